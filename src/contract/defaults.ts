@@ -1,0 +1,67 @@
+/** Every default value and limit, with its unit and the reason for it. Source: contract sections 3 and 4. */
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const MIB = 1024 * 1024;
+
+export const DEFAULT_HOST = 'localhost';
+export const DEFAULT_PORT = 49_983;
+export const DEFAULT_STATE_DIR = '/var/lib/sandboxd';
+export const DEFAULT_URL = `http://localhost:${DEFAULT_PORT}`;
+
+/** Delivery. */
+export const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
+export const ATTEMPT_TIMEOUT_MS = 15 * SECOND_MS;
+export const DELIVERY_WINDOW_MS = DAY_MS;
+export const DELIVERY_CONCURRENCY = 16;
+export const BACKOFF_FIRST_MS = 500;
+export const BACKOFF_CAP_MS = 5 * MINUTE_MS;
+export const BACKOFF_JITTER = 0.2;
+export const RETRY_AFTER_CAP_MS = HOUR_MS;
+/** Failed attempts in a row that back off the endpoint. */
+export const ENDPOINT_FAILURES = 3;
+export const ENDPOINT_BACKOFF_CAP_MS = 30 * SECOND_MS;
+/** A response body is read to this length, so that its connection can be used again, and thrown away. */
+export const RESPONSE_READ_BYTES = 64 * 1024;
+/** How much of a response body is kept on the attempt. */
+export const RESPONSE_KEEP_BYTES = 1024;
+/** How long a response's body may take after its head before its connection is given up. */
+export const RESPONSE_BODY_TIMEOUT_MS = SECOND_MS;
+
+/** Outbox. */
+export const OUTBOX_MAX_BYTES = 256 * MIB;
+export const OUTBOX_MAX_RECORDS = 1_000_000;
+/** Lifecycle and process events have this many records above the bound. */
+export const OUTBOX_RESERVE_RECORDS = 1_000;
+export const RETAIN_DELIVERED_MS = HOUR_MS;
+export const RETAIN_DELIVERED_RECORDS = 10_000;
+export const RETAIN_FAILED_MS = 7 * DAY_MS;
+/** A commit that takes longer is answered `outbox_unavailable`; the record may still be kept. */
+export const COMMIT_TIMEOUT_MS = 10 * SECOND_MS;
+
+/** Processes. */
+export const SHUTDOWN_GRACE_MS = 10 * SECOND_MS;
+export const RESTART_BACKOFF_FIRST_MS = SECOND_MS;
+export const RESTART_BACKOFF_CAP_MS = 30 * SECOND_MS;
+/** A process that stayed up this long starts its backoff anew. */
+export const RESTART_RESET_MS = MINUTE_MS;
+export const ENDED_PROCESSES_MAX = 1_000;
+export const ENDED_PROCESSES_MAX_BYTES = 256 * MIB;
+export const ENDED_PROCESSES_RETAIN_MS = DAY_MS;
+export const OUTPUT_KEEP_BYTES = 8 * MIB;
+export const OUTPUT_PREVIEW_BYTES = 2 * 1024;
+
+/** The local API. */
+export const BODY_MAX_BYTES = MIB;
+export const PAYLOAD_MAX_DEPTH = 100;
+export const HEADERS_TIMEOUT_MS = 5 * SECOND_MS;
+export const REQUEST_TIMEOUT_MS = 15 * SECOND_MS;
+export const CONNECTIONS_MAX = 256;
+export const LIST_LIMIT = 100;
+export const LIST_LIMIT_MAX = 1_000;
+/** How long a pause waits for what is pending to be delivered. */
+export const PAUSE_FLUSH_MS = 2 * SECOND_MS;
+/** How long `POST /webhook/test` waits for its delivery. */
+export const WEBHOOK_TEST_WAIT_MS = 15 * SECOND_MS;

@@ -1,0 +1,52 @@
+import type { Clock, Timer } from '../../src/base/clock.ts';
+
+/** A clock that moves only when the test says so. */
+export class ManualClock implements Clock {
+  #wall_ms: number;
+  #monotonic_ms = 0;
+  #timers: { at_ms: number; run: () => void }[] = [];
+
+  constructor(wall_ms = Date.UTC(2026, 0, 1)) {
+    this.#wall_ms = wall_ms;
+  }
+
+  wallMs(): number {
+    return this.#wall_ms;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonic_ms;
+  }
+
+  after(delay_ms: number, run: () => void): Timer {
+    const timer = { at_ms: this.#monotonic_ms + Math.max(0, delay_ms), run };
+    this.#timers.push(timer);
+    return { cancel: () => (this.#timers = this.#timers.filter((other) => other !== timer)) };
+  }
+
+  /** Moves the wall clock alone, as an administrator or NTP does. */
+  step(wall_ms: number): void {
+    this.#wall_ms += wall_ms;
+  }
+
+  /** Lets time pass: due timers run in order, and what they start is given its turns. */
+  async advance(by_ms: number): Promise<void> {
+    const end_ms = this.#monotonic_ms + by_ms;
+    for (;;) {
+      const next = this.#timers.filter((timer) => timer.at_ms <= end_ms).sort((a, b) => a.at_ms - b.at_ms)[0];
+      const to_ms = next?.at_ms ?? end_ms;
+      this.#wall_ms += to_ms - this.#monotonic_ms;
+      this.#monotonic_ms = to_ms;
+      if (!next) break;
+      this.#timers = this.#timers.filter((timer) => timer !== next);
+      next.run();
+      await turns();
+    }
+    await turns();
+  }
+}
+
+/** Lets everything that waits only for the event loop go on. */
+async function turns(): Promise<void> {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+}
