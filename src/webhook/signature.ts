@@ -1,0 +1,59 @@
+import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
+
+/** The header that carries the signature of the body. Source: contract section 2. */
+export const SIGNATURE_HEADER = 'X-Service-Signature';
+
+/** A secret with this prefix also gives the headers of Standard Webhooks. */
+const STANDARD_WEBHOOKS_PREFIX = 'whsec_';
+
+const SIGNATURE = /^[0-9a-f]{64}$/;
+
+/** The three headers of Standard Webhooks, version 1. Source: contract section 2. */
+export interface StandardWebhookHeaders {
+  'webhook-id': string;
+  'webhook-timestamp': string;
+  'webhook-signature': string;
+}
+
+/**
+ * HMAC-SHA256 over the exact body bytes, keyed with the secret's UTF-8 bytes as given (a prefix included).
+ * Returns 64 lower-case hex digits. Source: contract section 2.
+ */
+export function sign(secret: string, body: string | Uint8Array): string {
+  return createHmac('sha256', secret).update(body).digest('hex');
+}
+
+/**
+ * Whether `signature` is `sign(secret, body)`, compared in constant time. Whatever a header can hold may be
+ * given: all that is not exactly 64 lower-case hex digits is false, and so is everything under an empty secret.
+ */
+export function verify(secret: string, body: string | Uint8Array, signature: unknown): boolean {
+  if (secret === '' || typeof signature !== 'string' || !SIGNATURE.test(signature)) return false;
+  return timingSafeEqual(Buffer.from(sign(secret, body)), Buffer.from(signature));
+}
+
+/**
+ * The headers of Standard Webhooks for one attempt, `timestamp_s` in whole seconds since the epoch. Null where
+ * the secret does not start with `whsec_` or no key follows it. Source: contract section 2.
+ */
+export function standardWebhookHeaders(
+  secret: string,
+  event_id: string,
+  timestamp_s: number,
+  body: string | Uint8Array,
+): StandardWebhookHeaders | null {
+  if (!secret.startsWith(STANDARD_WEBHOOKS_PREFIX)) return null;
+  const key = Buffer.from(secret.slice(STANDARD_WEBHOOKS_PREFIX.length), 'base64');
+  // Anyone can sign with an empty key.
+  if (key.length === 0) return null;
+  // A key object, because createHmac takes several times as long with the key's bytes.
+  const signature = createHmac('sha256', createSecretKey(key))
+    .update(`${event_id}.${timestamp_s}.`)
+    .update(body)
+    .digest('base64');
+  return {
+    'webhook-id': event_id,
+    'webhook-timestamp': String(timestamp_s),
+    'webhook-signature': `v1,${signature}`,
+  };
+}
