@@ -1,0 +1,198 @@
+#!/usr/bin/env node
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { VERSION } from '../src/base/version.ts';
+import { DEFAULT_STATE_DIR, DEFAULT_URL, LIST_LIMIT } from '../src/contract/defaults.ts';
+import { DELIVERY_STATES } from '../src/contract/deliveries.ts';
+import { EVENT_TYPES } from '../src/contract/events.ts';
+import { type CommandOutline, completion, type OptionOutline, SHELLS } from '../src/ctl/completion.ts';
+import type { Context, Terminal } from '../src/ctl/context.ts';
+import { deliveries, watchDeliveries } from '../src/ctl/deliveries.ts';
+import { events, followEvents } from '../src/ctl/events.ts';
+import { EXIT } from '../src/ctl/failure.ts';
+import { forwardTarget } from '../src/ctl/forward.ts';
+import { LISTEN_HOST, LISTEN_PORT, listen } from '../src/ctl/listen.ts';
+import { publish } from '../src/ctl/publish.ts';
+import { REPLAYABLE_STATES, replay, replayAll } from '../src/ctl/replay.ts';
+import { interruption, run, runLocal } from '../src/ctl/run.ts';
+import { readSecretFile } from '../src/ctl/secret-file.ts';
+import { show } from '../src/ctl/show.ts';
+import { status } from '../src/ctl/status.ts';
+import { testDelivery } from '../src/ctl/test-delivery.ts';
+
+// A secret among the arguments leaves the process list.
+process.title = 'sandboxctl';
+
+const program = new Command('sandboxctl')
+  .description('Publish events, follow their delivery and receive them')
+  .version(VERSION, '-V, --version')
+  .option('--url <url>', `the daemon, also unix:/path (SANDBOXD_URL; default ${DEFAULT_URL})`)
+  .option('--token-file <path>', 'file of the control token (SANDBOXD_CONTROL_TOKEN_FILE)')
+  .option(
+    '--state-dir <dir>',
+    `directory whose control-token is used else (SANDBOXD_STATE_DIR; default ${DEFAULT_STATE_DIR})`,
+  )
+  .option('--json', 'print JSON, one value per line')
+  .configureHelp({ showGlobalOptions: true })
+  .configureOutput({
+    outputError: (text, write) =>
+      write(
+        `sandboxctl: ${text
+          .replace(/^error: /, '')
+          .trim()
+          .replaceAll('\n', ' ')}\n`,
+      ),
+  })
+  .exitOverride()
+  .addHelpText(
+    'after',
+    '\nExit codes: 0 done; 1 refused by the daemon, or not delivered; 2 bad usage; 3 the daemon cannot be reached',
+  );
+
+const withDaemon = async (command: (context: Context) => Promise<number>) => {
+  process.exitCode = await run(program.opts(), process.env, command);
+};
+const withoutDaemon = async (command: (terminal: Terminal) => Promise<number>) => {
+  process.exitCode = await runLocal(program.opts(), command);
+};
+
+program
+  .command('publish')
+  .description('publish an event whose payload is this JSON object, sent as it is')
+  .argument('<json>', 'the payload; - reads it from stdin')
+  .option('--idempotency-key <key>', 'the same key with the same payload queues one event only')
+  .action((json: string, options: { idempotencyKey?: string }) =>
+    withDaemon((context) => publish(context, json, process.stdin, options.idempotencyKey)),
+  );
+
+program
+  .command('listen')
+  .description('receive events, verify them and print each on one line')
+  .option('--host <host>', 'address to listen on', LISTEN_HOST)
+  .option('--port <port>', 'port to listen on; 0 picks one', wholeNumber(0, 65_535), LISTEN_PORT)
+  .option('--secret-file <path>', 'file of the secret that events must be signed with')
+  .addOption(new Option('--secret <secret>', 'the secret itself').conflicts('secretFile').argParser(notEmpty))
+  .option('--forward <url>', 'pass each event on, unchanged, and answer what this URL answers')
+  .action((options: { host: string; port: number; secretFile?: string; secret?: string; forward?: string }) =>
+    withoutDaemon((terminal) => {
+      const { host, port, secretFile, forward } = options;
+      const secret = secretFile === undefined ? options.secret : readSecretFile(secretFile);
+      const forward_to = forward === undefined ? undefined : forwardTarget(forward);
+      return listen(terminal, { host, port, secret, forward_to }, interruption());
+    }),
+  );
+
+program
+  .command('deliveries')
+  .description('list events and how their delivery stands, newest first')
+  .addOption(new Option('--state <state>', 'only those in this state').choices(DELIVERY_STATES))
+  .addOption(new Option('--event-type <type>', 'only those of this type').choices(EVENT_TYPES))
+  .option('--limit <number>', 'how many', wholeNumber(1), LIST_LIMIT)
+  .option('--watch', 'keep the list up to date')
+  .action(
+    (options: {
+      state?: (typeof DELIVERY_STATES)[number];
+      eventType?: string;
+      limit: number;
+      watch?: true;
+    }) =>
+      withDaemon((context) => {
+        const asked = { state: options.state, event_type: options.eventType, limit: options.limit };
+        return options.watch ? watchDeliveries(context, asked, interruption()) : deliveries(context, asked);
+      }),
+  );
+
+program
+  .command('show')
+  .description('show one event with its body, headers and delivery attempts')
+  .argument('<event_id>')
+  .action((event_id: string) => withDaemon((context) => show(context, event_id)));
+
+program
+  .command('replay')
+  .description('deliver an event again, or all in a state')
+  .argument('[event_id]')
+  .addOption(new Option('--state <state>', 'all in this state').choices(REPLAYABLE_STATES))
+  .action(
+    (event_id: string | undefined, { state }: { state?: (typeof REPLAYABLE_STATES)[number] }, command) => {
+      if ((event_id === undefined) === (state === undefined)) {
+        command.error('error: replay takes either an event_id or --state');
+      }
+      return withDaemon((context) =>
+        event_id === undefined ? replayAll(context, state ?? 'failed') : replay(context, event_id),
+      );
+    },
+  );
+
+program
+  .command('test')
+  .description('have a test event delivered and show what became of it')
+  .action(() => withDaemon(testDelivery));
+
+program
+  .command('events')
+  .description('print the events that are kept')
+  .option('-f, --follow', 'print events as they happen, until interrupted')
+  .option('--since <sequence>', 'only events after this one', wholeNumber(0))
+  .action((options: { follow?: true; since?: number }) =>
+    withDaemon((context) =>
+      options.follow ? followEvents(context, interruption(), options.since) : events(context, options.since),
+    ),
+  );
+
+program
+  .command('status')
+  .description('show how the sandbox, its outbox and its endpoint are')
+  .action(() => withDaemon(status));
+
+program
+  .command('completion')
+  .description('print the completion script of a shell')
+  .addArgument(new Argument('<shell>').choices(SHELLS))
+  .action((shell: (typeof SHELLS)[number]) =>
+    withoutDaemon((terminal) =>
+      completion(
+        terminal,
+        shell,
+        program.name(),
+        program.commands.map(commandOutline),
+        program.options.map(optionOutline),
+      ),
+    ),
+  );
+
+program.parseAsync().catch((error: unknown) => {
+  if (!(error instanceof CommanderError)) throw error;
+  process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+});
+
+function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`It must be a whole number ${range}.`);
+  };
+}
+
+function notEmpty(text: string): string {
+  if (text === '') throw new InvalidArgumentError('It must not be empty.');
+  return text;
+}
+
+function commandOutline(command: Command): CommandOutline {
+  return {
+    name: command.name(),
+    description: command.description(),
+    options: command.options.map(optionOutline),
+    values: command.registeredArguments.flatMap((argument) => argument.argChoices ?? []),
+  };
+}
+
+function optionOutline({ short, long, description, flags, argChoices }: Option): OptionOutline {
+  return {
+    flags: [short, long].filter((flag) => flag !== undefined),
+    description,
+    value: /<(.+)>/.exec(flags)?.[1] ?? null,
+    values: argChoices ?? [],
+  };
+}

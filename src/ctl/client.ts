@@ -1,0 +1,134 @@
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { buffer } from 'node:stream/consumers';
+import type { ErrorCode } from '../contract/errors.ts';
+import type { Address, Token } from './config.ts';
+import { EXIT, Failure, reason } from './failure.ts';
+
+export interface Call {
+  query?: Record<string, string | number | undefined>;
+  headers?: OutgoingHttpHeaders;
+  body?: string | Uint8Array;
+  /** How long the daemon may stay silent. */
+  silence_timeout_ms?: number;
+  signal?: AbortSignal;
+}
+
+/** The daemon's own "no": an error of the catalogue, or what a stranger at its address answered. */
+export class Refusal extends Failure {
+  readonly code: ErrorCode | null;
+
+  constructor(code: ErrorCode | null, message: string) {
+    super(EXIT.failed, message);
+    this.code = code;
+  }
+}
+
+/** Longer than `POST /webhook/test` waits for its delivery. */
+const SILENCE_TIMEOUT_MS = 30_000;
+
+/** The daemon's local API. Source: contract section 4. Every method fails with a `Failure`. */
+export class Client {
+  readonly #address: Address;
+  readonly #token: Token;
+
+  constructor(address: Address, token: Token) {
+    this.#address = address;
+    this.#token = token;
+  }
+
+  /** One request below `/api/v1`; resolves with the `data` of a successful answer. */
+  async call<Data>(method: string, path: string, call: Call = {}): Promise<Data> {
+    const response = await this.#send(method, path, call);
+    const answer = parse(await this.#read(response));
+    if (isSuccess(response) && answer?.success === true) return answer.data as Data;
+    throw this.#refusal(response, answer);
+  }
+
+  /** An answer that goes on: resolves with the response once the daemon has accepted, for its body to be read. */
+  async stream(path: string, call: Call = {}): Promise<IncomingMessage> {
+    const response = await this.#send('GET', path, { ...call, silence_timeout_ms: 0 });
+    if (isSuccess(response)) return response;
+    throw this.#refusal(response, parse(await this.#read(response)));
+  }
+
+  /** How the daemon is called in messages. */
+  get shown(): string {
+    return this.#address.shown;
+  }
+
+  #send(method: string, path: string, call: Call): Promise<IncomingMessage> {
+    const { url, socket_path } = this.#address;
+    const target = new URL(`${url.pathname.replace(/\/$/, '')}/api/v1${path}`, url);
+    for (const [name, value] of Object.entries(call.query ?? {})) {
+      if (value !== undefined) target.searchParams.set(name, String(value));
+    }
+    const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
+      method,
+      // One connection per request: none can be found closed when it is used again.
+      agent: false,
+      ...(socket_path === null ? {} : { socketPath: socket_path }),
+      ...(call.signal ? { signal: call.signal } : {}),
+      headers: {
+        ...('value' in this.#token ? { authorization: `Bearer ${this.#token.value}` } : {}),
+        ...(call.body === undefined ? {} : { 'content-length': Buffer.byteLength(call.body) }),
+        ...call.headers,
+      },
+    });
+    const silence_timeout_ms = call.silence_timeout_ms ?? SILENCE_TIMEOUT_MS;
+    request.setTimeout(silence_timeout_ms, () => {
+      request.destroy(new Error(`no answer within ${silence_timeout_ms / 1_000} s`));
+    });
+    return new Promise((resolve, reject) => {
+      request.on('response', resolve);
+      request.on('error', (error) => reject(this.#unreachable(error)));
+      request.end(call.body);
+    });
+  }
+
+  async #read(response: IncomingMessage): Promise<string> {
+    try {
+      return (await buffer(response)).toString();
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+  }
+
+  #unreachable(error: unknown): Failure {
+    return new Failure(EXIT.unreachable, `cannot reach the daemon at ${this.shown}: ${reason(error)}`);
+  }
+
+  #refusal(response: IncomingMessage, answer: Answer | null): Refusal {
+    const error = answer?.error;
+    if (!error) {
+      return new Refusal(null, `${this.shown} answered ${response.statusCode} and is not a sandboxd daemon`);
+    }
+    const retry_after = response.headers['retry-after'];
+    const hints = [
+      retry_after ? `; try again in ${retry_after} s` : '',
+      error.code === 'unauthorized' && 'missing' in this.#token
+        ? `; ${this.#token.missing}, name another with --token-file`
+        : '',
+    ];
+    return new Refusal(error.code, `${error.message} (${error.code})${hints.join('')}`);
+  }
+}
+
+interface Answer {
+  success?: boolean;
+  data?: unknown;
+  error?: { code: ErrorCode; message: string };
+}
+
+function isSuccess(response: IncomingMessage): boolean {
+  const status = response.statusCode ?? 0;
+  return status >= 200 && status < 300;
+}
+
+function parse(text: string): Answer | null {
+  try {
+    return JSON.parse(text) as Answer | null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,123 @@
+import { LIST_LIMIT_MAX } from '../contract/defaults.ts';
+import type { DeliveryPage, DeliveryState, DeliveryView } from '../contract/deliveries.ts';
+import type { Context } from './context.ts';
+import { EXIT, type ExitCode, Failure } from './failure.ts';
+import type { Output, Style } from './output.ts';
+import { pause } from './pause.ts';
+import { moment } from './quantity.ts';
+import { type Column, table } from './table.ts';
+
+export interface DeliveriesOptions {
+  state?: DeliveryState | undefined;
+  event_type?: string | undefined;
+  limit: number;
+}
+
+const WATCH_INTERVAL_MS = 1_000;
+
+/** Lists records and how their delivery stands, newest first. Source: contract section 4, `GET /webhook/deliveries`. */
+export async function deliveries(context: Context, options: DeliveriesOptions): Promise<ExitCode> {
+  const { out, json } = context;
+  const page = await list(context, options);
+  if (json) await out.line(JSON.stringify(page));
+  else if (page.deliveries.length === 0) await context.err.line('no deliveries');
+  else for (const line of deliveryTable(page.deliveries, out)) await out.line(line);
+  return EXIT.ok;
+}
+
+/**
+ * Keeps listing until `interrupted`: a terminal shows the table as it stands, anything else gets one line for
+ * each record that is new or has changed.
+ */
+export async function watchDeliveries(
+  context: Context,
+  options: DeliveriesOptions,
+  interrupted: AbortSignal,
+): Promise<ExitCode> {
+  const { out, err } = context;
+  let shown = new Map<string, string>();
+  let lost = false;
+  for (let round = 0; !interrupted.aborted; round++) {
+    try {
+      const { deliveries } = await list(context, fitting(options, out));
+      lost = false;
+      shown = await show(context, deliveries, shown);
+    } catch (error) {
+      if (!(error instanceof Failure) || error.exit_code !== EXIT.unreachable || round === 0) throw error;
+      if (!lost) await err.line(`${error.message}; trying again`);
+      lost = true;
+    }
+    await pause(WATCH_INTERVAL_MS, interrupted);
+  }
+  return EXIT.ok;
+}
+
+async function show(
+  { out, json }: Context,
+  deliveries: DeliveryView[],
+  shown: Map<string, string>,
+): Promise<Map<string, string>> {
+  const now = new Map(deliveries.map((delivery) => [delivery.event_id, JSON.stringify(delivery)]));
+  if (out.rows !== null && !json) {
+    await out.write(`\x1b[2J\x1b[H${deliveryTable(deliveries, out).join('\n')}\n`);
+    return now;
+  }
+  for (const delivery of deliveries.toReversed()) {
+    const text = now.get(delivery.event_id) ?? '';
+    if (shown.get(delivery.event_id) === text) continue;
+    await out.line(json ? text : (deliveryTable([delivery], out)[1] ?? ''));
+  }
+  return now;
+}
+
+/** On a terminal no more than it has lines for, less the title and the cursor's. */
+function fitting(options: DeliveriesOptions, out: Output): DeliveriesOptions {
+  return out.rows === null
+    ? options
+    : { ...options, limit: Math.max(1, Math.min(options.limit, out.rows - 2)) };
+}
+
+/** As many as asked for, over as many pages as that takes. */
+async function list({ client }: Context, options: DeliveriesOptions): Promise<DeliveryPage> {
+  const deliveries: DeliveryView[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: DeliveryPage = await client.call('GET', '/webhook/deliveries', {
+      query: {
+        state: options.state,
+        event_type: options.event_type,
+        limit: Math.min(options.limit - deliveries.length, LIST_LIMIT_MAX),
+        cursor: cursor ?? undefined,
+      },
+    });
+    deliveries.push(...page.deliveries);
+    cursor = page.next_cursor;
+  } while (cursor !== null && deliveries.length < options.limit);
+  return { deliveries, next_cursor: cursor };
+}
+
+function deliveryTable(deliveries: readonly DeliveryView[], out: Output): string[] {
+  const columns: Column<DeliveryView>[] = [
+    { title: 'SEQUENCE', cell: ({ sequence }) => String(sequence ?? '-') },
+    {
+      title: 'STATE',
+      cell: ({ state }) => state,
+      style: ({ state }, text) => out.style(STATE_STYLES[state], text),
+    },
+    { title: 'EVENT TYPE', cell: ({ event_type }) => event_type },
+    { title: 'EVENT ID', cell: ({ event_id }) => event_id },
+    { title: 'CREATED', cell: ({ created_at }) => moment(created_at), spare: 1 },
+    { title: 'NEXT ATTEMPT', cell: ({ next_attempt_at }) => moment(next_attempt_at), spare: 2 },
+    { title: 'FINISHED', cell: ({ finished_at }) => moment(finished_at), spare: 3 },
+  ];
+  return table(columns, deliveries, out.columns);
+}
+
+/** How each state looks on a terminal. */
+export const STATE_STYLES: Record<DeliveryState, Style> = {
+  pending: 'yellow',
+  delivered: 'green',
+  failed: 'red',
+  expired: 'red',
+  foreign: 'dim',
+};

@@ -1,0 +1,47 @@
+import type { Writable } from 'node:stream';
+import { styleText } from 'node:util';
+
+export type Style = Parameters<typeof styleText>[0];
+
+/** Thrown by a write to a stream whose reader has gone, as `head` does. */
+export class OutputClosed extends Error {}
+
+/** Where a command writes: a terminal, with its size and colours, or a pipe or file, with neither. */
+export class Output {
+  readonly #stream: Writable & { isTTY?: boolean; columns?: number; rows?: number };
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+    // Each write tells its own error; without a listener the same one would also end the program.
+    stream.on('error', () => {});
+  }
+
+  /** The width that lines have to fit in; null where there is no terminal. */
+  get columns(): number | null {
+    return this.#stream.isTTY ? (this.#stream.columns ?? 80) : null;
+  }
+
+  /** The height of the terminal; null where there is none. */
+  get rows(): number | null {
+    return this.#stream.isTTY ? (this.#stream.rows ?? 24) : null;
+  }
+
+  /** The text in this style where the stream is a terminal that shows it, else the text as it is. */
+  style(style: Style, text: string): string {
+    return styleText(style, text, { stream: this.#stream });
+  }
+
+  /** Resolves once the line is written; rejects with `OutputClosed` where nobody reads any more. */
+  line(text: string): Promise<void> {
+    return this.write(`${text}\n`);
+  }
+
+  write(text: string | Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#stream.write(text, (error) => {
+        if (!error) resolve();
+        else reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new OutputClosed() : error);
+      });
+    });
+  }
+}

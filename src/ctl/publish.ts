@@ -1,0 +1,55 @@
+import type { Readable } from 'node:stream';
+import { BODY_MAX_BYTES } from '../contract/defaults.ts';
+import type { Context } from './context.ts';
+import { EXIT, type ExitCode, Failure } from './failure.ts';
+
+/**
+ * Publishes an `agent.event` whose payload is the JSON text as it is, read from `stdin` where it is `-`.
+ * Source: contract section 4, `POST /webhook/publish`.
+ */
+export async function publish(
+  { client, out, json }: Context,
+  text: string,
+  stdin: Readable,
+  idempotency_key?: string,
+): Promise<ExitCode> {
+  const payload = checked(text === '-' ? await readAll(stdin) : text);
+  const record = await client.call<{ event_id: string; sequence: number }>('POST', '/webhook/publish', {
+    headers: {
+      'content-type': 'application/json',
+      ...(idempotency_key === undefined ? {} : { 'idempotency-key': idempotency_key }),
+    },
+    body: `{"payload":${payload}}`,
+  });
+  await out.line(json ? JSON.stringify(record) : `#${record.sequence} ${record.event_id}`);
+  return EXIT.ok;
+}
+
+/** Checked here, because what is no whole JSON object could add keys to the request around it. */
+function checked(text: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Failure(EXIT.usage, `the payload is not JSON: ${(error as Error).message}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Failure(EXIT.usage, `the payload must be a JSON object, like '{"step":1}'`);
+  }
+  return text;
+}
+
+async function readAll(stdin: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size_bytes = 0;
+  for await (const chunk of stdin) {
+    chunks.push(chunk);
+    size_bytes += chunk.length;
+    if (size_bytes > BODY_MAX_BYTES) throw new Failure(EXIT.usage, 'the payload is larger than 1 MiB');
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
+  } catch {
+    throw new Failure(EXIT.usage, 'the payload is not UTF-8');
+  }
+}

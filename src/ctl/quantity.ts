@@ -1,0 +1,30 @@
+/** A duration for a person: `12 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
+  const [seconds, minutes, hours] = [ms / 1_000, ms / 60_000, ms / 3_600_000].map(Math.floor) as [
+    number,
+    number,
+    number,
+  ];
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** A number of bytes for a person: `512 B`, `1.2 MiB`. */
+export function size(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** A time of the API to the second, `2026-01-01 00:00:00Z`; `-` for null. */
+export function moment(time: string | null): string {
+  return time === null ? '-' : `${time.slice(0, 10)} ${time.slice(11, 19)}Z`;
+}

@@ -1,0 +1,65 @@
+import type { AttemptView, DeliveryDetail } from '../contract/deliveries.ts';
+import type { Context } from './context.ts';
+import { STATE_STYLES } from './deliveries.ts';
+import { EXIT, type ExitCode } from './failure.ts';
+import type { Output } from './output.ts';
+import { printable } from './printable.ts';
+import { duration, moment } from './quantity.ts';
+import { table } from './table.ts';
+
+/** Shows one record with its body, headers and attempts. Source: contract section 4, `GET /webhook/deliveries/{event_id}`. */
+export async function show(context: Context, event_id: string): Promise<ExitCode> {
+  const delivery = await context.client.call<DeliveryDetail>('GET', deliveryPath(event_id));
+  await printDelivery(context, delivery);
+  return EXIT.ok;
+}
+
+/** The path of one record, whatever characters were typed as its id. */
+export function deliveryPath(event_id: string): string {
+  return `/webhook/deliveries/${encodeURIComponent(event_id)}`;
+}
+
+/** Prints one record for a person, or as JSON. */
+export async function printDelivery({ out, json }: Context, delivery: DeliveryDetail): Promise<void> {
+  if (json) return out.line(JSON.stringify(delivery));
+  const fields: [string, string][] = [
+    ['event_id', delivery.event_id],
+    ['event_type', delivery.event_type],
+    ['sequence', String(delivery.sequence ?? '-')],
+    ['state', out.style(STATE_STYLES[delivery.state], delivery.state)],
+    ['created', moment(delivery.created_at)],
+    ['finished', moment(delivery.finished_at)],
+    ['next attempt', moment(delivery.next_attempt_at)],
+  ];
+  for (const [name, value] of fields) await out.line(`${name.padEnd(14)}${value}`);
+  await section(
+    out,
+    'headers',
+    Object.entries(delivery.headers).map(([name, value]) => `  ${name}: ${printable(value)}`),
+  );
+  await section(out, 'body', [`  ${printable(delivery.body)}`]);
+  await section(out, 'attempts', attemptLines(delivery.attempts, out));
+}
+
+async function section(out: Output, title: string, lines: string[]): Promise<void> {
+  await out.line('');
+  await out.line(title);
+  for (const line of lines) await out.line(line);
+}
+
+function attemptLines(attempts: AttemptView[], out: Output): string[] {
+  if (attempts.length === 0) return ['  none yet'];
+  const room = out.columns === null ? null : out.columns - 2;
+  return table(
+    [
+      { title: 'ATTEMPT', cell: ({ attempt }) => String(attempt) },
+      { title: 'STARTED', cell: ({ started_at }) => moment(started_at) },
+      { title: 'TOOK', cell: ({ duration_ms }) => duration(duration_ms) },
+      { title: 'RESULT', cell: ({ status, error }) => error ?? String(status ?? '-') },
+      { title: 'NEXT ATTEMPT', cell: ({ next_attempt_at }) => moment(next_attempt_at), spare: 1 },
+      { title: 'RESPONSE', cell: ({ response_body }) => printable(response_body ?? '') },
+    ],
+    attempts,
+    room,
+  ).map((line) => `  ${line}`);
+}

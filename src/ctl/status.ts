@@ -1,0 +1,52 @@
+import type { OutboxCounts } from '../contract/deliveries.ts';
+import type { ResourceUsage } from '../contract/events.ts';
+import type { Context } from './context.ts';
+import { EXIT, type ExitCode } from './failure.ts';
+import { printable } from './printable.ts';
+import { duration, moment, size } from './quantity.ts';
+
+/** What `GET /sandbox` answers. Source: contract section 4. */
+interface Sandbox {
+  sandbox_id: string;
+  team_id: string;
+  state: string;
+  version: string;
+  uptime_ms: number;
+  outbox: OutboxCounts;
+  endpoint: { healthy: boolean; next_probe_at: string | null };
+  watcher: unknown;
+  resource_usage: ResourceUsage;
+}
+
+/** Shows how the sandbox, its outbox and its endpoint are. */
+export async function status({ client, out, json }: Context): Promise<ExitCode> {
+  const sandbox = await client.call<Sandbox>('GET', '/sandbox');
+  if (json) {
+    await out.line(JSON.stringify(sandbox));
+    return EXIT.ok;
+  }
+  const { outbox, endpoint, resource_usage } = sandbox;
+  const kept = (['pending', 'delivered', 'failed', 'expired', 'foreign'] as const).map(
+    (state) => `${outbox[state]} ${state}`,
+  );
+  const watcher = typeof sandbox.watcher === 'string' ? sandbox.watcher : JSON.stringify(sandbox.watcher);
+  const fields: [string, string][] = [
+    ['sandbox', `${sandbox.sandbox_id || '-'} of team ${sandbox.team_id || '-'}`],
+    ['state', `${sandbox.state} for ${duration(sandbox.uptime_ms)}`],
+    ['version', sandbox.version],
+    ['outbox', `${kept.join(', ')}; ${size(outbox.bytes)} to deliver`],
+    [
+      'endpoint',
+      endpoint.healthy
+        ? out.style('green', 'healthy')
+        : `${out.style('red', 'not answering')}, next attempt ${moment(endpoint.next_probe_at)}`,
+    ],
+    ['watcher', printable(watcher)],
+    [
+      'resources',
+      `${resource_usage.processes} processes, ${size(resource_usage.memory_bytes)}, ${duration(resource_usage.cpu_ms)} of CPU`,
+    ],
+  ];
+  for (const [name, value] of fields) await out.line(`${name.padEnd(11)}${value}`);
+  return EXIT.ok;
+}

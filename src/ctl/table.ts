@@ -1,0 +1,54 @@
+import { cut, width } from './printable.ts';
+
+/** A column of a table. Where the terminal is too narrow, columns with the highest `spare` go first; 0 stays. */
+export interface Column<Row> {
+  title: string;
+  cell(row: Row): string;
+  /** Applied after padding, so that colours do not count as width. */
+  style?(row: Row, text: string): string;
+  spare?: number;
+}
+
+const GAP = '  ';
+
+/** The lines of a table, the title line first, none wider than `columns` (null: as wide as they are). */
+export function table<Row>(of: Column<Row>[], rows: readonly Row[], columns: number | null): string[] {
+  const laid_out = of.map((column) => {
+    const cells = rows.map((row) => column.cell(row));
+    return { column, cells, width: Math.max(...[column.title, ...cells].map(width)) };
+  });
+  const total = () => laid_out.reduce((sum, each) => sum + each.width + GAP.length, -GAP.length);
+  const limit = columns ?? Number.POSITIVE_INFINITY;
+  while (total() > limit) {
+    const spare = laid_out.reduce((most, each) => Math.max(most, each.column.spare ?? 0), 0);
+    if (spare === 0) break;
+    laid_out.splice(
+      laid_out.findIndex((each) => each.column.spare === spare),
+      1,
+    );
+  }
+
+  const line = (
+    cellOf: (each: (typeof laid_out)[number]) => [text: string, style?: (text: string) => string],
+  ) => {
+    let left = limit;
+    const parts: string[] = [];
+    for (const [index, each] of laid_out.entries()) {
+      const [text, style] = cellOf(each);
+      const room = Math.min(each.width, left);
+      if (room <= 0) break;
+      const shown = cut(text, room);
+      const padding = index === laid_out.length - 1 ? '' : ' '.repeat(room - width(shown));
+      parts.push((style ? style(shown) : shown) + padding);
+      left -= room + GAP.length;
+    }
+    return parts.join(GAP).trimEnd();
+  };
+
+  return [
+    line((each) => [each.column.title]),
+    ...rows.map((row, index) =>
+      line((each) => [each.cells[index] ?? '', (text) => each.column.style?.(row, text) ?? text]),
+    ),
+  ];
+}

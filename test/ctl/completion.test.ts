@@ -1,0 +1,59 @@
+import { spawnSync } from 'node:child_process';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { run } from './sandboxctl.ts';
+
+const without = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status !== 0;
+const skipped = (shell: string) => (without(shell) ? ' (skipped: it is not installed here)' : '');
+
+async function scriptFor(shell: string): Promise<string> {
+  const { code, stdout } = await run(['completion', shell]);
+  expect(code).toBe(0);
+  return stdout;
+}
+
+describe.skipIf(without('bash'))(`sandboxctl completion bash${skipped('bash')}`, () => {
+  let script: string;
+
+  beforeAll(async () => {
+    script = await scriptFor('bash');
+  });
+
+  /** What bash offers where these words are typed and the cursor stands at the end of the last. */
+  function offered(...words: string[]): string[] {
+    const program = `${script}
+COMP_WORDS=(sandboxctl "$@"); COMP_CWORD=$#; COMPREPLY=(); _sandboxctl; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout, stderr } = spawnSync('bash', ['-uc', program, 'bash', ...words], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    return stdout.split('\n').filter((word) => word !== '');
+  }
+
+  it('offers commands, their options and the values of these', () => {
+    expect(offered('p')).toEqual(['publish']);
+    expect(offered('')).toEqual(
+      expect.arrayContaining(['publish', 'listen', 'deliveries', '--url', '--json']),
+    );
+    expect(offered('deliveries', '--s')).toEqual(['--state', '--state-dir']);
+    expect(offered('deliveries', '--state', 'f')).toEqual(['failed', 'foreign']);
+    expect(offered('--json', 'deliveries', '--event-type', 'file')).toEqual(['file.modified']);
+    expect(offered('completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']));
+  });
+
+  it('offers files where a path is asked for, and nothing where any text is', () => {
+    expect(offered('listen', '--secret-file', '/etc/pass')).toContain('/etc/passwd');
+    expect(offered('publish', '--idempotency-key', '')).toEqual([]);
+  });
+});
+
+describe.each(['zsh', 'fish'])('sandboxctl completion', (shell) => {
+  it(`names every command and option for ${shell}`, async () => {
+    const script = await scriptFor(shell);
+    for (const word of ['publish', 'listen', 'deliveries', 'idempotency-key', 'pending delivered failed']) {
+      expect(script).toContain(word);
+    }
+  });
+
+  it.skipIf(without(shell))(`is a script that ${shell} can read${skipped(shell)}`, async () => {
+    const { status, stderr } = spawnSync(shell, ['-n'], { input: await scriptFor(shell), encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  });
+});

@@ -1,0 +1,133 @@
+import { stripVTControlCharacters } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Client } from '../../src/ctl/client.ts';
+import { findDaemon } from '../../src/ctl/config.ts';
+import { deliveries, watchDeliveries } from '../../src/ctl/deliveries.ts';
+import { width } from '../../src/ctl/printable.ts';
+import { run, start } from './sandboxctl.ts';
+import { pipe, screen } from './screen.ts';
+import { delivery, StandInDaemon, succeed } from './stand-in-daemon.ts';
+
+const daemon = new StandInDaemon();
+let env: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  env = { SANDBOXD_URL: await daemon.start() };
+});
+
+afterAll(() => daemon.stop());
+
+const PAGE = [
+  delivery(12, { state: 'pending', finished_at: null, next_attempt_at: '2026-01-01T00:05:00.000Z' }),
+  delivery(11, { event_type: 'process.started' }),
+];
+
+beforeEach(() => {
+  daemon.received.length = 0;
+  daemon.on('GET /webhook/deliveries', (_, response) => {
+    succeed(response, 200, { deliveries: PAGE, next_cursor: null });
+  });
+});
+
+describe('sandboxctl deliveries', () => {
+  it('prints a table', async () => {
+    const { code, stdout } = await run(['deliveries'], env);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      'SEQUENCE  STATE      EVENT TYPE       EVENT ID                                  CREATED               NEXT ATTEMPT          FINISHED\n' +
+        '12        pending    agent.event      evt_019a2b3c-4d5e-7f60-8123-000000000012  2026-01-01 00:00:00Z  2026-01-01 00:05:00Z  -\n' +
+        '11        delivered  process.started  evt_019a2b3c-4d5e-7f60-8123-000000000011  2026-01-01 00:00:00Z  -                     2026-01-01 00:00:01Z\n',
+    );
+  });
+
+  it('fits a terminal of 80 columns without losing an event id', async () => {
+    const { out, text } = screen(80);
+    const { address, token } = findDaemon({}, env);
+    await deliveries(
+      { out, err: pipe().out, json: false, client: new Client(address, token) },
+      { limit: 100 },
+    );
+    const lines = text().trimEnd().split('\n');
+    expect(lines).toHaveLength(3);
+    for (const line of lines) expect(width(stripVTControlCharacters(line))).toBeLessThanOrEqual(80);
+    expect(lines[1]).toContain(PAGE[0]?.event_id);
+  });
+
+  it('asks for what it is asked for', async () => {
+    await run(['deliveries', '--state', 'failed', '--event-type', 'file.modified', '--limit', '5'], env);
+    expect(daemon.received.map(({ url }) => url)).toEqual([
+      '/api/v1/webhook/deliveries?state=failed&event_type=file.modified&limit=5',
+    ]);
+  });
+
+  it('follows the cursor until it has as many as it was asked for', async () => {
+    daemon.on('GET /webhook/deliveries', ({ url }, response) => {
+      const query = new URL(url, 'http://localhost').searchParams;
+      const [first, count] = query.get('cursor') === 'next' ? [1_000, 500] : [2_000, 1_000];
+      expect(query.get('limit')).toBe(String(count));
+      const page = Array.from({ length: count }, (_, index) => delivery(first - index));
+      succeed(response, 200, { deliveries: page, next_cursor: count === 1_000 ? 'next' : 'more' });
+    });
+    const { code, stdout } = await run(['deliveries', '--limit', '1500', '--json'], env);
+    expect(code).toBe(0);
+    const page = JSON.parse(stdout);
+    expect(page.deliveries.map(({ sequence }: { sequence: number }) => sequence)).toEqual(
+      Array.from({ length: 1_500 }, (_, index) => 2_000 - index),
+    );
+    expect(page.next_cursor).toBe('more');
+  });
+
+  it('says that there are none on stderr alone', async () => {
+    daemon.on('GET /webhook/deliveries', (_, response) => {
+      succeed(response, 200, { deliveries: [], next_cursor: null });
+    });
+    expect(await run(['deliveries'], env)).toEqual({ code: 0, stdout: '', stderr: 'no deliveries\n' });
+  });
+});
+
+describe('sandboxctl deliveries --watch', () => {
+  it('prints each record that is new or has changed, oldest first, and ends with 0 when interrupted', async () => {
+    const watching = start(['deliveries', '--watch', '--json'], env);
+    await watching.wrote(/000000000012/);
+    const delivered = delivery(12);
+    daemon.on('GET /webhook/deliveries', (_, response) => {
+      succeed(response, 200, { deliveries: [delivery(13), delivered, PAGE[1]], next_cursor: null });
+    });
+    await watching.wrote(/000000000013/);
+    const { code, stdout } = await watching.ended('SIGINT');
+    expect(code).toBe(0);
+    const printed = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(printed).toEqual([PAGE[1], PAGE[0], delivered, delivery(13)]);
+  });
+
+  it('outlives a restart of the daemon', async () => {
+    const watching = start(['deliveries', '--watch'], env);
+    await watching.wrote(/000000000012/);
+    daemon.on('GET /webhook/deliveries', (_, response) => void response.destroy());
+    await watching.wrote(/cannot reach the daemon .* trying again/);
+    daemon.on('GET /webhook/deliveries', (_, response) => {
+      succeed(response, 200, { deliveries: [delivery(13), ...PAGE], next_cursor: null });
+    });
+    await watching.wrote(/000000000013/);
+    expect((await watching.ended('SIGTERM')).code).toBe(0);
+  });
+
+  it('shows the table as it stands on a terminal', async () => {
+    const { out, text } = screen(80);
+    const { address, token } = findDaemon({}, env);
+    const interrupted = new AbortController();
+    const ended = watchDeliveries(
+      { out, err: pipe().out, json: false, client: new Client(address, token) },
+      { limit: 100 },
+      interrupted.signal,
+    );
+    await vi.waitFor(() => expect(daemon.received).toHaveLength(2), { timeout: 5_000 });
+    interrupted.abort();
+    expect(await ended).toBe(0);
+    expect(text().split('\u001b[2J\u001b[H')[1]).toMatch(/^SEQUENCE .*\n12 .*\n11 .*\n$/);
+    expect(daemon.received[0]?.url).toContain('limit=22');
+  });
+});

@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { duration, moment, size } from '../../src/ctl/quantity.ts';
+
+describe('a quantity for a person', () => {
+  it.each([
+    [0, '0 ms'],
+    [999, '999 ms'],
+    [1_299, '1.2 s'],
+    [59_999, '59.9 s'],
+    [184_000, '3 min 4 s'],
+    [7_500_000, '2 h 5 min'],
+    [273_600_000, '3 d 4 h'],
+  ])('%d ms is %s', (ms, text) => {
+    expect(duration(ms)).toBe(text);
+  });
+
+  it.each([
+    [0, '0 B'],
+    [1_023, '1023 B'],
+    [1_536, '1.5 KiB'],
+    [256 * 1024 * 1024, '256.0 MiB'],
+  ])('%d bytes are %s', (bytes, text) => {
+    expect(size(bytes)).toBe(text);
+  });
+
+  it('shows a time to the second, and that there is none', () => {
+    expect(moment('2026-01-02T03:04:05.678Z')).toBe('2026-01-02 03:04:05Z');
+    expect(moment(null)).toBe('-');
+  });
+});

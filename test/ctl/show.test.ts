@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { run } from './sandboxctl.ts';
+import { deliveryDetail, StandInDaemon, succeed } from './stand-in-daemon.ts';
+
+const daemon = new StandInDaemon();
+const detail = deliveryDetail(12);
+let env: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  env = { SANDBOXD_URL: await daemon.start() };
+  daemon.on(`GET /webhook/deliveries/${detail.event_id}`, (_, response) => succeed(response, 200, detail));
+});
+
+afterAll(() => daemon.stop());
+
+describe('sandboxctl show', () => {
+  it('shows the record, its headers, its body as sent and each attempt', async () => {
+    const { code, stdout } = await run(['show', detail.event_id], env);
+    expect(code).toBe(0);
+    expect(stdout).toBe(`event_id      ${detail.event_id}
+event_type    agent.event
+sequence      12
+state         delivered
+created       2026-01-01 00:00:00Z
+finished      2026-01-01 00:00:01Z
+next attempt  -
+
+headers
+  Content-Type: application/json
+  ce-id: ${detail.event_id}
+
+body
+  ${detail.body}
+
+attempts
+  ATTEMPT  STARTED               TOOK   RESULT   NEXT ATTEMPT          RESPONSE
+  1        2026-01-01 00:00:00Z  12 ms  connect  2026-01-01 00:00:00Z
+  2        2026-01-01 00:00:00Z  1.2 s  204      -                     thank you \\u001b[31mvery much
+`);
+  });
+
+  it('prints JSON for a script', async () => {
+    const { stdout } = await run(['show', '--json', detail.event_id], env);
+    expect(JSON.parse(stdout)).toEqual(detail);
+  });
+
+  it('fails with 1 where there is no such event, whatever was typed', async () => {
+    const ended = await run(['show', '../../sandbox?x'], env);
+    expect(ended).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'sandboxctl: There is no such thing. (not_found)\n',
+    });
+    expect(daemon.received.at(-1)?.url).toBe('/api/v1/webhook/deliveries/..%2F..%2Fsandbox%3Fx');
+  });
+});
