@@ -1,0 +1,166 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { styleText } from 'node:util';
+import { DEFAULT_PORT } from '../../src/contract/defaults.ts';
+
+/**
+ * What `npm start` shows: a daemon that supervises a small program and watches a folder, and a receiver that
+ * verifies and prints each event. Runs until Ctrl-C, SIGTERM or the end of its terminal, and leaves nothing behind.
+ */
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const sandboxd = join(root, 'dist/sandboxd.cjs');
+const sandboxctl = join(root, 'dist/sandboxctl.cjs');
+const heartbeat = join(root, 'fixtures/programs/heartbeat.mjs');
+
+/** The last lines of a program's stderr, to be told where it fails. */
+const STDERR_LINES = 5;
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
+interface Program {
+  name: string;
+  child: Child;
+  ended: Promise<string>;
+  stderr: string[];
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'sandboxd-demo-'));
+const programs: Program[] = [];
+let stopping = false;
+
+/** Starts a program in a process group of its own: Ctrl-C reaches this one alone, which ends them in order. */
+function start(name: string, script: string, args: string[], env: NodeJS.ProcessEnv = {}): Program {
+  const child = spawn(process.execPath, [script, ...args], {
+    detached: true,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const program: Program = { name, child, ended: ending(child), stderr: [] };
+  onLine(child.stderr, (line) =>
+    program.stderr.splice(0, program.stderr.length, ...program.stderr.slice(1 - STDERR_LINES), line),
+  );
+  programs.push(program);
+  program.ended.then((how) => {
+    if (!stopping) void stop(1, [`${name} ended by itself, ${how}`, ...program.stderr].join('\n  '));
+  });
+  return program;
+}
+
+async function ending(child: Child): Promise<string> {
+  const [code, signal] = await once(child, 'close');
+  return signal ? `by ${signal}` : `with exit code ${code}`;
+}
+
+function onLine(stream: Readable, take: (line: string) => void): void {
+  createInterface({ input: stream }).on('line', take);
+}
+
+/** The first match in the lines of a stream. */
+function found(stream: Readable, pattern: RegExp): Promise<string> {
+  return new Promise((resolve) => {
+    onLine(stream, (line) => {
+      const match = pattern.exec(line)?.[1];
+      if (match) resolve(match);
+    });
+  });
+}
+
+/** Ends what runs, the daemon first, so that its last events still arrive. */
+async function stop(exit_code: number, message?: string): Promise<void> {
+  if (stopping) return;
+  stopping = true;
+  process.exitCode = exit_code;
+  if (message) console.error(`${styleText('red', 'failed:')} ${message}`);
+  for (const { child, ended } of programs.toReversed()) {
+    child.kill('SIGTERM');
+    await ended;
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** The first signal ends everything in order; the second does not wait. */
+function interrupt(): void {
+  if (!stopping) {
+    console.log('\nstopping');
+    void stop(0);
+    return;
+  }
+  for (const { child } of programs) child.kill('SIGKILL');
+}
+
+async function isFree(port: number, host: string): Promise<boolean> {
+  const server = createServer().listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    // Where there is no IPv6 nobody can have taken the port there.
+    return (error as NodeJS.ErrnoException).code !== 'EADDRINUSE';
+  }
+  server.close();
+  await once(server, 'close');
+  return true;
+}
+
+async function choosePort(): Promise<number> {
+  if ((await isFree(DEFAULT_PORT, '127.0.0.1')) && (await isFree(DEFAULT_PORT, '::1'))) return DEFAULT_PORT;
+  console.log(`Port ${DEFAULT_PORT} is taken here: the daemon uses another one.`);
+  return 0;
+}
+
+async function main(): Promise<void> {
+  for (const script of [sandboxd, sandboxctl]) {
+    if (!existsSync(script)) return stop(1, `${script} is missing: npm run build makes it`);
+  }
+  const secret_file = join(folder, 'secret');
+  writeFileSync(secret_file, randomBytes(32).toString('hex'), { mode: 0o600 });
+  const watched = join(folder, 'watched');
+  mkdirSync(watched);
+  const state_dir = join(folder, 'state');
+
+  const in_colour = process.stdout.isTTY && !process.env.NO_COLOR;
+  const listener = start(
+    'sandboxctl listen',
+    sandboxctl,
+    ['listen', '--port', '0', '--secret-file', secret_file],
+    in_colour ? { FORCE_COLOR: '1' } : {},
+  );
+  const receiver_url = found(listener.child.stdout, /^listening on (\S+)$/);
+  onLine(listener.child.stdout, (line) => console.log(line));
+  onLine(listener.child.stderr, (line) => console.log(line));
+
+  const port = String(await choosePort());
+  const webhook_url = await receiver_url;
+  if (stopping) return;
+
+  const daemon = start('sandboxd', sandboxd, [
+    ...['--webhook-url', webhook_url, '--webhook-secret-file', secret_file],
+    ...['--watch-dir', watched, '--state-dir', state_dir, '--port', port],
+    ...['--sandbox-id', 'sbx_demo', '--team-id', 'team_demo'],
+    ...['--', process.execPath, heartbeat],
+  ]);
+  onLine(daemon.child.stdout, (line) => console.log(styleText('dim', `the program prints: ${line}`)));
+  const url = await found(daemon.child.stderr, /"msg":"listening".*"url":"([^"]+)"/);
+  const options = `--url ${url} --token-file ${join(state_dir, 'control-token')}`;
+  console.log(`
+The daemon runs at ${url}. In another terminal, type:
+
+  curl -d '{"payload":{"hello":"world"}}' -H 'Content-Type: application/json' ${url}/api/v1/webhook/publish
+  touch ${join(watched, 'a-file')}
+  node ${sandboxctl} deliveries ${options}
+
+Each event is printed here by the receiver, once it has verified it. Ctrl-C ends.
+`);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
+// Nobody looks any more.
+process.stdout.on('error', () => void stop(0));
+main().catch((error: Error) => stop(1, error.message));
