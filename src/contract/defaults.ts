@@ -52,6 +52,21 @@ export const ENDED_PROCESSES_MAX_BYTES = 256 * MIB;
 export const ENDED_PROCESSES_RETAIN_MS = DAY_MS;
 export const OUTPUT_KEEP_BYTES = 8 * MIB;
 export const OUTPUT_PREVIEW_BYTES = 2 * 1024;
+/** The size at which a file of kept output is finished: kept are two finished ones and the present one. */
+export const OUTPUT_SEGMENT_BYTES = 4 * MIB;
+/** What is read of a process and not yet on disk before reading it pauses, per stream. */
+export const OUTPUT_PENDING_BYTES = 256 * 1024;
+/** One read of a follower, and one write to a process's stdin. */
+export const OUTPUT_CHUNK_BYTES = 64 * 1024;
+/** Jitter of the delay before a restart. */
+export const RESTART_JITTER = 0.2;
+/** Events of one process that wait for the disk before its restarts wait too. */
+export const PROCESS_EVENTS_WAITING_MAX = 100;
+/** Delay before an event that could not be stored is tried again, and its cap. */
+export const PROCESS_EVENT_RETRY_MS = 250;
+export const PROCESS_EVENT_RETRY_CAP_MS = 5 * SECOND_MS;
+/** Processes that run at once; one more is refused. */
+export const PROCESSES_LIVE_MAX = 4_096;
 
 /** The local API. */
 export const BODY_MAX_BYTES = MIB;

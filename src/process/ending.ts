@@ -1,0 +1,88 @@
+import type { Clock } from '../base/clock.ts';
+import type { TimerSet } from './pausable-timer.ts';
+import type { ProcStat } from './proc.ts';
+import type { TreeFinder, TreeRoot } from './tree.ts';
+
+/** How often a tree that was asked to end is looked at. */
+const POLL_MS = 20;
+/** A process that SIGKILL does not end within this is stuck in the kernel, and waiting longer does not help. */
+const KILL_TIMEOUT_MS = 5_000;
+
+/** One tree that is to be ended. */
+export interface EndTarget {
+  root(): TreeRoot;
+  /** Told before a signal is sent. */
+  asked(signal: NodeJS.Signals): void;
+  /** Resolves when the leader has ended. */
+  leader_ended: Promise<unknown>;
+  /** The grace stands still while everything is paused. */
+  timers: TimerSet;
+}
+
+/**
+ * Ends a whole tree: SIGTERM, then, to those that are left after the grace, SIGKILL. Gives whether the tree is
+ * empty; it is not where something cannot be killed.
+ */
+export async function endTree(
+  clock: Clock,
+  trees: TreeFinder,
+  target: EndTarget,
+  grace_ms: number,
+): Promise<boolean> {
+  let members = await membersOf(trees, target);
+  if (members.length === 0) return true;
+  target.asked('SIGTERM');
+  signalAll(target.root(), members, 'SIGTERM');
+  let is_over = false;
+  const over = Promise.withResolvers<void>();
+  const grace = target.timers.after(grace_ms, () => {
+    is_over = true;
+    over.resolve();
+  });
+  members = await membersOf(trees, target);
+  while (members.length > 0 && !is_over) {
+    await Promise.race([tick(clock), over.promise, target.root().ended ? tick(clock) : target.leader_ended]);
+    members = await membersOf(trees, target);
+  }
+  grace.cancel();
+  return members.length === 0 || killTree(clock, trees, target);
+}
+
+async function killTree(clock: Clock, trees: TreeFinder, target: EndTarget): Promise<boolean> {
+  target.asked('SIGKILL');
+  const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
+  for (;;) {
+    const members = await membersOf(trees, target);
+    if (members.length === 0 || clock.monotonicMs() > until_ms) return members.length === 0;
+    signalAll(target.root(), members, 'SIGKILL');
+    await tick(clock);
+  }
+}
+
+async function membersOf(trees: TreeFinder, target: EndTarget): Promise<ProcStat[]> {
+  return (await trees.find([target.root()]))[0] ?? [];
+}
+
+/** To the group as one, which also reaches who is being forked, and to each who has left it. */
+export function signalAll(root: TreeRoot, members: readonly ProcStat[], signal: NodeJS.Signals): void {
+  if (!root.ended) sendSignal(-root.pid, signal);
+  for (const { pid, group } of members) {
+    if (root.ended || group !== root.pid) sendSignal(pid, signal);
+  }
+}
+
+/** Sends a signal; false where there is nobody to get it, or nobody who may be signalled. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  if (Math.abs(pid) <= 1) return false; // these numbers mean everybody, our own group, and the sandbox's init
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ESRCH' || code === 'EPERM') return false;
+    throw error;
+  }
+}
+
+function tick(clock: Clock): Promise<void> {
+  return new Promise((resolve) => clock.after(POLL_MS, resolve));
+}

@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { type Clock, sleep } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { sendSignal } from './ending.ts';
+import type { ProcStat } from './proc.ts';
+import type { TreeFinder, TreeRoot } from './tree.ts';
+
+const POLL_MS = 5;
+/** How long the kernel may take to freeze a group before what still runs is stopped by signal. */
+const FREEZE_TIMEOUT_MS = 2_000;
+
+/**
+ * Stops whole process trees and lets them go on.
+ *
+ * Where the daemon may make a group in the unified cgroup hierarchy, every process is put into it and the kernel
+ * freezes the group as one. Whoever is not in it (forked before it was moved, or moved elsewhere since) and,
+ * without such a group, everybody, is stopped by SIGSTOP. A process that was stopped before stays so afterwards.
+ */
+export class Freezer {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #trees: TreeFinder;
+  readonly #name: string;
+  /** Folder of the group, and the group's name as /proc shows it. */
+  #group: { folder: string; path: string } | null = null;
+  #stopped: ProcStat[] = [];
+
+  /** `directory` tells this daemon's group from another's. */
+  constructor(clock: Clock, log: Log, trees: TreeFinder, directory: string) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#trees = trees;
+    this.#name = `sandboxd-${createHash('sha256').update(directory).digest('hex').slice(0, 12)}`;
+  }
+
+  /** Makes the group where that is possible, and thaws what an earlier daemon left frozen in it. */
+  async open(): Promise<void> {
+    const own = await ownGroup();
+    if (!own) return;
+    const group = { folder: join(own.folder, this.#name), path: join(own.path, this.#name) };
+    try {
+      await mkdir(group.folder, { recursive: true });
+      await writeFile(join(group.folder, 'cgroup.freeze'), '0');
+      this.#group = group;
+    } catch (error) {
+      this.#log.debug({ err: error }, 'no cgroup can be made: processes are paused by signal');
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#group) await rmdir(this.#group.folder).catch(() => {}); // not empty: the next daemon has it again
+  }
+
+  /** Puts a new process into the group; its descendants are born there. */
+  async add(pid: number): Promise<void> {
+    if (!this.#group) return;
+    await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
+  }
+
+  /** Resolves when every member of these trees stands still. */
+  async freeze(roots: readonly TreeRoot[]): Promise<void> {
+    if (this.#group) await this.#freezeGroup(this.#group.folder);
+    const asked = new Set<string>();
+    const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    // What was forked while the others were being stopped is found by looking again.
+    for (;;) {
+      const running = await this.#findRunning(roots);
+      if (running.length === 0) return;
+      for (const stat of running) {
+        const key = `${stat.pid}.${stat.start_ticks}`;
+        if (!asked.has(key) && sendSignal(stat.pid, 'SIGSTOP')) this.#stopped.push(stat);
+        asked.add(key);
+      }
+      if (this.#clock.monotonicMs() > until_ms)
+        return this.#log.warn('not every process has stopped in time');
+      await sleep(this.#clock, POLL_MS);
+    }
+  }
+
+  /** Lets everything go on that `freeze` stopped. */
+  async thaw(): Promise<void> {
+    if (this.#group) await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0');
+    // Children first: a shell that sees a child stopped takes it for a job that was suspended.
+    for (const { pid } of this.#stopped.reverse()) sendSignal(pid, 'SIGCONT');
+    this.#stopped = [];
+  }
+
+  /** Lets trees go on that an earlier daemon stopped by signal. */
+  async release(roots: readonly TreeRoot[]): Promise<void> {
+    for (const members of await this.#trees.find(roots)) {
+      for (const { pid, state } of members.reverse()) if (state === 'T') sendSignal(pid, 'SIGCONT');
+    }
+  }
+
+  async #freezeGroup(folder: string): Promise<void> {
+    await writeFile(join(folder, 'cgroup.freeze'), '1');
+    const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    while (this.#clock.monotonicMs() < until_ms) {
+      const events = await readFile(join(folder, 'cgroup.events'), 'latin1');
+      if (/^frozen 1$/m.test(events)) return;
+      await sleep(this.#clock, POLL_MS);
+    }
+    this.#log.warn('the kernel has not frozen every process in time');
+  }
+
+  async #findRunning(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
+    const members = (await this.#trees.find(roots)).flat();
+    const candidates = members.filter(({ state }) => state !== 'T');
+    const frozen = await Promise.all(candidates.map(({ pid }) => this.#isInGroup(pid)));
+    return candidates.filter((_, index) => !frozen[index]);
+  }
+
+  async #isInGroup(pid: number): Promise<boolean> {
+    if (!this.#group) return false;
+    const path = await unifiedPath(pid);
+    return path === this.#group.path || (path?.startsWith(`${this.#group.path}/`) ?? false);
+  }
+}
+
+/** The daemon's own group in the unified hierarchy: its folder and its name. */
+async function ownGroup(): Promise<{ folder: string; path: string } | null> {
+  const path = await unifiedPath('self');
+  if (path === null) return null;
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  for (const line of mounts.split('\n')) {
+    if (!line.includes(' - cgroup2 ')) continue;
+    const [, , , root, point] = line.split(' ');
+    if (root === undefined || point === undefined) continue;
+    return { folder: join(point, relative(root, path)), path };
+  }
+  return null;
+}
+
+async function unifiedPath(pid: number | 'self'): Promise<string | null> {
+  const table = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+  return /^0::(.*)$/m.exec(table)?.[1] ?? null;
+}

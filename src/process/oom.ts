@@ -1,0 +1,91 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
+
+/** The longest record of the kernel's log: PRINTK_MESSAGE_MAX and its header. */
+const RECORD_BYTES = 8 * 1024;
+const KILLED = /Killed process (\d+)/;
+const REMEMBERED_MAX = 1_000;
+/** The log's clock and the start times of processes may differ by this. */
+const SLACK_MS = 1_000;
+
+/**
+ * Tells the kernel's out-of-memory killer from other senders of SIGKILL: by the kernel's log, which names the
+ * pid, where it can be read; by the counters of the daemon's memory cgroup elsewhere.
+ */
+export class OomWatch {
+  #kernel_log: FileHandle | null = null;
+  /** Time of the kill in ms after boot, by pid. */
+  readonly #killed = new Map<number, number>();
+  #reading: Promise<void> = Promise.resolve();
+  #kills_seen = 0;
+
+  async open(): Promise<void> {
+    this.#kernel_log = await open('/dev/kmsg', constants.O_RDONLY | constants.O_NONBLOCK).catch(() => null);
+    this.#kills_seen = await countKills();
+  }
+
+  async close(): Promise<void> {
+    await this.#reading;
+    await this.#kernel_log?.close();
+    this.#kernel_log = null;
+  }
+
+  /** The daemon's own oom_score_adj, 0 where it cannot be read. */
+  async ownScore(): Promise<number> {
+    return Number(await readFile('/proc/self/oom_score_adj', 'latin1').catch(() => '0'));
+  }
+
+  /** Whether the killer ended the process with this pid, which started so many ms after boot. */
+  async hasKilled(pid: number, started_ms: number): Promise<boolean> {
+    this.#reading = this.#reading.then(() => this.#readLog());
+    await this.#reading;
+    const killed_ms = this.#killed.get(pid);
+    const kills = await countKills();
+    const has_counted = kills > this.#kills_seen;
+    if (has_counted) this.#kills_seen += 1; // one kill accounts for one process
+    if (killed_ms !== undefined && killed_ms >= started_ms - SLACK_MS) return true;
+    return has_counted && this.#kernel_log === null;
+  }
+
+  async #readLog(): Promise<void> {
+    const buffer = Buffer.allocUnsafe(RECORD_BYTES);
+    while (this.#kernel_log) {
+      try {
+        const { bytesRead } = await this.#kernel_log.read(buffer, 0, buffer.length, null);
+        this.#remember(buffer.toString('latin1', 0, bytesRead));
+      } catch (error) {
+        // EPIPE: records were overwritten before they were read, the next read goes on. EAGAIN: no more for now.
+        if ((error as NodeJS.ErrnoException).code !== 'EPIPE') return;
+      }
+    }
+  }
+
+  /** A record is `priority,sequence,microseconds,flags;message`. */
+  #remember(record: string): void {
+    const pid = KILLED.exec(record)?.[1];
+    if (pid === undefined) return;
+    this.#killed.set(Number(pid), Number(record.split(',', 3)[2]) / 1_000);
+    const oldest = this.#killed.keys().next().value;
+    if (this.#killed.size > REMEMBERED_MAX && oldest !== undefined) this.#killed.delete(oldest);
+  }
+}
+
+/** Out-of-memory kills in the daemon's memory cgroup, of either version; 0 where it tells none. */
+async function countKills(): Promise<number> {
+  const table = await readFile('/proc/self/cgroup', 'utf8').catch(() => '');
+  for (const line of table.split('\n')) {
+    const [, controllers, path] = line.split(':');
+    if (path === undefined) continue;
+    const files =
+      controllers === ''
+        ? [`/sys/fs/cgroup${path}/memory.events`]
+        : controllers?.split(',').includes('memory')
+          ? [`/sys/fs/cgroup/memory${path}/memory.oom_control`]
+          : [];
+    for (const file of files) {
+      const kills = /^oom_kill (\d+)$/m.exec(await readFile(file, 'utf8').catch(() => ''))?.[1];
+      if (kills !== undefined) return Number(kills);
+    }
+  }
+  return 0;
+}

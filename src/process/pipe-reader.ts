@@ -1,0 +1,90 @@
+import { constants, open as openCallback, readSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { promisify } from 'node:util';
+import { OUTPUT_CHUNK_BYTES } from '../contract/defaults.ts';
+import type { OutputLog } from './output-log.ts';
+
+/** With a bare number, since the socket is what closes it. */
+const openFile = promisify(openCallback);
+
+/** What one drain takes at most: more than a pipe holds, so that a flood by a survivor does not keep it going. */
+const DRAIN_MAX_BYTES = 1024 * 1024;
+
+/**
+ * Carries what a process writes into a named pipe over to its output log.
+ *
+ * The process holds its end open for reading and writing. So a daemon that is killed breaks no pipe: the
+ * process goes on, waits when the pipe is full, and the next daemon opens the same pipe by its path and reads on.
+ * The end of the file comes when the last process that holds the pipe has ended.
+ */
+export class PipeReader {
+  readonly #log: OutputLog;
+  readonly #see: (data: Buffer) => void;
+  readonly #socket: Socket;
+  readonly #fd: number;
+  readonly #closed = Promise.withResolvers<void>();
+
+  private constructor(fd: number, log: OutputLog, see: (data: Buffer) => void) {
+    this.#fd = fd;
+    this.#log = log;
+    this.#see = see;
+    const onread = {
+      buffer: Buffer.allocUnsafe(OUTPUT_CHUNK_BYTES),
+      callback: (length: number, buffer: Uint8Array) => this.#accept(buffer.subarray(0, length)),
+    };
+    this.#socket = new Socket({ fd, readable: true, writable: false, onread });
+    this.#socket.on('error', () => {}); // 'close' follows
+    this.#socket.once('close', () => this.#closed.resolve());
+  }
+
+  /** Opens the pipe at `path`; `see` is shown every piece before it is logged. */
+  static async open(path: string, log: OutputLog, see: (data: Buffer) => void): Promise<PipeReader> {
+    return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, see);
+  }
+
+  /** Resolves when nobody holds the pipe any more and all of it is in the log. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** Takes what the pipe holds now into the log, without waiting for more. */
+  drain(): void {
+    const buffer = Buffer.allocUnsafe(OUTPUT_CHUNK_BYTES);
+    // The number of a destroyed socket may be another file's by now.
+    for (let taken = 0; !this.#socket.destroyed && taken < DRAIN_MAX_BYTES; ) {
+      const length = readAvailable(this.#fd, buffer);
+      if (length === 0) return;
+      this.#accept(buffer.subarray(0, length));
+      taken += length;
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  /** Tells the socket whether to read on. */
+  #accept(bytes: Uint8Array): boolean {
+    const data = Buffer.from(bytes);
+    this.#see(data);
+    this.#log.append(data);
+    if (!this.#log.is_full) return true;
+    this.#resumeWhenWritten();
+    return false;
+  }
+
+  async #resumeWhenWritten(): Promise<void> {
+    while (this.#log.is_full) await this.#log.changes.after(this.#log.changes.version);
+    if (!this.#socket.destroyed) this.#socket.resume();
+  }
+}
+
+/** Bytes that can be read at once; 0 where there are none for now or for ever. */
+function readAvailable(fd: number, buffer: Buffer): number {
+  try {
+    return readSync(fd, buffer);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,68 @@
+import { readdir, readFile } from 'node:fs/promises';
+
+/** One process of the kernel's table, from /proc/<pid>/stat: proc_pid_stat(5). */
+export interface ProcStat {
+  pid: number;
+  parent: number;
+  group: number;
+  session: number;
+  /** One letter: R, S, D, T (stopped), Z (ended, not yet waited for), … */
+  state: string;
+  cpu_ticks: number;
+  /** CPU time of children that have ended and were waited for. */
+  children_ticks: number;
+  /** Ticks after boot; with the pid it names a process for the life of the machine. */
+  start_ticks: number;
+  memory_pages: number;
+}
+
+/** Field 14 and its neighbours count in hundredths of a second on every Linux that Node runs on. */
+export const TICK_MS = 10;
+export const PAGE_BYTES = 4096;
+
+/** The process with this pid, or null where there is none. */
+export async function readStat(pid: number): Promise<ProcStat | null> {
+  const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
+  return text === null ? null : parseStat(text);
+}
+
+/** Every process that can be seen, by pid. */
+export async function readAllStats(): Promise<Map<number, ProcStat>> {
+  const names = await readdir('/proc').catch(() => []);
+  const pids = names.filter((name) => /^\d+$/.test(name)).map(Number);
+  const stats = await Promise.all(pids.map(readStat));
+  return new Map(stats.flatMap((stat) => (stat ? [[stat.pid, stat] as const] : [])));
+}
+
+/** The value of one variable in the environment a process was started with, or null where it can't be read. */
+export async function readVariable(pid: number, name: string): Promise<string | null> {
+  const block = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+  const prefix = `${name}=`;
+  const entry = block.split('\0').find((part) => part.startsWith(prefix));
+  return entry?.slice(prefix.length) ?? null;
+}
+
+/** What tells this boot of the machine from every other one. */
+export async function readBootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1').catch(() => '')).trim();
+}
+
+/** Reads a line of /proc/<pid>/stat; the name, in parentheses, may hold anything. */
+export function parseStat(text: string): ProcStat | null {
+  const name_end = text.lastIndexOf(')');
+  const pid = Number.parseInt(text, 10);
+  const fields = text.slice(name_end + 2).split(' ');
+  if (name_end < 0 || fields.length < 22) return null;
+  const field = (number: number) => Number(fields[number - 3]); // the first after the name is field 3
+  return {
+    pid,
+    state: fields[0] ?? '',
+    parent: field(4),
+    group: field(5),
+    session: field(6),
+    cpu_ticks: field(14) + field(15),
+    children_ticks: field(16) + field(17),
+    start_ticks: field(22),
+    memory_pages: field(24),
+  };
+}

@@ -1,0 +1,427 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { type Timer, timestamp } from '../base/clock.ts';
+import { PROCESS_EVENTS_WAITING_MAX, RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
+import { CatalogueError } from '../contract/errors.ts';
+import type { ProcessEvent, ResourceUsage } from '../contract/events.ts';
+import type { OutputStream, ProcessState, ProcessView, PtySize } from '../contract/processes.ts';
+import { OUTPUT_STREAMS } from '../contract/processes.ts';
+import { adopt } from './adopt.ts';
+import { Changes } from './changes.ts';
+import type { ProcessContext } from './context.ts';
+import { endTree, sendSignal } from './ending.ts';
+import { EventQueue } from './event-queue.ts';
+import { type Launched, launch, pipePath } from './launch.ts';
+import { OutputLog } from './output-log.ts';
+import type { OutputSource } from './output-reader.ts';
+import { TimerSet } from './pausable-timer.ts';
+import { prepare } from './prepare.ts';
+import { type ProcStat, readStat } from './proc.ts';
+import { ReadyWatch } from './ready.ts';
+import { type ProcessRecord, RecordFile, type RunRecord } from './record.ts';
+import { RestartBackoff } from './restart.ts';
+import { processStarted, Run, type RunEnd } from './run.ts';
+import type { Stdin } from './stdin.ts';
+import type { TreeRoot } from './tree.ts';
+import { NO_USAGE, usageOf } from './usage.ts';
+
+/** Children are chosen before the daemon when memory runs out, and are never shielded by what shields it. */
+const OOM_SCORE_ABOVE = 100;
+const OOM_SCORE_MAX = 1_000;
+
+/**
+ * One supervised process over all its runs: running → restarting → running … → ended.
+ *
+ * A run begins when the kernel has started the program and ends when the program itself has ended, whoever of its
+ * descendants lives on; each gives one started event and one end event. The process has ended when no further run
+ * follows, and has settled once its output can be read to the end. What must outlive the daemon is in the record,
+ * which is saved at every step.
+ */
+export class SupervisedProcess implements OutputSource {
+  readonly record: ProcessRecord;
+  readonly changes: Changes;
+  readonly logs: Record<OutputStream, OutputLog>;
+  readonly #context: ProcessContext;
+  readonly #folder: string;
+  readonly #file: RecordFile;
+  readonly #events: EventQueue;
+  readonly #backoff: RestartBackoff;
+  readonly #timers: TimerSet;
+  #run: Run | null = null;
+  #watch: ReadyWatch | null = null;
+  #restart_timer: Timer | null = null;
+  #starting: Promise<void> = Promise.resolve();
+  #ending: Promise<unknown> = Promise.resolve();
+  #may_restart = true;
+  #has_settled = false;
+  #open_outputs = 0;
+  #usage: ResourceUsage = NO_USAGE;
+
+  private constructor(context: ProcessContext, folder: string, record: ProcessRecord, loaded?: LoadedLogs) {
+    this.#context = context;
+    this.#folder = folder;
+    this.record = record;
+    this.changes = loaded?.changes ?? new Changes();
+    this.logs = loaded?.logs ?? {
+      stdout: OutputLog.create(folder, 'stdout', this.changes),
+      stderr: OutputLog.create(folder, 'stderr', this.changes),
+    };
+    this.#file = new RecordFile(folder, record);
+    const { clock, log, emit, random } = context;
+    this.#events = new EventQueue(clock, log, emit, record.unsent, () => this.#save());
+    this.#backoff = new RestartBackoff(record.request.restart ?? { policy: 'never' }, random);
+    this.#timers = new TimerSet(clock, context.isPaused);
+  }
+
+  /** Starts a new process; `folder` exists and is its own. Throws the catalogue's error where it can't be started. */
+  static async start(
+    context: ProcessContext,
+    folder: string,
+    record: ProcessRecord,
+  ): Promise<SupervisedProcess> {
+    const started = new SupervisedProcess(context, folder, record);
+    await started.#launch();
+    return started;
+  }
+
+  /** Takes over what an earlier daemon left in `folder`. */
+  static async recover(
+    context: ProcessContext,
+    folder: string,
+    record: ProcessRecord,
+  ): Promise<SupervisedProcess> {
+    const changes = new Changes();
+    const [stdout, stderr] = await Promise.all([
+      OutputLog.load(folder, 'stdout', changes),
+      OutputLog.load(folder, 'stderr', changes),
+    ]);
+    const recovered = new SupervisedProcess(context, folder, record, { changes, logs: { stdout, stderr } });
+    await recovered.#recover();
+    return recovered;
+  }
+
+  get has_ended(): boolean {
+    return this.record.is_final;
+  }
+
+  /** Whether somebody may still write to its output: then its folder is in use. */
+  get is_output_open(): boolean {
+    return this.#open_outputs > 0;
+  }
+
+  get is_ready(): boolean | null {
+    return this.record.run?.is_ready ?? null;
+  }
+
+  get size_bytes(): number {
+    return this.logs.stdout.size_bytes + this.logs.stderr.size_bytes;
+  }
+
+  get state(): ProcessState {
+    const { end, is_final } = this.record;
+    if (!end) return this.#context.isPaused() ? 'paused' : 'running';
+    return is_final ? end.kind : 'restarting';
+  }
+
+  get root(): TreeRoot {
+    return this.#run?.root ?? { pid: this.record.run?.pid ?? 0, mark: this.record.mark, ended: true };
+  }
+
+  hasEnded(): boolean {
+    return this.#has_settled;
+  }
+
+  /** The process as the API answers it. `members` spares a look at the kernel's table. */
+  async view(members?: readonly ProcStat[]): Promise<ProcessView> {
+    const { process_id, command, run, end, restart_count } = this.record;
+    return {
+      process_id,
+      pid: run?.pid ?? 0,
+      state: this.state,
+      command,
+      exit_code: end?.exit_code ?? null,
+      signal: end?.signal ?? null,
+      started_at: timestamp(run?.started_at_ms ?? this.record.created_at_ms),
+      exited_at: end ? timestamp(end.exited_at_ms) : null,
+      restart_count,
+      ready: this.is_ready,
+      resource_usage: await this.usage(members),
+    };
+  }
+
+  /** What its tree uses now; of one that has gone, the CPU time that was seen last. */
+  async usage(members?: readonly ProcStat[]): Promise<ResourceUsage> {
+    if (this.#has_settled && !this.is_output_open) return { ...NO_USAGE, cpu_ms: this.#usage.cpu_ms };
+    const found = members ?? (await this.#context.trees.find([this.root]))[0] ?? [];
+    const usage = usageOf(found);
+    this.#usage = { ...usage, cpu_ms: Math.max(usage.cpu_ms, this.#usage.cpu_ms) };
+    return this.#usage;
+  }
+
+  /** The writing end of its stdin. `conflict` where it has none, or has ended. */
+  stdin(): Stdin {
+    const run = this.#liveRun();
+    if (!run.launched.stdin) throw new CatalogueError('conflict', 'This process has no stdin to write to.');
+    return run.launched.stdin;
+  }
+
+  /** Sends a signal to the group or the leader; `final`: no restart follows an end. */
+  signal(signal: NodeJS.Signals, scope: 'group' | 'leader', final = false): void {
+    if (final) this.#may_restart = false;
+    if (final && this.state === 'restarting') {
+      this.#giveUpRestart();
+      return;
+    }
+    const run = this.#liveRun();
+    run.asked.add(signal);
+    const { pid } = run.info;
+    if (!sendSignal(scope === 'group' ? -pid : pid, signal)) throw hasEnded();
+  }
+
+  resize(size: PtySize): void {
+    const { launched } = this.#liveRun();
+    if (!launched.resize) throw new CatalogueError('conflict', 'This process has no terminal.');
+    launched.resize(size);
+  }
+
+  /** Ends the tree, SIGTERM first; no restart follows. Resolves when it has ended and its output can be read. */
+  async terminate(grace_ms: number): Promise<void> {
+    this.#may_restart = false;
+    await this.#starting.catch(() => {});
+    this.#giveUpRestart();
+    const is_empty = await this.#endTree(grace_ms);
+    if (!is_empty) throw new CatalogueError('timeout', 'The kernel does not let the process end.');
+    await this.settled();
+  }
+
+  /** Resolves when the process has ended for good and its output can be read to the end. */
+  async settled(): Promise<void> {
+    while (!this.#has_settled) await this.changes.after(this.changes.version);
+  }
+
+  /** Resolves when every event so far is stored. */
+  async flushEvents(): Promise<void> {
+    await this.#events.flush();
+  }
+
+  /** Resolves when no start is under way. */
+  async started(): Promise<void> {
+    await this.#starting.catch(() => {});
+  }
+
+  /** Lets its time stand still; the caller stops the tree. */
+  pauseTimers(): void {
+    this.#timers.pause();
+  }
+
+  resumeTimers(): void {
+    this.#timers.resume();
+  }
+
+  /** Lets go of files and pipes; the process itself goes on. */
+  async close(): Promise<void> {
+    this.#run?.launched.close();
+    this.#watch?.close();
+    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
+  }
+
+  async save(): Promise<void> {
+    await this.#file.save();
+  }
+
+  #liveRun(): Run {
+    if (!this.#run || this.#run.has_ended || this.record.end) throw hasEnded();
+    return this.#run;
+  }
+
+  async #launch(): Promise<void> {
+    const { record, logs } = this;
+    const prepared = await prepare(this.#context, record.request, record.mark);
+    record.cwd = prepared.cwd;
+    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
+    const spec = { ...prepared, folder: this.#folder, logs, see };
+    this.#watch = this.#newWatch();
+    try {
+      this.#onStarted(await launch(spec, this.#context.pipes, this.#file.save()));
+    } catch (error) {
+      this.#watch?.close();
+      throw error;
+    }
+  }
+
+  #newWatch(): ReadyWatch | null {
+    const { ready } = this.record.request;
+    if (!ready) return null;
+    return new ReadyWatch(this.#context.clock, ready, () => {
+      if (this.record.run) this.record.run.is_ready = true;
+      this.#save();
+      this.changes.notify();
+    });
+  }
+
+  #onStarted(launched: Launched): void {
+    const { record } = this;
+    const { clock, boot_id } = this.#context;
+    const is_ready = record.request.ready ? false : null;
+    record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), is_ready };
+    record.end = null;
+    this.#emit('started', processStarted(record, record.run));
+    this.#follow(new Run(this.#context, record, record.run, launched, this.logs, 0));
+    this.#tellKernel(record.run).catch((error) =>
+      this.#warn(error, 'process not registered with the kernel'),
+    );
+  }
+
+  /** Notes what names the process for good, and ranks it before the daemon when memory runs out. */
+  async #tellKernel(run: RunRecord): Promise<void> {
+    await this.#context.freezer.add(run.pid);
+    run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
+    await this.#file.save();
+    const score = Math.min(
+      OOM_SCORE_MAX,
+      Math.max(0, (await this.#context.oom.ownScore()) + OOM_SCORE_ABOVE),
+    );
+    if (this.#run?.info === run && !this.#run.has_ended) {
+      await writeFile(`/proc/${run.pid}/oom_score_adj`, String(score)).catch(() => {}); // it has ended meanwhile
+    }
+  }
+
+  #follow(run: Run): void {
+    this.#run = run;
+    this.#usage = NO_USAGE;
+    const { timeout_ms } = this.record.request;
+    if (timeout_ms !== undefined) {
+      run.limit(timeout_ms, this.#timers, () => {
+        this.#ending = this.#endTree(this.#context.grace_ms);
+      });
+    }
+    run.ended
+      .then((end) => this.#onEnd(run, end))
+      .catch((error) => this.#warn(error, 'end of a process not handled'));
+    this.#followOutput(run.launched);
+    this.changes.notify();
+  }
+
+  async #followOutput(launched: Launched): Promise<void> {
+    this.#open_outputs += 1;
+    await launched.output_closed;
+    this.#open_outputs -= 1;
+    if (this.#open_outputs > 0 || !this.record.is_final) return;
+    await this.#closeOutput();
+  }
+
+  async #onEnd(run: Run, { end, event, exited_at_ms, duration_ms }: RunEnd): Promise<void> {
+    const { record } = this;
+    this.#watch?.close();
+    run.launched.stdin?.close();
+    const { exit_code } = end;
+    const outcome = { exit_code, uptime_ms: duration_ms, restart_count: record.restart_count };
+    const delay_ms = this.#may_restart ? this.#backoff.after(outcome) : null;
+    record.end = { kind: end.kind, exit_code, signal: end.signal, exited_at_ms };
+    record.is_final = delay_ms === null;
+    this.#emit('ended', event);
+    this.changes.notify();
+    if (delay_ms === null) return this.#settle();
+    await this.#ending; // a time-out ends the whole tree before the next run begins
+    if (this.#may_restart) this.#scheduleRestart(delay_ms);
+  }
+
+  #scheduleRestart(delay_ms: number): void {
+    this.#restart_timer = this.#timers.after(delay_ms, () => {
+      this.#restart_timer = null;
+      if (this.#events.length > PROCESS_EVENTS_WAITING_MAX)
+        return this.#scheduleRestart(RESTART_BACKOFF_CAP_MS);
+      this.#starting = this.#restart();
+    });
+  }
+
+  async #restart(): Promise<void> {
+    const { record } = this;
+    record.restart_count += 1;
+    try {
+      await this.#launch();
+    } catch (error) {
+      this.#warn(error, 'restart failed');
+      const outcome = { exit_code: null, uptime_ms: 0, restart_count: record.restart_count };
+      const delay_ms = this.#may_restart ? this.#backoff.after(outcome) : null;
+      if (delay_ms !== null) return this.#scheduleRestart(delay_ms);
+      record.is_final = true;
+      await this.#settle();
+    }
+  }
+
+  #giveUpRestart(): void {
+    if (!this.record.end || this.record.is_final) return;
+    this.#restart_timer?.cancel();
+    this.#restart_timer = null;
+    this.record.is_final = true;
+    this.#settle();
+  }
+
+  async #settle(): Promise<void> {
+    this.#save();
+    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
+    this.#has_settled = true;
+    this.changes.notify();
+    if (!this.is_output_open) await this.#closeOutput();
+    this.#context.ended();
+  }
+
+  async #closeOutput(): Promise<void> {
+    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
+    const pipes = [...OUTPUT_STREAMS, 'stdin' as const].map((name) => pipePath(this.#folder, name));
+    await Promise.all(pipes.map((pipe) => rm(pipe, { force: true })));
+  }
+
+  #endTree(grace_ms: number): Promise<boolean> {
+    const { clock, trees } = this.#context;
+    const target = {
+      root: () => this.root,
+      asked: (signal: string) => this.#run?.asked.add(signal),
+      leader_ended: this.#run?.ended ?? Promise.resolve(),
+      timers: this.#timers,
+    };
+    return endTree(clock, trees, target, grace_ms);
+  }
+
+  async #recover(): Promise<void> {
+    const { record } = this;
+    this.#events.send();
+    const { run } = record;
+    if (!run) throw new Error('a record without a run cannot be recovered');
+    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
+    const launched = await adopt(this.#context.clock, run, this.#folder, this.logs, see);
+    if (record.end) {
+      this.#followOutput(launched);
+      if (record.is_final) return this.#settle();
+      return this.#scheduleRestart(RESTART_BACKOFF_CAP_MS);
+    }
+    if (run.is_ready === false) this.#watch = this.#newWatch();
+    const age_ms = Math.max(0, this.#context.clock.wallMs() - run.started_at_ms);
+    this.#follow(new Run(this.#context, record, run, launched, this.logs, age_ms));
+  }
+
+  #emit(what: 'started' | 'ended', event: ProcessEvent): void {
+    const { mark, restart_count, unsent } = this.record;
+    unsent.push({ key: `${mark}.${restart_count}.${what}`, event });
+    // On disk first: an event is emitted again rather than lost, and an end is not taken for an unknown one.
+    const saved = what === 'ended' ? this.#save() : Promise.resolve();
+    saved.then(() => this.#events.send());
+  }
+
+  #save(): Promise<void> {
+    return this.#file.save().catch((error) => this.#warn(error, 'process record not saved'));
+  }
+
+  #warn(error: unknown, message: string): void {
+    this.#context.log.warn({ err: error, process_id: this.record.process_id }, message);
+  }
+}
+
+interface LoadedLogs {
+  changes: Changes;
+  logs: Record<OutputStream, OutputLog>;
+}
+
+function hasEnded(): CatalogueError {
+  return new CatalogueError('conflict', 'The process has ended.');
+}

@@ -1,0 +1,99 @@
+import type { Timer } from '../base/clock.ts';
+import type { ProcessEvent } from '../contract/events.ts';
+import type { OutputStream } from '../contract/processes.ts';
+import type { ProcessContext } from './context.ts';
+import { describeEnd, type EndOfRun, endEvent } from './end-of-run.ts';
+import type { ExitStatus, Launched } from './launch.ts';
+import type { OutputLog } from './output-log.ts';
+import type { TimerSet } from './pausable-timer.ts';
+import { previewOf } from './preview.ts';
+import { TICK_MS } from './proc.ts';
+import type { ProcessRecord, RunRecord } from './record.ts';
+import type { TreeRoot } from './tree.ts';
+
+/** How a run ended and when, with its event. */
+export interface RunEnd {
+  end: EndOfRun;
+  event: ProcessEvent;
+  exited_at_ms: number;
+  duration_ms: number;
+}
+
+/** One run of a program: from the moment the kernel has started it to the end of that very process. */
+export class Run {
+  readonly info: RunRecord;
+  readonly launched: Launched;
+  /** Signals that this daemon was asked to send, or sent of its own. */
+  readonly asked = new Set<string>();
+  /** Resolves when the program itself has ended and what it wrote is taken over. */
+  readonly ended: Promise<RunEnd>;
+  readonly #context: ProcessContext;
+  readonly #record: ProcessRecord;
+  readonly #logs: Record<OutputStream, OutputLog>;
+  readonly #started_monotonic_ms: number;
+  #time_limit: Timer | null = null;
+  #has_timed_out = false;
+  #has_ended = false;
+
+  /** `age_ms`: how long ago it started, for one that an earlier daemon did start. */
+  constructor(
+    context: ProcessContext,
+    record: ProcessRecord,
+    info: RunRecord,
+    launched: Launched,
+    logs: Record<OutputStream, OutputLog>,
+    age_ms: number,
+  ) {
+    this.#context = context;
+    this.#record = record;
+    this.info = info;
+    this.launched = launched;
+    this.#logs = logs;
+    this.#started_monotonic_ms = context.clock.monotonicMs() - age_ms;
+    this.ended = launched.exited.then((status) => this.#onExit(status));
+  }
+
+  get has_ended(): boolean {
+    return this.#has_ended;
+  }
+
+  get root(): TreeRoot {
+    return { pid: this.info.pid, mark: this.#record.mark, ended: this.#has_ended };
+  }
+
+  /** Calls `onTimeout` once the run has lasted `timeout_ms`, pauses not counted. */
+  limit(timeout_ms: number, timers: TimerSet, onTimeout: () => void): void {
+    const age_ms = this.#context.clock.monotonicMs() - this.#started_monotonic_ms;
+    this.#time_limit = timers.after(Math.max(0, timeout_ms - age_ms), () => {
+      this.#has_timed_out = true;
+      onTimeout();
+    });
+  }
+
+  async #onExit(status: ExitStatus): Promise<RunEnd> {
+    this.#has_ended = true;
+    this.#time_limit?.cancel();
+    const { clock, oom } = this.#context;
+    const exited_at_ms = clock.wallMs();
+    const duration_ms = Math.round(clock.monotonicMs() - this.#started_monotonic_ms);
+    this.launched.drain();
+    const { process_id, cwd, restart_count } = this.#record;
+    const { pid, started_at_ms, start_ticks } = this.info;
+    const previews = {
+      stdout_preview: previewOf(this.#logs.stdout.tail),
+      stderr_preview: previewOf(this.#logs.stderr.tail),
+    };
+    const facts = { pid, cwd, started_at_ms, started_boot_ms: start_ticks * TICK_MS, asked: this.asked };
+    const end = await describeEnd(status, facts, oom);
+    const timed_out = this.#has_timed_out;
+    const details = { process_id, pid, duration_ms, timed_out, ...previews, restart_count };
+    return { end, event: endEvent(end, details, exited_at_ms), exited_at_ms, duration_ms };
+  }
+}
+
+/** The event of a start. */
+export function processStarted(record: ProcessRecord, run: RunRecord): ProcessEvent {
+  const { process_id, command, cwd, request, restart_count } = record;
+  const payload = { process_id, pid: run.pid, command, cwd, name: request.name ?? null, restart_count };
+  return { event_type: 'process.started', happened_at_ms: run.started_at_ms, payload };
+}

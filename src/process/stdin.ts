@@ -1,0 +1,121 @@
+import type { Socket } from 'node:net';
+import { OUTPUT_CHUNK_BYTES } from '../contract/defaults.ts';
+import { CatalogueError } from '../contract/errors.ts';
+
+/** One request to write: `offset` is how many bytes had been taken before it, as far as the caller knows. */
+export interface StdinWrite {
+  data: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+  offset?: number;
+  /** Closes stdin behind the data; on a terminal it types the end-of-file character. */
+  end?: boolean;
+  /** Aborts when the caller has gone; what was taken by then stays taken. */
+  signal?: AbortSignal;
+}
+
+const END_OF_FILE_KEY = Buffer.from([0x04]);
+
+/**
+ * The writing end of a process's stdin. One request writes at a time, and only while the pipe has room: at most
+ * one chunk waits in memory. Source: contract section 4, POST `/processes/{id}/stdin`.
+ */
+export class Stdin {
+  readonly #socket: Socket;
+  readonly #is_terminal: boolean;
+  readonly #closed = new AbortController();
+  #accepted = 0;
+  #has_ended = false;
+  #turn: Promise<void> = Promise.resolve();
+  /** Settles when the pipe has taken the chunk that was written last. */
+  #written: Promise<void> = Promise.resolve();
+
+  constructor(socket: Socket, is_terminal: boolean) {
+    this.#socket = socket;
+    this.#is_terminal = is_terminal;
+    socket.on('error', () => {}); // EPIPE: the process closed its end; 'close' follows
+    socket.once('close', () => this.#closed.abort());
+  }
+
+  /** Bytes taken so far. */
+  get accepted(): number {
+    return this.#accepted;
+  }
+
+  /**
+   * Resolves when all is taken. `conflict` where stdin is closed or closes meanwhile, or where `offset` leaves a
+   * gap (`details.accepted`).
+   */
+  async write(request: StdinWrite): Promise<void> {
+    const turn = this.#turn;
+    const done = Promise.withResolvers<void>();
+    this.#turn = turn.then(() => done.promise);
+    try {
+      await this.#orGone(turn, request.signal);
+      await this.#writeInTurn(request);
+    } finally {
+      done.resolve();
+    }
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#socket.destroy();
+  }
+
+  async #writeInTurn({ data, offset = this.#accepted, end = false, signal }: StdinWrite): Promise<void> {
+    if (offset > this.#accepted) throw this.#conflict('The offset leaves a gap.');
+    let skip = this.#accepted - offset;
+    for await (const piece of data) {
+      for (let at = 0; at < piece.length; at += OUTPUT_CHUNK_BYTES) {
+        const chunk = piece.subarray(at, at + OUTPUT_CHUNK_BYTES);
+        const rest = chunk.subarray(Math.min(skip, chunk.length));
+        skip -= chunk.length - rest.length;
+        if (rest.length > 0) await this.#take(rest, signal);
+      }
+    }
+    if (end) await this.#end(signal);
+  }
+
+  async #take(chunk: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
+    await this.#orGone(this.#written, signal);
+    if (this.#has_ended) throw this.#conflict('stdin is closed.');
+    this.#accepted += chunk.length;
+    this.#put(Buffer.from(chunk));
+    await this.#orGone(this.#written, signal);
+  }
+
+  async #end(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#is_terminal) {
+      this.#put(END_OF_FILE_KEY);
+    } else {
+      this.#has_ended = true;
+      this.#socket.end();
+    }
+    await this.#orGone(this.#written, signal);
+  }
+
+  #put(chunk: Buffer): void {
+    this.#written = new Promise((resolve) => this.#socket.write(chunk, () => resolve()));
+  }
+
+  /** Waits, but no longer than stdin is open and the caller is there. */
+  #orGone(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const gone = () => settle(() => reject(this.#conflict('stdin is closed.')));
+      const left = () => settle(() => reject(signal?.reason));
+      const settle = (how: () => void) => {
+        this.#closed.signal.removeEventListener('abort', gone);
+        signal?.removeEventListener('abort', left);
+        how();
+      };
+      if (this.#closed.signal.aborted) return gone();
+      if (signal?.aborted) return left();
+      this.#closed.signal.addEventListener('abort', gone);
+      signal?.addEventListener('abort', left);
+      wait.then(() => settle(resolve));
+    });
+  }
+
+  #conflict(message: string): CatalogueError {
+    return new CatalogueError('conflict', message, { accepted: this.#accepted });
+  }
+}

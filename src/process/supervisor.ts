@@ -1,0 +1,440 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { type Clock, sleep, type Timer } from '../base/clock.ts';
+import { kernelRandom } from '../base/entropy.ts';
+import type { Log } from '../base/log.ts';
+import type { Service } from '../base/service.ts';
+import { PROCESSES_LIVE_MAX } from '../contract/defaults.ts';
+import { CatalogueError } from '../contract/errors.ts';
+import type { ResourceUsage } from '../contract/events.ts';
+import type { ProcessRequest, ProcessView, PtySize } from '../contract/processes.ts';
+import { OUTPUT_STREAMS } from '../contract/processes.ts';
+import { spawnRefusal } from './command.ts';
+import type { ProcessContext } from './context.ts';
+import { copyOutput } from './copy.ts';
+import type { Emit } from './event-queue.ts';
+import { Freezer } from './freezer.ts';
+import { OomWatch } from './oom.ts';
+import { type OutputItem, type OutputQuery, readOutput } from './output-reader.ts';
+import { type OutputTail, outputTail } from './output-tail.ts';
+import { PipePool } from './pipes.ts';
+import { readBootId } from './proc.ts';
+import { SupervisedProcess } from './process.ts';
+import { type ProcessRecord, removeFolder } from './record.ts';
+import { recoverAll } from './recovery.ts';
+import { commandOf, requestFingerprint } from './request.ts';
+import { expiredProcesses } from './retention.ts';
+import { parseSignal } from './signals.ts';
+import type { StdinWrite } from './stdin.ts';
+import { TreeFinder } from './tree.ts';
+import { NO_USAGE, sumUsage } from './usage.ts';
+import { type WaitQuery, waitFor } from './wait.ts';
+
+/** A folder beside those of the processes; no process_id is spelled so. */
+const PIPES_FOLDER = '+pipes';
+const RETENTION_INTERVAL_MS = 60_000;
+/** How long the copy of a process's output may go on after its end, where the target takes it slowly. */
+const COPY_REST_MS = 2_000;
+
+export interface SupervisorOptions {
+  clock: Clock;
+  log: Log;
+  /** `<state-dir>/processes`; made with mode 0700 where missing. */
+  directory: string;
+  /** Stores an event durably. While it rejects, the event is kept and tried again. */
+  emit: Emit;
+  /** The plain environment of children, free of the daemon's secrets. Asked at each start. */
+  environment: () => Record<string, string>;
+  /** The account of processes that name none; null is the daemon's own. */
+  default_user: string | null;
+  /** From SIGTERM to SIGKILL, where a verb names no other. */
+  grace_ms: number;
+  /** Numbers from 0 to 1, for jitter. */
+  random?: () => number;
+}
+
+/** What only the daemon itself asks for with a start. */
+export interface SpawnExtras {
+  /** Both streams of the process are also copied there. */
+  copy_to?: { stdout: Writable };
+  /** An ended process with the same id makes room instead of being answered. */
+  replace_ended?: boolean;
+}
+
+/** `created` is false where a process with this id and request was there before. */
+export interface SpawnResult {
+  created: boolean;
+  process: ProcessView;
+}
+
+interface Entry {
+  fingerprint: string;
+  process: Promise<SupervisedProcess>;
+}
+
+/**
+ * Starts, follows and ends processes. Every verb that takes a `process_id` throws `not_found` for one that is not
+ * known. Source: contract section 4, rows `/processes…` and the paragraphs below the options.
+ */
+export class Supervisor implements Service {
+  readonly #options: SupervisorOptions;
+  readonly #directory: string;
+  readonly #trees = new TreeFinder();
+  readonly #oom = new OomWatch();
+  readonly #pipes: PipePool;
+  readonly #freezer: Freezer;
+  readonly #entries = new Map<string, Entry>();
+  /** Those that are known for good, in the order of their starts. */
+  readonly #processes = new Map<string, SupervisedProcess>();
+  readonly #copies = new Map<string, Promise<void>>();
+  #boot_id = '';
+  #is_paused = false;
+  #pausing: Promise<void> = Promise.resolve();
+  #retention: Timer | null = null;
+  #stopped: Promise<void> | null = null;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#directory = options.directory;
+    this.#pipes = new PipePool(join(options.directory, PIPES_FOLDER));
+    this.#freezer = new Freezer(options.clock, options.log, this.#trees, options.directory);
+  }
+
+  /** Takes over what an earlier daemon left: running processes, ended ones and their output, events not stored. */
+  async start(): Promise<void> {
+    this.#boot_id = await readBootId();
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await Promise.all([this.#pipes.open(), this.#oom.open(), this.#freezer.open()]);
+    const recovered = await recoverAll(this.#context(), this.#directory, PIPES_FOLDER);
+    for (const process of recovered.sort((a, b) => a.record.created_at_ms - b.record.created_at_ms)) {
+      const { process_id, request } = process.record;
+      this.#entries.set(process_id, {
+        fingerprint: requestFingerprint(request),
+        process: Promise.resolve(process),
+      });
+      this.#processes.set(process_id, process);
+    }
+    await this.#releaseStopped(recovered);
+    this.#scheduleRetention();
+  }
+
+  /** Ends every tree, SIGTERM first and SIGKILL after the grace; returns when their ends are stored. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  /**
+   * Starts a process. The same id with the same request gives the process that is there, with another `conflict`.
+   * What cannot be started is an error that names the field (CannotStart): no event, and the id stays free.
+   */
+  async spawn(request: ProcessRequest, extras: SpawnExtras = {}): Promise<SpawnResult> {
+    const process_id = request.process_id ?? this.#newId();
+    const fingerprint = requestFingerprint(request);
+    if (extras.replace_ended) await this.#forgetEnded(process_id);
+    const known = this.#entries.get(process_id);
+    if (known) {
+      if (known.fingerprint !== fingerprint) throw inUse(process_id);
+      const process = await known.process;
+      this.#copyOutput(process, extras);
+      return { created: false, process: await process.view() };
+    }
+    this.#checkMayStart();
+    const starting = this.#start(process_id, request);
+    this.#entries.set(process_id, { fingerprint, process: starting });
+    starting.catch(() => this.#entries.delete(process_id));
+    const process = await starting;
+    this.#processes.set(process_id, process);
+    this.#copyOutput(process, extras);
+    return { created: true, process: await process.view([]) };
+  }
+
+  async list(): Promise<ProcessView[]> {
+    const processes = [...this.#processes.values()];
+    const members = await this.#trees.find(processes.map(({ root }) => root));
+    return Promise.all(processes.map((process, index) => process.view(members[index])));
+  }
+
+  async get(process_id: string): Promise<ProcessView> {
+    return this.#find(process_id).view();
+  }
+
+  /** Reads kept output and follows it; see readOutput for the errors of a wrong offset. */
+  async output(process_id: string, query: OutputQuery): Promise<AsyncGenerator<OutputItem>> {
+    return readOutput(this.#find(process_id), query);
+  }
+
+  /** The last `max_bytes` of each stream. */
+  async outputTail(process_id: string, max_bytes: number): Promise<OutputTail> {
+    return outputTail(this.#find(process_id).logs, max_bytes);
+  }
+
+  /** The process when it has ended or is ready; null when the time is over first. `conflict`: see waitFor. */
+  async wait(process_id: string, query: WaitQuery): Promise<ProcessView | null> {
+    const process = this.#find(process_id);
+    return (await waitFor(this.#options.clock, process, query)) ? process.view() : null;
+  }
+
+  /** Resolves when all is taken by the process; waits while its pipe is full. Errors: see Stdin. */
+  async writeStdin(process_id: string, write: StdinWrite): Promise<void> {
+    await this.#find(process_id).stdin().write(write);
+  }
+
+  /** Sends a signal, by name. `conflict` where the process has ended, `invalid_request` for an unknown signal. */
+  signal(process_id: string, signal: string, scope: 'group' | 'leader' = 'group'): void {
+    this.#find(process_id).signal(parseSignal(signal), scope);
+  }
+
+  /**
+   * Hands a signal that the daemon got on to the main command's own process. After SIGTERM and SIGINT no restart
+   * follows. `conflict` where it has ended.
+   */
+  forward(process_id: string, signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
+    this.#find(process_id).signal(signal, 'leader', signal !== 'SIGHUP');
+  }
+
+  /** Changes the size of a terminal. `conflict` where the process has ended or has no terminal. */
+  resize(process_id: string, size: PtySize): void {
+    this.#find(process_id).resize(size);
+  }
+
+  /** Ends a process and everything it started, SIGTERM first; gives the ended process, also when it had ended. */
+  async remove(process_id: string, grace_ms = this.#options.grace_ms): Promise<ProcessView> {
+    const process = this.#find(process_id);
+    await process.terminate(grace_ms);
+    return process.view();
+  }
+
+  /** Resolves with the ended process when no restart follows, its output is kept and its copy is written. */
+  async finished(process_id: string): Promise<ProcessView> {
+    const process = this.#find(process_id);
+    await process.settled();
+    await this.#copies.get(process_id);
+    return process.view();
+  }
+
+  /** Stops every tree, sessions that descendants made included. Idempotent. */
+  pause(): Promise<void> {
+    this.#pausing = this.#pausing.then(() => this.#pause());
+    return this.#pausing;
+  }
+
+  /** Lets every tree go on. Idempotent. */
+  resume(): Promise<void> {
+    this.#pausing = this.#pausing.then(() => this.#resume());
+    return this.#pausing;
+  }
+
+  get is_paused(): boolean {
+    return this.#is_paused;
+  }
+
+  /** What all supervised trees use together. */
+  async usage(): Promise<ResourceUsage> {
+    const processes = [...this.#processes.values()].filter((process) => !isAtRest(process));
+    const members = await this.#trees.find(processes.map(({ root }) => root));
+    const usages = await Promise.all(processes.map((process, index) => process.usage(members[index])));
+    return processes.length > 0 ? sumUsage(usages) : NO_USAGE;
+  }
+
+  async #start(process_id: string, request: ProcessRequest): Promise<SupervisedProcess> {
+    const folder = join(this.#directory, process_id);
+    const record: ProcessRecord = {
+      process_id,
+      request,
+      command: commandOf(request),
+      cwd: '',
+      mark: kernelRandom(12).toString('hex'),
+      created_at_ms: this.#options.clock.wallMs(),
+      restart_count: 0,
+      run: null,
+      end: null,
+      is_final: false,
+      is_stopped: false,
+      unsent: [],
+    };
+    try {
+      await mkdir(folder, { mode: 0o700 });
+      return await SupervisedProcess.start(this.#context(), folder, record);
+    } catch (error) {
+      await removeFolder(folder).catch(() => {});
+      throw startError(error, record.command[0]);
+    }
+  }
+
+  #checkMayStart(): void {
+    if (this.#stopped) throw new CatalogueError('shutting_down');
+    if (this.#is_paused) throw new CatalogueError('conflict', 'The sandbox is paused.');
+    const live = [...this.#processes.values()].filter(({ has_ended }) => !has_ended).length;
+    if (live >= PROCESSES_LIVE_MAX) {
+      throw new CatalogueError('too_many_requests', `At most ${PROCESSES_LIVE_MAX} processes run at once.`);
+    }
+  }
+
+  #find(process_id: string): SupervisedProcess {
+    const process = this.#processes.get(process_id);
+    if (!process) throw new CatalogueError('not_found', `There is no process ${process_id}.`);
+    return process;
+  }
+
+  #newId(): string {
+    for (;;) {
+      const process_id = `proc_${kernelRandom(10).toString('hex')}`;
+      if (!this.#entries.has(process_id)) return process_id;
+    }
+  }
+
+  #copyOutput(process: SupervisedProcess, { copy_to }: SpawnExtras): void {
+    const { process_id } = process.record;
+    if (!copy_to || this.#copies.has(process_id)) return;
+    const { clock } = this.#options;
+    const rest = new AbortController();
+    process.settled().then(() => sleep(clock, COPY_REST_MS, rest.signal).then(() => rest.abort()));
+    const copies = OUTPUT_STREAMS.map((stream) => copyOutput(process, stream, copy_to.stdout, rest.signal));
+    const copied = Promise.allSettled(copies).then(() => rest.abort());
+    this.#copies.set(process_id, copied);
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#is_paused || this.#stopped) return;
+    this.#is_paused = true;
+    const processes = await this.#settledStarts();
+    for (const process of processes) process.pauseTimers();
+    await this.#freezer.freeze(processes.map(({ root }) => root));
+    await this.#noteStopped(processes, true);
+  }
+
+  async #resume(): Promise<void> {
+    if (!this.#is_paused) return;
+    await this.#freezer.thaw();
+    this.#is_paused = false;
+    const processes = [...this.#processes.values()];
+    for (const process of processes) process.resumeTimers();
+    await this.#noteStopped(processes, false);
+  }
+
+  /** So that a daemon that is killed meanwhile leaves nobody stopped for ever. */
+  async #noteStopped(processes: SupervisedProcess[], is_stopped: boolean): Promise<void> {
+    const live = processes.filter((process) => !isAtRest(process));
+    for (const { record, changes } of live) {
+      record.is_stopped = is_stopped;
+      changes.notify();
+    }
+    await Promise.allSettled(live.map((process) => process.save()));
+  }
+
+  async #releaseStopped(recovered: SupervisedProcess[]): Promise<void> {
+    const stopped = recovered.filter(({ record }) => record.is_stopped);
+    if (stopped.length === 0) return;
+    await this.#freezer.release(stopped.map(({ root }) => root));
+    await this.#noteStopped(stopped, false);
+  }
+
+  /** Every process, once no start is under way. */
+  async #settledStarts(): Promise<SupervisedProcess[]> {
+    await Promise.allSettled([...this.#entries.values()].map(({ process }) => process));
+    const processes = [...this.#processes.values()];
+    await Promise.all(processes.map((process) => process.started()));
+    return processes;
+  }
+
+  async #stop(): Promise<void> {
+    this.#retention?.cancel();
+    const processes = await this.#settledStarts();
+    await this.resume();
+    const members = await this.#trees.find(processes.map(({ root }) => root));
+    const { grace_ms, clock, log } = this.#options;
+    const ends = processes.map(async (process, index) => {
+      if (process.has_ended && members[index]?.length === 0) return;
+      await process.terminate(grace_ms);
+    });
+    for (const end of await Promise.allSettled(ends)) {
+      if (end.status === 'rejected') log.warn({ err: end.reason }, 'a process did not end');
+    }
+    // What the disk does not take by then is in the records, and the next daemon emits it.
+    const over = new AbortController();
+    const flushed = Promise.all(processes.map((process) => process.flushEvents()));
+    await Promise.race([flushed, sleep(clock, grace_ms, over.signal)]);
+    over.abort();
+    await Promise.all([...this.#copies.values()]);
+    await Promise.allSettled(processes.map((process) => process.close()));
+    await Promise.allSettled([this.#freezer.close(), this.#oom.close()]);
+  }
+
+  #scheduleRetention(): void {
+    this.#retention = this.#options.clock.after(RETENTION_INTERVAL_MS, () => {
+      this.#prune();
+      this.#scheduleRetention();
+    });
+  }
+
+  #prune(): void {
+    const ended = [...this.#processes.values()].filter(isAtRest).map((process) => ({
+      process_id: process.record.process_id,
+      exited_at_ms: process.record.end?.exited_at_ms ?? 0,
+      size_bytes: process.size_bytes,
+    }));
+    for (const process_id of expiredProcesses(ended, this.#options.clock.wallMs())) this.#forget(process_id);
+  }
+
+  async #forgetEnded(process_id: string): Promise<void> {
+    const process = this.#processes.get(process_id);
+    if (process && isAtRest(process)) await this.#forget(process_id);
+  }
+
+  async #forget(process_id: string): Promise<void> {
+    this.#processes.delete(process_id);
+    this.#entries.delete(process_id);
+    this.#copies.delete(process_id);
+    await removeFolder(join(this.#directory, process_id)).catch((error) =>
+      this.#options.log.warn({ err: error, process_id }, 'an ended process could not be removed'),
+    );
+  }
+
+  #context(): ProcessContext {
+    const { clock, log, emit, environment, default_user, grace_ms, random = Math.random } = this.#options;
+    return {
+      clock,
+      log,
+      emit,
+      environment,
+      default_user,
+      grace_ms,
+      random,
+      boot_id: this.#boot_id,
+      pipes: this.#pipes,
+      trees: this.#trees,
+      oom: this.#oom,
+      freezer: this.#freezer,
+      isPaused: () => this.#is_paused,
+      ended: () => this.#prune(),
+    };
+  }
+}
+
+/** Ended, with its events stored and nobody left who writes output. */
+function isAtRest(process: SupervisedProcess): boolean {
+  return process.hasEnded() && !process.is_output_open && process.record.unsent.length === 0;
+}
+
+function inUse(process_id: string): CatalogueError {
+  return new CatalogueError('conflict', `process_id: ${process_id} is in use by another request`, {
+    field: 'process_id',
+  });
+}
+
+/** What a caller is told of a start that failed. */
+function startError(error: unknown, program: string): unknown {
+  if (error instanceof CatalogueError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EAGAIN' || code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM')
+    return spawnRefusal(code, program);
+  if (code !== undefined) {
+    return new CatalogueError(
+      'outbox_unavailable',
+      `The state directory cannot be written at present (${code}).`,
+    );
+  }
+  return error;
+}

@@ -1,0 +1,23 @@
+import { readFile } from 'node:fs/promises';
+
+/** An account that processes run as. */
+export interface User {
+  name: string;
+  uid: number;
+  gid: number;
+  home: string;
+}
+
+const PASSWD = '/etc/passwd';
+
+/** The account with this name or number, or null where there is none. */
+export async function findUser(name_or_uid: string, passwd = PASSWD): Promise<User | null> {
+  const table = await readFile(passwd, 'utf8').catch(() => '');
+  for (const line of table.split('\n')) {
+    const [name, , uid, gid, , home] = line.split(':');
+    if (name === undefined || uid === undefined || gid === undefined) continue;
+    if (name !== name_or_uid && uid !== name_or_uid) continue;
+    return { name, uid: Number(uid), gid: Number(gid), home: home || '/' };
+  }
+  return null;
+}

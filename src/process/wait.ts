@@ -1,0 +1,39 @@
+import { type Clock, sleep } from '../base/clock.ts';
+import { CatalogueError } from '../contract/errors.ts';
+import type { SupervisedProcess } from './process.ts';
+
+/** What is waited for: the end with all output readable, or the first readiness. */
+export interface WaitQuery {
+  for: 'exit' | 'ready';
+  /** Without it there is no limit but `signal`. */
+  timeout_ms?: number;
+  signal?: AbortSignal;
+}
+
+/**
+ * Resolves true when it has come, false when the time is over first or `signal` aborts. `conflict` where a process
+ * ends before it was ready, or nothing tells when it is. Source: contract section 4, GET `/processes/{id}/wait`.
+ */
+export async function waitFor(clock: Clock, process: SupervisedProcess, query: WaitQuery): Promise<boolean> {
+  const over = new AbortController();
+  const until = query.signal ? AbortSignal.any([query.signal, over.signal]) : over.signal;
+  if (query.timeout_ms !== undefined) sleep(clock, query.timeout_ms, until).then(() => over.abort());
+  try {
+    for (;;) {
+      const seen = process.changes.version;
+      if (hasCome(process, query.for)) return true;
+      if (until.aborted) return false;
+      await process.changes.after(seen, until);
+    }
+  } finally {
+    over.abort();
+  }
+}
+
+function hasCome(process: SupervisedProcess, what: WaitQuery['for']): boolean {
+  if (what === 'exit') return process.hasEnded();
+  if (process.is_ready === true) return true;
+  if (process.is_ready === null) throw new CatalogueError('conflict', 'The process has no ready probe.');
+  if (process.has_ended) throw new CatalogueError('conflict', 'The process ended before it was ready.');
+  return false;
+}
