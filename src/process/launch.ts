@@ -1,12 +1,14 @@
-import { close as closeCallback, constants, open as openCallback } from 'node:fs';
+import { close as closeCallback, closeSync, constants, open as openCallback, openSync } from 'node:fs';
 import { chown } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { execa } from 'execa';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { OutputStream, PtySize } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import { spawnRefusal } from './command.ts';
+import { coveredTerminals } from './leaked-terminals.ts';
 import type { OutputLog } from './output-log.ts';
 import { PipeReader } from './pipe-reader.ts';
 import type { PipePool } from './pipes.ts';
@@ -15,6 +17,9 @@ import type { User } from './user.ts';
 
 const openFile = promisify(openCallback);
 const closeFile = promisify(closeCallback);
+
+/** A program opens its stdin in its first seconds or not at all. */
+const OPENERS_WAIT_MS = 30_000;
 
 /** Everything that is needed to start a process once. */
 export interface LaunchSpec {
@@ -26,6 +31,7 @@ export interface LaunchSpec {
   user: User | null;
   stdin: 'pipe' | 'ignore';
   pty: PtySize | null;
+  clock: Clock;
   folder: string;
   logs: Record<OutputStream, OutputLog>;
   /** Is shown every piece of output before it is logged. */
@@ -108,9 +114,24 @@ async function openStdin(spec: LaunchSpec, pipes: PipePool, opened: Opened): Pro
   try {
     opened.child_fds[0] = await openFile(path, constants.O_RDONLY);
     const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK);
-    opened.stdin = new Stdin(new Socket({ fd, readable: false, writable: true }), false);
+    const socket = new Socket({ fd, readable: false, writable: true });
+    opened.stdin = new Stdin(socket);
+    socket.once('close', () => letOpenersIn(spec.clock, path));
   } finally {
     await closeFile(both);
+  }
+}
+
+/**
+ * Who opens /dev/stdin of a process waits for a writer, for ever when the last one has closed already. Opening the
+ * pipe for a moment lets it in, to read what is left and the end. Repeated while somebody may still come.
+ */
+async function letOpenersIn(clock: Clock, path: string): Promise<void> {
+  for (let delay_ms = 10; delay_ms < OPENERS_WAIT_MS; delay_ms *= 2) {
+    await sleep(clock, delay_ms);
+    const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null);
+    if (fd === null) return; // nobody reads it any more
+    await closeFile(fd);
   }
 }
 
@@ -121,24 +142,7 @@ async function takePipe(spec: LaunchSpec, pipes: PipePool, path: string): Promis
 }
 
 async function spawn(spec: LaunchSpec, { child_fds, readers, stdin }: Opened): Promise<Launched> {
-  const [argv0, ...args] = spec.argv;
-  const subprocess = execa(spec.program, args, {
-    argv0,
-    cwd: spec.cwd,
-    env: spec.env,
-    extendEnv: false,
-    stdio: [inherited(child_fds[0]), inherited(child_fds[1]), inherited(child_fds[2])],
-    buffer: false,
-    detached: true,
-    cleanup: false,
-    reject: false,
-    ...(spec.user && { uid: spec.user.uid, gid: spec.user.gid }),
-  });
-  const { pid } = subprocess;
-  if (pid === undefined) throw spawnRefusal((await subprocess).code, argv0);
-  const exited = new Promise<ExitStatus>((resolve) => {
-    subprocess.nodeChildProcess.once('exit', (code, signal) => resolve({ code, signal }));
-  });
+  const { pid, exited } = await startProgram(spec, child_fds);
   return {
     pid,
     stdin,
@@ -154,7 +158,60 @@ async function spawn(spec: LaunchSpec, { child_fds, readers, stdin }: Opened): P
   };
 }
 
+/**
+ * Starts the program itself, in a session of its own, with these files as its stdin, stdout and stderr.
+ * Throws the catalogue's error where the kernel refuses.
+ */
+export async function startProgram(
+  spec: LaunchSpec,
+  child_fds: readonly (number | undefined)[],
+): Promise<{ pid: number; exited: Promise<ExitStatus> }> {
+  const [argv0, ...args] = spec.argv;
+  const { stdio, uncover } = stdioOf(child_fds);
+  const subprocess = execa(spec.program, args, {
+    argv0,
+    cwd: spec.cwd,
+    env: spec.env,
+    extendEnv: false,
+    stdio,
+    buffer: false,
+    detached: true,
+    cleanup: false,
+    reject: false,
+    ...(spec.user && { uid: spec.user.uid, gid: spec.user.gid }),
+  });
+  uncover();
+  const { pid } = subprocess;
+  if (pid === undefined) throw spawnRefusal((await subprocess).code, argv0);
+  const exited = new Promise<ExitStatus>((resolve) => {
+    subprocess.nodeChildProcess.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  return { pid, exited };
+}
+
+type Inherited = 3 | 'ignore';
+
+/** What the child finds under its first numbers, and under those of the daemon's terminals. */
+function stdioOf(child_fds: readonly (number | undefined)[]): {
+  stdio: [Inherited, Inherited, Inherited, ...Inherited[]];
+  uncover: () => void;
+} {
+  const stdio: [Inherited, Inherited, Inherited, ...Inherited[]] = [
+    inherited(child_fds[0]),
+    inherited(child_fds[1]),
+    inherited(child_fds[2]),
+  ];
+  const covered = coveredTerminals();
+  if (covered.size === 0) return { stdio, uncover: () => {} };
+  const cover = openSync('/dev/null', constants.O_RDWR);
+  for (const fd of covered) {
+    while (stdio.length <= fd) stdio.push('ignore'); // leaves these numbers as they are: closed
+    stdio[fd] = inherited(cover);
+  }
+  return { stdio, uncover: () => closeSync(cover) };
+}
+
 /** The library's type lists the numbers 3 to 9 for what it passes on as it is. */
-function inherited(fd: number | undefined): 3 | 'ignore' {
+function inherited(fd: number | undefined): Inherited {
   return fd === undefined ? 'ignore' : (fd as 3);
 }

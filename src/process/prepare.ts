@@ -10,8 +10,8 @@ import { findUser, type User } from './user.ts';
 /** Terminals get this name unless the request's `env` has another TERM. */
 const TERMINAL_NAME = 'xterm-256color';
 
-/** What the request and the system say about a start, checked: everything but pipes and logs. */
-export type Prepared = Omit<LaunchSpec, 'folder' | 'logs' | 'see'>;
+/** What the request and the system say about a start, checked: everything but the clock, pipes and logs. */
+export type Prepared = Omit<LaunchSpec, 'clock' | 'folder' | 'logs' | 'see'>;
 
 /** Finds the program, the directory and the account. Throws CannotStart with the field at fault. */
 export async function prepare(

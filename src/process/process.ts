@@ -21,6 +21,7 @@ import { type ProcessRecord, RecordFile, type RunRecord } from './record.ts';
 import { RestartBackoff } from './restart.ts';
 import { processStarted, Run, type RunEnd } from './run.ts';
 import type { Stdin } from './stdin.ts';
+import { launchTerminal } from './terminal.ts';
 import type { TreeRoot } from './tree.ts';
 import { NO_USAGE, usageOf } from './usage.ts';
 
@@ -238,10 +239,15 @@ export class SupervisedProcess implements OutputSource {
     const prepared = await prepare(this.#context, record.request, record.mark);
     record.cwd = prepared.cwd;
     const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
-    const spec = { ...prepared, folder: this.#folder, logs, see };
+    const spec = { ...prepared, clock: this.#context.clock, folder: this.#folder, logs, see };
     this.#watch = this.#newWatch();
     try {
-      this.#onStarted(await launch(spec, this.#context.pipes, this.#file.save()));
+      const recorded = this.#file.save();
+      const typed = (signal: string) => this.#run?.asked.add(signal);
+      const launched = spec.pty
+        ? await launchTerminal({ ...spec, pty: spec.pty }, recorded, typed)
+        : await launch(spec, this.#context.pipes, recorded);
+      this.#onStarted(launched);
     } catch (error) {
       this.#watch?.close();
       throw error;

@@ -12,6 +12,13 @@ export interface StdinWrite {
   signal?: AbortSignal;
 }
 
+export interface StdinOptions {
+  /** A terminal has no end: it is typed. */
+  is_terminal?: boolean;
+  /** Is shown what is taken. */
+  see?: (data: Uint8Array) => void;
+}
+
 const END_OF_FILE_KEY = Buffer.from([0x04]);
 
 /**
@@ -20,7 +27,7 @@ const END_OF_FILE_KEY = Buffer.from([0x04]);
  */
 export class Stdin {
   readonly #socket: Socket;
-  readonly #is_terminal: boolean;
+  readonly #options: StdinOptions;
   readonly #closed = new AbortController();
   #accepted = 0;
   #has_ended = false;
@@ -28,9 +35,9 @@ export class Stdin {
   /** Settles when the pipe has taken the chunk that was written last. */
   #written: Promise<void> = Promise.resolve();
 
-  constructor(socket: Socket, is_terminal: boolean) {
+  constructor(socket: Socket, options: StdinOptions = {}) {
     this.#socket = socket;
-    this.#is_terminal = is_terminal;
+    this.#options = options;
     socket.on('error', () => {}); // EPIPE: the process closed its end; 'close' follows
     socket.once('close', () => this.#closed.abort());
   }
@@ -79,12 +86,13 @@ export class Stdin {
     await this.#orGone(this.#written, signal);
     if (this.#has_ended) throw this.#conflict('stdin is closed.');
     this.#accepted += chunk.length;
+    this.#options.see?.(chunk);
     this.#put(Buffer.from(chunk));
     await this.#orGone(this.#written, signal);
   }
 
   async #end(signal: AbortSignal | undefined): Promise<void> {
-    if (this.#is_terminal) {
+    if (this.#options.is_terminal) {
       this.#put(END_OF_FILE_KEY);
     } else {
       this.#has_ended = true;
@@ -94,7 +102,12 @@ export class Stdin {
   }
 
   #put(chunk: Buffer): void {
-    this.#written = new Promise((resolve) => this.#socket.write(chunk, () => resolve()));
+    this.#written = new Promise((resolve) => {
+      this.#socket.write(chunk, (error) => {
+        if (error) this.#closed.abort();
+        resolve();
+      });
+    });
   }
 
   /** Waits, but no longer than stdin is open and the caller is there. */

@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { OutputItem } from '../../src/process/output-reader.ts';
+import { isAlive, outputOf, program, start, until } from './harness.ts';
+
+const MIB = 1024 * 1024;
+
+async function collect(items: AsyncIterable<OutputItem>): Promise<OutputItem[]> {
+  const all: OutputItem[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+test('a follower gets every byte and the end, though it came late and left often', async () => {
+  const { supervisor } = await start();
+  const total = 6 * MIB;
+  const { process } = await supervisor.spawn({ command: program('flood.mjs', String(total)) });
+  const hash = createHash('sha256');
+  let offset = 0;
+  let drops = 0;
+  for (let has_ended = false; !has_ended; drops++) {
+    const items = await supervisor.output(process.process_id, {
+      streams: ['stdout'],
+      start: { offsets: { stdout: offset } },
+      follow: true,
+    });
+    for await (const item of items) {
+      if (item.type === 'exit') has_ended = true;
+      if (item.type !== 'output') break;
+      expect(item.offset).toBe(offset);
+      hash.update(item.data);
+      offset += item.data.length;
+      if (drops < 100 && Math.random() < 0.7) break;
+    }
+  }
+  expect(offset).toBe(total);
+  expect(drops).toBeGreaterThan(20);
+  const block = Buffer.alloc(65_536, 'abcdefghijklmno\n');
+  const expected = createHash('sha256');
+  for (let number = 0; number < total / 65_536; number++) {
+    block.write(number.toString(16).padStart(15, '0'));
+    expected.update(block);
+  }
+  expect(hash.digest('hex')).toBe(expected.digest('hex'));
+});
+
+test('a follower that does not read slows nobody; it is told what it has missed', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ command: program('flood.mjs', String(40 * MIB)) });
+  const slow = await supervisor.output(process.process_id, { streams: ['stdout'], follow: true });
+  const first = await slow.next();
+  expect(first.value).toMatchObject({ type: 'output', offset: 0 });
+  await supervisor.finished(process.process_id);
+  const rest = await collect(slow);
+  const gone = rest[0];
+  expect(gone).toMatchObject({ type: 'gone', stream: 'stdout' });
+  expect(rest.at(-1)).toMatchObject({
+    type: 'exit',
+    process: { exit_code: 0 },
+    position: { stdout: 40 * MIB },
+  });
+});
+
+test('reading starts at an offset, so many bytes or so many lines before the end', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ shell: 'printf "one\\ntwo\\nthree\\n"; printf e >&2' });
+  await supervisor.finished(process.process_id);
+  const read = async (query: object) => {
+    const items = await collect(
+      await supervisor.output(process.process_id, { streams: ['stdout'], ...query }),
+    );
+    return items.flatMap((item) => (item.type === 'output' ? [`${item.offset}:${item.data}`] : [item.type]));
+  };
+  expect(await read({})).toEqual(['0:one\ntwo\nthree\n', 'exit']);
+  expect(await read({ start: { offsets: { stdout: 4 } } })).toEqual(['4:two\nthree\n', 'exit']);
+  expect(await read({ start: { tail_bytes: 3 } })).toEqual(['11:ee\n', 'exit']);
+  expect(await read({ start: { tail_lines: 2 } })).toEqual(['4:two\nthree\n', 'exit']);
+  expect(await read({ start: { tail_lines: 9 } })).toEqual(['0:one\ntwo\nthree\n', 'exit']);
+  expect(await read({ start: { tail_lines: 0 } })).toEqual(['exit']);
+  expect(await read({ streams: ['stdout', 'stderr'] })).toEqual(['0:one\ntwo\nthree\n', '0:e', 'exit']);
+  await expect(read({ start: { offsets: { stdout: 15 } } })).rejects.toMatchObject({
+    code: 'invalid_request',
+  });
+});
+
+test('an offset that is no longer kept is gone', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ command: program('flood.mjs', String(20 * MIB)) });
+  await supervisor.finished(process.process_id);
+  const query = { streams: ['stdout'], start: { offsets: { stdout: 0 } } } as const;
+  await expect(supervisor.output(process.process_id, query)).rejects.toMatchObject({
+    code: 'gone',
+    details: { first_offset: expect.any(Number) },
+  });
+});
+
+test('characters are not cut while more may come', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'printf "a\\303"; read x; printf "\\244b"',
+    stdin: 'pipe',
+  });
+  const texts: string[] = [];
+  const query = { streams: ['stdout'], follow: true, whole_characters: true } as const;
+  for await (const item of await supervisor.output(process.process_id, query)) {
+    if (item.type !== 'output') continue;
+    texts.push(item.data.toString());
+    if (texts.length === 1) await supervisor.writeStdin(process.process_id, { data: [Buffer.from('\n')] });
+  }
+  expect(texts).toEqual(['a', 'äb']);
+});
+
+test('a survivor that holds the pipes does not delay the end, and what it writes later is kept', async () => {
+  const { supervisor, events } = await start({ grace_ms: 200 });
+  const { process } = await supervisor.spawn({ command: program('leave-behind.mjs') });
+  const ended = await supervisor.finished(process.process_id);
+  expect(ended).toMatchObject({ state: 'exited', exit_code: 0 });
+  await until(() => events.length === 2);
+  const pid = Number((await outputOf(supervisor, process.process_id)).stdout);
+  expect(await isAlive(pid)).toBe(true);
+  await supervisor.remove(process.process_id);
+  await until(async () => !(await isAlive(pid)));
+});
+
+test('200 starts at once all end and are all told', async () => {
+  const { supervisor, events } = await start();
+  const started = await Promise.all(
+    Array.from({ length: 200 }, (_, i) => supervisor.spawn({ shell: `echo ${i}; exit ${i % 7}` })),
+  );
+  const ended = await Promise.all(started.map(({ process }) => supervisor.finished(process.process_id)));
+  expect(ended.map(({ exit_code }) => exit_code)).toEqual(started.map((_, i) => i % 7));
+  await until(() => events.length === 400);
+  for (const [i, { process }] of started.entries()) {
+    expect((await outputOf(supervisor, process.process_id)).stdout).toBe(`${i}\n`);
+  }
+});
