@@ -17,6 +17,7 @@ export interface EndTarget {
   leader_ended: Promise<unknown>;
   /** The grace stands still while everything is paused. */
   timers: TimerSet;
+  isPaused(): boolean;
 }
 
 /**
@@ -33,6 +34,7 @@ export async function endTree(
   if (members.length === 0) return true;
   target.asked('SIGTERM');
   signalAll(target.root(), members, 'SIGTERM');
+  if (!target.isPaused()) wakeStopped(members);
   let is_over = false;
   const over = Promise.withResolvers<void>();
   const grace = target.timers.after(grace_ms, () => {
@@ -57,6 +59,11 @@ async function killTree(clock: Clock, trees: TreeFinder, target: EndTarget): Pro
     signalAll(target.root(), members, 'SIGKILL');
     await tick(clock);
   }
+}
+
+/** Who is stopped handles SIGTERM only when it goes on. */
+function wakeStopped(members: readonly ProcStat[]): void {
+  for (const { pid, state } of members) if (state === 'T') sendSignal(pid, 'SIGCONT');
 }
 
 async function membersOf(trees: TreeFinder, target: EndTarget): Promise<ProcStat[]> {

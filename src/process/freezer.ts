@@ -81,7 +81,11 @@ export class Freezer {
 
   /** Lets everything go on that `freeze` stopped. */
   async thaw(): Promise<void> {
-    if (this.#group) await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0');
+    if (this.#group) {
+      await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0').catch((error) =>
+        this.#log.error({ err: error }, 'the cgroup of the processes cannot be thawed'),
+      );
+    }
     // Children first: a shell that sees a child stopped takes it for a job that was suspended.
     for (const { pid } of this.#stopped.reverse()) sendSignal(pid, 'SIGCONT');
     this.#stopped = [];

@@ -385,6 +385,7 @@ export class SupervisedProcess implements OutputSource {
       asked: (signal: string) => this.#run?.asked.add(signal),
       leader_ended: this.#run?.ended ?? Promise.resolve(),
       timers: this.#timers,
+      isPaused: this.#context.isPaused,
     };
     return endTree(clock, trees, target, grace_ms);
   }

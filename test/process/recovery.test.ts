@@ -1,0 +1,193 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { ProcessRequest, ProcessView } from '../../src/contract/processes.ts';
+import { MARK_VARIABLE } from '../../src/process/tree.ts';
+import { isAlive, outputOf, program, start, until } from './harness.ts';
+
+let root: string;
+let directory: string;
+let daemon: ChildProcess | null = null;
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'sandboxd-recovery-'));
+  directory = join(root, 'processes');
+});
+afterEach(async () => {
+  await killDaemon();
+  await rm(root, { recursive: true, force: true });
+});
+
+/** Starts a daemon of its own process with these requests. */
+async function startDaemon(events_file: string, ...requests: ProcessRequest[]): Promise<ProcessView[]> {
+  const script = join(import.meta.dirname, 'killable-daemon.ts');
+  const args = [script, directory, events_file, ...requests.map((request) => JSON.stringify(request))];
+  daemon = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let line = '';
+  for await (const chunk of daemon.stdout ?? []) {
+    line += chunk;
+    if (line.endsWith('\n')) break;
+  }
+  return JSON.parse(line);
+}
+
+async function killDaemon(): Promise<void> {
+  const killed = daemon;
+  daemon = null;
+  if (killed?.exitCode !== null || killed.signalCode !== null) return;
+  const ended = new Promise((resolve) => killed.once('exit', resolve));
+  killed.kill('SIGKILL');
+  await ended;
+}
+
+/** A file of a process; "null" where there is none yet. */
+function contents(file: string): Promise<string> {
+  return readFile(join(directory, file), 'utf8').catch(() => 'null');
+}
+
+async function readEvents(file: string) {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+/** The end of what a process kept, from the first whole line on. */
+async function numbers(supervisor: Parameters<typeof outputOf>[0], process_id: string): Promise<number[]> {
+  return (await outputOf(supervisor, process_id)).stdout.split('\n').slice(0, -1).map(Number);
+}
+
+test('a process outlives its daemon, the next finds it, and no output is missing', async () => {
+  const [view] = await startDaemon(join(root, 'events'), {
+    command: program('tick.mjs'),
+    process_id: 'tick',
+  });
+  await until(async () => (await contents('tick/stdout')).includes('\n20\n'));
+  await killDaemon();
+  const { supervisor, events } = await start({ directory });
+  expect(await supervisor.get('tick')).toMatchObject({ state: 'running', pid: view?.pid, exit_code: null });
+  const last = (await numbers(supervisor, 'tick')).length;
+  const seen = await until(async () => {
+    const all = await numbers(supervisor, 'tick');
+    return all.length > last + 20 ? all : null;
+  });
+  expect(seen).toEqual(seen.map((_, index) => index));
+  expect(events).toEqual([]);
+  expect(await supervisor.remove('tick')).toMatchObject({ state: 'exited', exit_code: null, signal: null });
+  await until(() => events.length === 1);
+  expect(events[0]).toMatchObject({
+    event_type: 'process.exited',
+    payload: { exit_code: null, reason: 'unknown' },
+  });
+});
+
+test('an end that fell while no daemon ran is told once, as unknown, and its output is kept', async () => {
+  const request = { shell: 'echo before; sleep 1000', process_id: 'gone' };
+  const [view] = await startDaemon(join(root, 'events'), request);
+  await until(async () => (await contents('gone/stdout')) === 'before\n');
+  await killDaemon();
+  process.kill(-(view?.pid ?? 0), 'SIGKILL');
+  await until(async () => !(await isAlive(view?.pid ?? 0)));
+  const first = await start({ directory });
+  await until(() => first.events.length === 1);
+  expect(first.events[0]).toMatchObject({
+    event_type: 'process.exited',
+    payload: { process_id: 'gone', exit_code: null, reason: 'unknown', stdout_preview: 'before\n' },
+  });
+  expect(await first.supervisor.get('gone')).toMatchObject({ state: 'exited', exit_code: null });
+  await first.supervisor.stop();
+  const second = await start({ directory });
+  expect((await outputOf(second.supervisor, 'gone')).stdout).toBe('before\n');
+  expect(await second.supervisor.spawn(request)).toMatchObject({ created: false });
+  await second.supervisor.stop();
+  expect(second.events).toEqual([]);
+});
+
+test('events that were not stored when the daemon was killed are emitted by the next, with the same keys', async () => {
+  await startDaemon('-', { shell: 'exit 7', process_id: 'p' });
+  await until(
+    async () => JSON.parse(await readFile(join(directory, 'p/process.json'), 'utf8')).unsent.length === 2,
+  );
+  await killDaemon();
+  const first = await start({ directory });
+  await until(() => first.events.length === 2);
+  expect(first.events).toMatchObject([
+    { event_type: 'process.started' },
+    { event_type: 'process.exited', payload: { exit_code: 7 } },
+  ]);
+  expect(first.keys.map((key) => key.split('.').slice(1).join('.'))).toEqual(['0.started', '0.ended']);
+  await first.supervisor.stop();
+  const second = await start({ directory });
+  await second.supervisor.stop();
+  expect(second.events).toEqual([]);
+});
+
+test('a pid that belongs to another process by now is not taken for the one that was started', async () => {
+  await startDaemon(join(root, 'events'), { command: ['sleep', '1000'], process_id: 'p' });
+  await until(async () => (await readEvents(join(root, 'events'))).length === 1);
+  const file = join(directory, 'p/process.json');
+  const { run } = await until(async () => {
+    const record = JSON.parse(await readFile(file, 'utf8'));
+    return record.run?.start_ticks > 0 ? record : null;
+  });
+  await killDaemon();
+  process.kill(-run.pid, 'SIGKILL');
+  const record = JSON.parse(await readFile(file, 'utf8'));
+  const innocent = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' });
+  record.run.pid = innocent.pid;
+  await writeFile(file, JSON.stringify(record));
+  const { supervisor, events } = await start({ directory });
+  await until(() => events.length === 1);
+  await supervisor.stop();
+  expect(await isAlive(innocent.pid ?? 0)).toBe(true);
+  innocent.kill('SIGKILL');
+});
+
+test('a process whose daemon was killed before it could note the pid is found by its mark', async () => {
+  const mark = 'mark-of-the-test';
+  await mkdir(join(directory, 'lost'), { recursive: true });
+  const child = spawn('sleep', ['1000'], {
+    detached: true,
+    stdio: 'ignore',
+    env: { PATH: process.env.PATH, [MARK_VARIABLE]: mark },
+  });
+  const record = {
+    process_id: 'lost',
+    request: { command: ['sleep', '1000'] },
+    command: ['sleep', '1000'],
+    cwd: '/',
+    mark,
+    created_at_ms: Date.now(),
+    restart_count: 0,
+    run: null,
+    end: null,
+    is_final: false,
+    is_stopped: false,
+    unsent: [],
+  };
+  await writeFile(join(directory, 'lost/process.json'), JSON.stringify(record));
+  await mkdir(join(directory, 'never-started'));
+  await writeFile(
+    join(directory, 'never-started/process.json'),
+    JSON.stringify({ ...record, process_id: 'never-started', mark: 'another' }),
+  );
+  const { supervisor, events } = await start({ directory });
+  await until(() => events.length === 1);
+  expect(events[0]).toMatchObject({ event_type: 'process.started', payload: { pid: child.pid } });
+  expect((await supervisor.list()).map(({ process_id }) => process_id)).toEqual(['lost']);
+  await supervisor.remove('lost');
+});
+
+test('a daemon that was killed while paused leaves nobody stopped', async () => {
+  await startDaemon(join(root, 'events'), { command: program('tick.mjs'), process_id: 'tick' });
+  await until(async () => (await contents('tick/stdout')).includes('\n3\n'));
+  daemon?.kill('SIGUSR2');
+  await until(async () => JSON.parse(await contents('tick/process.json'))?.is_stopped);
+  await killDaemon();
+  const { supervisor } = await start({ directory });
+  const before = (await numbers(supervisor, 'tick')).length;
+  await until(async () => (await numbers(supervisor, 'tick')).length > before + 3);
+});
