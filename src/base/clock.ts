@@ -17,7 +17,8 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
-  monotonicMs: () => performance.now(),
+  // Not performance.now(): its origin differs from thread to thread.
+  monotonicMs: () => Number(process.hrtime.bigint()) / 1e6,
   after(delay_ms, run) {
     const timer = setTimeout(run, Math.min(Math.max(0, delay_ms), TIMER_MAX_MS)).unref();
     return { cancel: () => clearTimeout(timer) };

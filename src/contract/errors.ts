@@ -47,8 +47,8 @@ export function invalidField(field: string, message: string): CatalogueError {
 export class StartError extends Error {
   readonly exit_code: number;
 
-  constructor(message: string, exit_code = 1) {
-    super(message);
+  constructor(message: string, exit_code = 1, cause?: unknown) {
+    super(message, { cause });
     this.name = 'StartError';
     this.exit_code = exit_code;
   }

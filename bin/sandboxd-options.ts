@@ -1,0 +1,155 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { LOG_LEVELS } from '../src/base/log.ts';
+import { VERSION } from '../src/base/version.ts';
+import {
+  ATTEMPT_TIMEOUT_MS,
+  DEFAULT_HOST,
+  DEFAULT_PORT,
+  DEFAULT_STATE_DIR,
+  DELIVERY_CONCURRENCY,
+  DELIVERY_WINDOW_MS,
+  OUTBOX_MAX_BYTES,
+  OUTBOX_MAX_RECORDS,
+  SHUTDOWN_GRACE_MS,
+} from '../src/contract/defaults.ts';
+import { StartError } from '../src/contract/errors.ts';
+import { RESTART_POLICIES } from '../src/contract/processes.ts';
+import { type DaemonOptions, daemonConfig } from '../src/daemon/config.ts';
+import { runDaemon } from '../src/daemon/run.ts';
+
+const ENV_PREFIX = 'SANDBOXD_';
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** An option that is also read from its environment variable; a flag wins. */
+function option(flags: string, description: string): Option {
+  const made = new Option(flags, description);
+  const name = made.long?.slice(2).replaceAll('-', '_').toUpperCase();
+  return made.env(`${ENV_PREFIX}${name}`);
+}
+
+/** A whole number from `min` to `max`. */
+function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (!/^\d+$/.test(text) || number < min || number > max) {
+      throw new InvalidArgumentError(`A whole number from ${min} to ${max} is accepted.`);
+    }
+    return number;
+  };
+}
+
+function filled(text: string): string {
+  if (text === '') throw new InvalidArgumentError('It must not be empty.');
+  return text;
+}
+
+/** `--watch-ignore` may be given often; in the environment the globs stand one a line. */
+function globs(text: string, before: string[] = []): string[] {
+  return [...before, ...text.split('\n').filter((glob) => glob !== '')];
+}
+
+/** An environment variable of a switch: only these words. */
+function isOn(text: string): boolean {
+  if (/^(1|true|yes|on)$/i.test(text)) return true;
+  if (/^(0|false|no|off|)$/i.test(text)) return false;
+  throw new InvalidArgumentError('true or false is accepted.');
+}
+
+function command(): Command {
+  return new Command('sandboxd')
+    .description('Supervises processes in a sandbox and delivers its events to a webhook')
+    .usage('[options] [-- command [args…]]')
+    .version(VERSION, '-V, --version')
+    .allowExcessArguments(true)
+    .addOption(option('--webhook-url <url>', 'where events are delivered; http or https'))
+    .addOption(option('--webhook-secret-file <path>', 'file with the secret that signs deliveries'))
+    .addOption(
+      new Option('--webhook-secret <secret>', 'the secret itself; prefer the file (SANDBOXD_WEBHOOK_SECRET)'),
+    )
+    .addOption(option('--watch-dir <dir>', 'directory whose changes are reported; may be created later'))
+    .addOption(option('--watch-ignore <glob>', 'leave out what matches; repeatable').argParser(globs))
+    .addOption(option('--sandbox-id <id>', 'identity of the sandbox'))
+    .addOption(option('--team-id <id>', 'identity of its team'))
+    .addOption(
+      option('--host <host>', 'address of the local API; localhost is 127.0.0.1 and [::1]')
+        .default(DEFAULT_HOST)
+        .argParser(filled),
+    )
+    .addOption(
+      option('--port <port>', 'port of the local API; 0 picks one')
+        .default(DEFAULT_PORT)
+        .argParser(wholeNumber(0, 65_535)),
+    )
+    .addOption(
+      option('--control-token-file <path>', 'file of the control token (default: <state-dir>/control-token)'),
+    )
+    .addOption(option('--control-socket <path>', 'also serve on this Unix socket, without a token'))
+    .addOption(
+      option('--state-dir <dir>', 'outbox and process output').default(DEFAULT_STATE_DIR).argParser(filled),
+    )
+    .addOption(
+      option('--restart <policy>', 'for the main command').choices(RESTART_POLICIES).default('never'),
+    )
+    .addOption(option('--keep-alive', 'stay on when the main command has ended').argParser(isOn))
+    .addOption(option('--process-user <name>', "user of processes (default: the daemon's own)"))
+    .addOption(
+      option('--attempt-timeout-ms <ms>', 'the longest that one delivery attempt takes')
+        .default(ATTEMPT_TIMEOUT_MS)
+        .argParser(wholeNumber(1, 10 * 60_000)),
+    )
+    .addOption(
+      option('--delivery-window-ms <ms>', 'how long a record is retried')
+        .default(DELIVERY_WINDOW_MS)
+        .argParser(wholeNumber(1, 365 * DAY_MS)),
+    )
+    .addOption(
+      option('--delivery-concurrency <n>', 'attempts at the same time')
+        .default(DELIVERY_CONCURRENCY)
+        .argParser(wholeNumber(1, 1024)),
+    )
+    .addOption(
+      option('--outbox-max-bytes <bytes>', 'the most that undelivered records take')
+        .default(OUTBOX_MAX_BYTES)
+        .argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
+    )
+    .addOption(
+      option('--outbox-max-records <n>', 'the most undelivered records')
+        .default(OUTBOX_MAX_RECORDS)
+        .argParser(wholeNumber(1, 1_000_000_000)),
+    )
+    .addOption(
+      option('--shutdown-grace-ms <ms>', 'from SIGTERM to SIGKILL, and as long again for the last deliveries')
+        .default(SHUTDOWN_GRACE_MS)
+        .argParser(wholeNumber(0, DAY_MS)),
+    )
+    .addOption(option('--await-init', 'wait for POST /api/v1/sandbox/init').argParser(isOn))
+    .addOption(option('--log-level <level>', 'of the JSON log on stderr').choices(LOG_LEVELS).default('info'))
+    .configureOutput({ outputError: () => {} })
+    .exitOverride();
+}
+
+/** Options → config → start. Exits with the daemon's code; what goes wrong before is one line on stderr. */
+export async function main(argv: string[], env_secret: string | undefined): Promise<void> {
+  try {
+    const separator = argv.indexOf('--');
+    const own = separator < 0 ? argv : argv.slice(0, separator);
+    const parsed = command().parse(own);
+    if (parsed.args.length > 0) {
+      throw new StartError(`${parsed.args[0]} is no option; a main command comes after --`, 2);
+    }
+    const main_command = separator < 0 ? [] : argv.slice(separator + 1);
+    if (separator >= 0 && main_command.length === 0) throw new StartError('-- needs a command after it', 2);
+    process.exit(await runDaemon(daemonConfig(parsed.opts<DaemonOptions>(), main_command, env_secret)));
+  } catch (error) {
+    process.exit(failure(error));
+  }
+}
+
+/** Says in one line what went wrong; returns the exit code. */
+function failure(error: unknown): number {
+  if (error instanceof CommanderError && error.exitCode === 0) return 0;
+  const text = (error as Error).message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
+  process.stderr.write(`sandboxd: ${text}\n`);
+  if (error instanceof StartError) return error.exit_code;
+  return error instanceof CommanderError ? 2 : 1;
+}

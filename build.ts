@@ -1,0 +1,29 @@
+import { chmodSync, rmSync } from 'node:fs';
+import { build } from 'rolldown';
+
+/**
+ * Bundles each program into `dist/`: what users run. Only better-sqlite3 and the terminal library stay outside,
+ * because they hold native code.
+ */
+const PROGRAMS = ['sandboxd', 'sandboxctl'];
+
+rmSync('dist', { recursive: true, force: true });
+for (const input of [
+  Object.fromEntries(PROGRAMS.map((name) => [name, `bin/${name}.ts`])),
+  { 'writer-thread': 'src/outbox/writer-thread.ts' },
+]) {
+  await build({
+    input,
+    platform: 'node',
+    external: ['better-sqlite3', '@lydell/node-pty'],
+    logLevel: 'warn',
+    output: {
+      dir: 'dist',
+      format: 'cjs',
+      entryFileNames: '[name].cjs',
+      chunkFileNames: '[name]-[hash].cjs',
+      cleanDir: false,
+    },
+  });
+}
+for (const name of PROGRAMS) chmodSync(`dist/${name}.cjs`, 0o755);

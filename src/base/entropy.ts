@@ -1,0 +1,27 @@
+import { openSync, readSync } from 'node:fs';
+import { StartError } from '../contract/errors.ts';
+
+let device: number | undefined;
+
+/**
+ * Random bytes from the kernel, read at the moment they are needed.
+ *
+ * A forked or restored sandbox holds a copy of this process's memory, and with it the state of any generator in
+ * user space: the copies would go on to make the same ids. Only the kernel's generator is told of the fork.
+ */
+export function kernelRandom(size_bytes: number): Buffer {
+  const bytes = Buffer.alloc(size_bytes);
+  device ??= openDevice();
+  for (let filled = 0; filled < size_bytes; ) {
+    filled += readSync(device, bytes, filled, size_bytes - filled, null);
+  }
+  return bytes;
+}
+
+function openDevice(): number {
+  try {
+    return openSync('/dev/urandom', 'r');
+  } catch (error) {
+    throw new StartError(`/dev/urandom cannot be read: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../contract/defaults.ts';
+import { CatalogueError } from '../contract/errors.ts';
+import { errorBody, type HttpApp } from './http-app.ts';
+
+/** How often connections are looked at for those that are too slow; the limits below leave room for it. */
+const CHECK_INTERVAL_MS = 1_000;
+const KEEP_ALIVE_MS = 65_000;
+
+/**
+ * The connections of all listeners of one program. Where all are taken, the one that has gone longest without a
+ * complete request makes room; one whose answer is under way only where every one is like that.
+ */
+export class Connections {
+  readonly #max: number;
+  /** In the order of their last complete request; the value tells how many answers are under way. */
+  readonly #sockets = new Map<Socket, number>();
+
+  constructor(max = connectionsMax()) {
+    this.#max = max;
+  }
+
+  add(socket: Socket): void {
+    if (this.#sockets.size >= this.#max) this.#makeRoom();
+    this.#sockets.set(socket, 0);
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
+
+  requestComplete(socket: Socket): void {
+    const answers = this.#sockets.get(socket);
+    if (answers === undefined) return;
+    this.#sockets.delete(socket);
+    this.#sockets.set(socket, answers + 1);
+  }
+
+  answered(socket: Socket): void {
+    const answers = this.#sockets.get(socket);
+    if (answers) this.#sockets.set(socket, answers - 1);
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    for (const socket of this.#sockets.keys()) socket.destroy();
+  }
+
+  #makeRoom(): void {
+    let oldest: Socket | undefined;
+    for (const [socket, answers] of this.#sockets) {
+      oldest ??= socket;
+      if (answers > 0) continue;
+      oldest = socket;
+      break;
+    }
+    if (!oldest) return;
+    this.#sockets.delete(oldest);
+    oldest.destroy();
+  }
+}
+
+/** A server for one address, with the contract's time limits; `handle` is the application's router. */
+export function createListener(app: HttpApp, connections: Connections): Server {
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS - CHECK_INTERVAL_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS - CHECK_INTERVAL_MS,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      noDelay: true,
+    },
+    (request, response) => app.routing(request, response),
+  );
+  server.on('connection', (socket) => connections.add(socket));
+  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
+    if (streaming.has(socket)) return;
+    if (socket.writable && !socket.destroyed) socket.write(clientErrorResponse(error.code ?? ''));
+    socket.destroy();
+  });
+  return server;
+}
+
+/** Sockets whose request body is a stream of any length: the limit on a request's time does not hold for them. */
+const streaming = new WeakSet<Socket>();
+
+/** Lifts the limit on a request's time while its body streams in. */
+export function allowLongBody(request: FastifyRequest, reply: FastifyReply): void {
+  streaming.add(request.raw.socket);
+  reply.raw.once('close', () => streaming.delete(request.raw.socket));
+}
+
+function clientErrorResponse(code: string): string {
+  const [status, reason, error] =
+    code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? [408, 'Request Timeout', new CatalogueError('timeout', 'The request did not arrive in time.')]
+      : [400, 'Bad Request', new CatalogueError('invalid_request', 'The request is not valid HTTP.')];
+  const text = JSON.stringify(errorBody(error as CatalogueError));
+  return (
+    `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+    `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`
+  );
+}
+
+/** At most half of the descriptors that this process may open: files, children and deliveries need theirs. */
+function connectionsMax(): number {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+    return Math.max(8, Math.min(CONNECTIONS_MAX, Math.floor(Number(limit ?? CONNECTIONS_MAX * 2) / 2)));
+  } catch {
+    return CONNECTIONS_MAX;
+  }
+}

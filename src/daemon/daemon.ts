@@ -1,0 +1,476 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { type Clock, sleep } from '../base/clock.ts';
+import { createHttpApp } from '../base/http-app.ts';
+import type { Log } from '../base/log.ts';
+import { VERSION } from '../base/version.ts';
+import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
+import { CatalogueError, StartError } from '../contract/errors.ts';
+import type { SandboxEvent } from '../contract/events.ts';
+import type { SandboxState, SandboxView } from '../contract/sandboxes.ts';
+import { Dispatcher } from '../outbox/dispatcher.ts';
+import { RemoteStore } from '../outbox/remote-store.ts';
+import { Retention } from '../outbox/retention.ts';
+import type { Adoption } from '../outbox/store.ts';
+import { Supervisor } from '../process/supervisor.ts';
+import type { Watcher } from '../watch/watcher.ts';
+import { HttpTransport } from '../webhook/transport.ts';
+import type { DaemonConfig } from './config.ts';
+import { controlToken, makeToken } from './control-token.ts';
+import { Environment } from './environment.ts';
+import { Guard } from './guard.ts';
+import { Listeners } from './listeners.ts';
+import { MainCommand } from './main-command.ts';
+import { Metrics } from './metrics.ts';
+import { isOwnAddress } from './own-address.ts';
+import { Publisher } from './publisher.ts';
+import { registerRoutes } from './routes.ts';
+import { OutboxTreeStore } from './tree-store.ts';
+
+/** How long until an event that the outbox refused is offered again. */
+const EMIT_RETRY_MS = 1_000;
+/** A commit under way for so long is told as trouble. */
+const SLOW_COMMIT_MS = 2_000;
+
+/** What a sandbox is told once: by options at start, or by `POST /sandbox/init`. */
+export interface Initialisation {
+  sandbox_id: string;
+  team_id: string;
+  webhook_url: string | null;
+  webhook_secret: string;
+  watch_dir: string | null;
+}
+
+/** Why a sandbox ends. Source: contract section 2, `sandbox.killed`. */
+export type EndReason = 'signal' | 'main_process_exited' | 'api';
+
+/** The composition root: builds the parts, starts them in order and stops them in reverse. */
+export class Daemon {
+  readonly config: DaemonConfig;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly environment: Environment;
+  readonly metrics = new Metrics();
+  readonly #stdout: Writable;
+  readonly #started_ms: number;
+  #state: SandboxState | 'starting' = 'starting';
+  #listeners: Listeners | null = null;
+  #guard: Guard | null = null;
+  #store: RemoteStore | null = null;
+  #publisher: Publisher | null = null;
+  #supervisor: Supervisor | null = null;
+  #dispatcher: Dispatcher | null = null;
+  #retention: Retention | null = null;
+  #watcher: Watcher | null = null;
+  #main: MainCommand | null = null;
+  #token = '';
+  #identity = { sandbox_id: '', team_id: '' };
+  #adoption: Adoption | null = null;
+  #trouble: string | null = null;
+  #paused_at_ms = 0;
+  #changing: Promise<unknown> = Promise.resolve();
+  #stopping: Promise<void> | null = null;
+  #is_hurried = false;
+
+  constructor(
+    config: DaemonConfig,
+    log: Log,
+    clock: Clock,
+    environment: Record<string, string>,
+    stdout: Writable,
+  ) {
+    this.config = config;
+    this.log = log;
+    this.clock = clock;
+    this.#stdout = stdout;
+    this.#started_ms = clock.monotonicMs();
+    this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
+  }
+
+  get state(): SandboxState | 'starting' {
+    return this.#state;
+  }
+
+  get store(): RemoteStore {
+    if (!this.#store) throw new CatalogueError('outbox_unavailable', 'The outbox is being opened.');
+    return this.#store;
+  }
+
+  get publisher(): Publisher {
+    if (!this.#publisher) throw new CatalogueError('outbox_unavailable', 'The outbox is being opened.');
+    return this.#publisher;
+  }
+
+  get supervisor(): Supervisor {
+    if (this.#state === 'awaiting_init') throw new CatalogueError('conflict', 'The sandbox awaits its init.');
+    if (!this.#supervisor) throw new CatalogueError('conflict', 'The daemon is starting.');
+    return this.#supervisor;
+  }
+
+  get dispatcher(): Dispatcher | null {
+    return this.#dispatcher;
+  }
+
+  get watcher(): Watcher | null {
+    return this.#watcher;
+  }
+
+  /** The main command's end, if there is one and the daemon is to end with it. */
+  get main(): MainCommand | null {
+    return this.#main;
+  }
+
+  /** Starts everything; throws StartError with the one line that a user is to see. */
+  async start(): Promise<void> {
+    const { config } = this;
+    await this.#listen();
+    this.#store = await RemoteStore.open(
+      {
+        state_dir: config.state_dir,
+        limits: {
+          max_bytes: config.outbox_max_bytes,
+          max_records: config.outbox_max_records,
+          window_ms: config.delivery_window_ms,
+        },
+      },
+      this.clock,
+      (error) => this.#outboxFault(error),
+    );
+    this.#observeCommits(this.#store);
+    this.#publisher = new Publisher(this.#store, this.clock);
+    this.#token = controlToken(config.control_token_file);
+    this.environment.load();
+    this.environment.add({ SANDBOXD_URL: this.url });
+    if (config.control_socket) await this.#listeners?.listenOnSocket(config.control_socket);
+    this.log.info({ url: this.url, version: VERSION }, 'listening');
+    if (config.await_init) {
+      this.#state = 'awaiting_init';
+      return;
+    }
+    await this.initialise({
+      sandbox_id: config.sandbox_id,
+      team_id: config.team_id,
+      webhook_url: config.webhook_url,
+      webhook_secret: config.webhook_secret,
+      watch_dir: config.watch_dir,
+    });
+  }
+
+  get url(): string {
+    const [address = '127.0.0.1'] = this.#listeners?.addresses ?? [];
+    return `http://${address.includes(':') ? `[${address}]` : address}:${this.#listeners?.port}`;
+  }
+
+  get port(): number {
+    return this.#listeners?.port ?? 0;
+  }
+
+  async #listen(): Promise<void> {
+    const { host, port } = this.config;
+    const app = createHttpApp(this.log);
+    const listeners = new Listeners(app);
+    const guard = new Guard({
+      host,
+      port: () => listeners.port,
+      control_token: () => this.#token,
+      is_trusted: listeners.isControl,
+    });
+    app.addHook('onRequest', (request, _reply, done) => {
+      guard.check(request);
+      done();
+    });
+    this.#guard = guard;
+    this.#listeners = listeners;
+    await registerRoutes(app, this);
+    await listeners.listen(host, port);
+  }
+
+  /** Makes this the sandbox it is told to be, and everything run. Throws StartError or a field's error. */
+  async initialise(given: Initialisation, env: Record<string, string> = {}): Promise<void> {
+    const { store, publisher, config } = this;
+    await this.#checkWebhook(given.webhook_url);
+    this.#adoption = await store.adopt({ ...given, secret: given.webhook_secret });
+    this.#identity = { sandbox_id: given.sandbox_id, team_id: given.team_id };
+    this.#tellAdoption(this.#adoption);
+    if (this.#adoption.is_other_sandbox) this.#forgetOtherSandbox();
+    if (Object.keys(env).length > 0) this.environment.change(env);
+    if (given.webhook_url) await this.#startDelivery(given.webhook_url, given.webhook_secret);
+    this.#retention = new Retention(store, this.clock, this.log);
+    await this.#retention.start();
+    this.#supervisor = new Supervisor({
+      clock: this.clock,
+      log: this.log,
+      directory: join(config.state_dir, 'processes'),
+      emit: (event) => publisher.emit(event),
+      environment: () => this.environment.current(),
+      default_user: config.process_user,
+      grace_ms: config.shutdown_grace_ms,
+    });
+    await this.#supervisor.start();
+    if (given.watch_dir && given.webhook_url) await this.#startWatcher(given.watch_dir);
+    if (config.command.length > 0) {
+      this.#main = await MainCommand.start(this.#supervisor, config, this.#stdout);
+    }
+    await this.#emitForSure({
+      event_type: 'sandbox.ready',
+      happened_at_ms: this.clock.wallMs(),
+      payload: { http_port: this.port, version: VERSION, watch_dir: given.watch_dir },
+    });
+    if (this.#state !== 'stopping') this.#state = 'running';
+    this.log.info({ sandbox_id: given.sandbox_id }, 'ready');
+  }
+
+  async #checkWebhook(webhook_url: string | null): Promise<void> {
+    if (!webhook_url || !this.#listeners) return;
+    if (await isOwnAddress(new URL(webhook_url), this.#listeners.addresses, this.#listeners.port)) {
+      throw new StartError(
+        "--webhook-url is this daemon's own API: each delivery would be the next event",
+        2,
+      );
+    }
+  }
+
+  #tellAdoption({ set_aside, lost_records, foreign_records }: Adoption): void {
+    if (set_aside) this.log.error({ set_aside, lost_records }, 'the outbox was damaged and is set aside');
+    else if (lost_records > 0) this.log.error({ lost_records }, 'acknowledged records are missing');
+    if (foreign_records > 0) this.log.info({ foreign_records }, "another sandbox's records are set aside");
+    this.metrics.lost(lost_records);
+  }
+
+  /** A fork holds its parent's files: its token, environment and processes are not this sandbox's. */
+  #forgetOtherSandbox(): void {
+    this.#token = makeToken(this.config.control_token_file);
+    this.#guard?.forgetToken();
+    this.environment.clear();
+    rmSync(join(this.config.state_dir, 'processes'), { recursive: true, force: true });
+  }
+
+  async #startDelivery(url: string, secret: string): Promise<void> {
+    const { store, publisher, config, clock, log, metrics } = this;
+    this.#dispatcher = new Dispatcher(
+      {
+        url,
+        secret,
+        concurrency: config.delivery_concurrency,
+        attempt_timeout_ms: config.attempt_timeout_ms,
+      },
+      {
+        store,
+        transport: new HttpTransport(clock, config.delivery_concurrency),
+        clock,
+        log,
+        on_attempt: (report) => metrics.attempted(report, clock.wallMs()),
+      },
+    );
+    const dispatcher = this.#dispatcher;
+    // A turn takes as many publishes as it can deliver, so that many publishers do not starve the delivery.
+    store.paceAppends((waiting) => (dispatcher.is_busy ? config.delivery_concurrency : waiting));
+    publisher.open();
+    await dispatcher.start();
+  }
+
+  async #startWatcher(watch_dir: string): Promise<void> {
+    const { Watcher, checkWatchDir } = await import('../watch/watcher.ts');
+    const { config, clock, log, store } = this;
+    const own_paths = [config.state_dir, config.control_token_file, config.control_socket ?? ''].filter(
+      Boolean,
+    );
+    try {
+      checkWatchDir(watch_dir, own_paths);
+    } catch (error) {
+      throw new StartError(`--watch-dir ${(error as Error).message}`, 2, error);
+    }
+    const options = { watch_dir, ignore: config.watch_ignore, own_paths, clock, log };
+    this.#watcher = new Watcher({ ...options, store: new OutboxTreeStore(store) });
+    await this.#watcher.start();
+  }
+
+  #observeCommits(store: RemoteStore): void {
+    store.onCommit((report) => {
+      this.metrics.committed(report);
+      if (report.trouble !== this.#trouble) {
+        if (report.trouble) this.log.error({ reason: report.trouble }, 'the outbox cannot be written');
+        else this.log.info('the outbox can be written again');
+      }
+      this.#trouble = report.trouble;
+    });
+  }
+
+  #outboxFault(error: Error): void {
+    this.#trouble = error.message;
+    this.log.fatal({ reason: error.message }, 'the outbox writer failed');
+    this.on_fault();
+  }
+
+  /** Called when the daemon cannot go on; whoever runs it ends it. */
+  on_fault: () => void = () => {};
+
+  /** Emits, and where the outbox refuses, again until it takes it or the daemon ends. */
+  async #emitForSure(event: SandboxEvent, within_ms = Number.POSITIVE_INFINITY): Promise<void> {
+    const end_ms = this.clock.monotonicMs() + within_ms;
+    for (;;) {
+      try {
+        await this.publisher.emit(event);
+        return;
+      } catch (error) {
+        const { event_type } = event;
+        this.log.warn({ event_type, reason: (error as Error).message }, 'an event waits for the outbox');
+        if (this.clock.monotonicMs() + EMIT_RETRY_MS > end_ms || this.#is_hurried) return;
+        await sleep(this.clock, EMIT_RETRY_MS);
+      }
+    }
+  }
+
+  /** Changes of the sandbox's state happen one after another. */
+  #exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
+    const result = this.#changing.then(change);
+    this.#changing = result.catch(() => {});
+    return result;
+  }
+
+  /** Freezes every tree and stops delivering. Idempotent. Source: contract section 4, `/sandbox/pause`. */
+  pause(reason: string | null, flush_ms = PAUSE_FLUSH_MS): Promise<void> {
+    return this.#exclusively(async () => {
+      if (this.#state === 'paused') return;
+      this.#mustBe('running');
+      const { supervisor } = this;
+      await supervisor.pause();
+      const payload = { reason, resource_usage: await supervisor.usage() };
+      try {
+        await this.publisher.emit({
+          event_type: 'sandbox.paused',
+          happened_at_ms: this.clock.wallMs(),
+          payload,
+        });
+      } catch (error) {
+        await supervisor.resume();
+        throw error;
+      }
+      this.#state = 'paused';
+      this.#paused_at_ms = this.clock.monotonicMs();
+      await this.#dispatcher?.flush(flush_ms);
+      this.#dispatcher?.pause();
+      await this.store.checkpoint();
+    });
+  }
+
+  /** Lets everything go on. Idempotent. */
+  resume(reason: string | null): Promise<void> {
+    return this.#exclusively(async () => {
+      if (this.#state === 'running') return;
+      this.#mustBe('paused');
+      const paused_ms = Math.round(this.clock.monotonicMs() - this.#paused_at_ms);
+      const payload = { reason, paused_ms };
+      await this.publisher.emit({
+        event_type: 'sandbox.resumed',
+        happened_at_ms: this.clock.wallMs(),
+        payload,
+      });
+      await this.supervisor.resume();
+      this.#state = 'running';
+      await this.#dispatcher?.start();
+      void this.#watcher?.reconcile('resume');
+    });
+  }
+
+  #mustBe(state: 'running' | 'paused'): void {
+    if (this.#state === state) return;
+    if (this.#state === 'stopping') throw new CatalogueError('shutting_down');
+    throw new CatalogueError('conflict', `The sandbox is ${this.#state}.`);
+  }
+
+  /** For `GET /sandbox`. */
+  async view(): Promise<SandboxView> {
+    return {
+      ...this.#identity,
+      state: this.#state === 'starting' ? 'running' : this.#state,
+      version: VERSION,
+      uptime_ms: this.uptime_ms,
+      outbox: this.store.counts(),
+      endpoint: this.#dispatcher?.endpointHealth() ?? { healthy: true, next_probe_at: null },
+      watcher: this.#watcher?.status() ?? null,
+      resource_usage: (await this.#supervisor?.usage()) ?? { cpu_ms: 0, memory_bytes: 0, processes: 0 },
+    };
+  }
+
+  get uptime_ms(): number {
+    return Math.round(this.clock.monotonicMs() - this.#started_ms);
+  }
+
+  /** Why the daemon is not ready, or null; and what is lost or polled although it is. */
+  readiness(): { not_ready: string | null; degraded: string[] } {
+    const adoption = this.#adoption;
+    const degraded = [
+      adoption?.set_aside ? `a damaged outbox is set aside at ${adoption.set_aside}` : '',
+      adoption?.lost_records ? `${adoption.lost_records} acknowledged records are missing` : '',
+      this.#watcher?.status().degraded ?? '',
+    ].filter((reason) => reason !== '');
+    return { not_ready: this.#notReady(), degraded };
+  }
+
+  #notReady(): string | null {
+    if (this.#state === 'starting') return 'the daemon is starting';
+    if (this.#state === 'awaiting_init') return 'the sandbox awaits its init';
+    if (this.#state === 'stopping') return 'the daemon is shutting down';
+    if (this.#trouble !== null || (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS) {
+      // Nothing else may be writing: this commit finds out whether the trouble is over.
+      void this.#store?.append({ drafts: [] });
+      return `the outbox cannot be written: ${this.#trouble ?? 'the disk does not answer'}`;
+    }
+    return null;
+  }
+
+  /** Hands a signal to the main command; false where there is none that runs. */
+  forward(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): boolean {
+    return this.#main?.forward(signal) ?? false;
+  }
+
+  /** Ends the sandbox: processes, then `sandbox.killed`, then the flush. Idempotent. */
+  stop(reason: EndReason, signal: string | null): Promise<void> {
+    this.#stopping ??= this.#stop(reason, signal);
+    return this.#stopping;
+  }
+
+  /** Takes back what a start that failed has begun. */
+  async abandon(): Promise<void> {
+    this.#state = 'stopping';
+    await this.#listeners?.close();
+    await this.#supervisor?.stop();
+    await this.#watcher?.stop();
+    await this.#dispatcher?.stop();
+    await this.#retention?.stop();
+    await this.#store?.close();
+  }
+
+  /** Makes a `stop` that is under way end at once: nothing is waited for but the last event. */
+  async hurry(): Promise<void> {
+    this.#is_hurried = true;
+    for (const { process_id, exited_at } of (await this.#supervisor?.list()) ?? []) {
+      if (exited_at === null) this.#supervisor?.signal(process_id, 'SIGKILL');
+    }
+    this.#dispatcher?.pause();
+  }
+
+  async #stop(reason: EndReason, signal: string | null): Promise<void> {
+    const grace_ms = this.config.shutdown_grace_ms;
+    const was_initialised = this.#supervisor !== null;
+    this.#state = 'stopping';
+    if (this.#supervisor?.is_paused) await this.#dispatcher?.start();
+    await this.#supervisor?.stop();
+    await this.#watcher?.stop();
+    this.#publisher?.close();
+    if (was_initialised) {
+      const payload = { reason, signal, uptime_ms: this.uptime_ms };
+      await this.#emitForSure(
+        { event_type: 'sandbox.killed', happened_at_ms: this.clock.wallMs(), payload },
+        grace_ms,
+      );
+    }
+    if (!this.#is_hurried) await this.#dispatcher?.flush(grace_ms);
+    await this.#listeners?.close();
+    await this.#dispatcher?.stop();
+    await this.#retention?.stop();
+    await this.#store?.close();
+  }
+}

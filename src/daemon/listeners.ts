@@ -1,0 +1,122 @@
+import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { HttpApp } from '../base/http-app.ts';
+import { Connections, createListener } from '../base/http-listener.ts';
+import { StartError } from '../contract/errors.ts';
+
+/** An IPv6 loopback that the platform does not have is left out. */
+const NO_IPV6 = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
+/** How often a free port is looked for that both loopback addresses have. */
+const FREE_PORT_TRIES = 20;
+
+/** The addresses on which one application is served. */
+export class Listeners {
+  readonly #app: HttpApp;
+  readonly #connections: Connections;
+  readonly #servers: Server[] = [];
+  #control: Server | null = null;
+  #addresses: string[] = [];
+  #port = 0;
+
+  constructor(app: HttpApp) {
+    this.#app = app;
+    const connections = new Connections();
+    this.#connections = connections;
+    app.addHook('preHandler', (request, _reply, done) => {
+      connections.requestComplete(request.raw.socket);
+      done();
+    });
+    app.addHook('onResponse', (request, _reply, done) => {
+      connections.answered(request.raw.socket);
+      done();
+    });
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get addresses(): string[] {
+    return this.#addresses;
+  }
+
+  readonly isControl = (socket: Socket): boolean => {
+    return this.#control !== null && (socket as Socket & { server?: unknown }).server === this.#control;
+  };
+
+  /**
+   * Takes the addresses; throws StartError where one is taken. `localhost` is 127.0.0.1 and, where there is IPv6,
+   * [::1], whatever the name resolves to. Source: contract section 4, `--host`.
+   */
+  async listen(host: string, port: number): Promise<void> {
+    if (host !== 'localhost') return this.#listen(host, port, host);
+    for (let tries = 1; ; tries++) {
+      await this.#listen('127.0.0.1', port, host);
+      try {
+        return await this.#listen('::1', this.#port, host);
+      } catch (error) {
+        const { code } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
+        if (NO_IPV6.has(code ?? '')) return;
+        if (port !== 0 || tries === FREE_PORT_TRIES) throw error;
+        await this.#closeServers();
+      }
+    }
+  }
+
+  async #listen(address: string, port: number, host: string): Promise<void> {
+    const server = createListener(this.#app, this.#connections);
+    await listening(server, { host: address, port, ipv6Only: true }).catch((error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'is in use by another program' : `: ${error.message}`;
+      throw new StartError(`--port ${port} on ${host}${why.startsWith(':') ? '' : ' '}${why}`, 1, error);
+    });
+    this.#servers.push(server);
+    this.#port = (server.address() as AddressInfo).port;
+    this.#addresses.push((server.address() as AddressInfo).address);
+  }
+
+  /** Also serves on a Unix socket with mode 0600; one that nobody listens on any more makes room. */
+  async listenOnSocket(path: string): Promise<void> {
+    if (existsSync(path)) await removeStale(path);
+    const server = createListener(this.#app, this.#connections);
+    await listening(server, { path }).catch((error: Error) => {
+      throw new StartError(`--control-socket ${path}: ${error.message}`);
+    });
+    chmodSync(path, 0o600);
+    this.#servers.push(server);
+    this.#control = server;
+  }
+
+  /** Stops listening and ends every connection. Idempotent. */
+  async close(): Promise<void> {
+    await this.#closeServers();
+    this.#connections.close();
+  }
+
+  async #closeServers(): Promise<void> {
+    const servers = this.#servers.splice(0);
+    this.#addresses = [];
+    for (const server of servers) server.close();
+  }
+}
+
+function listening(server: Server, where: object): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(where, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+async function removeStale(path: string): Promise<void> {
+  if (!lstatSync(path).isSocket()) throw new StartError(`--control-socket ${path} exists and is no socket`);
+  const is_taken = await new Promise<boolean>((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+  if (is_taken) throw new StartError(`--control-socket ${path} is in use by another program`);
+  unlinkSync(path);
+}

@@ -1,0 +1,48 @@
+import type { Writable } from 'node:stream';
+import { StartError } from '../contract/errors.ts';
+import { CannotStart } from '../process/command.ts';
+import type { Supervisor } from '../process/supervisor.ts';
+import type { DaemonConfig } from './config.ts';
+
+const PROCESS_ID = 'main';
+
+/** The command behind `--`: supervised like any process, and the daemon ends with it. Contract section 4. */
+export class MainCommand {
+  readonly #supervisor: Supervisor;
+
+  private constructor(supervisor: Supervisor) {
+    this.#supervisor = supervisor;
+  }
+
+  /** Throws StartError with exit code 127 or 126 where the command cannot be started. */
+  static async start(supervisor: Supervisor, config: DaemonConfig, stdout: Writable): Promise<MainCommand> {
+    const request = {
+      process_id: PROCESS_ID,
+      command: config.command,
+      restart: { policy: config.restart },
+    };
+    try {
+      await supervisor.spawn(request, { copy_to: { stdout }, replace_ended: true });
+    } catch (error) {
+      if (error instanceof CannotStart) throw new StartError(error.message, error.exit_code, error);
+      throw error;
+    }
+    return new MainCommand(supervisor);
+  }
+
+  /** Resolves with its exit code when it has ended and no restart follows. */
+  async ended(): Promise<number> {
+    const { exit_code } = await this.#supervisor.finished(PROCESS_ID);
+    return exit_code ?? 1;
+  }
+
+  /** Hands a signal on; false where it has ended. */
+  forward(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): boolean {
+    try {
+      this.#supervisor.forward(PROCESS_ID, signal);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import { lookup } from 'node:dns/promises';
+import { networkInterfaces } from 'node:os';
+
+/** Every spelling of "this machine" that a connection to a wildcard or loopback address ends at. */
+const UNSPECIFIED = ['0.0.0.0', '::'];
+
+/**
+ * Whether a URL leads to one of the daemon's own listeners, however it is spelled: delivering there would make events
+ * out of the daemon's own work. A name that cannot be resolved now is not refused. Source: contract section 3.
+ */
+export async function isOwnAddress(url: URL, bound: string[], port: number): Promise<boolean> {
+  const url_port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  if (url_port !== port) return false;
+  const name = url.hostname.replace(/^\[|\]$/g, '');
+  if (name === 'localhost' || name.endsWith('.localhost')) return true;
+  const resolved = await lookup(name, { all: true }).catch(() => []);
+  return resolved.some(({ address }) => isOwn(plain(address), bound));
+}
+
+function isOwn(address: string, bound: string[]): boolean {
+  if (bound.includes(address) || UNSPECIFIED.includes(address)) return true;
+  if (!bound.some((each) => UNSPECIFIED.includes(each))) return false;
+  const own = Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map((each) => each.address));
+  return own.includes(address) || address.startsWith('127.');
+}
+
+/** An IPv4 address in IPv6 clothes is the IPv4 address. */
+function plain(address: string): string {
+  const dotted = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (dotted) return dotted;
+  const hex = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address);
+  if (!hex) return address;
+  const [high, low] = [Number.parseInt(hex[1] as string, 16), Number.parseInt(hex[2] as string, 16)];
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+}

@@ -1,0 +1,21 @@
+import { type HttpApp, sealRoutes } from '../base/http-app.ts';
+import type { Daemon } from './daemon.ts';
+import { registerDeliveryRoutes } from './delivery-routes.ts';
+import { registerEventStream } from './event-stream.ts';
+import { registerHealthRoutes } from './health-routes.ts';
+import { registerPublishRoutes } from './publish-routes.ts';
+import { registerSandboxRoutes } from './sandbox-routes.ts';
+
+/** The local API. Source: contract section 4, "The local API". */
+export async function registerRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
+  const routes: { url: string; method: string | string[] }[] = [];
+  app.addHook('onRoute', ({ url, method }) => {
+    routes.push({ url, method });
+  });
+  registerPublishRoutes(app, daemon);
+  registerDeliveryRoutes(app, daemon);
+  registerEventStream(app, daemon);
+  registerSandboxRoutes(app, daemon);
+  registerHealthRoutes(app, daemon);
+  await sealRoutes(app, [...routes]);
+}

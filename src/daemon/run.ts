@@ -1,0 +1,73 @@
+import { systemClock } from '../base/clock.ts';
+import { createLog, type Log } from '../base/log.ts';
+import { StartError } from '../contract/errors.ts';
+import type { DaemonConfig } from './config.ts';
+import { Daemon } from './daemon.ts';
+
+/** Runs a daemon until it ends; resolves with the exit code. Source: contract section 4, below the options. */
+export async function runDaemon(config: DaemonConfig): Promise<number> {
+  const log = createLog(config.log_level);
+  const environment = Object.fromEntries(
+    Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+  const daemon = new Daemon(config, log, systemClock, environment, process.stdout);
+  const ended = endOf(daemon, log);
+  try {
+    await daemon.start();
+  } catch (error) {
+    await daemon.abandon();
+    if (error instanceof StartError) throw error;
+    throw new StartError((error as Error).message, 1, error);
+  }
+  if (process.pid === 1) {
+    log.warn('running as PID 1: orphaned processes are not reaped; put an init such as tini in front');
+  }
+  return ended();
+}
+
+/** Listens for what ends a daemon, from before its start on; the function given back waits for the end. */
+function endOf(daemon: Daemon, log: Log): () => Promise<number> {
+  const { promise: fault, resolve: fail } = Promise.withResolvers<number>();
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<number>();
+  let signalled: NodeJS.Signals | null = null;
+  const shutDown = (signal: 'SIGTERM' | 'SIGINT') => {
+    signalled = signal;
+    log.info({ signal }, 'shutting down');
+    void daemon.stop('signal', signal).then(() => stop(0));
+  };
+  process.on('SIGTERM', (signal) => {
+    if (daemon.state !== 'stopping') return shutDown('SIGTERM');
+    log.info({ signal }, 'ending at once');
+    void daemon.hurry();
+  });
+  process.on('SIGINT', () => {
+    if (daemon.state === 'stopping') void daemon.hurry();
+    // A main command decides for itself what an interrupt means.
+    else if (daemon.forward('SIGINT')) signalled = 'SIGINT';
+    else shutDown('SIGINT');
+  });
+  process.on('SIGHUP', () => daemon.forward('SIGHUP'));
+  // Node would open its inspector.
+  process.on('SIGUSR1', () => {});
+  // A reader of our output that is gone ends nothing.
+  process.stdout.on('error', () => {});
+  process.on('uncaughtException', (error) => {
+    log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
+    fail(1);
+  });
+  daemon.on_fault = () => fail(1);
+  return () => Promise.race([fault, endWithMain(daemon, stopped, () => signalled)]);
+}
+
+/** With a main command the daemon ends when that does, with its code, unless it is to be kept alive. */
+async function endWithMain(
+  daemon: Daemon,
+  stopped: Promise<number>,
+  signalled: () => NodeJS.Signals | null,
+): Promise<number> {
+  if (!daemon.main) return stopped;
+  const exit_code = await daemon.main.ended();
+  if (daemon.config.keep_alive && daemon.state !== 'stopping') return stopped;
+  await daemon.stop(signalled() ? 'signal' : 'main_process_exited', signalled());
+  return exit_code;
+}

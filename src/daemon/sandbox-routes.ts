@@ -1,0 +1,114 @@
+import { type Static, Type } from 'typebox';
+import type { HttpApp } from '../base/http-app.ts';
+import { success } from '../base/http-app.ts';
+import { CatalogueError, invalidField, StartError } from '../contract/errors.ts';
+import { checkEnvironment } from '../process/request.ts';
+import { identifier, watchDir, webhookUrl } from './config.ts';
+import type { Daemon } from './daemon.ts';
+
+const closed = { additionalProperties: false };
+
+const InitBody = Type.Object(
+  {
+    sandbox_id: Type.String({ minLength: 1 }),
+    team_id: Type.String(),
+    webhook: Type.Optional(
+      Type.Object(
+        {
+          url: Type.String(),
+          secret: Type.Optional(Type.String()),
+          watch_dir: Type.Optional(Type.String()),
+        },
+        closed,
+      ),
+    ),
+    env: Type.Optional(Type.Record(Type.String(), Type.String())),
+  },
+  closed,
+);
+
+const EnvBody = Type.Object(
+  { env: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])) },
+  closed,
+);
+
+const ReasonBody = Type.Object(
+  {
+    reason: Type.Optional(Type.Union([Type.String({ maxLength: 1024 }), Type.Null()])),
+    flush_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
+  },
+  closed,
+);
+
+/** State, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
+export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
+  let initialised: { text: string; done: Promise<void> } | null = null;
+
+  app.get('/api/v1/sandbox', async () => success(await daemon.view()));
+
+  app.post('/api/v1/sandbox/pause', { schema: { body: ReasonBody } }, async (request) => {
+    const { reason, flush_ms } = (request.body ?? {}) as Static<typeof ReasonBody>;
+    await daemon.pause(reason ?? null, flush_ms);
+    return success({ state: daemon.state });
+  });
+
+  app.post('/api/v1/sandbox/resume', { schema: { body: ReasonBody } }, async (request) => {
+    const { reason } = (request.body ?? {}) as Static<typeof ReasonBody>;
+    await daemon.resume(reason ?? null);
+    return success({ state: daemon.state });
+  });
+
+  app.put('/api/v1/sandbox/env', { schema: { body: EnvBody } }, async (request) => {
+    const { env } = request.body;
+    checkEnvironment(
+      Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? ''])),
+      'env',
+    );
+    return success({ names: daemon.environment.change(env) });
+  });
+
+  app.post('/api/v1/sandbox/init', { schema: { body: InitBody } }, async (request) => {
+    const text = JSON.stringify(request.body);
+    if (!daemon.config.await_init) {
+      throw new CatalogueError('conflict', 'The sandbox was not started with --await-init.');
+    }
+    if (initialised && initialised.text !== text) {
+      throw new CatalogueError('conflict', 'The sandbox is initialised already, with another body.');
+    }
+    if (!initialised) {
+      initialised = { text, done: initialise(daemon, request.body) };
+      initialised.done.catch(() => {
+        initialised = null;
+      });
+    }
+    await initialised.done;
+    return success({ state: daemon.state });
+  });
+}
+
+async function initialise(daemon: Daemon, body: Static<typeof InitBody>): Promise<void> {
+  const { webhook, env } = body;
+  const given = asField(() => ({
+    sandbox_id: identifier(body.sandbox_id, 'sandbox_id'),
+    team_id: identifier(body.team_id, 'team_id'),
+    webhook_url: webhook ? webhookUrl(webhook.url, 'webhook.url') : null,
+    webhook_secret: webhook?.secret ?? '',
+    watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
+  }));
+  if (env) checkEnvironment(env, 'env');
+  try {
+    await daemon.initialise(given, env ?? {});
+  } catch (error) {
+    throw error instanceof StartError ? new CatalogueError('invalid_request', error.message) : error;
+  }
+}
+
+/** What the command line's checks say, as an answer that names the field. */
+function asField<Value>(check: () => Value): Value {
+  try {
+    return check();
+  } catch (error) {
+    const [field = 'body', ...rest] = (error as Error).message.split(' ');
+    throw invalidField(field, rest.join(' '));
+  }
+}

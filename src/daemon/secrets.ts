@@ -1,0 +1,111 @@
+import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const SECRET_VARIABLE = 'SANDBOXD_WEBHOOK_SECRET';
+const SECRET_OPTION = '--webhook-secret';
+/** Set in the environment of a daemon that started itself anew: the secret is on its standard input. */
+const HANDED_OVER = 'SANDBOXD_SECRET_ON_STDIN';
+
+/**
+ * Takes the webhook secret out of what others can see of this process: its arguments, its environment block and what
+ * children would inherit. Called before anything else. Returns the secret from the environment, if there is one.
+ * Source: contract section 4, "The daemon removes its secret variables".
+ */
+export function takeSecrets(): string | undefined {
+  keepMemoryPrivate();
+  if (process.env[HANDED_OVER] !== undefined) return takeHandedOver();
+  const secret = process.env[SECRET_VARIABLE];
+  delete process.env[SECRET_VARIABLE];
+  const hidden = [
+    ...overwrite('cmdline', 48, argumentSecrets),
+    ...overwrite('environ', 50, (parts) => parts.map((part) => valueAfter(part, `${SECRET_VARIABLE}=`))),
+  ];
+  if (secret && hidden.includes(false)) startAnew(secret);
+  return secret;
+}
+
+/** Where each argument's secret begins, or -1. */
+function argumentSecrets(args: string[]): number[] {
+  const command = args.indexOf('--');
+  return args.map((arg, i) => {
+    if (command >= 0 && i > command) return -1;
+    if (args[i - 1] === SECRET_OPTION) return 0;
+    return valueAfter(arg, `${SECRET_OPTION}=`);
+  });
+}
+
+function valueAfter(text: string, prefix: string): number {
+  return text.startsWith(prefix) ? prefix.length : -1;
+}
+
+/**
+ * Overwrites parts of this process's own argument or environment block, through its memory file.
+ * `field` is the block's start among the fields of proc(5)'s stat. Tells for each part whether it is gone.
+ */
+function overwrite(block: string, field: number, find: (parts: string[]) => number[]): boolean[] {
+  let parts: string[] = [];
+  try {
+    // One character a byte, so that offsets are offsets.
+    parts = readFileSync(`/proc/self/${block}`, 'latin1').split('\0');
+    const starts = find(parts);
+    if (starts.every((start) => start < 0)) return [];
+    const stat = readFileSync('/proc/self/stat', 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    let address = Number(fields[field - 3]);
+    const memory = openSync('/proc/self/mem', 'r+');
+    parts.forEach((part, i) => {
+      const start = starts[i] ?? -1;
+      if (start >= 0 && start < part.length) {
+        writeSync(memory, Buffer.alloc(part.length - start, '*'), 0, part.length - start, address + start);
+      }
+      address += part.length + 1;
+    });
+    closeSync(memory);
+    return [true];
+  } catch {
+    // Without /proc nobody else can read the block either.
+    return parts.length > 0 ? [false] : [];
+  }
+}
+
+/** The same program in the same process, with an environment block that never held the secret. */
+function startAnew(secret: string): void {
+  const path = join(tmpdir(), `.sandboxd-${process.pid}-${process.hrtime.bigint()}`);
+  const file = openSync(path, 'wx+', 0o600);
+  unlinkSync(path);
+  writeSync(file, secret, 0);
+  // Descriptors 0 to 2 alone live through an exec: the lowest free one is given to the next open.
+  closeSync(0);
+  openSync(`/proc/self/fd/${file}`, 'r');
+  const env = { ...process.env, [HANDED_OVER]: '1' } as Record<string, string>;
+  process.execve?.(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], env);
+}
+
+function takeHandedOver(): string {
+  delete process.env[HANDED_OVER];
+  const secret = readFileSync(0, 'utf8');
+  closeSync(0);
+  openSync('/dev/null', 'r');
+  return secret;
+}
+
+/**
+ * No core dump of this process holds the secret. Changing the effective group and back makes the kernel treat the
+ * process as one that must not be dumped or read by others; who may not do that leaves its memory out of the dump.
+ */
+function keepMemoryPrivate(): void {
+  try {
+    const group = process.getegid?.() ?? 0;
+    process.setegid?.(group === 65_534 ? 65_533 : 65_534);
+    process.setegid?.(group);
+  } catch {
+    try {
+      const filter = openSync('/proc/self/coredump_filter', 'w');
+      writeSync(filter, '0');
+      closeSync(filter);
+    } catch {
+      // Not this kernel's: then there is nothing to switch off.
+    }
+  }
+}

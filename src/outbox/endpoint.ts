@@ -1,0 +1,98 @@
+import pRetry from 'p-retry';
+import { type Clock, sleep, timestamp } from '../base/clock.ts';
+import { ENDPOINT_FAILURES } from '../contract/defaults.ts';
+import { endpointBackoffMs } from '../webhook/retry.ts';
+
+/** What a finished attempt said about the endpoint, and whether it began before the endpoint backed off. */
+export type Verdict = 'up' | 'down' | 'nothing';
+
+/**
+ * The health of one endpoint: healthy, or backing off with one probe a step.
+ *
+ * healthy → backing off: the third attempt in a row, in the order in which they end, that failed as `down`.
+ * backing off → healthy: any attempt that succeeds, the probe or one that was still under way.
+ *
+ * Source: contract section 3, Endpoint down.
+ */
+export class Endpoint {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #probe: (signal: AbortSignal) => Promise<Verdict>;
+  readonly #on_healthy: () => void;
+  #failures_in_a_row = 0;
+  #recovery: AbortController | null = null;
+  #next_probe_ms: number | null = null;
+
+  /** `probe` makes one attempt and tells what came of it; it may wait for something to send. */
+  constructor(
+    clock: Clock,
+    random: () => number,
+    probe: (signal: AbortSignal) => Promise<Verdict>,
+    on_healthy: () => void,
+  ) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#probe = probe;
+    this.#on_healthy = on_healthy;
+  }
+
+  get is_healthy(): boolean {
+    return this.#recovery === null;
+  }
+
+  /** RFC 3339, or null while healthy or while the probe is under way. */
+  get next_probe_at(): string | null {
+    if (this.#next_probe_ms === null) return null;
+    return timestamp(this.#clock.wallMs() + this.#next_probe_ms - this.#clock.monotonicMs());
+  }
+
+  /** Monotonic time of the next probe: now or earlier while it is under way or waits for something to send. */
+  get next_probe_ms(): number {
+    return this.#next_probe_ms ?? 0;
+  }
+
+  /** Takes what an attempt said. */
+  observe(verdict: Verdict): void {
+    if (verdict === 'up') {
+      this.#failures_in_a_row = 0;
+      if (this.stop()) this.#on_healthy();
+    } else if (verdict === 'down' && this.is_healthy) {
+      this.#failures_in_a_row += 1;
+      if (this.#failures_in_a_row >= ENDPOINT_FAILURES) void this.#backOff();
+    }
+  }
+
+  /** Ends probing; tells whether there was any. */
+  stop(): boolean {
+    if (!this.#recovery) return false;
+    this.#recovery.abort();
+    this.#recovery = null;
+    this.#next_probe_ms = null;
+    return true;
+  }
+
+  async #backOff(): Promise<void> {
+    const recovery = new AbortController();
+    const { signal } = recovery;
+    this.#recovery = recovery;
+    let failed_probes = 0;
+    const step = async () => {
+      await this.#wait(endpointBackoffMs(failed_probes, this.#random()), signal);
+      if (signal.aborted) return;
+      const verdict = await this.#probe(signal);
+      if (verdict === 'down') failed_probes += 1;
+      if (verdict !== 'up') throw new Error('the endpoint is still down');
+    };
+    // The wait belongs to the step, on our clock; the library only keeps the loop. It ends by `stop`.
+    const options = { retries: Number.POSITIVE_INFINITY, minTimeout: 0, factor: 1, signal };
+    await pRetry(step, options).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+  }
+
+  async #wait(delay_ms: number, signal: AbortSignal): Promise<void> {
+    this.#next_probe_ms = this.#clock.monotonicMs() + delay_ms;
+    await sleep(this.#clock, delay_ms, signal);
+    if (!signal.aborted) this.#next_probe_ms = null;
+  }
+}

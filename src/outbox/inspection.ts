@@ -1,0 +1,122 @@
+import type { Database } from 'better-sqlite3';
+import { type Clock, timestamp } from '../base/clock.ts';
+import type {
+  AttemptError,
+  DeliveryDetail,
+  DeliveryPage,
+  DeliveryState,
+  DeliveryView,
+} from '../contract/deliveries.ts';
+import type { DeliveryFilter, StreamRecord } from './store.ts';
+
+interface ViewRow {
+  id: number;
+  event_id: string;
+  event_type: string;
+  sequence: number | null;
+  state: DeliveryState;
+  created_at_ms: number;
+  finished_at_ms: number | null;
+  due_ms: number | null;
+}
+
+interface AttemptRow {
+  attempt: number;
+  started_at_ms: number;
+  duration_ms: number;
+  status: number | null;
+  error: AttemptError | null;
+  next_attempt_at_ms: number | null;
+  response_body: string | null;
+}
+
+const VIEW_COLUMNS = 'id, event_id, event_type, sequence, state, created_at_ms, finished_at_ms, due_ms';
+
+/** What people may see of the outbox. Reads only. Source: contract section 4, `/webhook/deliveries`. */
+export class Inspection {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #now: () => number;
+
+  /** `now` is the store's clock, in which due times are kept. */
+  constructor(db: Database, clock: Clock, now: () => number) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#now = now;
+  }
+
+  /** Newest first. The cursor is the id of the last record shown. */
+  list(filter: DeliveryFilter): DeliveryPage {
+    const conditions = ['id < @before_id'];
+    // Said in the words of the partial indexes, so that a state is found without reading every record.
+    if (filter.state) {
+      conditions.push('state = @state', `due_ms IS ${filter.state === 'pending' ? 'NOT NULL' : 'NULL'}`);
+    }
+    if (filter.event_type) conditions.push('event_type = @event_type');
+    const rows = this.#db
+      .prepare(
+        `SELECT ${VIEW_COLUMNS} FROM records WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT @limit`,
+      )
+      .all({
+        before_id: filter.before_id ?? Number.MAX_SAFE_INTEGER,
+        state: filter.state,
+        event_type: filter.event_type,
+        limit: filter.limit + 1,
+      }) as ViewRow[];
+    const page = rows.slice(0, filter.limit);
+    const last = page.at(-1);
+    return {
+      deliveries: page.map((row) => this.#view(row)),
+      next_cursor: rows.length > filter.limit && last ? String(last.id) : null,
+    };
+  }
+
+  find(event_id: string): DeliveryDetail | null {
+    const row = this.#db
+      .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM records WHERE event_id = ?`)
+      .get(event_id) as (ViewRow & { headers: string; body: string }) | undefined;
+    if (!row) return null;
+    const attempts = this.#db
+      .prepare('SELECT * FROM attempts WHERE record_id = ? ORDER BY attempt')
+      .all(row.id) as AttemptRow[];
+    return {
+      ...this.#view(row),
+      body: row.body,
+      headers: JSON.parse(row.headers),
+      attempts: attempts.map((attempt) => ({
+        attempt: attempt.attempt,
+        started_at: timestamp(attempt.started_at_ms),
+        duration_ms: attempt.duration_ms,
+        status: attempt.status,
+        error: attempt.error,
+        next_attempt_at: optionalTimestamp(attempt.next_attempt_at_ms),
+        response_body: attempt.response_body,
+      })),
+    };
+  }
+
+  /** Records after an id, oldest first. */
+  after(id: number, limit: number): StreamRecord[] {
+    return this.#db
+      .prepare('SELECT sequence, event_type, body FROM records WHERE id > ? ORDER BY id LIMIT ?')
+      .all(id, limit) as StreamRecord[];
+  }
+
+  #view(row: ViewRow): DeliveryView {
+    // Due times are on the store's clock; people are told wall time.
+    const to_wall_ms = this.#clock.wallMs() - this.#now();
+    return {
+      event_id: row.event_id,
+      event_type: row.event_type,
+      sequence: row.sequence,
+      state: row.state,
+      created_at: timestamp(row.created_at_ms),
+      finished_at: optionalTimestamp(row.finished_at_ms),
+      next_attempt_at: row.due_ms ? timestamp(row.due_ms + to_wall_ms) : null,
+    };
+  }
+}
+
+function optionalTimestamp(wall_ms: number | null): string | null {
+  return wall_ms === null ? null : timestamp(wall_ms);
+}

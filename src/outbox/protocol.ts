@@ -1,0 +1,68 @@
+import type { OutboxCounts } from '../contract/deliveries.ts';
+import type { OutboxLimits, Ownership } from './sqlite-store.ts';
+import type { Adoption, Append, AppendResult, AttemptOutcome, DeliveryFilter, DueRecord } from './store.ts';
+
+/** What the writer thread is started with. It holds no secret: that comes with `adopt`. */
+export interface WriterSettings {
+  state_dir: string;
+  limits: OutboxLimits;
+}
+
+/** All that one turn of the event loop wants kept: it shares a commit with whatever else waits. */
+export interface Batch {
+  kind: 'batch';
+  batch: number;
+  appends: Append[];
+  outcomes: AttemptOutcome[];
+  /** Whether the dispatcher has room for the records that this adds. */
+  wants_records: boolean;
+}
+
+/** The verbs that are answered one by one, and what they take and give. */
+export interface Calls {
+  adopt: { in: Ownership; out: Adoption };
+  untried: { in: { after_id: number; limit: number }; out: { records: DueRecord[]; more: boolean } };
+  due: { in: { limit: number }; out: { records: DueRecord[]; next_due_ms: number | null } };
+  overdue: { in: { limit: number }; out: { records: DueRecord[]; next_deadline_ms: number | null } };
+  probeCandidate: { in: { held: number[] }; out: DueRecord | null };
+  list: { in: DeliveryFilter; out: import('../contract/deliveries.ts').DeliveryPage };
+  find: { in: { event_id: string }; out: import('../contract/deliveries.ts').DeliveryDetail | null };
+  replay: { in: { event_id: string }; out: boolean };
+  replayAll: { in: { state: 'failed' | 'expired' | 'delivered' }; out: number };
+  after: { in: { sequence: number; limit: number }; out: import('./store.ts').StreamRecord[] };
+  lastSequence: { in: null; out: number };
+  tree: { in: { after_id: number; limit: number }; out: { id: number; entry: string }[] };
+  prune: { in: null; out: { more: boolean } };
+  checkpoint: { in: null; out: null };
+  close: { in: null; out: null };
+}
+
+export type CallName = keyof Calls;
+
+export type Call = {
+  [Name in CallName]: { kind: 'call'; call: number; name: Name; input: Calls[Name]['in'] };
+}[CallName];
+
+export type ToWriter = Batch | Call;
+
+/** What became of one batch. `is_recorded` is false while its outcomes wait for a disk that works. */
+export interface BatchDone {
+  batch: number;
+  results: AppendResult[];
+  is_recorded: boolean;
+}
+
+export type FromWriter =
+  | { kind: 'opened'; offset_ms: number; counts: OutboxCounts }
+  | { kind: 'refused'; message: string }
+  | {
+      kind: 'done';
+      batches: BatchDone[];
+      counts: OutboxCounts;
+      /** Records that were added, where the last batch wanted them; null where they are to be read. */
+      added: DueRecord[] | null;
+      /** Why the commit did not reach the disk, or null. */
+      trouble: string | null;
+      commit_ms: number;
+    }
+  | { kind: 'answer'; call: number; counts: OutboxCounts; output: unknown; error: string | null };

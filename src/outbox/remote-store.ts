@@ -1,0 +1,340 @@
+import { Worker } from 'node:worker_threads';
+import type { Clock, Timer } from '../base/clock.ts';
+import { COMMIT_TIMEOUT_MS } from '../contract/defaults.ts';
+import type { DeliveryDetail, DeliveryPage, OutboxCounts } from '../contract/deliveries.ts';
+import { CatalogueError, StartError } from '../contract/errors.ts';
+import type { Batch, BatchDone, CallName, Calls, FromWriter, WriterSettings } from './protocol.ts';
+import type { Ownership } from './sqlite-store.ts';
+import type {
+  Adoption,
+  Append,
+  AppendResult,
+  AttemptOutcome,
+  CommittedListener,
+  DeliveryFilter,
+  DeliveryStore,
+  DueRecord,
+  InspectionStore,
+  StreamRecord,
+} from './store.ts';
+
+interface PendingBatch {
+  message: Batch;
+  sent_ms: number;
+  answer: ((result: AppendResult) => void)[];
+  recorded: (() => void)[];
+}
+
+interface PendingCall {
+  resolve: (output: unknown) => void;
+  reject: (error: Error) => void;
+}
+
+/** What a commit came to, for whoever keeps figures. */
+export interface CommitReport {
+  commit_ms: number;
+  batch_size: number;
+  trouble: string | null;
+}
+
+/**
+ * The outbox as the daemon's main thread sees it: all that one turn of the event loop asks for goes to the writer
+ * thread as one message. An append that is not answered in time is told `unavailable`; it may still be kept.
+ */
+export class RemoteStore implements DeliveryStore, InspectionStore {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #on_fault: (error: Error) => void;
+  #offset_ms = 0;
+  #counts: OutboxCounts = { pending: 0, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 0 };
+  #next: PendingBatch | null = null;
+  #number = 0;
+  readonly #batches = new Map<number, PendingBatch>();
+  readonly #calls = new Map<number, PendingCall>();
+  #timer: Timer | null = null;
+  #wanted: () => boolean = () => false;
+  #on_committed: CommittedListener = () => {};
+  #on_commit: (report: CommitReport) => void = () => {};
+  #pace: (waiting: number) => number = (waiting) => waiting;
+  #next_commit: (() => void)[] = [];
+  #is_closed = false;
+
+  private constructor(worker: Worker, clock: Clock, on_fault: (error: Error) => void) {
+    this.#worker = worker;
+    this.#clock = clock;
+    this.#on_fault = on_fault;
+  }
+
+  /** Starts the writer thread and opens the outbox. `on_fault`: the thread died, nothing is kept any more. */
+  static async open(
+    settings: WriterSettings,
+    clock: Clock,
+    on_fault: (error: Error) => void,
+  ): Promise<RemoteStore> {
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
+    const worker = new Worker(new URL(`./writer-thread.${extension}`, import.meta.url), {
+      workerData: settings,
+      // Rows pass through and are gone: a small young generation is collected in a blink.
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    });
+    const store = new RemoteStore(worker, clock, on_fault);
+    const opened = await new Promise<FromWriter>((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+    });
+    if (opened.kind === 'refused') {
+      await worker.terminate();
+      throw new StartError(opened.message);
+    }
+    if (opened.kind === 'opened') {
+      store.#offset_ms = opened.offset_ms;
+      store.#counts = opened.counts;
+    }
+    worker.on('message', (message: FromWriter) => store.#receive(message));
+    worker.on('error', (error) => store.#fail(error));
+    worker.on('exit', () => store.#fail(new Error('the outbox writer ended')));
+    return store;
+  }
+
+  now(): number {
+    return Math.round(this.#clock.monotonicMs()) + this.#offset_ms;
+  }
+
+  counts(): OutboxCounts {
+    return this.#counts;
+  }
+
+  onCommitted(wanted: () => boolean, listener: CommittedListener): void {
+    this.#wanted = wanted;
+    this.#on_committed = listener;
+  }
+
+  onCommit(listener: (report: CommitReport) => void): void {
+    this.#on_commit = listener;
+  }
+
+  /** Resolves at the next commit that added records. */
+  nextCommit(): Promise<void> {
+    return new Promise((resolve) => this.#next_commit.push(resolve));
+  }
+
+  /** How many of the appends that wait may go on in this turn; the rest wait for the next. */
+  paceAppends(pace: (waiting: number) => number): void {
+    this.#pace = pace;
+  }
+
+  /** How long the oldest append has waited for its answer; 0 where none waits. */
+  waitingMs(): number {
+    for (const { answer, sent_ms } of this.#batches.values()) {
+      if (answer.length > 0) return this.#clock.monotonicMs() - sent_ms;
+    }
+    return 0;
+  }
+
+  append(append: Append): Promise<AppendResult> {
+    if (this.#is_closed) return Promise.resolve({ outcome: 'unavailable' });
+    const batch = this.#collect();
+    batch.message.appends.push(append);
+    return new Promise((resolve) => batch.answer.push(resolve));
+  }
+
+  record(outcome: AttemptOutcome): Promise<void> {
+    if (this.#is_closed) return new Promise(() => {});
+    const batch = this.#collect();
+    batch.message.outcomes.push(outcome);
+    return new Promise((resolve) => batch.recorded.push(resolve));
+  }
+
+  #collect(): PendingBatch {
+    if (!this.#next) {
+      this.#next = this.#newBatch();
+      setImmediate(() => this.#flush());
+    }
+    return this.#next;
+  }
+
+  #newBatch(): PendingBatch {
+    const message: Batch = {
+      kind: 'batch',
+      batch: ++this.#number,
+      appends: [],
+      outcomes: [],
+      wants_records: false,
+    };
+    return { message, sent_ms: 0, answer: [], recorded: [] };
+  }
+
+  #flush(): void {
+    const batch = this.#next;
+    if (!batch) return;
+    this.#next = null;
+    const admitted = Math.max(1, this.#pace(batch.message.appends.length));
+    if (admitted < batch.message.appends.length) {
+      const later = this.#collect();
+      later.message.appends = batch.message.appends.splice(admitted);
+      later.answer = batch.answer.splice(admitted);
+    }
+    batch.message.wants_records = this.#wanted();
+    batch.sent_ms = this.#clock.monotonicMs();
+    this.#batches.set(batch.message.batch, batch);
+    this.#worker.postMessage(batch.message);
+    this.#watch();
+  }
+
+  /** One timer for the batch that has waited longest. */
+  #watch(): void {
+    if (this.#timer) return;
+    for (const batch of this.#batches.values()) {
+      if (batch.answer.length === 0) continue;
+      const due_ms = batch.sent_ms + COMMIT_TIMEOUT_MS - this.#clock.monotonicMs();
+      this.#timer = this.#clock.after(due_ms, () => {
+        this.#timer = null;
+        this.#giveUp();
+        this.#watch();
+      });
+      return;
+    }
+  }
+
+  #giveUp(): void {
+    const now_ms = this.#clock.monotonicMs();
+    for (const batch of this.#batches.values()) {
+      if (now_ms - batch.sent_ms < COMMIT_TIMEOUT_MS - 1) return;
+      for (const answer of batch.answer.splice(0)) answer({ outcome: 'unavailable' });
+    }
+  }
+
+  #receive(message: FromWriter): void {
+    if (message.kind === 'done') {
+      this.#counts = message.counts;
+      const appended = message.batches.reduce((sum, { results }) => sum + results.length, 0);
+      this.#on_commit({ commit_ms: message.commit_ms, batch_size: appended, trouble: message.trouble });
+      for (const done of message.batches) this.#settle(done);
+      if (message.added?.length === 0) return;
+      this.#on_committed(message.added);
+      for (const resolve of this.#next_commit.splice(0)) resolve();
+    } else if (message.kind === 'answer') {
+      this.#counts = message.counts;
+      const call = this.#calls.get(message.call);
+      this.#calls.delete(message.call);
+      if (message.error === null) call?.resolve(message.output);
+      else call?.reject(new CatalogueError('outbox_unavailable', undefined, { reason: message.error }));
+    }
+  }
+
+  #settle(done: BatchDone): void {
+    const batch = this.#batches.get(done.batch);
+    if (!batch) return;
+    done.results.forEach((result, i) => {
+      batch.answer[i]?.(result);
+    });
+    batch.answer = [];
+    if (!done.is_recorded) return;
+    for (const recorded of batch.recorded) recorded();
+    this.#batches.delete(done.batch);
+    if (this.#batches.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  #call<Name extends CallName>(name: Name, input: Calls[Name]['in']): Promise<Calls[Name]['out']> {
+    if (this.#is_closed) return Promise.reject(new CatalogueError('outbox_unavailable'));
+    const call = ++this.#number;
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.after(COMMIT_TIMEOUT_MS, () => {
+        this.#calls.delete(call);
+        reject(new CatalogueError('outbox_unavailable'));
+      });
+      this.#calls.set(call, {
+        resolve: (output) => {
+          timer.cancel();
+          resolve(output as Calls[Name]['out']);
+        },
+        reject: (error) => {
+          timer.cancel();
+          reject(error);
+        },
+      });
+      this.#worker.postMessage({ kind: 'call', call, name, input });
+    });
+  }
+
+  adopt(owner: Ownership): Promise<Adoption> {
+    return this.#call('adopt', owner);
+  }
+
+  untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
+    return this.#call('untried', { after_id, limit });
+  }
+
+  due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }> {
+    return this.#call('due', { limit });
+  }
+
+  overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }> {
+    return this.#call('overdue', { limit });
+  }
+
+  probeCandidate(held: number[]): Promise<DueRecord | null> {
+    return this.#call('probeCandidate', { held });
+  }
+
+  list(filter: DeliveryFilter): Promise<DeliveryPage> {
+    return this.#call('list', filter);
+  }
+
+  find(event_id: string): Promise<DeliveryDetail | null> {
+    return this.#call('find', { event_id });
+  }
+
+  replay(event_id: string): Promise<boolean> {
+    return this.#call('replay', { event_id });
+  }
+
+  replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number> {
+    return this.#call('replayAll', { state });
+  }
+
+  after(sequence: number, limit: number): Promise<StreamRecord[]> {
+    return this.#call('after', { sequence, limit });
+  }
+
+  /** The highest sequence that was given out; 0 before the first. */
+  lastSequence(): Promise<number> {
+    return this.#call('lastSequence', null);
+  }
+
+  tree(after_id: number, limit: number): Promise<{ id: number; entry: string }[]> {
+    return this.#call('tree', { after_id, limit });
+  }
+
+  /** Removes some of what was kept long enough; `more` where there is more to remove. */
+  prune(): Promise<{ more: boolean }> {
+    return this.#call('prune', null);
+  }
+
+  /** Writes the log back into the database file and empties it. */
+  async checkpoint(): Promise<void> {
+    await this.#call('checkpoint', null);
+  }
+
+  /** Writes back, closes the files and ends the thread. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#is_closed) return;
+    while (this.#next) this.#flush();
+    const closed = this.#call('close', null);
+    this.#is_closed = true;
+    await closed.catch(() => {});
+    await this.#worker.terminate();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#is_closed) return;
+    this.#is_closed = true;
+    for (const batch of this.#batches.values()) {
+      for (const answer of batch.answer) answer({ outcome: 'unavailable' });
+    }
+    for (const call of this.#calls.values()) call.reject(new CatalogueError('outbox_unavailable'));
+    this.#on_fault(error as Error);
+  }
+}

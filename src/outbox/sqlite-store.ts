@@ -1,0 +1,405 @@
+import { Buffer } from 'node:buffer';
+import type { Database, Statement } from 'better-sqlite3';
+import type { Clock } from '../base/clock.ts';
+import { newEventIds } from '../base/ids.ts';
+import { OUTBOX_RESERVE_RECORDS } from '../contract/defaults.ts';
+import type { DeliveryState, OutboxCounts } from '../contract/deliveries.ts';
+import { body, type Identity, staticHeaders } from '../webhook/envelope.ts';
+import { sign } from '../webhook/signature.ts';
+import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from './store.ts';
+
+/** What a record costs beside its texts: its row, its index entries and its first attempt. */
+const RECORD_OVERHEAD_BYTES = 300;
+
+/** The bounds of an outbox. Source: contract section 3, Window and Bounds. */
+export interface OutboxLimits {
+  max_bytes: number;
+  max_records: number;
+  window_ms: number;
+}
+
+/** Which records the outbox is for, and how they are signed. An empty secret signs nothing. */
+export interface Ownership extends Identity {
+  secret: string;
+}
+
+interface OutboxRow extends OutboxCounts {
+  sandbox_id: string | null;
+  next_sequence: number;
+  /** Never used again, so that "after this record" stays true when the newest are removed. */
+  next_id: number;
+  is_ready: number;
+  clock_ms: number;
+  clock_wall_ms: number;
+}
+
+interface RecordRow extends Omit<DueRecord, 'headers'> {
+  headers: string;
+  due_ms: number;
+}
+
+/**
+ * The outbox's rows: every verb is synchronous and belongs to whoever holds the database. Changes are made between
+ * `begin` and `commit`, so that many share one sync; after `rollback` nothing of them is left, in memory either.
+ */
+export class SqliteStore {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #limits: OutboxLimits;
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  #owner: Ownership | null = null;
+  #row: OutboxRow;
+  #before: OutboxRow;
+  /** Store time minus monotonic time: makes the store's clock go on over restarts. */
+  readonly #offset_ms: number;
+  #added: DueRecord[] = [];
+
+  constructor(db: Database, clock: Clock, limits: OutboxLimits) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#sql = prepareStatements(db);
+    this.#row = this.#sql.readOutbox.get() as OutboxRow;
+    this.#before = { ...this.#row };
+    const wall_ms = clock.wallMs();
+    // Time that passed while nobody ran is taken from the wall clock; one that was set back counts as no time.
+    const away_ms = this.#row.clock_ms === 0 ? wall_ms : Math.max(0, wall_ms - this.#row.clock_wall_ms);
+    this.#offset_ms = Math.round(this.#row.clock_ms + away_ms - clock.monotonicMs());
+  }
+
+  get offset_ms(): number {
+    return this.#offset_ms;
+  }
+
+  now(): number {
+    return Math.round(this.#clock.monotonicMs()) + this.#offset_ms;
+  }
+
+  counts(): OutboxCounts {
+    const { pending, delivered, failed, expired, foreign, bytes } = this.#row;
+    return { pending, delivered, failed, expired, foreign, bytes };
+  }
+
+  get next_sequence(): number {
+    return this.#row.next_sequence;
+  }
+
+  /** A record's id minus its sequence, for the records of this sandbox. */
+  get id_offset(): number {
+    return this.#row.next_id - this.#row.next_sequence;
+  }
+
+  /** Whom the outbox was last written for; null before the first time. */
+  get sandbox_id(): string | null {
+    return this.#row.sandbox_id;
+  }
+
+  get is_ready(): boolean {
+    return this.#row.is_ready === 1;
+  }
+
+  begin(): void {
+    this.#before = { ...this.#row };
+    this.#added = [];
+    this.#sql.begin.run();
+  }
+
+  /** Makes everything since `begin` durable: returns after the sync. The records that were added are returned. */
+  commit(): DueRecord[] {
+    this.#row.clock_ms = this.now();
+    this.#row.clock_wall_ms = this.#clock.wallMs();
+    this.#sql.writeOutbox.run(this.#row);
+    this.#sql.commit.run();
+    this.#before = { ...this.#row };
+    return this.#added;
+  }
+
+  rollback(): void {
+    if (this.#db.inTransaction) this.#sql.rollback.run();
+    this.#row = this.#before;
+    this.#added = [];
+  }
+
+  /**
+   * Makes the outbox this sandbox's: what another sandbox left is set aside as foreign, and numbering starts anew.
+   * Source: contract section 3, Scope. Returns how many records were set aside.
+   */
+  adopt(owner: Ownership): number {
+    this.#owner = owner;
+    if (this.#row.sandbox_id === owner.sandbox_id) return 0;
+    const is_first = this.#row.sandbox_id === null;
+    const { changes } = this.#sql.setAside.run({ now_ms: this.now(), wall_ms: this.#clock.wallMs() });
+    const foreign = this.#row.foreign + this.#row.pending + this.#row.delivered + this.#row.failed;
+    Object.assign(this.#row, {
+      sandbox_id: owner.sandbox_id,
+      next_sequence: 1,
+      is_ready: 0,
+      pending: 0,
+      delivered: 0,
+      failed: 0,
+      expired: 0,
+      foreign: foreign + this.#row.expired,
+      bytes: 0,
+    });
+    if (!is_first) this.#sql.clearTree.run();
+    return changes;
+  }
+
+  /** Sequences up to this one were given out before, by an outbox that is lost: they are not used again. */
+  skipSequence(highest: number): void {
+    const skipped = Math.max(0, highest + 1 - this.#row.next_sequence);
+    this.#row.next_sequence += skipped;
+    this.#row.next_id += skipped;
+  }
+
+  append(append: Append): AppendResult {
+    const { drafts, tree } = append;
+    const [first] = drafts;
+    if (first?.idempotency_key !== undefined) {
+      const earlier = this.#repeated(first, first.idempotency_key);
+      if (earlier) return earlier;
+    }
+    if (first?.event_type === 'sandbox.ready' && this.is_ready) return { outcome: 'unneeded' };
+    if (!this.#hasRoom(drafts)) return { outcome: 'full' };
+    const event_ids = newEventIds(drafts.length, this.#clock.wallMs());
+    const records = drafts.map((draft, i) => this.#insert(draft, event_ids[i] as string));
+    for (const { id, entry } of tree?.put ?? []) this.#sql.putTree.run(id, entry);
+    for (const id of tree?.drop ?? []) this.#sql.dropTree.run(id);
+    return { outcome: 'committed', records };
+  }
+
+  #repeated(draft: EventDraft, key: string): AppendResult | null {
+    const earlier = this.#sql.byIdempotencyKey.get(key) as
+      | { event_id: string; sequence: number; body: string }
+      | undefined;
+    if (!earlier) return null;
+    // The payload is the body's last value, so it ends just before the closing brace.
+    const start = earlier.body.length - 1 - draft.payload.length;
+    const is_same =
+      earlier.body.slice(start, -1) === draft.payload && earlier.body.slice(0, start).endsWith('"payload":');
+    if (!is_same) return { outcome: 'conflict' };
+    return {
+      outcome: 'repeated',
+      records: [{ event_id: earlier.event_id, sequence: earlier.sequence }],
+    };
+  }
+
+  #hasRoom(drafts: EventDraft[]): boolean {
+    const { failed, expired, pending, bytes } = this.#row;
+    const has_reserve = drafts.every(({ event_type }) => /^(sandbox|process)\./.test(event_type));
+    const reserve_records = has_reserve ? OUTBOX_RESERVE_RECORDS : 0;
+    if (pending + failed + expired + drafts.length > this.#limits.max_records + reserve_records) return false;
+    return has_reserve || bytes < this.#limits.max_bytes;
+  }
+
+  #insert(draft: EventDraft, event_id: string): { event_id: string; sequence: number } {
+    const owner = this.#owner as Ownership;
+    const sequence = this.#row.next_sequence++;
+    const id = this.#row.next_id++;
+    const envelope = {
+      event_id,
+      event_type: draft.event_type,
+      happened_at_ms: draft.happened_at_ms,
+      sandbox_id: owner.sandbox_id,
+      team_id: owner.team_id,
+      sequence,
+      payload: draft.payload,
+    };
+    const text = body(envelope);
+    const signature = owner.secret === '' ? null : sign(owner.secret, text);
+    const headers = staticHeaders(envelope, 'sandboxd', signature);
+    const headers_text = JSON.stringify(headers);
+    const size_bytes = Buffer.byteLength(text) + headers_text.length + RECORD_OVERHEAD_BYTES;
+    const created_at_ms = this.#clock.wallMs();
+    const deadline_ms = this.now() + this.#limits.window_ms;
+    this.#sql.insert.run(
+      id,
+      event_id,
+      draft.event_type,
+      owner.sandbox_id,
+      sequence,
+      headers_text,
+      text,
+      size_bytes,
+      draft.idempotency_key ?? null,
+      created_at_ms,
+      deadline_ms,
+    );
+    this.#row.pending += 1;
+    this.#row.bytes += size_bytes;
+    if (draft.event_type === 'sandbox.ready') this.#row.is_ready = 1;
+    if (draft.event_type === 'sandbox.killed') this.#row.is_ready = 0;
+    this.#added.push({
+      id,
+      event_id,
+      event_type: draft.event_type,
+      headers,
+      body: text,
+      attempts: 0,
+      failures: 0,
+      deadline_ms,
+      probe_ms: 0,
+      created_at_ms,
+    });
+    return { event_id, sequence };
+  }
+
+  /** Keeps an attempt and moves its record on. A record that is no longer pending stays as it is. */
+  settle(outcome: AttemptOutcome): void {
+    const { decision } = outcome;
+    const wall_ms = this.#clock.wallMs();
+    const now_ms = this.now();
+    const is_pending = decision.state === 'pending';
+    const row = this.#sql.settle.get({
+      id: outcome.id,
+      attempts: outcome.attempt,
+      state: decision.state,
+      due_ms: is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
+      probe_ms: is_pending ? Math.max(1, Math.round(decision.probe_ms)) : null,
+      finished_ms: is_pending ? null : now_ms,
+      finished_at_ms: is_pending ? null : wall_ms,
+    }) as { size_bytes: number } | undefined;
+    if (!row) return;
+    this.#move('pending', decision.state, row.size_bytes);
+    this.#sql.insertAttempt.run(
+      outcome.id,
+      outcome.attempt,
+      Math.round(outcome.started_at_ms),
+      Math.round(outcome.duration_ms),
+      outcome.status,
+      outcome.error,
+      is_pending ? Math.round(wall_ms + decision.due_ms - now_ms) : null,
+      outcome.response_body,
+    );
+  }
+
+  #move(from: DeliveryState, to: DeliveryState, size_bytes: number): void {
+    this.#row[from] -= 1;
+    this.#row[to] += 1;
+    if (from === 'delivered') this.#row.bytes += size_bytes;
+    if (to === 'delivered') this.#row.bytes -= size_bytes;
+  }
+
+  untried(after_id: number, limit: number): { records: DueRecord[]; more: boolean } {
+    const rows = this.#sql.untried.all(after_id, limit + 1) as RecordRow[];
+    return { records: rows.slice(0, limit).map(dueRecord), more: rows.length > limit };
+  }
+
+  due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
+    const now_ms = this.now();
+    const rows = this.#sql.due.all(limit + 1) as RecordRow[];
+    const ready = rows.slice(0, limit).filter((row) => row.due_ms <= now_ms);
+    return { records: ready.map(dueRecord), next_due_ms: rows[ready.length]?.due_ms ?? null };
+  }
+
+  overdue(limit: number): { records: DueRecord[]; next_deadline_ms: number | null } {
+    const now_ms = this.now();
+    const rows = this.#sql.overdue.all(limit + 1) as RecordRow[];
+    const ready = rows.slice(0, limit).filter((row) => row.deadline_ms <= now_ms);
+    return { records: ready.map(dueRecord), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
+  }
+
+  probeCandidate(held: number[]): DueRecord | null {
+    const rows = this.#sql.probe.all(held.length + 1) as RecordRow[];
+    const row = rows.find(({ id }) => !held.includes(id));
+    return row ? dueRecord(row) : null;
+  }
+
+  /** Makes a finished record pending again, with the same bytes and a new window. Source: contract section 4. */
+  replay(event_id: string): boolean {
+    const row = this.#sql.stateOf.get(event_id) as
+      | { id: number; state: DeliveryState; size_bytes: number }
+      | undefined;
+    if (!row || row.state === 'foreign') return false;
+    if (row.state === 'pending') return true;
+    const now_ms = this.now();
+    this.#sql.replay.run({ id: row.id, now_ms, deadline_ms: now_ms + this.#limits.window_ms });
+    this.#move(row.state, 'pending', row.size_bytes);
+    return true;
+  }
+
+  /** Event ids in a state, for replaying them a part at a time. */
+  idsIn(state: DeliveryState, limit: number): string[] {
+    return (this.#sql.idsIn.all(state, limit) as { event_id: string }[]).map((row) => row.event_id);
+  }
+
+  /** Whether `prune` would remove anything. */
+  hasPrunable(state: DeliveryState, keep_ms: number, keep_records: number): boolean {
+    if (this.#row[state] > keep_records) return true;
+    const [oldest] = this.#sql.oldest.all(state, 1) as { finished_ms: number }[];
+    return oldest !== undefined && oldest.finished_ms <= this.now() - keep_ms;
+  }
+
+  /** Removes up to `limit` finished records that were kept long enough; tells how many. */
+  prune(state: DeliveryState, keep_ms: number, keep_records: number, limit: number): number {
+    const surplus = Math.max(0, this.#row[state] - keep_records);
+    const rows = this.#sql.oldest.all(state, limit) as {
+      id: number;
+      finished_ms: number;
+      size_bytes: number;
+    }[];
+    const cutoff_ms = this.now() - keep_ms;
+    const gone = rows.filter((row, i) => i < surplus || row.finished_ms <= cutoff_ms);
+    for (const { id, size_bytes } of gone) {
+      this.#sql.remove.run(id);
+      this.#sql.removeAttempts.run(id);
+      this.#row[state] -= 1;
+      if (state === 'failed' || state === 'expired') this.#row.bytes -= size_bytes;
+    }
+    return gone.length;
+  }
+
+  tree(after_id: number, limit: number): { id: number; entry: string }[] {
+    return this.#sql.tree.all(after_id, limit) as { id: number; entry: string }[];
+  }
+}
+
+function dueRecord({ due_ms: _due_ms, ...row }: RecordRow): DueRecord {
+  return { ...row, headers: JSON.parse(row.headers), probe_ms: row.probe_ms ?? 0 };
+}
+
+const DUE_COLUMNS =
+  'id, event_id, event_type, headers, body, attempts, failures, deadline_ms, probe_ms, created_at_ms, due_ms';
+
+function prepareStatements(db: Database) {
+  const sql = (text: string): Statement => db.prepare(text);
+  return {
+    begin: sql('BEGIN IMMEDIATE'),
+    commit: sql('COMMIT'),
+    rollback: sql('ROLLBACK'),
+    readOutbox: sql('SELECT * FROM outbox'),
+    writeOutbox:
+      sql(`UPDATE outbox SET sandbox_id = @sandbox_id, next_sequence = @next_sequence, next_id = @next_id,
+      is_ready = @is_ready, clock_ms = @clock_ms, clock_wall_ms = @clock_wall_ms, pending = @pending,
+      delivered = @delivered, failed = @failed, expired = @expired, "foreign" = @foreign, bytes = @bytes`),
+    setAside:
+      sql(`UPDATE records SET state = 'foreign', due_ms = NULL, probe_ms = NULL, idempotency_key = NULL,
+      finished_ms = @now_ms, finished_at_ms = coalesce(finished_at_ms, @wall_ms) WHERE state != 'foreign'`),
+    insert: sql(`INSERT INTO records (id, event_id, event_type, sandbox_id, sequence, state, headers, body,
+      size_bytes, idempotency_key, created_at_ms, deadline_ms, due_ms)
+      VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, 0)`),
+    byIdempotencyKey: sql('SELECT event_id, sequence, body FROM records WHERE idempotency_key = ?'),
+    settle: sql(`UPDATE records SET state = @state, attempts = @attempts, failures = failures + 1,
+      due_ms = @due_ms, probe_ms = @probe_ms, finished_ms = @finished_ms, finished_at_ms = @finished_at_ms
+      WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
+    insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
+    untried: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms = 0 AND id > ? ORDER BY id LIMIT ?`),
+    due: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms > 0 ORDER BY due_ms, id LIMIT ?`),
+    overdue: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms > 0 ORDER BY deadline_ms LIMIT ?`),
+    probe: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms > 0 ORDER BY probe_ms LIMIT ?`),
+    stateOf: sql('SELECT id, state, size_bytes FROM records WHERE event_id = ?'),
+    replay: sql(`UPDATE records SET state = 'pending', failures = 0, due_ms = @now_ms, probe_ms = @now_ms,
+      deadline_ms = @deadline_ms, finished_ms = NULL, finished_at_ms = NULL WHERE id = @id`),
+    idsIn: sql(
+      'SELECT event_id FROM records WHERE due_ms IS NULL AND state = ? ORDER BY finished_ms LIMIT ?',
+    ),
+    oldest: sql(`SELECT id, finished_ms, size_bytes FROM records WHERE due_ms IS NULL AND state = ?
+      ORDER BY finished_ms LIMIT ?`),
+    remove: sql('DELETE FROM records WHERE id = ?'),
+    removeAttempts: sql('DELETE FROM attempts WHERE record_id = ?'),
+    tree: sql('SELECT id, entry FROM tree WHERE id > ? ORDER BY id LIMIT ?'),
+    putTree: sql('INSERT OR REPLACE INTO tree (id, entry) VALUES (?, ?)'),
+    dropTree: sql('DELETE FROM tree WHERE id = ?'),
+    clearTree: sql('DELETE FROM tree'),
+  };
+}

@@ -1,0 +1,126 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { StartError } from '../contract/errors.ts';
+import { prepareDatabase } from './schema.ts';
+
+const DATABASE_FILES = ['outbox.db', 'outbox.db-wal', 'outbox.db-shm', 'outbox.db-journal'];
+/** Where SQLite keeps `user_version` in its header: here the owner's pid, for the message of whoever comes second. */
+const OWNER_PID_OFFSET = 60;
+
+/**
+ * Makes the state directory, or refuses one that somebody else could have prepared.
+ * Source: contract section 5 and the rule that planted links and foreign owners are refused.
+ */
+export function prepareStateDir(state_dir: string): void {
+  try {
+    mkdirSync(state_dir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`);
+  }
+  const stat = lstatSync(state_dir);
+  if (!stat.isDirectory())
+    throw new StartError(`state directory ${state_dir} is not a directory (links are refused)`);
+  if (stat.uid !== process.geteuid?.())
+    throw new StartError(`state directory ${state_dir} belongs to user ${stat.uid}`);
+  if (stat.mode & 0o022) throw new StartError(`state directory ${state_dir} can be written by others`);
+  if ((stat.mode & 0o777) !== 0o700) chmodSync(state_dir, 0o700);
+  for (const name of [...DATABASE_FILES, 'lock', 'control-token', 'high-water'])
+    checkFile(join(state_dir, name));
+}
+
+function checkFile(path: string): void {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (!stat) return;
+  if (!stat.isFile() || stat.nlink > 1)
+    throw new StartError(`${path} is not a plain file of its own (links are refused)`);
+  if (stat.uid !== process.geteuid?.()) throw new StartError(`${path} belongs to user ${stat.uid}`);
+  if (stat.mode & 0o077) chmodSync(path, 0o600);
+}
+
+/** Makes a file with mode 0600 under any umask; SQLite gives the files beside it the same mode. */
+function touch(path: string): void {
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  fchmodSync(file, 0o600);
+  closeSync(file);
+}
+
+/**
+ * Takes the state directory for this process until it ends, however it ends: the lock is the kernel's.
+ * Throws StartError where another daemon has it. Source: contract section 3, One owner.
+ */
+export function lockStateDir(state_dir: string): Database.Database {
+  const path = join(state_dir, 'lock');
+  touch(path);
+  const lock = new Database(path, { timeout: 0 });
+  try {
+    lock.pragma('journal_mode = MEMORY');
+    lock.pragma('locking_mode = EXCLUSIVE');
+    lock.exec('BEGIN EXCLUSIVE');
+    lock.pragma(`user_version = ${process.pid}`);
+    lock.exec('COMMIT');
+    return lock;
+  } catch (error) {
+    lock.close();
+    if (!/locked|busy/i.test((error as Error).message)) throw error;
+    throw new StartError(`state directory ${state_dir} is in use by another sandboxd${ownerPid(path)}`);
+  }
+}
+
+function ownerPid(path: string): string {
+  const file = openSync(path, 'r');
+  const bytes = Buffer.alloc(4);
+  const read = readSync(file, bytes, 0, 4, OWNER_PID_OFFSET);
+  closeSync(file);
+  return read === 4 && bytes.readUInt32BE() > 0 ? ` (pid ${bytes.readUInt32BE()})` : '';
+}
+
+/** Opens the outbox; a damaged one is set aside beside the new one, never deleted. Source: contract section 3. */
+export function openOutbox(state_dir: string): { db: Database.Database; set_aside: string | null } {
+  try {
+    return { db: openDatabase(state_dir), set_aside: null };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    const set_aside = setAside(state_dir);
+    return { db: openDatabase(state_dir), set_aside };
+  }
+}
+
+function openDatabase(state_dir: string): Database.Database {
+  const path = join(state_dir, 'outbox.db');
+  touch(path);
+  const db = new Database(path, { timeout: 0 });
+  try {
+    prepareDatabase(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function isDamage(error: unknown): boolean {
+  const code = (error as { code?: string }).code ?? '';
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(code);
+}
+
+function setAside(state_dir: string): string {
+  let name = '';
+  for (let n = 1; name === '' || existsSync(join(state_dir, name)); n++) name = `outbox-damaged-${n}.db`;
+  for (const file of DATABASE_FILES) {
+    const path = join(state_dir, file);
+    if (existsSync(path)) renameSync(path, join(state_dir, file.replace('outbox.db', name)));
+  }
+  return join(state_dir, name);
+}

@@ -1,0 +1,95 @@
+import {
+  BACKOFF_CAP_MS,
+  BACKOFF_FIRST_MS,
+  BACKOFF_JITTER,
+  ENDPOINT_BACKOFF_CAP_MS,
+  RETRY_AFTER_CAP_MS,
+} from '../contract/defaults.ts';
+import type { AttemptError } from '../contract/deliveries.ts';
+
+/** What came of one attempt: a status, or the error that kept it away. Exactly one of the two is null. */
+export interface AttemptResult {
+  status: number | null;
+  error: AttemptError | null;
+  /** As the response had it, or null. */
+  retry_after: string | null;
+  /** The first 1 KiB of the response's body, or null where there was none. */
+  response_body: string | null;
+}
+
+/** When an attempt began and ended and when its record's window ends, on one clock in ms. */
+export interface AttemptTimes {
+  started_ms: number;
+  ended_ms: number;
+  deadline_ms: number;
+}
+
+/** What becomes of a record after an attempt. `probe_ms`: from when on it may serve as the endpoint's probe. */
+export type Decision =
+  | { state: 'delivered' | 'failed' | 'expired' }
+  | { state: 'pending'; due_ms: number; probe_ms: number };
+
+/**
+ * Decides what becomes of a record. Pure. Source: contract section 3, Success to Window.
+ * `failures` counts the failed attempts of this window, this one included; `random` is in [0, 1);
+ * `retry_after_ms` is what the receiver asked for, 0 where nothing.
+ */
+export function decide(
+  result: AttemptResult,
+  times: AttemptTimes,
+  failures: number,
+  retry_after_ms: number,
+  random: number,
+): Decision {
+  if (result.status !== null && !isRetryable(result.status)) {
+    return { state: isSuccess(result.status) ? 'delivered' : 'failed' };
+  }
+  // The one last attempt is the one that starts when the window is over.
+  if (times.started_ms >= times.deadline_ms) return { state: 'expired' };
+  const backoff_ms = jittered(Math.min(BACKOFF_FIRST_MS * 2 ** (failures - 1), BACKOFF_CAP_MS), random);
+  const asked_ms = Math.min(retry_after_ms, RETRY_AFTER_CAP_MS);
+  const after = (delay_ms: number) => Math.min(times.ended_ms + delay_ms, times.deadline_ms);
+  return {
+    state: 'pending',
+    due_ms: after(Math.max(backoff_ms, asked_ms)),
+    probe_ms: after(Math.max(Math.min(backoff_ms, ENDPOINT_BACKOFF_CAP_MS), asked_ms)),
+  };
+}
+
+/**
+ * What a result says about the endpoint as a whole: `up`, `down`, or `nothing` where it is about the record alone.
+ * Source: contract section 3, Endpoint down.
+ */
+export function endpointVerdict(result: AttemptResult): 'up' | 'down' | 'nothing' {
+  if (result.status === null || result.status === 429 || result.status >= 500) return 'down';
+  return isSuccess(result.status) ? 'up' : 'nothing';
+}
+
+/** The wait before the endpoint's next probe, after `failed_probes` of them. */
+export function endpointBackoffMs(failed_probes: number, random: number): number {
+  const backoff_ms = jittered(BACKOFF_FIRST_MS * 2 ** Math.min(failed_probes, 16), random);
+  return Math.min(backoff_ms, ENDPOINT_BACKOFF_CAP_MS);
+}
+
+/** Milliseconds that a `Retry-After` value asks for: seconds or an HTTP date; 0 for anything else or the past. */
+export function retryAfterMs(value: string | null, wall_ms: number): number {
+  if (value === null) return 0;
+  const text = value.trim();
+  if (/^\d+$/.test(text)) return Number(text) * 1000;
+  // The three date forms of HTTP all begin with the name of a day.
+  if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return 0;
+  const at_ms = Date.parse(/GMT$/.test(text) ? text : `${text} GMT`);
+  return Number.isNaN(at_ms) ? 0 : Math.max(0, at_ms - wall_ms);
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+function isRetryable(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || status >= 500;
+}
+
+function jittered(delay_ms: number, random: number): number {
+  return Math.round(delay_ms * (1 - BACKOFF_JITTER + 2 * BACKOFF_JITTER * random));
+}

@@ -1,0 +1,160 @@
+import { Agent, type Dispatcher } from 'undici';
+import type { Clock, Timer } from '../base/clock.ts';
+import {
+  CONNECT_TIMEOUT_MS,
+  RESPONSE_BODY_TIMEOUT_MS,
+  RESPONSE_KEEP_BYTES,
+  RESPONSE_READ_BYTES,
+} from '../contract/defaults.ts';
+import type { AttemptError } from '../contract/deliveries.ts';
+import { SharedLookup } from './lookup.ts';
+import type { SignedRequest } from './request.ts';
+import type { AttemptResult } from './retry.ts';
+
+/** Makes attempts. */
+export interface Transport {
+  /** One attempt, ended within `timeout_ms` whatever the receiver does. Never rejects. */
+  send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult>;
+  /** Gives up what is under way and closes every connection. */
+  close(): Promise<void>;
+}
+
+/** Attempts over HTTP/1.1 with kept connections. Redirects are never followed. Source: contract sections 2 and 3. */
+export class HttpTransport implements Transport {
+  readonly #clock: Clock;
+  readonly #lookup = new SharedLookup();
+  readonly #agent: Agent;
+
+  /** `connections` is the most connections to one origin. */
+  constructor(clock: Clock, connections: number) {
+    this.#clock = clock;
+    this.#agent = new Agent({
+      connections,
+      pipelining: 1,
+      allowH2: false,
+      // One deadline holds for the whole attempt; the library's own would start anew in each phase.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { timeout: CONNECT_TIMEOUT_MS, lookup: this.#lookup.lookup },
+    });
+  }
+
+  send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult> {
+    const url = new URL(request.url);
+    return new Promise((resolve) => {
+      const isResolving = () => this.#lookup.isPending(url.hostname);
+      const exchange = new Exchange(this.#clock, timeout_ms, isResolving, resolve);
+      this.#agent.dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: 'POST',
+          headers: request.headers,
+          body: request.body,
+        },
+        exchange,
+      );
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+}
+
+/** One request and its response; settles once. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #clock: Clock;
+  readonly #isResolving: () => boolean;
+  readonly #resolve: (result: AttemptResult) => void;
+  #controller: Dispatcher.DispatchController | null = null;
+  #timer: Timer;
+  #given_up = false;
+  #status: number | null = null;
+  #retry_after: string | null = null;
+  #kept: Buffer[] = [];
+  #read_bytes = 0;
+
+  constructor(
+    clock: Clock,
+    timeout_ms: number,
+    isResolving: () => boolean,
+    resolve: (result: AttemptResult) => void,
+  ) {
+    this.#clock = clock;
+    this.#isResolving = isResolving;
+    this.#resolve = resolve;
+    this.#timer = clock.after(timeout_ms, () => this.#giveUp(this.#isResolving() ? 'dns' : 'timeout'));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // The deadline passed while this request waited for a connection: nothing of it may be sent.
+    if (this.#given_up) controller.abort(new Error('given up'));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200) return;
+    this.#status = status;
+    const retry_after = headers['retry-after'];
+    this.#retry_after = (Array.isArray(retry_after) ? retry_after[0] : retry_after) ?? null;
+    // The answer is known now; what follows is only worth reading for the connection's next use.
+    this.#timer.cancel();
+    this.#timer = this.#clock.after(RESPONSE_BODY_TIMEOUT_MS, () => this.#giveUp(null));
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#read_bytes < RESPONSE_KEEP_BYTES) {
+      this.#kept.push(Buffer.from(chunk.subarray(0, RESPONSE_KEEP_BYTES - this.#read_bytes)));
+    }
+    this.#read_bytes += chunk.length;
+    if (this.#read_bytes > RESPONSE_READ_BYTES) this.#giveUp(null);
+  }
+
+  onResponseEnd(): void {
+    this.#settle(null);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#settle(this.#status === null ? classify(error, this.#isResolving()) : null);
+  }
+
+  #giveUp(error: AttemptError | null): void {
+    this.#given_up = true;
+    this.#settle(error);
+    this.#controller?.abort(new Error('given up'));
+  }
+
+  #settle(error: AttemptError | null): void {
+    this.#timer.cancel();
+    this.#resolve({
+      status: this.#status,
+      error,
+      retry_after: this.#retry_after,
+      response_body: this.#read_bytes > 0 ? Buffer.concat(this.#kept).toString('utf8') : null,
+    });
+  }
+}
+
+/** The contract's word for a transport error. Source: contract section 4, `attempts`. */
+function classify(error: Error & { code?: string; cause?: unknown }, is_resolving: boolean): AttemptError {
+  const code = error.code ?? '';
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return is_resolving ? 'dns' : 'connect';
+  if (/^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(code)) return 'dns';
+  if (
+    /^(CERT_|ERR_TLS|ERR_SSL|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|EPROTO|HOSTNAME_MISMATCH|INVALID_CA)/.test(code)
+  ) {
+    return 'tls';
+  }
+  if (/^(ECONNREFUSED|EHOST|ENET|EADDR|ETIMEDOUT|EACCES|EPERM|EMFILE|ENFILE)/.test(code)) return 'connect';
+  if (/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/.test(code)) {
+    return /bad response/.test(error.message) ? 'protocol' : 'reset';
+  }
+  // Several addresses were tried: the first one's error speaks for all.
+  if (error instanceof AggregateError && error.errors[0]) return classify(error.errors[0], is_resolving);
+  return 'protocol';
+}
