@@ -26,6 +26,6 @@ export interface ProcessContext {
   freezer: Freezer;
   /** Whether everything is paused at present. */
   isPaused: () => boolean;
-  /** Called when a process has ended for good. */
-  ended: () => void;
+  /** Called when a process has ended for good and when nothing of it is under way any more. */
+  rested: () => void;
 }

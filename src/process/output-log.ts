@@ -10,6 +10,7 @@ import {
 } from '../contract/defaults.ts';
 import type { OutputStream } from '../contract/processes.ts';
 import type { Changes } from './changes.ts';
+import { release } from './chunks.ts';
 
 /**
  * What one stream of a process wrote, kept on disk in files of a fixed size.
@@ -31,6 +32,8 @@ interface Segment {
 /** A read of kept output: bytes from the offset asked for, or where the kept output goes on instead. */
 export type OutputRead = { data: Buffer } | { gone: number };
 
+/** The kernel takes no more pieces in one write: IOV_MAX. */
+const WRITEV_MAX = 1_024;
 /** Gaps make files that are not full; without them there are three. */
 const SEGMENTS_MAX = 64;
 
@@ -150,34 +153,35 @@ export class OutputLog {
   async #writePending(): Promise<void> {
     while (this.#pending.length > 0) {
       const batch = this.#pending;
+      const batch_bytes = this.#pending_bytes;
       this.#pending = [];
-      const data = batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch);
-      await this.#write(data);
-      this.#pending_bytes -= data.length;
+      await this.#write(batch, batch_bytes);
+      for (const data of batch) release(data);
+      this.#pending_bytes -= batch_bytes;
       this.changes.notify();
     }
     this.#writing = null;
   }
 
-  async #write(data: Buffer): Promise<void> {
-    let at = 0;
+  async #write(batch: readonly Buffer[], batch_bytes: number): Promise<void> {
+    let written = 0;
     try {
       if (this.#gap_end !== null) await this.#rotate();
-      while (at < data.length) {
+      while (written < batch_bytes) {
         if (this.#written.size >= OUTPUT_SEGMENT_BYTES) await this.#rotate();
-        at += await this.#writePart(data.subarray(at, at + OUTPUT_SEGMENT_BYTES - this.#written.size));
+        written += await this.#writeParts(slice(batch, written, OUTPUT_SEGMENT_BYTES - this.#written.size));
       }
     } catch {
       // The disk is in trouble. The process must not stand still for it: the bytes are given up, told as a gap.
-      this.#dropped_bytes += data.length - at;
-      this.#gap_end = this.end + data.length - at;
+      this.#dropped_bytes += batch_bytes - written;
+      this.#gap_end = this.end + batch_bytes - written;
     }
   }
 
-  async #writePart(part: Buffer): Promise<number> {
+  async #writeParts(parts: readonly Buffer[]): Promise<number> {
     const segment = this.#written;
     this.#file ??= await open(segment.path, constants.O_WRONLY | constants.O_CREAT, 0o600);
-    const { bytesWritten } = await this.#file.write(part, 0, part.length, segment.size);
+    const { bytesWritten } = await this.#file.writev(parts, segment.size);
     segment.size += bytesWritten;
     return bytesWritten;
   }
@@ -209,6 +213,18 @@ export class OutputLog {
       await rm(oldest.path, { force: true }).catch(() => {});
     }
   }
+}
+
+/** The bytes from `from` on, at most `max_bytes`, without copying them. */
+function slice(batch: readonly Buffer[], from: number, max_bytes: number): Buffer[] {
+  const parts: Buffer[] = [];
+  let start = 0;
+  for (const data of batch) {
+    const part = data.subarray(Math.max(0, from - start), Math.max(0, from + max_bytes - start));
+    if (part.length > 0) parts.push(part);
+    start += data.length;
+  }
+  return parts.slice(0, WRITEV_MAX);
 }
 
 async function readAt(path: string, position: number, length: number): Promise<Buffer | null> {

@@ -2,6 +2,7 @@ import { constants, open as openCallback, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { OUTPUT_CHUNK_BYTES } from '../contract/defaults.ts';
+import { copyOf } from './chunks.ts';
 import type { OutputLog } from './output-log.ts';
 
 /** With a bare number, since the socket is what closes it. */
@@ -65,7 +66,7 @@ export class PipeReader {
 
   /** Tells the socket whether to read on. */
   #accept(bytes: Uint8Array): boolean {
-    const data = Buffer.from(bytes);
+    const data = copyOf(bytes);
     this.#see(data);
     this.#log.append(data);
     if (!this.#log.is_full) return true;

@@ -68,7 +68,7 @@ export class SupervisedProcess implements OutputSource {
     };
     this.#file = new RecordFile(folder, record);
     const { clock, log, emit, random } = context;
-    this.#events = new EventQueue(clock, log, emit, record.unsent, () => this.#save());
+    this.#events = new EventQueue(clock, log, emit, record.unsent, () => this.#onStored());
     this.#backoff = new RestartBackoff(record.request.restart ?? { policy: 'never' }, random);
     this.#timers = new TimerSet(clock, context.isPaused);
   }
@@ -218,11 +218,12 @@ export class SupervisedProcess implements OutputSource {
     this.#timers.resume();
   }
 
-  /** Lets go of files and pipes; the process itself goes on. */
+  /** Lets go of files and pipes; whoever still runs goes on. */
   async close(): Promise<void> {
     this.#run?.launched.close();
     this.#watch?.close();
     await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
+    await this.#save();
   }
 
   async save(): Promise<void> {
@@ -313,6 +314,7 @@ export class SupervisedProcess implements OutputSource {
     this.#open_outputs -= 1;
     if (this.#open_outputs > 0 || !this.record.is_final) return;
     await this.#closeOutput();
+    this.#context.rested();
   }
 
   async #onEnd(run: Run, { end, event, exited_at_ms, duration_ms }: RunEnd): Promise<void> {
@@ -369,7 +371,7 @@ export class SupervisedProcess implements OutputSource {
     this.#has_settled = true;
     this.changes.notify();
     if (!this.is_output_open) await this.#closeOutput();
-    this.#context.ended();
+    this.#context.rested();
   }
 
   async #closeOutput(): Promise<void> {
@@ -413,6 +415,11 @@ export class SupervisedProcess implements OutputSource {
     // On disk first: an event is emitted again rather than lost, and an end is not taken for an unknown one.
     const saved = what === 'ended' ? this.#save() : Promise.resolve();
     saved.then(() => this.#events.send());
+  }
+
+  async #onStored(): Promise<void> {
+    await this.#save();
+    if (this.#has_settled) this.#context.rested();
   }
 
   #save(): Promise<void> {

@@ -132,7 +132,7 @@ export class Supervisor implements Service {
   async spawn(request: ProcessRequest, extras: SpawnExtras = {}): Promise<SpawnResult> {
     const process_id = request.process_id ?? this.#newId();
     const fingerprint = requestFingerprint(request);
-    if (extras.replace_ended) await this.#forgetEnded(process_id);
+    if (extras.replace_ended) await this.#replaceEnded(process_id);
     const known = this.#entries.get(process_id);
     if (known) {
       if (known.fingerprint !== fingerprint) throw inUse(process_id);
@@ -370,6 +370,7 @@ export class Supervisor implements Service {
   }
 
   #prune(): void {
+    if (this.#stopped) return;
     const ended = [...this.#processes.values()].filter(isAtRest).map((process) => ({
       process_id: process.record.process_id,
       exited_at_ms: process.record.end?.exited_at_ms ?? 0,
@@ -378,9 +379,14 @@ export class Supervisor implements Service {
     for (const process_id of expiredProcesses(ended, this.#options.clock.wallMs())) this.#forget(process_id);
   }
 
-  async #forgetEnded(process_id: string): Promise<void> {
+  /** Ends what an ended process left behind, too: what follows would meet it. */
+  async #replaceEnded(process_id: string): Promise<void> {
     const process = this.#processes.get(process_id);
-    if (process && isAtRest(process)) await this.#forget(process_id);
+    if (!process?.hasEnded()) return;
+    await process.terminate(this.#options.grace_ms);
+    await process.flushEvents();
+    await process.close();
+    await this.#forget(process_id);
   }
 
   async #forget(process_id: string): Promise<void> {
@@ -408,7 +414,7 @@ export class Supervisor implements Service {
       oom: this.#oom,
       freezer: this.#freezer,
       isPaused: () => this.#is_paused,
-      ended: () => this.#prune(),
+      rested: () => this.#prune(),
     };
   }
 }

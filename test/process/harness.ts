@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach } from 'vitest';
+import { afterEach, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { ProcessEvent } from '../../src/contract/events.ts';
 import { readStat } from '../../src/process/proc.ts';
@@ -17,6 +17,9 @@ export interface Harness {
   /** Another daemon on the same folder, as after a death of the first. */
   again(): Promise<Harness>;
 }
+
+// Real processes on a machine that others use, too.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const undo: (() => Promise<unknown>)[] = [];
 

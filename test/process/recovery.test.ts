@@ -17,6 +17,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await killDaemon();
+  // Whatever a test left running ends with a daemon that finds it.
+  await (await start({ directory, grace_ms: 100 })).supervisor.stop();
   await rm(root, { recursive: true, force: true });
 });
 

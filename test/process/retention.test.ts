@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { expiredProcesses } from '../../src/process/retention.ts';
+import { start, until } from './harness.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const MIB = 1024 * 1024;
+
+test('ended processes go by age, by number and by size, the oldest first', () => {
+  const ended = (process_id: string, exited_at_ms: number, size_bytes = 0) => ({
+    process_id,
+    exited_at_ms,
+    size_bytes,
+  });
+  expect(expiredProcesses([ended('old', 0), ended('new', 1)], DAY_MS + 1)).toEqual(['old']);
+  const many = Array.from({ length: 1_002 }, (_, i) => ended(`p${i}`, i));
+  expect(expiredProcesses(many, 2_000).sort()).toEqual(['p0', 'p1']);
+  expect(
+    expiredProcesses([ended('a', 1, 100 * MIB), ended('b', 2, 100 * MIB), ended('c', 3, 100 * MIB)], 4),
+  ).toEqual(['a']);
+});
+
+test('the oldest ended process makes room, with its folder', async () => {
+  const { supervisor, directory } = await start();
+  const first = await supervisor.spawn({ command: ['true'], process_id: 'first' });
+  await supervisor.finished(first.process.process_id);
+  for (let round = 0; round < 10; round++) {
+    const started = await Promise.all(
+      Array.from({ length: 100 }, () => supervisor.spawn({ command: ['true'] })),
+    );
+    await Promise.all(started.map(({ process }) => supervisor.finished(process.process_id).catch(() => {})));
+  }
+  await until(async () => (await supervisor.list()).length === 1_000);
+  await expect(supervisor.get('first')).rejects.toMatchObject({ code: 'not_found' });
+  const { readdir } = await import('node:fs/promises');
+  await until(async () => (await readdir(directory)).length === 1_001);
+  expect(await supervisor.spawn({ command: ['true'], process_id: 'first' })).toMatchObject({ created: true });
+}, 60_000);
