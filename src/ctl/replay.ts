@@ -21,6 +21,6 @@ export async function replayAll(
   const result = await client.call<{ replayed: number }>('POST', '/webhook/deliveries/replay', {
     query: { state },
   });
-  await out.line(json ? JSON.stringify(result) : `${result.replayed} ${state} records are pending`);
+  await out.line(json ? JSON.stringify(result) : `${result.replayed} ${state} records are pending again`);
   return EXIT.ok;
 }

@@ -41,7 +41,7 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
         ? out.style('green', 'healthy')
         : `${out.style('red', 'not answering')}, next attempt ${moment(endpoint.next_probe_at)}`,
     ],
-    ['watcher', printable(watcher)],
+    ['watcher', sandbox.watcher === null ? 'watching nothing' : printable(watcher)],
     [
       'resources',
       `${resource_usage.processes} processes, ${size(resource_usage.memory_bytes)}, ${duration(resource_usage.cpu_ms)} of CPU`,

@@ -25,7 +25,7 @@ describe('sandboxctl replay', () => {
 
   it('makes all records of a state pending again', async () => {
     const ended = await run(['replay', '--state', 'failed'], env);
-    expect(ended).toEqual({ code: 0, stdout: '3 failed records are pending\n', stderr: '' });
+    expect(ended).toEqual({ code: 0, stdout: '3 failed records are pending again\n', stderr: '' });
     expect(daemon.received.at(-1)?.url).toBe('/api/v1/webhook/deliveries/replay?state=failed');
   });
 

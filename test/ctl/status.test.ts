@@ -17,7 +17,7 @@ const sandbox = {
   uptime_ms: 61_000,
   outbox: { pending: 3, delivered: 10, failed: 1, expired: 0, foreign: 2, bytes: 2_048 },
   endpoint: { healthy: true, next_probe_at: null as string | null },
-  watcher: { state: 'ready' },
+  watcher: { state: 'ready' } as { state: string } | null,
   resource_usage: { cpu_ms: 1_200, memory_bytes: 10_485_760, processes: 2 },
 };
 
@@ -51,6 +51,11 @@ resources  2 processes, 10.0 MiB, 1.2 s of CPU
     sandbox.endpoint = { healthy: false, next_probe_at: '2026-01-01T00:00:00.000Z' };
     const { stdout } = await run(['status', '--url', url]);
     expect(stdout).toContain('endpoint   not answering, next attempt 2026-01-01 00:00:00Z\n');
+  });
+
+  it('says that nothing is watched', async () => {
+    sandbox.watcher = null;
+    expect((await run(['status', '--url', url])).stdout).toContain('watcher    watching nothing\n');
   });
 
   it('prints JSON for a script', async () => {

@@ -63,14 +63,21 @@ function onLine(stream: Readable, take: (line: string) => void): void {
   createInterface({ input: stream }).on('line', take);
 }
 
-/** The first match in the lines of a stream. */
-function found(stream: Readable, pattern: RegExp): Promise<string> {
+/** The first value that `find` gives for a line of the stream. */
+function found(stream: Readable, find: (line: string) => string | undefined): Promise<string> {
   return new Promise((resolve) => {
     onLine(stream, (line) => {
-      const match = pattern.exec(line)?.[1];
-      if (match) resolve(match);
+      const value = find(line);
+      if (value) resolve(value);
     });
   });
+}
+
+/** The address in the daemon's log line that tells it. */
+function listeningUrl(line: string): string | undefined {
+  if (!line.startsWith('{')) return undefined;
+  const { msg, url } = JSON.parse(line) as { msg?: string; url?: string };
+  return msg === 'listening' ? url : undefined;
 }
 
 /** Ends what runs, the daemon first, so that its last events still arrive. */
@@ -132,7 +139,7 @@ async function main(): Promise<void> {
     ['listen', '--port', '0', '--secret-file', secret_file],
     in_colour ? { FORCE_COLOR: '1' } : {},
   );
-  const receiver_url = found(listener.child.stdout, /^listening on (\S+)$/);
+  const receiver_url = found(listener.child.stdout, (line) => /^listening on (\S+)$/.exec(line)?.[1]);
   onLine(listener.child.stdout, (line) => console.log(line));
   onLine(listener.child.stderr, (line) => console.log(line));
 
@@ -147,7 +154,7 @@ async function main(): Promise<void> {
     ...['--', process.execPath, heartbeat],
   ]);
   onLine(daemon.child.stdout, (line) => console.log(styleText('dim', `the program prints: ${line}`)));
-  const url = await found(daemon.child.stderr, /"msg":"listening".*"url":"([^"]+)"/);
+  const url = await found(daemon.child.stderr, listeningUrl);
   const options = `--url ${url} --token-file ${join(state_dir, 'control-token')}`;
   console.log(`
 The daemon runs at ${url}. In another terminal, type:
