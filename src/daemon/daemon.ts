@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../base/clock.ts';
-import { createHttpApp } from '../base/http-app.ts';
+import { createHttpApp, type HttpApp } from '../base/http-app.ts';
 import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
@@ -25,7 +25,6 @@ import { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
 import { isOwnAddress } from './own-address.ts';
 import { Publisher } from './publisher.ts';
-import { registerRoutes } from './routes.ts';
 import { OutboxTreeStore } from './tree-store.ts';
 
 /** How long until an event that the outbox refused is offered again. */
@@ -42,6 +41,18 @@ export interface Initialisation {
   watch_dir: string | null;
 }
 
+/** What a daemon is given. */
+export interface DaemonParts {
+  config: DaemonConfig;
+  log: Log;
+  clock: Clock;
+  /** The plain environment of processes, free of the daemon's secrets. */
+  environment: Record<string, string>;
+  /** Where the main command's output is copied. */
+  stdout: Writable;
+  registerRoutes: (app: HttpApp, daemon: Daemon) => Promise<void>;
+}
+
 /** Why a sandbox ends. Source: contract section 2, `sandbox.killed`. */
 export type EndReason = 'signal' | 'main_process_exited' | 'api';
 
@@ -53,6 +64,7 @@ export class Daemon {
   readonly environment: Environment;
   readonly metrics = new Metrics();
   readonly #stdout: Writable;
+  readonly #registerRoutes: DaemonParts['registerRoutes'];
   readonly #started_ms: number;
   #state: SandboxState | 'starting' = 'starting';
   #listeners: Listeners | null = null;
@@ -73,17 +85,12 @@ export class Daemon {
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
 
-  constructor(
-    config: DaemonConfig,
-    log: Log,
-    clock: Clock,
-    environment: Record<string, string>,
-    stdout: Writable,
-  ) {
+  constructor({ config, log, clock, environment, stdout, registerRoutes }: DaemonParts) {
     this.config = config;
     this.log = log;
     this.clock = clock;
     this.#stdout = stdout;
+    this.#registerRoutes = registerRoutes;
     this.#started_ms = clock.monotonicMs();
     this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
   }
@@ -182,7 +189,7 @@ export class Daemon {
     });
     this.#guard = guard;
     this.#listeners = listeners;
-    await registerRoutes(app, this);
+    await this.#registerRoutes(app, this);
     await listeners.listen(host, port);
   }
 

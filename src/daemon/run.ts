@@ -3,6 +3,7 @@ import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import type { DaemonConfig } from './config.ts';
 import { Daemon } from './daemon.ts';
+import { registerRoutes } from './routes.ts';
 
 /** Runs a daemon until it ends; resolves with the exit code. Source: contract section 4, below the options. */
 export async function runDaemon(config: DaemonConfig): Promise<number> {
@@ -10,7 +11,14 @@ export async function runDaemon(config: DaemonConfig): Promise<number> {
   const environment = Object.fromEntries(
     Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
-  const daemon = new Daemon(config, log, systemClock, environment, process.stdout);
+  const daemon = new Daemon({
+    config,
+    log,
+    clock: systemClock,
+    environment,
+    stdout: process.stdout,
+    registerRoutes,
+  });
   const ended = endOf(daemon, log);
   try {
     await daemon.start();
