@@ -1,7 +1,7 @@
-import type { HttpApp } from '../base/http-app.ts';
-import { errorBody, success } from '../base/http-app.ts';
+import { errorBody, type HttpApp, success } from '../base/http-app.ts';
 import { CatalogueError } from '../contract/errors.ts';
 import type { Daemon } from './daemon.ts';
+import { readGauges } from './gauges.ts';
 
 const config = { is_open: true };
 
@@ -20,6 +20,6 @@ export function registerHealthRoutes(app: HttpApp, daemon: Daemon): void {
 
   app.get('/metrics', { config }, async (_request, reply) => {
     reply.type('text/plain; version=0.0.4; charset=utf-8');
-    return daemon.metrics.text();
+    return daemon.metrics.text(await readGauges(daemon));
   });
 }

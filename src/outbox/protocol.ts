@@ -31,6 +31,7 @@ export interface Calls {
   replayAll: { in: { state: 'failed' | 'expired' | 'delivered' }; out: number };
   after: { in: { sequence: number; limit: number }; out: import('./store.ts').StreamRecord[] };
   lastSequence: { in: null; out: number };
+  oldestPending: { in: null; out: number | null };
   tree: { in: { after_id: number; limit: number }; out: { id: number; entry: string }[] };
   prune: { in: null; out: { more: boolean } };
   checkpoint: { in: null; out: null };

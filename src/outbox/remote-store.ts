@@ -33,7 +33,10 @@ interface PendingCall {
 /** What a commit came to, for whoever keeps figures. */
 export interface CommitReport {
   commit_ms: number;
+  /** Appends that shared it. */
   batch_size: number;
+  /** The event types of the records that it added. */
+  enqueued: string[];
   trouble: string | null;
 }
 
@@ -207,8 +210,9 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #receive(message: FromWriter): void {
     if (message.kind === 'done') {
       this.#counts = message.counts;
-      const appended = message.batches.reduce((sum, { results }) => sum + results.length, 0);
-      this.#on_commit({ commit_ms: message.commit_ms, batch_size: appended, trouble: message.trouble });
+      const batch_size = message.batches.reduce((sum, { results }) => sum + results.length, 0);
+      const enqueued = message.batches.flatMap((done) => this.#enqueued(done));
+      this.#on_commit({ commit_ms: message.commit_ms, batch_size, enqueued, trouble: message.trouble });
       for (const done of message.batches) this.#settle(done);
       if (message.added?.length === 0) return;
       this.#on_committed(message.added);
@@ -220,6 +224,13 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       if (message.error === null) call?.resolve(message.output);
       else call?.reject(new CatalogueError('outbox_unavailable', undefined, { reason: message.error }));
     }
+  }
+
+  #enqueued({ batch, results }: BatchDone): string[] {
+    const appends = this.#batches.get(batch)?.message.appends ?? [];
+    return results.flatMap(({ outcome }, i) =>
+      outcome === 'committed' ? (appends[i]?.drafts ?? []).map(({ event_type }) => event_type) : [],
+    );
   }
 
   #settle(done: BatchDone): void {
@@ -302,6 +313,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** The highest sequence that was given out; 0 before the first. */
   lastSequence(): Promise<number> {
     return this.#call('lastSequence', null);
+  }
+
+  /** Wall time of the oldest pending record's commit, or null. */
+  oldestPending(): Promise<number | null> {
+    return this.#call('oldestPending', null);
   }
 
   tree(after_id: number, limit: number): Promise<{ id: number; entry: string }[]> {

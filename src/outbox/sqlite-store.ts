@@ -349,6 +349,18 @@ export class SqliteStore {
     return gone.length;
   }
 
+  /** Wall time of the oldest pending record's commit; a replayed one counts from its replay. */
+  oldestPending(): number | null {
+    const untried = this.untried(0, 1).records[0];
+    const [retried] = this.#sql.overdue.all(1) as RecordRow[];
+    const to_wall_ms = this.#clock.wallMs() - this.now();
+    const times_ms = [
+      ...(untried ? [untried.created_at_ms] : []),
+      ...(retried ? [retried.deadline_ms - this.#limits.window_ms + to_wall_ms] : []),
+    ];
+    return times_ms.length > 0 ? Math.min(...times_ms) : null;
+  }
+
   tree(after_id: number, limit: number): { id: number; entry: string }[] {
     return this.#sql.tree.all(after_id, limit) as { id: number; entry: string }[];
   }

@@ -139,6 +139,8 @@ export class Writer {
         return this.#inspection.after(call.input.sequence + this.#store.id_offset, call.input.limit);
       case 'lastSequence':
         return this.#store.next_sequence - 1;
+      case 'oldestPending':
+        return this.#store.oldestPending();
       case 'tree':
         return this.#store.tree(call.input.after_id, call.input.limit);
       case 'prune':

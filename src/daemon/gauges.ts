@@ -1,0 +1,55 @@
+import type { Daemon } from './daemon.ts';
+import type { Gauge } from './metrics.ts';
+
+/** The figures of `/metrics` that are as they are now: outbox, endpoint, processes, watcher. */
+export async function readGauges(daemon: Daemon): Promise<Gauge[]> {
+  return [...(await outboxGauges(daemon)), ...(await processGauges(daemon)), ...watcherGauges(daemon)];
+}
+
+async function outboxGauges({ store, dispatcher, clock }: Daemon): Promise<Gauge[]> {
+  const { bytes, ...states } = store.counts();
+  const oldest_at_ms = await store.oldestPending().catch(() => null);
+  const age_s = oldest_at_ms === null ? 0 : Math.max(0, clock.wallMs() - oldest_at_ms) / 1000;
+  const healthy = dispatcher?.endpointHealth().healthy ?? true;
+  return [
+    {
+      name: 'webhook_outbox_records',
+      help: 'Records kept, by state.',
+      samples: Object.entries(states).map(([state, value]) => ({ labels: { state }, value })),
+    },
+    gauge('webhook_outbox_bytes', 'Bytes of records that are not delivered.', bytes),
+    gauge('webhook_outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
+    gauge('webhook_endpoint_healthy', '1 while the endpoint does not back off.', healthy ? 1 : 0),
+  ];
+}
+
+async function processGauges(daemon: Daemon): Promise<Gauge[]> {
+  const processes =
+    daemon.state === 'running' || daemon.state === 'paused' ? await daemon.supervisor.list() : [];
+  const states = ['running', 'paused', 'restarting', 'exited', 'crashed'];
+  const samples = states.map((state) => ({
+    labels: { state },
+    value: processes.filter((process) => process.state === state).length,
+  }));
+  return [{ name: 'sandbox_processes', help: 'Supervised processes kept, by state.', samples }];
+}
+
+function watcherGauges({ watcher }: Daemon): Gauge[] {
+  if (!watcher) return [];
+  const { directories_watched, index_size, queued, degraded, reconciles } = watcher.status();
+  return [
+    gauge('watcher_directories_watched', 'Directories with a watch.', directories_watched),
+    gauge('watcher_index_size', 'Known files and directories.', index_size),
+    gauge('watcher_queued', 'Names that wait to be looked at or written.', queued),
+    gauge('watcher_degraded', '1 where something is lost or compared at intervals.', degraded ? 1 : 0),
+    {
+      name: 'watcher_reconciles',
+      help: 'Comparisons of the tree, by reason.',
+      samples: Object.entries(reconciles).map(([reason, value]) => ({ labels: { reason }, value })),
+    },
+  ];
+}
+
+function gauge(name: string, help: string, value: number): Gauge {
+  return { name, help, samples: [{ value }] };
+}
