@@ -1,0 +1,36 @@
+/** Items that all wait equally long, so that the first in is the first due. An item put in again counts once. */
+export class DueQueue<Item extends { ticket: number }> {
+  readonly delay_ms: number;
+  #items: { item: Item; ticket: number; due_ms: number }[] = [];
+  #head = 0;
+
+  constructor(delay_ms: number) {
+    this.delay_ms = delay_ms;
+  }
+
+  /** Puts an item in under its present ticket; another ticket later takes it out again. */
+  put(item: Item, now_ms: number): void {
+    this.#items.push({ item, ticket: item.ticket, due_ms: now_ms + this.delay_ms });
+  }
+
+  /** The first that is still in, with when it is due. */
+  first(): { item: Item; ticket: number; due_ms: number } | null {
+    for (;;) {
+      const entry = this.#items[this.#head];
+      if (!entry) {
+        this.#items = [];
+        this.#head = 0;
+        return null;
+      }
+      if (entry.item.ticket === entry.ticket) return entry;
+      this.shift();
+    }
+  }
+
+  shift(): void {
+    this.#head++;
+    if (this.#head < 1024 || this.#head * 2 < this.#items.length) return;
+    this.#items = this.#items.slice(this.#head);
+    this.#head = 0;
+  }
+}

@@ -1,0 +1,70 @@
+import { constants, lstatSync, statSync } from 'node:fs';
+import { systemPath } from './name.ts';
+
+/** What one look at a name tells. Times are ns since the epoch as a double, exact to 256 ns. */
+export interface Facts {
+  dev: number;
+  ino: number;
+  birth: number;
+  /** Type and permission bits. */
+  mode: number;
+  uid: number;
+  gid: number;
+  size: number;
+  mtime: number;
+  links: number;
+}
+
+/** `missing`: there is nothing by this name. `hidden`: the file system does not let us know. */
+export type LookResult = Facts | 'missing' | 'hidden';
+
+const MISSING = new Set(['ENOENT', 'ENOTDIR']);
+
+/** Looks at a name once, never following a symbolic link, except for the watched directory itself. */
+export function lookAt(path: string, follow = false): LookResult {
+  try {
+    const look = follow ? statSync : lstatSync;
+    const stats = look(systemPath(path), { bigint: true, throwIfNoEntry: false });
+    if (stats === undefined) return 'missing';
+    return {
+      dev: Number(stats.dev),
+      ino: Number(stats.ino),
+      birth: Number(stats.birthtimeNs),
+      mode: Number(stats.mode),
+      uid: Number(stats.uid),
+      gid: Number(stats.gid),
+      size: Number(stats.size),
+      mtime: Number(stats.mtimeNs),
+      links: Number(stats.nlink),
+    };
+  } catch (error) {
+    return MISSING.has((error as NodeJS.ErrnoException).code ?? '') ? 'missing' : 'hidden';
+  }
+}
+
+/** Whether both are the same file, however it is called now. */
+export function sameIdentity(a: Omit<Facts, 'links'>, b: Omit<Facts, 'links'>): boolean {
+  return a.ino === b.ino && a.birth === b.birth && a.dev === b.dev && kindOf(a.mode) === kindOf(b.mode);
+}
+
+/** Whether content changed: only a regular file has any. */
+export function contentDiffers(a: Omit<Facts, 'links'>, b: Omit<Facts, 'links'>): boolean {
+  return isFile(b.mode) && (a.size !== b.size || a.mtime !== b.mtime);
+}
+
+/** Whether mode or owner changed; a symbolic link's mode means nothing. */
+export function accessDiffers(a: Omit<Facts, 'links'>, b: Omit<Facts, 'links'>): boolean {
+  return a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid;
+}
+
+export function isDirectory(mode: number): boolean {
+  return kindOf(mode) === constants.S_IFDIR;
+}
+
+export function isFile(mode: number): boolean {
+  return kindOf(mode) === constants.S_IFREG;
+}
+
+function kindOf(mode: number): number {
+  return mode & constants.S_IFMT;
+}

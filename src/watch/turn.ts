@@ -1,0 +1,145 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from '../base/clock.ts';
+import type { DirectoryCoverage } from './coverage.ts';
+import { BASELINE_LOOKS_MAX, EVENTS_MAX, LOOKS_MAX, NAMES_PER_DIRECTORY_MAX, TICK_MS } from './limits.ts';
+import type { DirectoryLister } from './lister.ts';
+import type { Look, Settled } from './look.ts';
+import type { Looker, LooksTaken } from './looker.ts';
+import type { StepResult } from './loop.ts';
+import type { RootWatch } from './root-watch.ts';
+import { settle } from './settle.ts';
+import { rowOf } from './stored-tree.ts';
+import type { TouchedNames } from './touched-names.ts';
+import { directories, type Tree } from './tree.ts';
+import type { TreeStore } from './tree-store.ts';
+import type { Vanished } from './vanished.ts';
+
+/** How long what vanished waits for directories that are still being watched and listed. */
+const UNSETTLED_MAX_MS = 5_000;
+
+interface TurnOptions {
+  tree: Tree;
+  touched: TouchedNames;
+  vanished: Vanished;
+  looker: Looker;
+  lister: DirectoryLister;
+  coverage: DirectoryCoverage;
+  root: RootWatch;
+  store: TreeStore;
+  clock: Clock;
+}
+
+/** One turn after the other: what is due is listed, looked at, settled and committed, and then acted on. */
+export class Turns {
+  readonly #options: TurnOptions;
+  /** While the first index is made nothing is told: what exists is the baseline. */
+  baseline: boolean;
+  /** Set when the first index is complete: the next turn stores the root, which says so. */
+  baseline_complete = false;
+  /** Events committed so far. */
+  events = 0;
+
+  constructor(options: TurnOptions, baseline: boolean) {
+    this.#options = options;
+    this.baseline = baseline;
+  }
+
+  /** Whether what vanished can be told from what moved: nothing is left to be listed. */
+  get settled(): boolean {
+    return this.#options.lister.size === 0 && this.#options.coverage.settled;
+  }
+
+  async step(): Promise<StepResult> {
+    const { tree, touched, lister, looker, root, clock } = this.#options;
+    const readable = root.check();
+    if (readable) lister.run();
+    const names = touched.take(this.baseline ? BASELINE_LOOKS_MAX : LOOKS_MAX);
+    const expired = readable ? this.#expired() : new Set<never>();
+    if (this.baseline_complete) tree.touch(tree.root);
+    if (names.length === 0 && expired.size === 0 && !tree.changed) return lister.size > 0 ? 'more' : 'idle';
+    const racy_after_ns = (clock.wallMs() - TICK_MS) * 1e6;
+    const taken = looker.take(names, expired);
+    const settled = settle(tree, {
+      looks: taken.looks,
+      displaced: taken.displaced,
+      expired,
+      events_max: EVENTS_MAX,
+      racy_after_ns,
+    });
+    const committed = await this.#commit(settled);
+    this.#requeue(taken, settled, committed);
+    if (committed) this.#act(taken.looks, settled);
+    for (const look of [...taken.looks, ...taken.raced, ...taken.postponed]) {
+      // A name must not hold on to those signalled before it.
+      look.from = null;
+      look.first_from = null;
+      look.followers = [];
+    }
+    await nextTurn();
+    return committed ? 'more' : 'blocked';
+  }
+
+  #expired(): ReturnType<Vanished['expired']> {
+    const { vanished, touched, looker, clock, tree } = this.#options;
+    if (vanished.size === 0) return new Set();
+    const now_ms = clock.monotonicMs();
+    const waited_ms = now_ms - (vanished.nextDueMs() ?? now_ms);
+    if (!this.settled && (this.baseline || waited_ms < UNSETTLED_MAX_MS)) return new Set();
+    return vanished.expired(tree, now_ms, touched.oldestTicket(), LOOKS_MAX, looker.places());
+  }
+
+  async #commit(settled: Settled): Promise<boolean> {
+    const { tree, store } = this.#options;
+    const { put, drop } = tree.changes();
+    const events = this.baseline ? [] : settled.events;
+    if (events.length === 0 && put.length === 0 && drop.length === 0) return true;
+    const answer = await store.commit({ events, put: put.map(rowOf), drop });
+    if (answer !== 'committed') {
+      tree.rollback();
+      return false;
+    }
+    tree.commit();
+    this.events += events.length;
+    if (this.baseline_complete) this.baseline = this.baseline_complete = false;
+    return true;
+  }
+
+  #requeue(taken: LooksTaken, settled: Settled, committed: boolean): void {
+    const { touched, vanished, lister, clock } = this.#options;
+    const put = (looks: Look[], when: 'now' | 'gathered' | 'vanished') => {
+      for (const look of looks) if (look.dir.known) touched.again(look, when);
+    };
+    put(taken.postponed, 'vanished');
+    put(taken.raced, 'gathered');
+    if (committed) {
+      put(settled.waiting, 'vanished');
+      put(settled.raced, 'gathered');
+    } else {
+      put(taken.looks, 'now');
+      for (const dir of touched.collapse(NAMES_PER_DIRECTORY_MAX)) lister.add(dir, false);
+    }
+    const now_ms = clock.monotonicMs();
+    for (const node of settled.missing) vanished.add(node, now_ms, touched.last_ticket);
+  }
+
+  /** Sets and closes watches as the tree changed. Closes first: a path may be another directory's now. */
+  #act(looks: Look[], settled: Settled): void {
+    const { tree, coverage, touched, lister } = this.#options;
+    for (const dir of settled.gone) {
+      coverage.drop(dir);
+      touched.forget(dir);
+      lister.forget(dir);
+    }
+    const moved = settled.moved.flatMap((dir) => [...directories(dir)]);
+    for (const dir of moved) coverage.drop(dir);
+    for (const dir of [...moved, ...settled.appeared]) if (dir.known) coverage.want(dir);
+    for (const node of settled.also_changed) if (node.parent) touched.touch(node.parent, node.name);
+    for (const look of looks) {
+      const node = tree.child(look.dir, look.name);
+      if (!node?.is_directory || !coverage.has(node)) continue;
+      if (look.changed && coverage.isUnreadable(node)) coverage.again(node);
+      // It may have been away and another in its place.
+      else if (look.renames > 0) lister.add(node, true);
+    }
+  }
+}
