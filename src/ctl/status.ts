@@ -1,5 +1,6 @@
 import type { OutboxCounts } from '../contract/deliveries.ts';
 import type { ResourceUsage } from '../contract/events.ts';
+import type { WatcherStatus } from '../watch/status.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import { printable } from './printable.ts';
@@ -14,7 +15,7 @@ interface Sandbox {
   uptime_ms: number;
   outbox: OutboxCounts;
   endpoint: { healthy: boolean; next_probe_at: string | null };
-  watcher: unknown;
+  watcher: WatcherStatus | null;
   resource_usage: ResourceUsage;
 }
 
@@ -29,7 +30,6 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
   const kept = (['pending', 'delivered', 'failed', 'expired', 'foreign'] as const).map(
     (state) => `${outbox[state]} ${state}`,
   );
-  const watcher = typeof sandbox.watcher === 'string' ? sandbox.watcher : JSON.stringify(sandbox.watcher);
   const fields: [string, string][] = [
     ['sandbox', `${sandbox.sandbox_id || '-'} of team ${sandbox.team_id || '-'}`],
     ['state', `${sandbox.state} for ${duration(sandbox.uptime_ms)}`],
@@ -41,7 +41,7 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
         ? out.style('green', 'healthy')
         : `${out.style('red', 'not answering')}, next attempt ${moment(endpoint.next_probe_at)}`,
     ],
-    ['watcher', sandbox.watcher === null ? 'watching nothing' : printable(watcher)],
+    ['watcher', watcherText(sandbox.watcher)],
     [
       'resources',
       `${resource_usage.processes} processes, ${size(resource_usage.memory_bytes)}, ${duration(resource_usage.cpu_ms)} of CPU`,
@@ -49,4 +49,10 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
   ];
   for (const [name, value] of fields) await out.line(`${name.padEnd(11)}${value}`);
   return EXIT.ok;
+}
+
+function watcherText(watcher: WatcherStatus | null): string {
+  if (watcher === null) return 'watching nothing';
+  const { state, watch_dir, index_size, degraded } = watcher;
+  return printable(`${state} ${watch_dir}, ${index_size} files${degraded === null ? '' : `; ${degraded}`}`);
 }

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { initialStatus, type WatcherStatus } from '../../src/watch/status.ts';
 import { run } from './sandboxctl.ts';
 import { StandInDaemon, succeed } from './stand-in-daemon.ts';
 
@@ -17,7 +18,11 @@ const sandbox = {
   uptime_ms: 61_000,
   outbox: { pending: 3, delivered: 10, failed: 1, expired: 0, foreign: 2, bytes: 2_048 },
   endpoint: { healthy: true, next_probe_at: null as string | null },
-  watcher: { state: 'ready' } as { state: string } | null,
+  watcher: {
+    ...initialStatus('/w'),
+    index_size: 7,
+    degraded: 'compared at intervals',
+  } as WatcherStatus | null,
   resource_usage: { cpu_ms: 1_200, memory_bytes: 10_485_760, processes: 2 },
 };
 
@@ -41,7 +46,7 @@ state      running for 1 min 1 s
 version    0.1.0
 outbox     3 pending, 10 delivered, 1 failed, 0 expired, 2 foreign; 2.0 KiB to deliver
 endpoint   healthy
-watcher    {"state":"ready"}
+watcher    starting /w, 7 files; compared at intervals
 resources  2 processes, 10.0 MiB, 1.2 s of CPU
 `,
     });

@@ -154,7 +154,9 @@ async function main(): Promise<void> {
     ...['--', process.execPath, heartbeat],
   ]);
   onLine(daemon.child.stdout, (line) => console.log(styleText('dim', `the program prints: ${line}`)));
+  const ready = found(listener.child.stdout, (line) => /sandbox\.ready/.exec(line)?.[0]);
   const url = await found(daemon.child.stderr, listeningUrl);
+  await ready;
   const options = `--url ${url} --token-file ${join(state_dir, 'control-token')}`;
   console.log(`
 The daemon runs at ${url}. In another terminal, type:
