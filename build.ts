@@ -11,6 +11,7 @@ rmSync('dist', { recursive: true, force: true });
 for (const input of [
   Object.fromEntries(PROGRAMS.map((name) => [name, `bin/${name}.ts`])),
   { 'writer-thread': 'src/outbox/writer-thread.ts' },
+  { 'watch-thread': 'src/watch/watch-thread.ts' },
 ]) {
   await build({
     input,

@@ -33,7 +33,7 @@ async function follow(daemon: Daemon, sequence: number, response: ServerResponse
     const records = await daemon.store.after(last, PAGE_RECORDS);
     for (const record of records) {
       last = record.sequence;
-      const text = `id: ${record.sequence}\nevent: ${record.event_type}\ndata: ${record.body.replaceAll('\n', '\ndata: ')}\n\n`;
+      const text = `id: ${record.sequence}\nevent: ${record.event_type}\ndata: ${record.body.split(/\r\n|\r|\n/).join('\ndata: ')}\n\n`;
       if (!response.write(text)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
       if (response.destroyed) return;
     }
