@@ -78,6 +78,7 @@ port.on('message', (message: ToThread) => {
   }
 });
 
-await engine.start();
-post({ kind: 'status', status: engine.status() });
-post({ kind: 'started' });
+void engine.start().then(() => {
+  post({ kind: 'status', status: engine.status() });
+  post({ kind: 'started' });
+});
