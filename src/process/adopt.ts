@@ -2,12 +2,14 @@ import { access } from 'node:fs/promises';
 import type { Clock } from '../base/clock.ts';
 import type { OutputStream } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
+import type { ProcessContext } from './context.ts';
 import type { ExitStatus, Launched } from './launch.ts';
 import { pipePath } from './launch.ts';
 import type { OutputLog } from './output-log.ts';
 import { PipeReader } from './pipe-reader.ts';
-import { readStat } from './proc.ts';
+import { readStat, readVariable } from './proc.ts';
 import type { RunRecord } from './record.ts';
+import { MARK_VARIABLE } from './tree.ts';
 
 /** How often the kernel's table is asked whether a process that is not our child has ended. */
 const POLL_MS = 100;
@@ -17,12 +19,13 @@ const POLL_MS = 100;
  * with that daemon. It is not our child: its end is seen, its exit status is nobody's to know.
  */
 export async function adopt(
-  clock: Clock,
-  run: RunRecord,
+  context: ProcessContext,
+  { run, mark }: { run: RunRecord; mark: string },
   folder: string,
   logs: Record<OutputStream, OutputLog>,
   see: (stream: OutputStream, data: Buffer) => void,
 ): Promise<Launched> {
+  await noteStart(run, mark);
   const readers: PipeReader[] = [];
   for (const stream of OUTPUT_STREAMS) {
     const path = pipePath(folder, stream);
@@ -35,7 +38,7 @@ export async function adopt(
   return {
     pid: run.pid,
     stdin: null,
-    exited: waitUntilGone(clock, run),
+    exited: waitUntilGone(context.clock, run, run.boot_id === context.boot_id),
     output_closed: Promise.all(readers.map((reader) => reader.closed)).then(() => {}),
     drain: () => {
       for (const reader of readers) reader.drain();
@@ -47,16 +50,21 @@ export async function adopt(
 }
 
 /** Whether this very process is still there: the pid alone may be another's by now. */
-export async function isSame(run: RunRecord, boot_id: string): Promise<boolean> {
-  if (run.boot_id !== boot_id) return false;
+async function isSame(run: RunRecord): Promise<boolean> {
   const stat = await readStat(run.pid);
   return stat !== null && stat.start_ticks === run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
 }
 
-function waitUntilGone(clock: Clock, run: RunRecord): Promise<ExitStatus> {
+/** Its start time, where the daemon was killed before it noted it and the mark tells that it is this process. */
+async function noteStart(run: RunRecord, mark: string): Promise<void> {
+  if (run.start_ticks > 0 || (await readVariable(run.pid, MARK_VARIABLE)) !== mark) return;
+  run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
+}
+
+function waitUntilGone(clock: Clock, run: RunRecord, is_this_boot: boolean): Promise<ExitStatus> {
   return new Promise((resolve) => {
     const look = async () => {
-      if (await isSame(run, run.boot_id)) clock.after(POLL_MS, look);
+      if (is_this_boot && (await isSame(run))) clock.after(POLL_MS, look);
       else resolve(null);
     };
     look();

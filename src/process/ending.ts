@@ -1,5 +1,4 @@
-import type { Clock } from '../base/clock.ts';
-import type { TimerSet } from './pausable-timer.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import type { ProcStat } from './proc.ts';
 import type { TreeFinder, TreeRoot } from './tree.ts';
 
@@ -15,8 +14,8 @@ export interface EndTarget {
   asked(signal: NodeJS.Signals): void;
   /** Resolves when the leader has ended. */
   leader_ended: Promise<unknown>;
-  /** The grace stands still while everything is paused. */
-  timers: TimerSet;
+  /** Times the grace: a clock's, or one that stands still while everything is paused. */
+  after(delay_ms: number, run: () => void): Timer;
   isPaused(): boolean;
 }
 
@@ -37,7 +36,7 @@ export async function endTree(
   if (!target.isPaused()) wakeStopped(members);
   let is_over = false;
   const over = Promise.withResolvers<void>();
-  const grace = target.timers.after(grace_ms, () => {
+  const grace = target.after(grace_ms, () => {
     is_over = true;
     over.resolve();
   });

@@ -1,22 +1,23 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { type Clock, sleep } from '../base/clock.ts';
+import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { sendSignal } from './ending.ts';
 import type { ProcStat } from './proc.ts';
 import type { TreeFinder, TreeRoot } from './tree.ts';
 
 const POLL_MS = 5;
+const JOIN_DELAY_MS = 1_000;
 /** How long the kernel may take to freeze a group before what still runs is stopped by signal. */
 const FREEZE_TIMEOUT_MS = 2_000;
 
 /**
  * Stops whole process trees and lets them go on.
  *
- * Where the daemon may make a group in the unified cgroup hierarchy, every process is put into it and the kernel
- * freezes the group as one. Whoever is not in it (forked before it was moved, or moved elsewhere since) and,
- * without such a group, everybody, is stopped by SIGSTOP. A process that was stopped before stays so afterwards.
+ * Where the daemon may make a group in the unified cgroup hierarchy, every process that lasts is put into it and the
+ * kernel freezes the group as one. Whoever is not in it (too young, forked before the move, moved elsewhere since)
+ * and, without such a group, everybody, is stopped by SIGSTOP. A process that was stopped before stays so afterwards.
  */
 export class Freezer {
   readonly #clock: Clock;
@@ -26,6 +27,8 @@ export class Freezer {
   /** Folder of the group, and the group's name as /proc shows it. */
   #group: { folder: string; path: string } | null = null;
   #stopped: ProcStat[] = [];
+  #joining: (() => TreeRoot | null)[] = [];
+  #timer: Timer | null = null;
 
   /** `directory` tells this daemon's group from another's. */
   constructor(clock: Clock, log: Log, trees: TreeFinder, directory: string) {
@@ -50,13 +53,20 @@ export class Freezer {
   }
 
   async close(): Promise<void> {
-    if (this.#group) await rmdir(this.#group.folder).catch(() => {}); // not empty: the next daemon has it again
+    this.#timer?.cancel();
+    const group = this.#group;
+    this.#group = null;
+    if (group) await rmdir(group.folder).catch(() => {}); // not empty: the next daemon has it again
   }
 
-  /** Puts a new process into the group; its descendants are born there. */
-  async add(pid: number): Promise<void> {
+  /**
+   * Will put a new tree into the group; its later descendants are born there. `root` gives null once it has ended.
+   * Not at once: a move holds up every fork of the machine for milliseconds, too long for a process that ends soon.
+   */
+  add(root: () => TreeRoot | null): void {
     if (!this.#group) return;
-    await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
+    this.#joining.push(root);
+    this.#timer ??= this.#clock.after(JOIN_DELAY_MS, () => this.#join());
   }
 
   /** Resolves when every member of these trees stands still. */
@@ -96,6 +106,16 @@ export class Freezer {
     for (const members of await this.#trees.find(roots)) {
       for (const { pid, state } of members.reverse()) if (state === 'T') sendSignal(pid, 'SIGCONT');
     }
+  }
+
+  async #join(): Promise<void> {
+    const roots = this.#joining.splice(0).flatMap((root) => root() ?? []);
+    for (const { pid } of (await this.#trees.find(roots)).flat()) {
+      if (!this.#group) return;
+      if (await this.#isInGroup(pid)) continue;
+      await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
+    }
+    this.#timer = this.#joining.length > 0 ? this.#clock.after(JOIN_DELAY_MS, () => this.#join()) : null;
   }
 
   async #freezeGroup(folder: string): Promise<void> {

@@ -18,21 +18,23 @@ export class OomWatch {
   readonly #killed = new Map<number, number>();
   #reading: Promise<void> = Promise.resolve();
   #kills_seen = 0;
+  #own_score = 0;
 
   async open(): Promise<void> {
     this.#kernel_log = await open('/dev/kmsg', constants.O_RDONLY | constants.O_NONBLOCK).catch(() => null);
     this.#kills_seen = await countKills();
+    this.#own_score = Number(await readFile('/proc/self/oom_score_adj', 'latin1').catch(() => '0'));
+  }
+
+  /** The daemon's own oom_score_adj at its start, 0 where it cannot be read. */
+  get own_score(): number {
+    return this.#own_score;
   }
 
   async close(): Promise<void> {
     await this.#reading;
     await this.#kernel_log?.close();
     this.#kernel_log = null;
-  }
-
-  /** The daemon's own oom_score_adj, 0 where it cannot be read. */
-  async ownScore(): Promise<number> {
-    return Number(await readFile('/proc/self/oom_score_adj', 'latin1').catch(() => '0'));
   }
 
   /** Whether the killer ended the process with this pid, which started so many ms after boot. */

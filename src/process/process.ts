@@ -1,5 +1,5 @@
 import { rm, writeFile } from 'node:fs/promises';
-import { type Timer, timestamp } from '../base/clock.ts';
+import { type Clock, type Timer, timestamp } from '../base/clock.ts';
 import { PROCESS_EVENTS_WAITING_MAX, RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
 import { CatalogueError } from '../contract/errors.ts';
 import type { ProcessEvent, ResourceUsage } from '../contract/events.ts';
@@ -17,7 +17,7 @@ import { TimerSet } from './pausable-timer.ts';
 import { prepare } from './prepare.ts';
 import { type ProcStat, readStat } from './proc.ts';
 import { ReadyWatch } from './ready.ts';
-import { type ProcessRecord, RecordFile, type RunRecord } from './record.ts';
+import { type ProcessRecord, RecordFile, type RunRecord, removeFolder } from './record.ts';
 import { RestartBackoff } from './restart.ts';
 import { processStarted, Run, type RunEnd } from './run.ts';
 import type { Stdin } from './stdin.ts';
@@ -28,6 +28,7 @@ import { NO_USAGE, usageOf } from './usage.ts';
 /** Children are chosen before the daemon when memory runs out, and are never shielded by what shields it. */
 const OOM_SCORE_ABOVE = 100;
 const OOM_SCORE_MAX = 1_000;
+const SAVE_DELAY_MS = 100;
 
 /**
  * One supervised process over all its runs: running → restarting → running … → ended.
@@ -50,6 +51,7 @@ export class SupervisedProcess implements OutputSource {
   #run: Run | null = null;
   #watch: ReadyWatch | null = null;
   #restart_timer: Timer | null = null;
+  #save_timer: Timer | null = null;
   #starting: Promise<void> = Promise.resolve();
   #ending: Promise<unknown> = Promise.resolve();
   #may_restart = true;
@@ -227,7 +229,14 @@ export class SupervisedProcess implements OutputSource {
   }
 
   async save(): Promise<void> {
-    await this.#file.save();
+    await this.#save();
+  }
+
+  /** Removes it from the disk, once it has been closed. */
+  async remove(): Promise<void> {
+    this.#save_timer?.cancel();
+    await this.#file.save().catch(() => {}); // none may be under way when its folder goes
+    await removeFolder(this.#folder);
   }
 
   #liveRun(): Run {
@@ -272,6 +281,7 @@ export class SupervisedProcess implements OutputSource {
     record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), is_ready };
     record.end = null;
     this.#emit('started', processStarted(record, record.run));
+    this.#tellKernel(record.run);
     this.#follow(new Run(this.#context, record, record.run, launched, this.logs, 0));
     this.#tellKernel(record.run).catch((error) =>
       this.#warn(error, 'process not registered with the kernel'),
@@ -280,16 +290,14 @@ export class SupervisedProcess implements OutputSource {
 
   /** Notes what names the process for good, and ranks it before the daemon when memory runs out. */
   async #tellKernel(run: RunRecord): Promise<void> {
-    await this.#context.freezer.add(run.pid);
-    run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
-    await this.#file.save();
-    const score = Math.min(
-      OOM_SCORE_MAX,
-      Math.max(0, (await this.#context.oom.ownScore()) + OOM_SCORE_ABOVE),
-    );
-    if (this.#run?.info === run && !this.#run.has_ended) {
-      await writeFile(`/proc/${run.pid}/oom_score_adj`, String(score)).catch(() => {}); // it has ended meanwhile
-    }
+    const { oom } = this.#context;
+    const score = Math.min(OOM_SCORE_MAX, Math.max(0, oom.own_score + OOM_SCORE_ABOVE));
+    const [stat] = await Promise.all([
+      readStat(run.pid),
+      writeFile(`/proc/${run.pid}/oom_score_adj`, String(score)).catch(() => {}), // it has ended already
+    ]);
+    run.start_ticks = stat?.start_ticks ?? 0;
+    this.#saveSoon();
   }
 
   #follow(run: Run): void {
@@ -298,13 +306,15 @@ export class SupervisedProcess implements OutputSource {
     const { timeout_ms } = this.record.request;
     if (timeout_ms !== undefined) {
       run.limit(timeout_ms, this.#timers, () => {
-        this.#ending = this.#endTree(this.#context.grace_ms);
+        // Nobody handles SIGTERM while paused: the grace of a time-out stands still, too.
+        this.#ending = this.#endTree(this.#context.grace_ms, this.#timers);
       });
     }
     run.ended
       .then((end) => this.#onEnd(run, end))
       .catch((error) => this.#warn(error, 'end of a process not handled'));
     this.#followOutput(run.launched);
+    this.#context.freezer.add(() => (run.has_ended ? null : run.root));
     this.changes.notify();
   }
 
@@ -380,13 +390,13 @@ export class SupervisedProcess implements OutputSource {
     await Promise.all(pipes.map((pipe) => rm(pipe, { force: true })));
   }
 
-  #endTree(grace_ms: number): Promise<boolean> {
+  #endTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
     const { clock, trees } = this.#context;
     const target = {
       root: () => this.root,
       asked: (signal: string) => this.#run?.asked.add(signal),
       leader_ended: this.#run?.ended ?? Promise.resolve(),
-      timers: this.#timers,
+      after: (delay_ms: number, run: () => void) => timing.after(delay_ms, run),
       isPaused: this.#context.isPaused,
     };
     return endTree(clock, trees, target, grace_ms);
@@ -398,7 +408,7 @@ export class SupervisedProcess implements OutputSource {
     const { run } = record;
     if (!run) throw new Error('a record without a run cannot be recovered');
     const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
-    const launched = await adopt(this.#context.clock, run, this.#folder, this.logs, see);
+    const launched = await adopt(this.#context, { run, mark: record.mark }, this.#folder, this.logs, see);
     if (record.end) {
       this.#followOutput(launched);
       if (record.is_final) return this.#settle();
@@ -409,20 +419,29 @@ export class SupervisedProcess implements OutputSource {
     this.#follow(new Run(this.#context, record, run, launched, this.logs, age_ms));
   }
 
+  /** Stores an event; it is in the record, so it is emitted again rather than lost. */
   #emit(what: 'started' | 'ended', event: ProcessEvent): void {
     const { mark, restart_count, unsent } = this.record;
     unsent.push({ key: `${mark}.${restart_count}.${what}`, event });
-    // On disk first: an event is emitted again rather than lost, and an end is not taken for an unknown one.
-    const saved = what === 'ended' ? this.#save() : Promise.resolve();
-    saved.then(() => this.#events.send());
+    const saved = this.#save();
+    if (what === 'started') this.#events.send();
+    // An end is in the record first: once it was told, the next daemon must not take it for an unknown one.
+    else saved.then(() => this.#events.send());
   }
 
-  async #onStored(): Promise<void> {
-    await this.#save();
+  #onStored(): void {
+    this.#saveSoon();
     if (this.#has_settled) this.#context.rested();
   }
 
+  /** Saves what may be lost without harm, together with what else changes in a moment. */
+  #saveSoon(): void {
+    this.#save_timer ??= this.#context.clock.after(SAVE_DELAY_MS, () => this.#save());
+  }
+
   #save(): Promise<void> {
+    this.#save_timer?.cancel();
+    this.#save_timer = null;
     return this.#file.save().catch((error) => this.#warn(error, 'process record not saved'));
   }
 

@@ -390,12 +390,15 @@ export class Supervisor implements Service {
   }
 
   async #forget(process_id: string): Promise<void> {
+    const process = this.#processes.get(process_id);
     this.#processes.delete(process_id);
-    this.#entries.delete(process_id);
     this.#copies.delete(process_id);
-    await removeFolder(join(this.#directory, process_id)).catch((error) =>
-      this.#options.log.warn({ err: error, process_id }, 'an ended process could not be removed'),
-    );
+    try {
+      await process?.remove();
+    } catch (error) {
+      this.#options.log.warn({ err: error, process_id }, 'an ended process could not be removed');
+    }
+    this.#entries.delete(process_id); // now the id is free: nothing of the old one meets the new
   }
 
   #context(): ProcessContext {
