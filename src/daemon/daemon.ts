@@ -82,6 +82,7 @@ export class Daemon {
   #trouble: string | null = null;
   #paused_at_ms = 0;
   #changing: Promise<unknown> = Promise.resolve();
+  #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
 
@@ -129,7 +130,12 @@ export class Daemon {
   }
 
   /** Starts everything; throws StartError with the one line that a user is to see. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     const { config } = this;
     await this.#listen();
     this.#store = await RemoteStore.open(
@@ -324,6 +330,7 @@ export class Daemon {
         const { event_type } = event;
         this.log.warn({ event_type, reason: (error as Error).message }, 'an event waits for the outbox');
         if (this.clock.monotonicMs() + EMIT_RETRY_MS > end_ms || this.#is_hurried) return;
+        if (event_type === 'sandbox.ready' && this.#state === 'stopping') return;
         await sleep(this.clock, EMIT_RETRY_MS);
       }
     }
@@ -461,8 +468,9 @@ export class Daemon {
 
   async #stop(reason: EndReason, signal: string | null): Promise<void> {
     const grace_ms = this.config.shutdown_grace_ms;
-    const was_initialised = this.#supervisor !== null;
     this.#state = 'stopping';
+    await this.#starting.catch(() => {});
+    const was_initialised = this.#supervisor !== null;
     if (this.#supervisor?.is_paused) await this.#dispatcher?.start();
     await this.#supervisor?.stop();
     await this.#watcher?.stop();

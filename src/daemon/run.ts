@@ -23,6 +23,7 @@ export async function runDaemon(config: DaemonConfig): Promise<number> {
   try {
     await daemon.start();
   } catch (error) {
+    if (daemon.state === 'stopping') return ended();
     await daemon.abandon();
     if (error instanceof StartError) throw error;
     throw new StartError((error as Error).message, 1, error);
