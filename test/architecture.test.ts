@@ -29,6 +29,7 @@ const OWNERS: Record<string, RegExp> = {
   pino: /^src\/base\/log\.ts$/,
   uuid: /^src\/base\/ids\.ts$/,
   commander: /^bin\//,
+  ws: /^src\/(daemon|ctl)\//,
 };
 
 interface Source {
