@@ -1,0 +1,52 @@
+import type { Benchmark } from './support/bench.ts';
+import { nowMs, sleepMs } from './support/numbers.ts';
+import { comparison, figure } from './support/table.ts';
+
+const CONNECTIONS = 64;
+const RUN_MS = 30_000;
+const BARE_MS = 4_000;
+const WARM_UP_MS = 1_500;
+const DELIVERED_SHARE = 0.7;
+
+/** Publishing and delivering at once: neither may starve the other. */
+export const deliver: Benchmark = {
+  name: 'deliver',
+  async run(bench) {
+    const load = await bench.load();
+    const { consumer, url: webhook_url } = await bench.consumer({ port: 0 });
+    const { url } = await bench.daemon({ webhook_url });
+    const bare_url = await bench.withoutStorage();
+    const bare = async (duration_ms: number) => {
+      const result = await load.ask('publish', { url: bare_url, connections: CONNECTIONS, duration_ms });
+      return result.per_second;
+    };
+    await bare(WARM_UP_MS);
+    await load.ask('publish', { url, connections: CONNECTIONS, duration_ms: WARM_UP_MS });
+    while ((await consumer.ask('count', null)).requests > 0) await sleepMs(500);
+    const before = await bare(BARE_MS);
+
+    const started_ms = nowMs();
+    const running = load.ask('publish', { url, connections: CONNECTIONS, duration_ms: RUN_MS });
+    const { acknowledged, per_second } = await running;
+    const { requests } = await consumer.ask('count', null);
+    const took_s = (nowMs() - started_ms) / 1000;
+
+    while ((await consumer.ask('count', null)).requests > 0) await sleepMs(500);
+    const without_storage = (before + (await bare(BARE_MS))) / 2;
+    bench.report(
+      comparison({
+        name: 'publish, fast consumer; bare: no storage',
+        ...{ bare: without_storage, ours: per_second, unit: 'acks/s', wanted: 0.55, wants: 'at least' },
+      }),
+    );
+    const share = requests / acknowledged;
+    bench.report({
+      name: `delivered in the same ${RUN_MS / 1000} s; bare: acknowledged`,
+      bare: `${figure(acknowledged / took_s)} acks/s`,
+      ours: `${figure(requests / took_s)} /s`,
+      ratio: `${figure(share)} ×`,
+      wanted: `≥ ${DELIVERED_SHARE} ×`,
+      verdict: share >= DELIVERED_SHARE ? 'ok' : 'missed',
+    });
+  },
+};

@@ -1,0 +1,82 @@
+import type { Bench, Benchmark } from './support/bench.ts';
+import { DOWN_URL } from './support/daemon.ts';
+import { inTurns } from './support/pairs.ts';
+import { slowSync } from './support/slow-sync.ts';
+import { comparison, skipped } from './support/table.ts';
+
+const CONNECTIONS = 64;
+const SLOW_SYNC_MS = 5;
+
+/** How many publishes are acknowledged while nobody consumes them. */
+export const publish: Benchmark = {
+  name: 'publish',
+  async run(bench) {
+    const load = await bench.load();
+    const { url } = await bench.daemon({ webhook_url: DOWN_URL });
+    const without_storage = await inTurns(
+      load,
+      { bare: await bench.withoutStorage(), ours: url },
+      { connections: CONNECTIONS },
+      ({ per_second }) => per_second,
+    );
+    bench.report(
+      comparison({
+        name: 'publish, consumer down; bare: no storage',
+        ...without_storage,
+        ...{ unit: 'acks/s', wanted: 0.8, wants: 'at least' },
+      }),
+    );
+    const row_per_commit = await inTurns(
+      load,
+      { bare: await bench.rowPerCommit(), ours: url },
+      { connections: CONNECTIONS },
+      ({ per_second }) => per_second,
+    );
+    bench.report(
+      comparison({
+        name: 'publish, consumer down; bare: a row a commit',
+        ...row_per_commit,
+        ...{ unit: 'acks/s', wanted: 5, wants: 'at least' },
+      }),
+    );
+  },
+};
+
+/** The same with one publisher: how long it waits for its answer. */
+export const lonePublish: Benchmark = {
+  name: 'lone-publish',
+  async run(bench) {
+    const { url } = await bench.daemon({ webhook_url: DOWN_URL });
+    const pair = await inTurns(
+      await bench.load(),
+      { bare: await bench.rowPerCommit(), ours: url },
+      { connections: 1 },
+      ({ p50_ms }) => p50_ms,
+    );
+    bench.report(
+      comparison({
+        name: 'publish, one connection; bare: a row a commit',
+        ...pair,
+        ...{ unit: 'ms p50', wanted: 1.3, wants: 'at most' },
+      }),
+    );
+  },
+};
+
+/** The same on a disk that takes its time. */
+export const slowDisk: Benchmark = {
+  name: 'slow-disk',
+  async run(bench: Bench) {
+    const name = `publish, syncs ${SLOW_SYNC_MS} ms slower; bare: a row a commit`;
+    const env = slowSync(bench.folder(), SLOW_SYNC_MS);
+    if (!env) return bench.report(skipped(name, 'no C compiler'));
+    const { url } = await bench.daemon({ webhook_url: DOWN_URL, env });
+    const pair = await inTurns(
+      await bench.load(),
+      { bare: await bench.rowPerCommit(env), ours: url },
+      { connections: CONNECTIONS },
+      ({ per_second }) => per_second,
+    );
+    bench.report(comparison({ name, ...pair, unit: 'acks/s', wanted: 20, wants: 'at least' }));
+  },
+};

@@ -1,0 +1,64 @@
+import { parseArgs } from 'node:util';
+import { deliver } from './deliver.ts';
+import { drain } from './drain.ts';
+import { idle } from './idle.ts';
+import { kill } from './kill.ts';
+import { latency } from './latency.ts';
+import { memory } from './memory.ts';
+import { lonePublish, publish, slowDisk } from './publish.ts';
+import { Bench, type Benchmark } from './support/bench.ts';
+import { PROGRAM } from './support/daemon.ts';
+import { type Row, table } from './support/table.ts';
+import { syncs } from './syncs.ts';
+
+/**
+ * Measures the daemon as a whole against the bare operation in the same run:
+ * node test/bench/run.ts [--rounds 200] [name…]. Exits 1 where something that must never happen did.
+ */
+const BENCHMARKS: Benchmark[] = [
+  publish,
+  lonePublish,
+  slowDisk,
+  deliver,
+  latency,
+  drain,
+  memory,
+  idle,
+  kill,
+  syncs,
+];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '200' } },
+});
+const unknown = positionals.find((name) => !BENCHMARKS.some((benchmark) => benchmark.name === name));
+if (unknown !== undefined) {
+  console.error(`${unknown} is none of: ${BENCHMARKS.map(({ name }) => name).join(', ')}`);
+  process.exit(2);
+}
+
+const rows: Row[] = [];
+console.log(`measuring ${PROGRAM}`);
+for (const benchmark of BENCHMARKS) {
+  if (positionals.length > 0 && !positionals.includes(benchmark.name)) continue;
+  await measure(benchmark);
+}
+console.log(`\n${table(rows)}`);
+if (rows.some(({ verdict }) => verdict === 'broken')) process.exitCode = 1;
+
+async function measure(benchmark: Benchmark): Promise<void> {
+  const report = (row: Row) => {
+    rows.push(row);
+    console.log(`  ${row.name}: ${row.bare} → ${row.ours} ${row.ratio} (${row.wanted}) ${row.verdict}`);
+  };
+  const bench = new Bench(report, Number(values.rounds));
+  try {
+    await benchmark.run(bench);
+  } catch (error) {
+    const ours = (error as Error).message;
+    report({ name: benchmark.name, bare: '', ours, ratio: '', wanted: 'no error', verdict: 'broken' });
+  } finally {
+    await bench.end();
+  }
+}

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BareServerVerbs } from './bare-server.ts';
+import type { ConsumerVerbs, Consuming } from './consumer.ts';
+import { Daemon } from './daemon.ts';
+import type { LoadVerbs } from './load.ts';
+import { Program, type Verbs } from './program.ts';
+import type { Row } from './table.ts';
+
+/** A benchmark: reports its rows as they are known. */
+export interface Benchmark {
+  name: string;
+  run: (bench: Bench) => Promise<void>;
+}
+
+/** What a benchmark is given: it starts things here, and all of them end with it, the last first. */
+export class Bench {
+  readonly report: (row: Row) => void;
+  /** How often the daemon is killed. */
+  readonly rounds: number;
+  readonly #undo: (() => unknown)[] = [];
+
+  constructor(report: (row: Row) => void, rounds: number) {
+    this.report = report;
+    this.rounds = rounds;
+  }
+
+  folder(): string {
+    const folder = mkdtempSync(join(tmpdir(), 'sandboxd-bench-'));
+    this.#undo.push(() => rmSync(folder, { recursive: true, force: true }));
+    return folder;
+  }
+
+  async program<V extends Verbs>(url: URL, env?: NodeJS.ProcessEnv): Promise<Program<V>> {
+    const program = await Program.start<V>(url, env);
+    this.#undo.push(() => program.stop());
+    return program;
+  }
+
+  load(): Promise<Program<LoadVerbs>> {
+    return this.program<LoadVerbs>(new URL('./load.ts', import.meta.url));
+  }
+
+  /** A consumer that listens, and where. */
+  async consumer(consuming: Consuming): Promise<{ consumer: Program<ConsumerVerbs>; url: string }> {
+    const consumer = await this.program<ConsumerVerbs>(new URL('./consumer.ts', import.meta.url));
+    return { consumer, ...(await consumer.ask('listen', consuming)) };
+  }
+
+  /** The server that keeps nothing; returns its address. */
+  async withoutStorage(): Promise<string> {
+    return this.#bareServer(null);
+  }
+
+  /** The server that commits each publish by itself; returns its address. */
+  async rowPerCommit(env?: NodeJS.ProcessEnv): Promise<string> {
+    return this.#bareServer(join(this.folder(), 'events.db'), env);
+  }
+
+  async #bareServer(database: string | null, env?: NodeJS.ProcessEnv): Promise<string> {
+    const server = await this.program<BareServerVerbs>(new URL('./bare-server.ts', import.meta.url), env);
+    return (await server.ask('listen', { database })).url;
+  }
+
+  /** The daemon, in a folder of its own unless one is given. */
+  async daemon(settings: {
+    webhook_url: string;
+    state_dir?: string;
+    env?: NodeJS.ProcessEnv;
+  }): Promise<Daemon> {
+    const daemon = await Daemon.start({ state_dir: join(this.folder(), 'state'), ...settings });
+    this.#undo.push(() => daemon.stop(process.env.BENCH_NODE_OPTIONS ? 'SIGTERM' : 'SIGKILL'));
+    return daemon;
+  }
+
+  async end(): Promise<void> {
+    for (const undo of this.#undo.splice(0).reverse()) await undo();
+  }
+}

@@ -1,0 +1,121 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { verify } from '../../../src/webhook/signature.ts';
+import { Messages } from './messages.ts';
+import { nowMs } from './numbers.ts';
+import { serve } from './program.ts';
+
+export interface Consuming {
+  /** 0 picks one. */
+  port: number;
+  /** Answers so much later. */
+  delay_ms?: number;
+  /** Tell of each request when it came; with a secret also whether it was signed and which number it carried. */
+  keeps?: boolean;
+  secret?: string;
+}
+
+export interface Received {
+  event_id: string;
+  /** Of each arrival, in order. */
+  arrived_ms: number[];
+  /** The payload's number; null for the daemon's own events. */
+  n: number | null;
+  sequence: number;
+  /** Each body had a signature that fits, and all had the same. */
+  is_whole: boolean;
+}
+
+export interface Counted {
+  requests: number;
+  first_ms: number;
+  last_ms: number;
+}
+
+export type ConsumerVerbs = {
+  listen: (consuming: Consuming) => Promise<{ url: string }>;
+  /** Listens no more and closes every connection. */
+  close: (input: null) => Promise<void>;
+  /** What came since the last time this was asked. */
+  count: (input: null) => Counted;
+  received: (input: null) => Received[];
+};
+
+const sockets = new Set<Socket>();
+let server: Server | null = null;
+
+const ANSWER = 'HTTP/1.1 204 No Content\r\n\r\n';
+const received = new Map<string, Received & { signature: string }>();
+let counted: Counted = { requests: 0, first_ms: 0, last_ms: 0 };
+
+function listen({ port, delay_ms = 0, keeps = false, secret }: Consuming): Promise<{ url: string }> {
+  const take = (socket: Socket, head: string, body: Buffer) => {
+    const arrived_ms = nowMs();
+    counted.requests += 1;
+    counted.last_ms = arrived_ms;
+    if (counted.requests === 1) counted.first_ms = arrived_ms;
+    if (keeps) keep(head, body, arrived_ms, secret);
+    if (delay_ms === 0) socket.write(ANSWER, 'latin1');
+    else setTimeout(() => socket.write(ANSWER, 'latin1'), delay_ms);
+  };
+  const listening = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    const messages = new Messages((head, body) => take(socket, head, body));
+    socket.on('data', (chunk) => messages.push(chunk));
+    socket.on('error', () => {});
+  });
+  server = listening;
+  return new Promise((resolve, reject) => {
+    listening.once('error', reject);
+    listening.listen(port, '127.0.0.1', () => {
+      const address = listening.address() as { port: number };
+      resolve({ url: `http://127.0.0.1:${address.port}/hook` });
+    });
+  });
+}
+
+function close(): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    if (server) server.close(() => resolve());
+    else resolve();
+  });
+  for (const socket of sockets) socket.destroy();
+  return closed;
+}
+
+function keep(head: string, body: Buffer, arrived_ms: number, secret: string | undefined): void {
+  const event_id = header(head, 'ce-id');
+  const signature = header(head, 'x-service-signature');
+  const is_signed = secret === undefined || verify(secret, body, signature);
+  const known = received.get(event_id);
+  if (known) {
+    known.arrived_ms.push(arrived_ms);
+    known.is_whole &&= is_signed && known.signature === signature;
+    return;
+  }
+  const text = body.toString('utf8');
+  const n = /"payload":\{"n":"(\d+)"/.exec(text)?.[1];
+  received.set(event_id, {
+    event_id,
+    arrived_ms: [arrived_ms],
+    n: n === undefined ? null : Number(n),
+    sequence: Number(/"sequence":(\d+)/.exec(text)?.[1]),
+    is_whole: is_signed && text.startsWith(`{"event_id":"${event_id}"`),
+    signature,
+  });
+}
+
+function header(head: string, name: string): string {
+  return new RegExp(`^${name}: *(.*?)\\r?$`, 'im').exec(head)?.[1] ?? '';
+}
+
+serve<ConsumerVerbs>({
+  listen,
+  close,
+  count: () => {
+    const now = counted;
+    counted = { requests: 0, first_ms: 0, last_ms: 0 };
+    return now;
+  },
+  received: () => [...received.values()],
+});

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const BUILT = join(root, 'dist/sandboxd.cjs');
+
+/** What is measured: the built program, or its source where nothing is built. */
+export const PROGRAM =
+  process.env.BENCH_SANDBOXD ?? (existsSync(BUILT) ? BUILT : join(root, 'bin/sandboxd.ts'));
+
+export const SECRET = 'whole-bodies-only';
+
+/** A port that nobody listens on. */
+export const DOWN_URL = 'http://127.0.0.1:9/hook';
+
+export interface DaemonSettings {
+  state_dir: string;
+  webhook_url: string;
+  env?: NodeJS.ProcessEnv;
+}
+
+interface Counts {
+  pending: number;
+  delivered: number;
+}
+
+/** The real program in a process of its own. */
+export class Daemon {
+  readonly #child: ChildProcess;
+  readonly #state_dir: string;
+  readonly url: string;
+
+  private constructor(child: ChildProcess, state_dir: string, url: string) {
+    this.#child = child;
+    this.#state_dir = state_dir;
+    this.url = url;
+  }
+
+  /** Returns when it is ready. */
+  static async start({ state_dir, webhook_url, env = {} }: DaemonSettings): Promise<Daemon> {
+    const child = spawn(
+      process.execPath,
+      [
+        ...(process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []),
+        PROGRAM,
+        ...['--webhook-url', webhook_url, '--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1'],
+        ...['--sandbox-id', 'sbx_bench', '--team-id', 'team_bench', '--outbox-max-bytes', String(2 ** 32)],
+      ],
+      {
+        env: { ...process.env, ...env, SANDBOXD_WEBHOOK_SECRET: SECRET },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
+    const url = await listeningUrl(child, child.stderr as Readable);
+    return new Daemon(child, state_dir, url);
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  async outbox(): Promise<Counts> {
+    const token = readFileSync(join(this.#state_dir, 'control-token'), 'utf8').trim();
+    const answer = await fetch(`${this.url}/api/v1/sandbox`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    return ((await answer.json()) as { data: { outbox: Counts } }).data.outbox;
+  }
+
+  /** Ends it at once, or with SIGTERM as a shutdown does. */
+  async stop(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill(signal);
+    await ended;
+  }
+}
+
+/** Reads the log to the line that tells the daemon is ready; throws with the log where it ends before. */
+function listeningUrl(child: ChildProcess, log: Readable): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const lines: string[] = [];
+    let url = '';
+    createInterface({ input: log }).on('line', (line) => {
+      if (url !== '' && lines.length > 5) return;
+      lines.push(line);
+      if (!line.startsWith('{')) return;
+      const told = JSON.parse(line) as { msg?: string; url?: string };
+      if (told.msg === 'listening') url = told.url ?? '';
+      if (told.msg === 'ready') resolve(url);
+    });
+    child.once('exit', () => reject(new Error(['the daemon ended:', ...lines].join('\n'))));
+  });
+}

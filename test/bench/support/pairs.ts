@@ -1,0 +1,43 @@
+import type { Load, LoadResult, LoadVerbs } from './load.ts';
+import { median } from './numbers.ts';
+import type { Program } from './program.ts';
+
+const WARM_UP_MS = 1_500;
+const TURN_MS = 3_000;
+const TURNS = 4;
+
+export interface Pair {
+  bare: number;
+  ours: number;
+  ratio: number;
+}
+
+/**
+ * Loads two servers in turn, so that whatever else the machine does slows both; a figure is the median of its
+ * turns and the ratio the median of theirs.
+ */
+export async function inTurns(
+  load: Program<LoadVerbs>,
+  urls: { bare: string; ours: string },
+  shape: Omit<Load, 'url'>,
+  figure: (result: LoadResult) => number,
+): Promise<Pair> {
+  const turn = async (url: string, duration_ms: number) => {
+    const result = await load.ask('publish', { ...shape, url, duration_ms });
+    if (result.refused > 0) throw new Error(`${result.refused} publishes were refused`);
+    return figure(result);
+  };
+  await turn(urls.bare, WARM_UP_MS);
+  await turn(urls.ours, WARM_UP_MS);
+  const bare: number[] = [];
+  const ours: number[] = [];
+  for (let i = 0; i < TURNS; i++) {
+    bare.push(await turn(urls.bare, TURN_MS));
+    ours.push(await turn(urls.ours, TURN_MS));
+  }
+  return {
+    bare: median(bare),
+    ours: median(ours),
+    ratio: median(ours.map((value, i) => value / (bare[i] ?? Number.NaN))),
+  };
+}

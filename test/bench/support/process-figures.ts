@@ -1,0 +1,29 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** The kernel's unit of the times below; fixed for user space. */
+const TICK_MS = 10;
+
+/** The CPU time of a process since it began, in ms. */
+export function cpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+/** Resident memory, in bytes. */
+export function memoryBytes(pid: number): number {
+  return Number(field(`/proc/${pid}/status`, 'VmRSS')) * 1024;
+}
+
+/** How often the threads of a process went from waiting to running. */
+export function wakeUps(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.reduce(
+    (sum, thread) => sum + Number(field(`/proc/${pid}/task/${thread}/status`, 'voluntary_ctxt_switches')),
+    0,
+  );
+}
+
+function field(path: string, name: string): string {
+  return new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(path, 'latin1'))?.[1] ?? '0';
+}
