@@ -6,6 +6,7 @@ import type { Benchmark } from './support/bench.ts';
 import { sleepMs } from './support/numbers.ts';
 import { figure, skipped } from './support/table.ts';
 
+const TRACER = 'strace';
 const PUBLISHES = 20;
 const INTERVAL_MS = 100;
 /** The consumer answers so late that what is recorded then falls outside of every publish. */
@@ -18,7 +19,7 @@ export const syncs: Benchmark = {
   name: 'syncs',
   async run(bench) {
     const name = 'syncs between a lone publish and its answer';
-    if (spawnSync('strace', ['-V']).status !== 0) return bench.report(skipped(name, 'no strace'));
+    if (spawnSync(TRACER, ['-V']).status !== 0) return bench.report(skipped(name, 'no strace'));
     const load = await bench.load();
     const { url: webhook_url } = await bench.consumer({ port: 0, delay_ms: CONSUMER_DELAY_MS });
     const { url, pid } = await bench.daemon({ webhook_url });
@@ -61,7 +62,7 @@ async function traced<Result>(
   file: string,
   work: () => Promise<Result>,
 ): Promise<{ result: Result; ended_ms: number[] } | null> {
-  const tracer = spawn('strace', [
+  const tracer = spawn(TRACER, [
     ...['-f', '-ttt', '-T', '-e', 'trace=fsync,fdatasync,sync_file_range,msync', '-o', file],
     ...['-p', String(pid)],
   ]);
