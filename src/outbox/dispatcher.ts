@@ -63,6 +63,7 @@ export class Dispatcher implements Service {
   #last_read_id = 0;
   /** There may be more on disk than in `#untried`. */
   #is_behind = true;
+  #is_reading = false;
   /** Due retries, in commit order. */
   #retries: DueRecord[] = [];
   #next_due_ms = 0;
@@ -115,7 +116,6 @@ export class Dispatcher implements Service {
   async start(): Promise<void> {
     this.#is_running = true;
     this.look();
-    this.#waiting_probe?.();
   }
 
   /** Starts no further attempt; what is under way goes on. `start` undoes it. */
@@ -136,6 +136,7 @@ export class Dispatcher implements Service {
   look(): void {
     this.#next_due_ms = 0;
     this.#turn();
+    this.#waiting_probe?.();
   }
 
   /** Resolves when an attempt at a record has ended and is on disk, or after `within_ms`. */
@@ -176,7 +177,9 @@ export class Dispatcher implements Service {
   }
 
   #hasRoom(): boolean {
-    return !this.#is_behind && this.#untried.length < WINDOW_RECORDS && this.#untried_bytes < WINDOW_BYTES;
+    // What is committed while older records are being read comes after them.
+    if (this.#is_behind || this.#is_reading) return false;
+    return this.#untried.length < WINDOW_RECORDS && this.#untried_bytes < WINDOW_BYTES;
   }
 
   #committed(records: DueRecord[] | null): void {
@@ -199,7 +202,7 @@ export class Dispatcher implements Service {
   #turn(): void {
     if (!this.#is_running) return;
     if (!this.#endpoint.is_healthy) this.#releaseRetries();
-    while (this.#under_way < this.#options.concurrency && this.#unrecorded < UNRECORDED_MAX) {
+    while (this.#mayStart()) {
       const record = this.#next();
       if (!record) break;
       void this.#attempt(record);
@@ -207,6 +210,11 @@ export class Dispatcher implements Service {
     if (this.#mustLook()) void this.#look();
     else this.#schedule();
     if (this.#under_way === 0) for (const idle of this.#idle.splice(0)) idle();
+  }
+
+  #mayStart(): boolean {
+    if (!this.#is_running || this.#unrecorded >= UNRECORDED_MAX) return false;
+    return this.#under_way < this.#options.concurrency;
   }
 
   /** The next record to attempt, lowest first; retries leave half of the connections to what was never tried. */
@@ -278,7 +286,8 @@ export class Dispatcher implements Service {
   }
 
   async #readUntried(): Promise<void> {
-    if (!this.#is_behind || this.#untried.length >= WINDOW_RECORDS / 4) return;
+    if (this.#is_reading || !this.#is_behind || this.#untried.length >= WINDOW_RECORDS / 4) return;
+    this.#is_reading = true;
     this.#is_behind = false;
     try {
       const { records, more } = await this.#store.untried(this.#last_read_id, WINDOW_RECORDS / 2);
@@ -287,6 +296,8 @@ export class Dispatcher implements Service {
     } catch (error) {
       this.#is_behind = true;
       throw error;
+    } finally {
+      this.#is_reading = false;
     }
   }
 
@@ -296,9 +307,14 @@ export class Dispatcher implements Service {
     if (this.#endpoint.is_healthy) {
       if (this.#next_due_ms > this.#store.now()) return;
       this.#next_due_ms = FOREVER;
-      const { records, next_due_ms } = await this.#store.due(limit);
-      this.#next_due_ms = Math.min(this.#next_due_ms, next_due_ms ?? FOREVER);
-      this.#takeRetries(records);
+      try {
+        const { records, next_due_ms } = await this.#store.due(limit);
+        this.#next_due_ms = Math.min(this.#next_due_ms, next_due_ms ?? FOREVER);
+        this.#takeRetries(records);
+      } catch (error) {
+        this.#next_due_ms = 0;
+        throw error;
+      }
     } else if (this.#next_deadline_ms <= this.#store.now()) {
       const { records, next_deadline_ms } = await this.#store.overdue(limit);
       this.#next_deadline_ms = next_deadline_ms ?? FOREVER;
@@ -307,7 +323,7 @@ export class Dispatcher implements Service {
   }
 
   #takeRetries(records: DueRecord[]): void {
-    const fresh = records.filter(({ id }) => !this.#held.has(id)).slice(0, RETRY_RECORDS);
+    const fresh = records.filter(({ id }) => !this.#held.has(id));
     for (const { id } of fresh) this.#held.add(id);
     this.#retries.push(...fresh.sort((a, b) => a.id - b.id));
   }
@@ -316,14 +332,18 @@ export class Dispatcher implements Service {
   #schedule(at_least_ms = 0): void {
     this.#timer?.cancel();
     this.#timer = null;
-    const [untried] = this.#untried;
-    const due_ms = this.#endpoint.is_healthy
-      ? this.#next_due_ms
-      : Math.min(this.#next_deadline_ms, untried?.deadline_ms ?? FOREVER);
-    const has_free = this.#under_way < this.#options.concurrency && this.#unrecorded < UNRECORDED_MAX;
-    if (at_least_ms === 0 && (due_ms === FOREVER || !has_free || this.#is_looking)) return;
-    const delay_ms = Math.max(at_least_ms, due_ms === FOREVER ? 0 : due_ms - this.#store.now());
+    const wake_ms = this.#nextWakeMs();
+    if (at_least_ms === 0 && (wake_ms === FOREVER || this.#is_looking)) return;
+    const delay_ms = Math.max(at_least_ms, wake_ms === FOREVER ? 0 : wake_ms - this.#store.now());
     this.#timer = this.#clock.after(delay_ms, () => this.#turn());
+  }
+
+  /** When there is something to do that no end of an attempt will bring about. */
+  #nextWakeMs(): number {
+    const has_retries = this.#retries.length > 0;
+    if (this.#endpoint.is_healthy) return has_retries ? FOREVER : this.#next_due_ms;
+    const untried_ms = this.#mayStart() ? (this.#untried[0]?.deadline_ms ?? FOREVER) : FOREVER;
+    return Math.min(has_retries ? FOREVER : this.#next_deadline_ms, untried_ms);
   }
 
   async #attempt(record: DueRecord): Promise<Verdict> {
@@ -371,6 +391,7 @@ export class Dispatcher implements Service {
     if (is_retry) this.#retries_under_way -= 1;
     const verdict = endpointVerdict(result);
     this.#endpoint.observe(verdict);
+    this.#waiting_probe?.();
     this.#on_attempt({ record, result, state: decision.state, duration_ms });
     this.#turn();
     return verdict;
@@ -395,25 +416,29 @@ export class Dispatcher implements Service {
 
   /** One attempt while the endpoint backs off: the lowest never tried, else the retry that may go first. */
   async #probe(signal: AbortSignal): Promise<Verdict> {
-    for (;;) {
-      if (signal.aborted) return 'nothing';
+    while (!signal.aborted) {
       await this.#readUntried().catch(() => {});
-      const untried = this.#is_running ? this.#takeUntried() : null;
-      if (untried) return this.#attempt(untried);
-      const retry = this.#is_running
-        ? await this.#store.probeCandidate([...this.#held]).catch(() => null)
-        : null;
-      const wait_ms = retry ? retry.probe_ms - this.#store.now() : STORE_RETRY_MS * 30;
-      if (retry && wait_ms <= 0 && !this.#held.has(retry.id)) {
-        this.#held.add(retry.id);
-        this.#retries_under_way += 1;
-        return this.#attempt(retry);
-      }
-      await this.#waitForProbe(wait_ms, signal);
+      const is_tried = this.#untried.length === 0;
+      const retry = is_tried ? await this.#store.probeCandidate([...this.#held]).catch(() => null) : null;
+      // Meanwhile the endpoint may be up again, or the delivery paused.
+      if (signal.aborted) break;
+      const record = this.#mayStart() ? (this.#takeUntried() ?? this.#takeProbe(retry)) : null;
+      if (record) return this.#attempt(record);
+      const wait_ms = retry ? retry.probe_ms - this.#store.now() : 0;
+      await this.#waitForProbe(wait_ms > 0 ? wait_ms : STORE_RETRY_MS * 30, signal);
     }
+    return 'nothing';
   }
 
-  /** Until `delay_ms` has passed, a record arrives or is scheduled, or `signal` aborts. */
+  /** A record that was tried before, if it may be the probe now. */
+  #takeProbe(record: DueRecord | null): DueRecord | null {
+    if (!record || record.probe_ms > this.#store.now() || this.#held.has(record.id)) return null;
+    this.#held.add(record.id);
+    this.#retries_under_way += 1;
+    return record;
+  }
+
+  /** Until `delay_ms` has passed, a record arrives or is scheduled, an attempt ends, or `signal` aborts. */
   #waitForProbe(delay_ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {

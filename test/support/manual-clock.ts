@@ -24,14 +24,20 @@ export class ManualClock implements Clock {
     return { cancel: () => (this.#timers = this.#timers.filter((other) => other !== timer)) };
   }
 
+  /** How many timers run. */
+  get timers(): number {
+    return this.#timers.length;
+  }
+
   /** Moves the wall clock alone, as an administrator or NTP does. */
   step(wall_ms: number): void {
     this.#wall_ms += wall_ms;
   }
 
-  /** Lets time pass: due timers run in order, and what they start is given its turns. */
+  /** Lets time pass: what was begun is given its turns, due timers run in order, and what they start too. */
   async advance(by_ms: number): Promise<void> {
     const end_ms = this.#monotonic_ms + by_ms;
+    await turns();
     for (;;) {
       const next = this.#timers.filter((timer) => timer.at_ms <= end_ms).sort((a, b) => a.at_ms - b.at_ms)[0];
       const to_ms = next?.at_ms ?? end_ms;
