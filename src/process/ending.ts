@@ -54,8 +54,10 @@ async function killTree(clock: Clock, trees: TreeFinder, target: EndTarget): Pro
   const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
   for (;;) {
     const members = await membersOf(trees, target);
-    if (members.length === 0 || clock.monotonicMs() > until_ms) return members.length === 0;
+    if (members.length === 0) return true;
+    // Before the time is looked at: on a slow machine it may be over before anybody was sent a signal.
     signalAll(target.root(), members, 'SIGKILL');
+    if (clock.monotonicMs() > until_ms) return false;
     await tick(clock);
   }
 }
@@ -70,7 +72,7 @@ async function membersOf(trees: TreeFinder, target: EndTarget): Promise<ProcStat
 }
 
 /** To the group as one, which also reaches who is being forked, and to each who has left it. */
-export function signalAll(root: TreeRoot, members: readonly ProcStat[], signal: NodeJS.Signals): void {
+function signalAll(root: TreeRoot, members: readonly ProcStat[], signal: NodeJS.Signals): void {
   if (!root.ended) sendSignal(-root.pid, signal);
   for (const { pid, group } of members) {
     if (root.ended || group !== root.pid) sendSignal(pid, signal);

@@ -17,6 +17,10 @@ const DRAIN_MAX_BYTES = 1024 * 1024;
  * The process holds its end open for reading and writing. So a daemon that is killed breaks no pipe: the
  * process goes on, waits when the pipe is full, and the next daemon opens the same pipe by its path and reads on.
  * The end of the file comes when the last process that holds the pipe has ended.
+ *
+ * A file that the process writes itself would lose nothing at all, but it could be kept within its bounds only by
+ * stopping the process. What can be lost here, and only when the daemon is killed: what it had read and not yet
+ * written, and what is in the pipe when its last holder ends before the next daemon opens it.
  */
 export class PipeReader {
   readonly #log: OutputLog;

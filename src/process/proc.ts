@@ -48,7 +48,7 @@ export async function readBootId(): Promise<string> {
 }
 
 /** Reads a line of /proc/<pid>/stat; the name, in parentheses, may hold anything. */
-export function parseStat(text: string): ProcStat | null {
+function parseStat(text: string): ProcStat | null {
   const name_end = text.lastIndexOf(')');
   const pid = Number.parseInt(text, 10);
   const fields = text.slice(name_end + 2).split(' ');

@@ -50,7 +50,7 @@ export class ReadyWatch {
 }
 
 /** Whether something listens on this TCP port of the sandbox, on any address. Nothing connects to it. */
-export async function isListening(port: number): Promise<boolean> {
+async function isListening(port: number): Promise<boolean> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
     const text = await readFile(table, 'latin1').catch(() => '');

@@ -29,16 +29,8 @@ export function parseSignal(value: unknown): NodeJS.Signals {
 }
 
 /** The number of a signal, 0 for a name that this platform does not have. */
-export function signalNumber(signal: string): number {
+function signalNumber(signal: string): number {
   return numbers[signal] ?? 0;
-}
-
-/** The first name of a signal's number, or null where it has none (a real-time signal). */
-export function signalName(number: number): NodeJS.Signals | null {
-  for (const [name, value] of Object.entries(numbers)) {
-    if (value === number) return name as NodeJS.Signals;
-  }
-  return null;
 }
 
 /** The code of an end: as it is, or 128 + signal number. Source: contract section 2. */

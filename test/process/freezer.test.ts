@@ -1,4 +1,7 @@
 import { spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
@@ -55,6 +58,37 @@ test('who was stopped before stays stopped', async () => {
   for (const { pid } of members.slice(1)) await until(async () => (await readStat(pid))?.state === 'S');
   expect((await readStat(stopped?.pid ?? 0))?.state).toBe('T');
 });
+
+const groups = '/sys/fs/cgroup/unified';
+const can_freeze = await access(`${groups}/cgroup.procs`, constants.W_OK).then(
+  () => true,
+  () => false,
+);
+
+test.runIf(can_freeze)(
+  'where a cgroup can be made, the kernel freezes the trees in it and thaws them',
+  async () => {
+    const { root, trees, members } = await startTree();
+    // The time before a process is moved is not worth waiting for.
+    const clock = { ...systemClock, after: (_: number, run: () => void) => systemClock.after(1, run) };
+    const freezer = new Freezer(clock, pino({ level: 'silent' }), trees, `test-${process.pid}`);
+    await freezer.open();
+    freezer.add(() => root);
+    const groupOf = async (pid: number) =>
+      /^0::(.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, 'utf8'))?.[1] ?? '';
+    for (const { pid } of members) await until(async () => (await groupOf(pid)).includes('/sandboxd-'));
+    const events = join(groups, await groupOf(root.pid), 'cgroup.events');
+    await freezer.freeze([root]);
+    expect(await readFile(events, 'utf8')).toMatch(/frozen 1/);
+    for (const { pid } of members) expect((await readStat(pid))?.state).not.toBe('T');
+    await freezer.thaw();
+    await until(async () => /frozen 0/.test(await readFile(events, 'utf8')));
+    for (const { pid } of members) process.kill(pid, 'SIGKILL');
+    await until(async () => /populated 0/.test(await readFile(events, 'utf8')));
+    await freezer.close();
+    await expect(readFile(events)).rejects.toMatchObject({ code: 'ENOENT' });
+  },
+);
 
 test('what an earlier daemon stopped by signal is released', async () => {
   const { root, trees, members } = await startTree();

@@ -92,15 +92,19 @@ test('DELETE ends descendants that made a session of their own, and answers also
 
 test('a signal goes to the group, or to the leader alone', async () => {
   const { supervisor } = await start();
-  const shell =
-    'trap "echo leader" USR1; sh -c "trap \\"echo child\\" USR1; echo on; while :; do sleep 0.01; done" & while :; do sleep 0.01; done';
-  const { process } = await supervisor.spawn({ shell });
-  const seen = async (text: string) => (await outputOf(supervisor, process.process_id)).stdout.includes(text);
-  await until(() => seen('on'));
-  supervisor.signal(process.process_id, 'SIGCONT', 'leader');
-  expect(() => supervisor.signal(process.process_id, 'SIGNOTHING')).toThrow(CatalogueError);
-  await supervisor.remove(process.process_id);
-  expect(() => supervisor.signal(process.process_id, 'TERM')).toThrow('has ended');
+  const { process } = await supervisor.spawn({ command: program('report-signal.mjs', 'leader', 'child') });
+  const { process_id } = process;
+  const count = async (text: string) =>
+    (await outputOf(supervisor, process_id)).stdout.split(`${text}\n`).length - 1;
+  await until(async () => (await count('leader up')) === 1 && (await count('child up')) === 1);
+  supervisor.signal(process_id, 'SIGUSR1', 'leader');
+  await until(async () => (await count('leader got')) === 1);
+  supervisor.signal(process_id, 'usr1');
+  await until(async () => (await count('leader got')) === 2 && (await count('child got')) > 0);
+  expect(await count('child got')).toBe(1);
+  expect(() => supervisor.signal(process_id, 'SIGNOTHING')).toThrow(CatalogueError);
+  await supervisor.remove(process_id);
+  expect(() => supervisor.signal(process_id, 'TERM')).toThrow('has ended');
 });
 
 test('waiting ends with the end, the time or the caller', async () => {

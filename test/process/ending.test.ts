@@ -1,0 +1,38 @@
+import { spawn } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
+import { endTree } from '../../src/process/ending.ts';
+import { TreeFinder } from '../../src/process/tree.ts';
+import { isAlive, program, until } from './harness.ts';
+
+test('a tree is killed also where looking for its members takes longer than a kill may', async () => {
+  const child = spawn(program('ignore-term.mjs')[0] as string, program('ignore-term.mjs').slice(1), {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  // An hour passes between any two looks at this clock.
+  let now_ms = 0;
+  const clock: Clock = {
+    wallMs: () => 0,
+    monotonicMs: () => {
+      now_ms += 3_600_000;
+      return now_ms;
+    },
+    after: (_, run) => systemClock.after(1, run),
+  };
+  const root = { pid: child.pid ?? 0, mark: 'none', ended: false };
+  const asked: string[] = [];
+  const target = {
+    root: () => root,
+    asked: (signal: string) => asked.push(signal),
+    leader_ended: ended,
+    after: clock.after,
+    isPaused: () => false,
+  };
+  await endTree(clock, new TreeFinder(), target, 1);
+  await ended;
+  expect(asked).toEqual(['SIGTERM', 'SIGKILL']);
+  await until(async () => !(await isAlive(root.pid)));
+});
