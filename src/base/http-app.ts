@@ -23,8 +23,6 @@ declare module 'fastify' {
     is_open?: boolean;
     /** The body is handed to the route as the bytes that came. */
     is_raw?: boolean;
-    /** The body may be of any type and length and is read by the route itself. */
-    is_stream?: boolean;
   }
 }
 
@@ -92,19 +90,30 @@ export async function sealRoutes(
     for (const each of [method].flat()) methods.add(each);
     taken.set(url, methods);
   }
-  for (const [url, methods] of taken) {
-    const missing = METHODS.filter((method) => !methods.has(method));
-    app.route({
-      method: missing,
-      url,
-      config: { is_stream: true, is_open: true },
-      handler: (_request, reply) => {
-        reply.header('allow', [...methods].join(', '));
-        throw new CatalogueError('method_not_allowed');
-      },
-    });
-  }
+  await withStreamedBodies(app, (any) => {
+    for (const [url, methods] of taken) {
+      const missing = METHODS.filter((method) => !methods.has(method));
+      any.route({
+        method: missing,
+        url,
+        config: { is_open: true },
+        handler: (_request, reply) => {
+          reply.header('allow', [...methods].join(', '));
+          throw new CatalogueError('method_not_allowed');
+        },
+      });
+    }
+  });
   await app.ready();
+}
+
+/** Adds routes whose bodies may be of any type and length: nobody reads them but the routes themselves. */
+export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => void): Promise<void> {
+  await app.register(async (streamed) => {
+    streamed.removeAllContentTypeParsers();
+    streamed.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    add(streamed as unknown as HttpApp);
+  });
 }
 
 /** The envelope of a success. */

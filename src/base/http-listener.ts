@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../contract/defaults.ts';
@@ -69,16 +69,54 @@ export function createListener(app: HttpApp, connections: Connections): Server {
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       noDelay: true,
+      // Any other protocol is not offered; the request is answered as it is.
+      shouldUpgradeCallback: ({ method, headers }) =>
+        method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
     },
     (request, response) => app.routing(request, response),
   );
   server.on('connection', (socket) => connections.add(socket));
+  server.on('upgrade', (request, socket, head) => routeUpgrade(app, request, socket as Socket, head));
   server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
-    if (streaming.has(socket)) return;
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && streaming.has(socket)) return;
     if (socket.writable && !socket.destroyed) socket.write(clientErrorResponse(error.code ?? ''));
     socket.destroy();
   });
   return server;
+}
+
+/** What is left of a connection once its request for a WebSocket has been read. */
+export interface Upgrade {
+  socket: Socket;
+  /** Bytes behind the request. */
+  head: Buffer;
+}
+
+const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+
+/** A request for a WebSocket takes the way of all others, so that it is guarded and refused like them. */
+function routeUpgrade(app: HttpApp, request: IncomingMessage, socket: Socket, head: Buffer): void {
+  socket.on('error', () => {});
+  upgrades.set(request, { socket, head });
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket);
+  response.once('finish', () => socket.destroySoon());
+  app.routing(request, response);
+}
+
+/** The connection of a request for a WebSocket, taken out of HTTP; null for any other request. */
+export function takeUpgrade(request: FastifyRequest, reply: FastifyReply): Upgrade | null {
+  const upgrade = upgrades.get(request.raw);
+  if (!upgrade) return null;
+  reply.hijack();
+  reply.raw.detachSocket(upgrade.socket);
+  return upgrade;
+}
+
+/** Whether a request asks for a WebSocket. */
+export function isUpgrade(request: FastifyRequest): boolean {
+  return upgrades.has(request.raw);
 }
 
 /** Sockets whose request body is a stream of any length: the limit on a request's time does not hold for them. */

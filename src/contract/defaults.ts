@@ -65,6 +65,10 @@ export const PROCESS_EVENTS_WAITING_MAX = 100;
 /** Delay before an event that could not be stored is tried again, and its cap. */
 export const PROCESS_EVENT_RETRY_MS = 250;
 export const PROCESS_EVENT_RETRY_CAP_MS = 5 * SECOND_MS;
+/** How long a start may wait for the end. */
+export const PROCESS_WAIT_MAX_MS = 10 * MINUTE_MS;
+/** How much of each stream a start that waits answers. */
+export const OUTPUT_ANSWER_BYTES = MIB;
 /** Processes that run at once; one more is refused. */
 export const PROCESSES_LIVE_MAX = 4_096;
 

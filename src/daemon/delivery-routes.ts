@@ -5,6 +5,7 @@ import { DELIVERY_STATES, type DeliveryState } from '../contract/deliveries.ts';
 import { CatalogueError, invalidField } from '../contract/errors.ts';
 import { EVENT_TYPES } from '../contract/events.ts';
 import type { Daemon } from './daemon.ts';
+import { oneOf, queryOf, wholeNumber } from './query.ts';
 
 const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
 
@@ -21,7 +22,7 @@ export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
         state: oneOf(query.state, 'state', DELIVERY_STATES),
         event_type: oneOf(query.event_type, 'event_type', EVENT_TYPES),
         limit: Math.min(wholeNumber(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
-        before_id: wholeNumber(query.cursor, 'cursor'),
+        before_id: cursorOf(query.cursor),
       }),
     );
   });
@@ -64,30 +65,9 @@ function notFound(event_id: string): CatalogueError {
   return new CatalogueError('not_found', `There is no record ${event_id}.`);
 }
 
-/** The query's parameters, each a single text; others are refused by name. */
-function queryOf(query: unknown, names: string[]): Record<string, string | undefined> {
-  for (const [name, value] of Object.entries(query as object)) {
-    if (!names.includes(name)) throw invalidField(name, 'is not known');
-    if (typeof value !== 'string') throw invalidField(name, 'must be given once');
-  }
-  return query as Record<string, string | undefined>;
-}
-
-function oneOf<Value extends string>(
-  value: string | undefined,
-  field: string,
-  values: readonly Value[],
-): Value | undefined {
+/** What `next_cursor` gave. */
+function cursorOf(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  const found = values.find((each) => each === value);
-  if (!found) throw invalidField(field, `must be one of ${values.join(', ')}`);
-  return found;
-}
-
-function wholeNumber(value: string | undefined, field: string): number | undefined {
-  if (value === undefined) return undefined;
-  if (!/^[1-9]\d{0,14}$/.test(value)) {
-    throw invalidField(field, field === 'cursor' ? 'is damaged' : 'must be a whole number from 1');
-  }
+  if (!/^[1-9]\d{0,14}$/.test(value)) throw invalidField('cursor', 'is damaged');
   return Number(value);
 }

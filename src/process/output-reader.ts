@@ -6,13 +6,17 @@ import type { OutputLog } from './output-log.ts';
 import { incompleteBytes } from './preview.ts';
 
 /**
- * Where to begin: byte offsets per stream (a stream without one begins at the oldest kept byte), or so many bytes
- * or lines before the end of each stream.
+ * Where to begin: byte offsets per stream (a stream without one begins at the oldest kept byte), one offset for
+ * every stream (of several, one that is shorter begins at its end), or so many bytes or lines before the end of
+ * each stream.
  */
 export type OutputStart =
   | { offsets: Partial<OutputPosition> }
+  | { offset: number }
   | { tail_bytes: number }
   | { tail_lines: number };
+
+type EachStart = Exclude<OutputStart, { offset: number }>;
 
 export interface OutputQuery {
   streams: readonly OutputStream[];
@@ -34,6 +38,9 @@ export type OutputItem =
   | { type: 'gone'; stream: OutputStream; offset: number; position: OutputPosition }
   | { type: 'exit'; process: ProcessView; position: OutputPosition };
 
+/** What is read, item by item; `start` is where it begins. */
+export type OutputItems = AsyncGenerator<OutputItem> & { readonly start: Readonly<OutputPosition> };
+
 /** What a reader needs to know of a process. */
 export interface OutputSource {
   logs: Record<OutputStream, OutputLog>;
@@ -48,13 +55,20 @@ export interface OutputSource {
  * Reads kept output, and with `follow` what is still to come. It reads from the files at its own pace: a slow
  * reader holds up nobody and keeps no memory. An offset that is gone is 410, one beyond the end 400.
  */
-export async function readOutput(
-  source: OutputSource,
-  query: OutputQuery,
-): Promise<AsyncGenerator<OutputItem>> {
+export async function readOutput(source: OutputSource, query: OutputQuery): Promise<OutputItems> {
   const position = { stdout: 0, stderr: 0 };
-  for (const stream of query.streams) position[stream] = await findStart(source.logs[stream], query.start);
-  return readFrom(source, query, position);
+  const logs = query.streams.map((stream) => source.logs[stream]);
+  const start = forEach(logs, query.start);
+  for (const log of logs) position[log.stream] = await findStart(log, start);
+  return Object.assign(readFrom(source, query, position), { start: { ...position } });
+}
+
+/** One offset for several streams, as an offset for each. */
+function forEach(logs: OutputLog[], start: OutputStart = { offsets: {} }): EachStart {
+  if (!('offset' in start)) return start;
+  const is_beyond = logs.every(({ end }) => start.offset > end);
+  const offsets = logs.map((log) => [log.stream, is_beyond ? start.offset : Math.min(start.offset, log.end)]);
+  return { offsets: Object.fromEntries(offsets) };
 }
 
 async function* readFrom(
@@ -104,7 +118,7 @@ async function readNext(
   return data.length > 0 ? { type: 'output', stream: log.stream, offset, data } : null;
 }
 
-async function findStart(log: OutputLog, start: OutputStart = { offsets: {} }): Promise<number> {
+async function findStart(log: OutputLog, start: EachStart): Promise<number> {
   if ('tail_bytes' in start) return Math.max(log.first, log.end - start.tail_bytes);
   if ('tail_lines' in start) return findLine(log, start.tail_lines);
   const offset = start.offsets[log.stream];

@@ -27,7 +27,8 @@ export function incompleteBytes(data: Uint8Array): number {
   return 0;
 }
 
-function continuationBytes(data: Buffer, from: number): number {
+/** How many bytes from `from` on belong to a character that began before: 0 to 3. */
+export function continuationBytes(data: Buffer, from: number): number {
   let count = 0;
   while (count < 3 && ((data[from + count] ?? 0) & 0b1100_0000) === 0b1000_0000) count++;
   return count;

@@ -16,7 +16,7 @@ import { copyOutput } from './copy.ts';
 import type { Emit } from './event-queue.ts';
 import { Freezer } from './freezer.ts';
 import { OomWatch } from './oom.ts';
-import { type OutputItem, type OutputQuery, readOutput } from './output-reader.ts';
+import { type OutputItems, type OutputQuery, readOutput } from './output-reader.ts';
 import { type OutputTail, outputTail } from './output-tail.ts';
 import { PipePool } from './pipes.ts';
 import { readBootId } from './proc.ts';
@@ -161,7 +161,7 @@ export class Supervisor implements Service {
   }
 
   /** Reads kept output and follows it; see readOutput for the errors of a wrong offset. */
-  async output(process_id: string, query: OutputQuery): Promise<AsyncGenerator<OutputItem>> {
+  async output(process_id: string, query: OutputQuery): Promise<OutputItems> {
     return readOutput(this.#find(process_id), query);
   }
 

@@ -1,0 +1,133 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { RawData, WebSocket } from 'ws';
+import type { Timer } from '../base/clock.ts';
+import { errorBody } from '../base/http-app.ts';
+import { isUpgrade, takeUpgrade } from '../base/http-listener.ts';
+import { BODY_MAX_BYTES } from '../contract/defaults.ts';
+import { CatalogueError, invalidField } from '../contract/errors.ts';
+import { OUTPUT_STREAMS } from '../contract/processes.ts';
+import type { OutputItems } from '../process/output-reader.ts';
+import { type AttachFrame, parseFrame } from './attach-frame.ts';
+import type { Daemon } from './daemon.ts';
+import { outputData } from './process-output.ts';
+import { queryOf, wholeNumber } from './query.ts';
+
+/** What may wait for a process that does not read its stdin before the connection is read no further. */
+const STDIN_PENDING_BYTES = BODY_MAX_BYTES;
+/** So that a client that is gone is noticed, and one behind a proxy is kept. */
+const HEARTBEAT_MS = 15_000;
+const NORMAL_CLOSURE = 1000;
+
+/**
+ * Answers `GET /processes/{id}/attach`, a WebSocket: what is wrong with the request is refused at the handshake.
+ * A frame that cannot be carried out is answered by one of type `error`. Source: contract section 4.
+ */
+export async function answerAttach(
+  daemon: Daemon,
+  process_id: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const query = queryOf(request.query, ['offset']);
+  const offset = wholeNumber(query.offset, 'offset', 0);
+  checkHandshake(request);
+  const gone = new AbortController();
+  const items = await daemon.supervisor.output(process_id, {
+    streams: OUTPUT_STREAMS,
+    ...(offset === undefined ? {} : { start: { offset } }),
+    follow: true,
+    whole_characters: true,
+    signal: gone.signal,
+  });
+  const { WebSocketServer } = await import('ws');
+  const upgrade = takeUpgrade(request, reply);
+  if (!upgrade) return;
+  const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: BODY_MAX_BYTES });
+  server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (socket) => {
+    socket.once('close', () => gone.abort());
+    void new Attachment(daemon, process_id, socket, gone.signal).run(items);
+  });
+}
+
+function checkHandshake(request: FastifyRequest): void {
+  const { headers } = request;
+  if (!isUpgrade(request)) throw invalidField('Upgrade', 'must be websocket');
+  if (!/^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')) {
+    throw invalidField('Sec-WebSocket-Key', 'is missing or damaged');
+  }
+  if (headers['sec-websocket-version'] !== '13') throw invalidField('Sec-WebSocket-Version', 'must be 13');
+}
+
+/** One client at a process. */
+class Attachment {
+  readonly #daemon: Daemon;
+  readonly #process_id: string;
+  readonly #socket: WebSocket;
+  readonly #gone: AbortSignal;
+  #heartbeat: Timer;
+  #pending_bytes = 0;
+
+  constructor(daemon: Daemon, process_id: string, socket: WebSocket, gone: AbortSignal) {
+    this.#daemon = daemon;
+    this.#process_id = process_id;
+    this.#socket = socket;
+    this.#gone = gone;
+    this.#heartbeat = this.#beatLater();
+    socket.on('error', () => {}); // 'close' follows
+    socket.on('message', (data, is_binary) => void this.#take(data, is_binary));
+  }
+
+  /** Sends the output, each piece when the one before is on its way, and the end. */
+  async run(items: OutputItems): Promise<void> {
+    try {
+      for await (const item of items) {
+        if (item.type === 'output') await this.#send({ type: 'output', ...outputData(item) });
+        if (item.type === 'exit') await this.#send({ type: 'exit', process: item.process });
+      }
+      this.#socket.close(NORMAL_CLOSURE);
+    } catch {
+      this.#socket.terminate();
+    } finally {
+      this.#heartbeat.cancel();
+    }
+  }
+
+  async #take(data: RawData, is_binary: boolean): Promise<void> {
+    try {
+      await this.#carryOut(parseFrame(data as Buffer, is_binary));
+    } catch (error) {
+      if (this.#gone.aborted) return;
+      const known = error instanceof CatalogueError ? error : new CatalogueError('internal_error');
+      await this.#send({ type: 'error', error: errorBody(known).error });
+    }
+  }
+
+  async #carryOut(frame: AttachFrame): Promise<void> {
+    const { supervisor } = this.#daemon;
+    if (frame.type === 'stdin') await this.#write(frame.data);
+    else if (frame.type === 'resize') supervisor.resize(this.#process_id, frame.size);
+    else supervisor.signal(this.#process_id, frame.signal);
+  }
+
+  async #write(data: Buffer): Promise<void> {
+    this.#pending_bytes += data.length;
+    if (this.#pending_bytes >= STDIN_PENDING_BYTES) this.#socket.pause();
+    try {
+      await this.#daemon.supervisor.writeStdin(this.#process_id, { data: [data], signal: this.#gone });
+    } finally {
+      this.#pending_bytes -= data.length;
+      if (this.#pending_bytes < STDIN_PENDING_BYTES) this.#socket.resume();
+    }
+  }
+
+  #send(frame: object): Promise<void> {
+    return new Promise((resolve) => this.#socket.send(JSON.stringify(frame), () => resolve()));
+  }
+
+  #beatLater(): Timer {
+    return this.#daemon.clock.after(HEARTBEAT_MS, () => {
+      if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
+      this.#heartbeat = this.#beatLater();
+    });
+  }
+}
