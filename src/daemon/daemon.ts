@@ -215,7 +215,7 @@ export class Daemon {
       clock: this.clock,
       log: this.log,
       directory: join(config.state_dir, 'processes'),
-      emit: (event) => publisher.emit(event),
+      emit: (event, key) => publisher.emit(event, key),
       environment: () => this.environment.current(),
       default_user: config.process_user,
       grace_ms: config.shutdown_grace_ms,

@@ -6,6 +6,9 @@ import type { Append, AppendResult } from '../outbox/store.ts';
 /** How long a caller is asked to wait where the outbox takes nothing. */
 const RETRY_AFTER_S = 1;
 
+/** No publisher's key begins so: those are visible ASCII. */
+const OWN_KEY_PREFIX = ' ';
+
 /** What was given to an acknowledged event. */
 export interface Receipt {
   event_id: string;
@@ -71,10 +74,14 @@ export class Publisher {
     }
   }
 
-  /** One of the daemon's own events. Throws `outbox_full` or `outbox_unavailable`; the caller keeps it then. */
-  async emit({ event_type, happened_at_ms, payload }: SandboxEvent): Promise<void> {
+  /**
+   * One of the daemon's own events. Throws `outbox_full` or `outbox_unavailable`; the caller keeps it then.
+   * With a `key` it is kept once, however often it is offered, also over a restart.
+   */
+  async emit({ event_type, happened_at_ms, payload }: SandboxEvent, key?: string): Promise<void> {
     if (!this.#has_webhook) return;
-    const draft = { event_type, happened_at_ms, payload: JSON.stringify(payload) };
+    const idempotency_key = key === undefined ? undefined : OWN_KEY_PREFIX + key;
+    const draft = { event_type, happened_at_ms, payload: JSON.stringify(payload), idempotency_key };
     const { outcome } = await this.#sink.append({ drafts: [draft] });
     if (outcome === 'full') throw new CatalogueError('outbox_full');
     if (outcome === 'unavailable') throw new CatalogueError('outbox_unavailable');
