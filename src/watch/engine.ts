@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Service } from '../base/service.ts';
 import { Comparison } from './comparison.ts';
 import { DirectoryCoverage, type WatchDirectory } from './coverage.ts';
+import { type Disk, disk as localDisk } from './disk.ts';
 import { compileIgnored } from './ignore.ts';
 import { DirectoryLister } from './lister.ts';
 import { Looker } from './looker.ts';
@@ -28,7 +29,8 @@ export interface EngineOptions {
   store: TreeStore;
   /** Called whenever nothing is left to do at once. */
   onRest?: () => void;
-  /** For tests: what sets one watch, and the length of the kernel's queue. */
+  /** For tests: another file system, what sets one watch on it, and the length of the kernel's queue. */
+  disk?: Disk;
   watch?: WatchDirectory;
   queue_length?: number;
 }
@@ -169,10 +171,10 @@ class EngineParts {
   #kicked = false;
 
   constructor(options: EngineOptions, tree: Tree, first_time: boolean, hooks: EngineHooks) {
-    const { clock, log, store } = options;
+    const { clock, log, store, disk = localDisk } = options;
     this.tree = tree;
     this.touched = new TouchedNames(clock);
-    const looker = new Looker(tree, this.touched, clock);
+    const looker = new Looker(tree, this.touched, clock, disk);
     this.coverage = new DirectoryCoverage({
       pathOf: (dir) => tree.path(dir),
       onSignal: (dir, signal, name, own) => this.#signal(dir, signal, name, own),
@@ -182,7 +184,7 @@ class EngineParts {
     });
     const ignored = compileIgnored(options.watch_dir, options.ignore, options.own_paths);
     const shared = { tree, touched: this.touched, looker, coverage: this.coverage, clock };
-    this.lister = new DirectoryLister({ ...shared, ignored });
+    this.lister = new DirectoryLister({ ...shared, ignored, disk });
     this.comparison = new Comparison({
       clock,
       coverage: this.coverage,
@@ -192,6 +194,7 @@ class EngineParts {
     this.root = new RootWatch({
       ...shared,
       vanished: this.vanished,
+      disk,
       log,
       onReplaced: () => hooks.count('root_replaced'),
     });

@@ -1,5 +1,4 @@
-import { constants, lstatSync, statSync } from 'node:fs';
-import { systemPath } from './name.ts';
+import { constants } from 'node:fs';
 
 /** What one look at a name tells. Times are ns since the epoch as a double, exact to 256 ns. */
 export interface Facts {
@@ -17,30 +16,6 @@ export interface Facts {
 
 /** `missing`: there is nothing by this name. `hidden`: the file system does not let us know. */
 export type LookResult = Facts | 'missing' | 'hidden';
-
-const MISSING = new Set(['ENOENT', 'ENOTDIR']);
-
-/** Looks at a name once, never following a symbolic link, except for the watched directory itself. */
-export function lookAt(path: string, follow = false): LookResult {
-  try {
-    const look = follow ? statSync : lstatSync;
-    const stats = look(systemPath(path), { bigint: true, throwIfNoEntry: false });
-    if (stats === undefined) return 'missing';
-    return {
-      dev: Number(stats.dev),
-      ino: Number(stats.ino),
-      birth: Number(stats.birthtimeNs),
-      mode: Number(stats.mode),
-      uid: Number(stats.uid),
-      gid: Number(stats.gid),
-      size: Number(stats.size),
-      mtime: Number(stats.mtimeNs),
-      links: Number(stats.nlink),
-    };
-  } catch (error) {
-    return MISSING.has((error as NodeJS.ErrnoException).code ?? '') ? 'missing' : 'hidden';
-  }
-}
 
 /** Whether both are the same file, however it is called now. */
 export function sameIdentity(a: Omit<Facts, 'links'>, b: Omit<Facts, 'links'>): boolean {

@@ -1,14 +1,12 @@
 import type { Clock } from '../base/clock.ts';
 import type { DirectoryCoverage } from './coverage.ts';
+import type { Disk } from './disk.ts';
 import { accessDiffers, contentDiffers, sameIdentity } from './facts.ts';
 import type { Ignored } from './ignore.ts';
 import { LISTED_AHEAD_MAX } from './limits.ts';
-import { listNames } from './listing.ts';
 import type { Looker } from './looker.ts';
-import { systemPath } from './name.ts';
 import type { TouchedNames } from './touched-names.ts';
 import { descendants, type Tree, type TreeNode } from './tree.ts';
-import { remoteFileSystem } from './watch-dir.ts';
 
 interface ListerOptions {
   tree: Tree;
@@ -17,6 +15,7 @@ interface ListerOptions {
   coverage: DirectoryCoverage;
   ignored: Ignored | null;
   clock: Clock;
+  disk: Disk;
 }
 
 /**
@@ -78,7 +77,7 @@ export class DirectoryLister {
 
   #list(dir: TreeNode, recursive: boolean): void {
     this.#checkFileSystem(dir);
-    const names = listNames(this.#tree.path(dir));
+    const names = this.#options.disk.list(this.#tree.path(dir));
     if (names === null) return;
     const seen = new Set(names);
     for (const name of names) this.#compare(dir, name, recursive);
@@ -121,7 +120,7 @@ export class DirectoryLister {
 
   #checkFileSystem(dir: TreeNode): void {
     if (dir.parent && dir.dev === dir.parent.dev) return;
-    const kind = remoteFileSystem(systemPath(this.#tree.path(dir)));
+    const kind = this.#options.disk.remoteKind(this.#tree.path(dir));
     if (kind === null) this.remote.delete(dir);
     else this.remote.set(dir, kind);
   }

@@ -2,6 +2,12 @@ import type { FileEvent } from './events.ts';
 import type { Facts } from './facts.ts';
 import type { TreeNode } from './tree.ts';
 
+/** A name, and how many signals of appearing or going it had had then: with one that was unknown, even is gone. */
+export interface Step {
+  look: Look;
+  renames: number;
+}
+
 /** One name, the signals about it since it was last settled, and what a look at it told. */
 export interface Look {
   dir: TreeNode;
@@ -13,9 +19,9 @@ export interface Look {
   /** Whether a signal said that content or attributes changed. */
   changed: boolean;
   /** The name that was signalled right before this one's last appearing or going: where a move came from. */
-  from: Look | null;
+  from: Step | null;
   /** The same of this one's first. */
-  first_from: Look | null;
+  first_from: Step | null;
   /** The names that have this one as their `from`. */
   followers: Look[];
   /** How often this look contradicted the tree. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
-import { type Facts, isDirectory, type LookResult, lookAt, sameIdentity } from './facts.ts';
+import type { Disk } from './disk.ts';
+import { type Facts, isDirectory, type LookResult, sameIdentity } from './facts.ts';
 import type { Look } from './look.ts';
 import type { TouchedName, TouchedNames } from './touched-names.ts';
 import type { Tree, TreeNode } from './tree.ts';
@@ -21,18 +22,20 @@ export class Looker {
   readonly #tree: Tree;
   readonly #touched: TouchedNames;
   readonly #clock: Clock;
+  readonly #disk: Disk;
   #root_dev = 0;
 
-  constructor(tree: Tree, touched: TouchedNames, clock: Clock) {
+  constructor(tree: Tree, touched: TouchedNames, clock: Clock, disk: Disk) {
     this.#tree = tree;
     this.#touched = touched;
     this.#clock = clock;
+    this.#disk = disk;
   }
 
   /** Looks at the watched directory. `facts` are null unless there is a directory. */
   root(): { state: RootState; facts: Facts | null } {
     const root = this.#tree.root;
-    const result = lookAt(root.name, true);
+    const result = this.#disk.look(root.name, true);
     if (result === 'hidden') return { state: 'hidden', facts: null };
     if (result === 'missing' || !isDirectory(result.mode)) return { state: 'missing', facts: null };
     this.#root_dev = result.dev;
@@ -42,7 +45,7 @@ export class Looker {
 
   /** Looks at one name by its path, whatever is on the way there. */
   lookAt(dir: TreeNode, name: string): LookResult {
-    const result = lookAt(this.#tree.childPath(dir, name));
+    const result = this.#disk.look(this.#tree.childPath(dir, name));
     return typeof result === 'string' ? result : this.#relative(result);
   }
 
@@ -159,7 +162,7 @@ class Round {
       const node = this.#tree.child(look.dir, look.name);
       if (node && sameIdentity(node, facts)) continue;
       for (const other of this.#tree.withIdentity(facts)) this.addPlaceOf(other);
-      if (from) this.#pull([from]);
+      if (from) this.#pull([from.look]);
     }
   }
 

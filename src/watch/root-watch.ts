@@ -1,6 +1,7 @@
-import { lstatSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import type { DirectoryCoverage } from './coverage.ts';
+import type { Disk } from './disk.ts';
+import { isDirectory } from './facts.ts';
 import { ABSENT_POLL_MS, COMPARE_MIN_MS } from './limits.ts';
 import type { Looker } from './looker.ts';
 import type { TouchedNames } from './touched-names.ts';
@@ -16,6 +17,7 @@ interface RootWatchOptions {
   vanished: Vanished;
   touched: TouchedNames;
   clock: Clock;
+  disk: Disk;
   log: { info: (fields: object, message: string) => void };
   onReplaced: () => void;
 }
@@ -79,10 +81,8 @@ export class RootWatch {
 
   /** A link that leads elsewhere is not signalled. */
   #isLink(): boolean {
-    try {
-      return lstatSync(this.#options.tree.root.name).isSymbolicLink();
-    } catch {
-      return false;
-    }
+    const { disk, tree } = this.#options;
+    const itself = disk.look(tree.root.name);
+    return typeof itself !== 'string' && !isDirectory(itself.mode);
   }
 }

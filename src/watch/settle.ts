@@ -1,7 +1,7 @@
 import { fileEvent } from './events.ts';
 import { accessDiffers, contentDiffers, type Facts, isDirectory, isFile, sameIdentity } from './facts.ts';
 import { RACES_MAX } from './limits.ts';
-import type { Look, Settled, SettleInput } from './look.ts';
+import type { Look, Settled, SettleInput, Step } from './look.ts';
 import { descendants, type Tree, type TreeNode } from './tree.ts';
 
 /** Something found at a place where it was not known. */
@@ -80,7 +80,8 @@ class Settling {
 
   #pass(look: Look): void {
     this.#passing.add(look);
-    if (look.first_from) this.#passing_from.set(look.first_from, look);
+    // A known name that is gone had an odd number of signals.
+    if (look.first_from && isOdd(look.first_from)) this.#passing_from.set(look.first_from.look, look);
   }
 
   /** Finds the known node that an arrival is. One that is still at its place moved between two looks. */
@@ -157,10 +158,11 @@ class Settling {
 
   /** A move over a name that came and went in between is told as the two moves it was. */
   #goByWay({ look, source }: Arrival): void {
-    const way = look.from;
-    const start = way?.first_from;
-    if (!source || !way || !start || !this.#passing.has(way)) return;
-    if (start.dir !== source.parent || start.name !== source.name) return;
+    if (!source || !look.from || isOdd(look.from)) return;
+    const way = look.from.look;
+    const start = way.first_from;
+    if (!start || !isOdd(start) || !this.#passing.has(way)) return;
+    if (start.look.dir !== source.parent || start.look.name !== source.name) return;
     this.#passing.delete(way);
     this.#rename(source, way.dir, way.name, way.happened_at_ms);
   }
@@ -211,9 +213,10 @@ class Settling {
     const node = this.#tree.add(look.dir, look.name, facts);
     const path = this.#tree.path(node);
     this.#out.events.push(fileEvent('rename', path, false, look.happened_at_ms, left_path));
-    if (this.#tree.at(left_path)) {
-      // Whoever follows the events moved what had taken its place along.
-      this.#out.events.push(fileEvent('create', left_path, false, look.happened_at_ms));
+    if (!this.#tree.at(left_path)) return;
+    // Whoever follows the events moved here what had taken its former place: both have to be looked at anew.
+    for (const unsure of [left_path, path]) {
+      this.#out.events.push(fileEvent('create', unsure, false, look.happened_at_ms));
     }
   }
 
@@ -245,8 +248,9 @@ class Settling {
 
   /** The name that an unknown file had before it was moved here: the one signalled right before, gone again. */
   #temporaryOf({ look, source }: Arrival): Look | null {
-    const { from } = look;
-    if (source || !from || !this.#isUnknown(from)) return null;
+    if (source || !look.from || isOdd(look.from)) return null;
+    const from = look.from.look;
+    if (!this.#isUnknown(from)) return null;
     const certain = this.#tree.child(look.dir, look.name) ? look.renames === 1 : !look.changed;
     const used = this.#temporaries.get(from) ?? 0;
     return certain && look.renames > 0 && 2 * (used + look.renames) <= from.renames ? from : null;
@@ -347,9 +351,17 @@ class Settling {
 
   /** A name that appeared and went between two looks. */
   #cameAndWent(look: Look): void {
+    // The signal of its going may be under way.
+    if (look.renames === 1 && look.races === 0) this.#out.raced.push(look);
     if (look.renames < 2) return;
     const path = this.#tree.childPath(look.dir, look.name);
-    this.#out.events.push(fileEvent('create', path, false, look.happened_at_ms));
-    this.#out.events.push(fileEvent('remove', path, false, look.happened_at_ms));
+    for (const operation of ['create', ...(look.changed ? (['write'] as const) : []), 'remove'] as const) {
+      this.#out.events.push(fileEvent(operation, path, false, look.happened_at_ms));
+    }
   }
+}
+
+/** Of a known name: gone at that step. */
+function isOdd(step: Step): boolean {
+  return step.renames % 2 === 1;
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { DueQueue } from './due-queue.ts';
 import type { Facts } from './facts.ts';
 import { GATHER_MS, VANISH_MS, WRITE_GATHER_MS } from './limits.ts';
-import type { Look } from './look.ts';
+import type { Look, Step } from './look.ts';
 import type { TreeNode } from './tree.ts';
 
 export type Signal = 'rename' | 'change';
@@ -15,8 +15,8 @@ export class TouchedName implements Look {
   facts: Facts | null = null;
   renames = 0;
   changed = false;
-  from: TouchedName | null = null;
-  first_from: TouchedName | null = null;
+  from: Step | null = null;
+  first_from: Step | null = null;
   followers: TouchedName[] = [];
   races = 0;
   ticket = 0;
@@ -65,10 +65,11 @@ export class TouchedNames {
       if (touched.ticket === 0) this.#put(touched, signal === 'change' ? this.#written : this.#appeared);
       return;
     }
-    const from = this.#last_renamed === touched ? null : this.#last_renamed;
+    const last = this.#last_renamed === touched ? null : this.#last_renamed;
+    const from = last && { look: last, renames: last.renames };
     if (touched.renames++ === 0) touched.first_from = from;
     touched.from = from;
-    from?.followers.push(touched);
+    last?.followers.push(touched);
     this.#last_renamed = touched;
     if (touched.urgent) return;
     touched.urgent = true;

@@ -1,4 +1,4 @@
-import { type Stats, statfsSync, statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { CatalogueError } from '../contract/errors.ts';
 import { pathBelow, realPath } from './ignore.ts';
@@ -28,31 +28,5 @@ function statsOf(path: string): Stats | undefined {
     return statSync(path, { throwIfNoEntry: false });
   } catch {
     return undefined;
-  }
-}
-
-/** File systems that change without this kernel seeing it, by the magic number that statfs tells. */
-const REMOTE = new Map([
-  [0x6969, 'nfs'],
-  [0x01021997, '9p'],
-  [0x65735546, 'fuse'],
-  [0xff534d42, 'cifs'],
-  [0xfe534d42, 'smb2'],
-  [0x517b, 'smb'],
-  [0x00c36400, 'ceph'],
-  [0x5346414f, 'afs'],
-  [0x73757245, 'coda'],
-  [0x0bd00bd0, 'lustre'],
-  [0x01161970, 'gfs2'],
-  [0x7461636f, 'ocfs2'],
-  [0x786f4256, 'vboxsf'],
-]);
-
-/** The kind of a remote file system at a path; null where the kernel sees every change. */
-export function remoteFileSystem(path: string | Buffer): string | null {
-  try {
-    return REMOTE.get(statfsSync(path).type >>> 0) ?? null;
-  } catch {
-    return null;
   }
 }
