@@ -61,7 +61,7 @@ export function decide(
  * Source: contract section 3, Endpoint down.
  */
 export function endpointVerdict(result: AttemptResult): 'up' | 'down' | 'nothing' {
-  if (result.status === null || result.status === 429 || result.status >= 500) return 'down';
+  if (result.status === null || result.status === 429 || isServerError(result.status)) return 'down';
   return isSuccess(result.status) ? 'up' : 'nothing';
 }
 
@@ -87,7 +87,11 @@ function isSuccess(status: number): boolean {
 }
 
 function isRetryable(status: number): boolean {
-  return status === 408 || status === 425 || status === 429 || status >= 500;
+  return status === 408 || status === 425 || status === 429 || isServerError(status);
+}
+
+function isServerError(status: number): boolean {
+  return status >= 500 && status < 600;
 }
 
 function jittered(delay_ms: number, random: number): number {
