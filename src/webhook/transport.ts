@@ -68,6 +68,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #isResolving: () => boolean;
   readonly #resolve: (result: AttemptResult) => void;
   #controller: Dispatcher.DispatchController | null = null;
+  readonly #end_ms: number;
   #timer: Timer;
   #given_up = false;
   #status: number | null = null;
@@ -84,6 +85,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#clock = clock;
     this.#isResolving = isResolving;
     this.#resolve = resolve;
+    this.#end_ms = clock.monotonicMs() + timeout_ms;
     this.#timer = clock.after(timeout_ms, () => this.#giveUp(this.#isResolving() ? 'dns' : 'timeout'));
   }
 
@@ -104,7 +106,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#retry_after = (Array.isArray(retry_after) ? retry_after[0] : retry_after) ?? null;
     // The answer is known now; what follows is only worth reading for the connection's next use.
     this.#timer.cancel();
-    this.#timer = this.#clock.after(RESPONSE_BODY_TIMEOUT_MS, () => this.#giveUp(null));
+    const left_ms = Math.min(RESPONSE_BODY_TIMEOUT_MS, this.#end_ms - this.#clock.monotonicMs());
+    this.#timer = this.#clock.after(left_ms, () => this.#giveUp(null));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -1,0 +1,373 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import type { AttemptResult } from '../../src/webhook/retry.ts';
+import { HttpTransport } from '../../src/webhook/transport.ts';
+import { type RawRequest, rawServer } from '../support/hostile-server.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+vi.setConfig({ testTimeout: 30_000 });
+
+/** Long enough for this machine, so that only what must time out does. */
+const TIMEOUT_MS = 20_000;
+
+function transport(connections = 4, clock = systemClock): HttpTransport {
+  const made = new HttpTransport(clock, connections);
+  onTestFinished(() => made.close());
+  return made;
+}
+
+function request(url: string, body = '{"event_id":"evt_1"}') {
+  return { url, headers: { 'Content-Type': 'application/json', 'X-Service-Attempt': '1' }, body };
+}
+
+/** One attempt at a server that answers as told. */
+async function attempt(
+  answer: (request: RawRequest) => void,
+  timeout_ms = TIMEOUT_MS,
+): Promise<AttemptResult & { server: Awaited<ReturnType<typeof rawServer>> }> {
+  const server = await rawServer(answer);
+  const result = await transport().send(request(server.url), timeout_ms);
+  return { ...result, server };
+}
+
+const OK_HEAD = 'HTTP/1.1 200 OK\r\n';
+
+describe('an attempt', () => {
+  it('sends the body as it is, and no header but those given and what HTTP needs', async () => {
+    const body = '{"payload":{"price": 1.10,"text":"ü🦊"}}';
+    const server = await rawServer(({ socket }) => socket.write(`${OK_HEAD}Content-Length: 0\r\n\r\n`));
+    await transport().send(request(`${server.url}?a=b%20c`, body), TIMEOUT_MS);
+    const [received] = server.requests;
+    expect(Buffer.from(received?.body ?? '', 'latin1').toString()).toBe(body);
+    const [first, ...headers] = received?.head.split('\r\n') ?? [];
+    expect(first).toBe('POST /hook?a=b%20c HTTP/1.1');
+    const names = headers.map((line) => line.split(':')[0]?.toLowerCase()).toSorted();
+    expect(names).toEqual(['connection', 'content-length', 'content-type', 'host', 'x-service-attempt']);
+  });
+
+  it('gives the status, Retry-After and the first 1 KiB of the body', async () => {
+    const text = 'x'.repeat(3_000);
+    const result = await attempt(({ socket }) =>
+      socket.write(`HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: 3000\r\n\r\n${text}`),
+    );
+    expect(result).toMatchObject({
+      status: 503,
+      error: null,
+      retry_after: '7',
+      response_body: 'x'.repeat(1024),
+    });
+  });
+
+  it('tells an answer without a body from one with', async () => {
+    const result = await attempt(({ socket }) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'));
+    expect(result).toMatchObject({ status: 204, response_body: null });
+  });
+
+  it.each([301, 302, 307, 308])('does not follow a redirect (%i)', async (status) => {
+    const { server, ...result } = await attempt(({ socket }) =>
+      socket.write(`HTTP/1.1 ${status} Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n`),
+    );
+    expect(result.status).toBe(status);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('passes over an early hint before the answer', async () => {
+    const result = await attempt(({ socket }) =>
+      socket.write(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK_HEAD}Content-Length: 0\r\n\r\n`),
+    );
+    expect(result).toMatchObject({ status: 200, error: null });
+  });
+
+  it('uses a connection again after a success whose answer had a body', async () => {
+    const server = await rawServer(({ socket }) =>
+      socket.write(`${OK_HEAD}Content-Length: 11\r\n\r\nhello world`),
+    );
+    const sender = transport();
+    for (let i = 0; i < 20; i++) {
+      expect(await sender.send(request(server.url), TIMEOUT_MS)).toMatchObject({ status: 200 });
+    }
+    expect(server.requests).toHaveLength(20);
+    // The library counts a connection as free a moment after the answer has ended.
+    expect(server.connections).toBeLessThanOrEqual(2);
+  });
+
+  it('takes no more connections than it may', async () => {
+    const waiting: RawRequest[] = [];
+    const server = await rawServer((received) => {
+      waiting.push(received);
+      if (waiting.length === 3) {
+        for (const { socket } of waiting.splice(0)) socket.write(`${OK_HEAD}Content-Length: 0\r\n\r\n`);
+      }
+    });
+    const sender = transport(3);
+    const results = await Promise.all(
+      Array.from({ length: 9 }, () => sender.send(request(server.url), TIMEOUT_MS)),
+    );
+    expect(results.map(({ status }) => status)).toEqual(Array(9).fill(200));
+    expect(server.connections).toBe(3);
+  });
+});
+
+describe('a transport error', () => {
+  it('is "connect" where nobody listens', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const result = await transport().send(request(`http://127.0.0.1:${port}/`), TIMEOUT_MS);
+    expect(result).toMatchObject({ status: null, error: 'connect' });
+  });
+
+  it('is "dns" where the name does not exist', async () => {
+    const result = await transport().send(request('http://does-not-exist.invalid/'), TIMEOUT_MS);
+    expect(result).toMatchObject({ status: null, error: 'dns' });
+  });
+
+  it.each<[string, (request: RawRequest) => void]>([
+    ['reset before the head', ({ socket }) => socket.resetAndDestroy()],
+    ['closed before the head', ({ socket }) => socket.end()],
+    [
+      'reset inside the head',
+      ({ socket }) => socket.write(`${OK_HEAD}Content-Le`, () => socket.resetAndDestroy()),
+    ],
+    ['closed inside the head', ({ socket }) => socket.end(`${OK_HEAD}Content-Length: 5\r\n`)],
+  ])('is "reset" where the connection is %s', async (_, answer) => {
+    expect(await attempt(answer)).toMatchObject({ status: null, error: 'reset' });
+  });
+
+  it.each<[string, string]>([
+    ['garbage', 'SSH-2.0-OpenSSH_9.2\r\n'],
+    ['a second Content-Length', `${OK_HEAD}Content-Length: 3\r\nContent-Length: 5\r\n\r\nabcde`],
+    ['headers of a megabyte', `${OK_HEAD}X-Big: ${'a'.repeat(2 ** 20)}\r\n\r\n`],
+    ['three thousand headers', `${OK_HEAD}${'X-Many: 0123456789\r\n'.repeat(3_000)}\r\n`],
+    ['an upgrade nobody asked for', 'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
+    [
+      'both a length and chunks',
+      `${OK_HEAD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+  ])('ends the attempt where the answer is %s', async (_, answer) => {
+    const result = await attempt(({ socket }) => socket.write(answer, 'latin1'));
+    expect(result.status).toBeNull();
+    expect(['protocol', 'reset']).toContain(result.error);
+  });
+
+  it('or an answer is what an unsolicited 100 comes to: never a hang', async () => {
+    const result = await attempt(({ socket }) =>
+      socket.write(`HTTP/1.1 100 Continue\r\n\r\n${OK_HEAD}Content-Length: 0\r\n\r\n`),
+    );
+    expect([result.status, result.error]).toEqual(result.status === null ? [null, 'protocol'] : [200, null]);
+  });
+});
+
+describe('the deadline', () => {
+  it.each<[string, (request: RawRequest) => void]>([
+    ['says nothing', () => {}],
+    ['stops inside the head', ({ socket }) => socket.write(`${OK_HEAD}Content-`)],
+    ['drips its head', ({ socket }) => drip(socket, `${OK_HEAD}X: ${'y'.repeat(10_000)}`)],
+    ['hints for ever', ({ socket }) => flood(socket, 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n')],
+    ['is processing for ever', ({ socket }) => flood(socket, 'HTTP/1.1 102 Processing\r\n\r\n')],
+  ])('ends an attempt at a receiver that %s', async (_, answer) => {
+    const { server, ...result } = await attempt(answer, 300);
+    expect(result).toMatchObject({ status: null, error: 'timeout', response_body: null });
+    await vi.waitFor(() => expect(server.open).toBe(0));
+  });
+
+  it('ends an attempt that waits for a connection, and then nothing of it is sent', async () => {
+    const server = await rawServer(({ socket, body }) => {
+      if (body !== 'first') socket.write(`${OK_HEAD}Content-Length: 0\r\n\r\n`);
+    });
+    const sender = transport(1);
+    const first = sender.send(request(server.url, 'first'), 600);
+    expect(await sender.send(request(server.url, 'second'), 100)).toMatchObject({ error: 'timeout' });
+    expect(await first).toMatchObject({ error: 'timeout' });
+    expect(await sender.send(request(server.url, 'third'), TIMEOUT_MS)).toMatchObject({ status: 200 });
+    expect(server.requests.map(({ body }) => body)).toEqual(['first', 'third']);
+  });
+
+  it('holds for the body, too, though the answer counts', async () => {
+    const clock = new ManualClock();
+    const timers = vi.spyOn(clock, 'after');
+    const server = await rawServer(() => {});
+    const result = transport(1, clock).send(request(server.url), 15_000);
+    await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+    await clock.advance(14_800);
+    server.requests[0]?.socket.write(`${OK_HEAD}Content-Length: 10\r\n\r\nabc`);
+    // The timer of the body takes the place of the attempt's.
+    await vi.waitFor(() => expect(timers).toHaveBeenCalledTimes(2));
+    expect(timers.mock.lastCall?.[0]).toBe(200);
+    await clock.advance(200);
+    expect(await result).toMatchObject({ status: 200, error: null });
+  });
+});
+
+describe("a success's body", () => {
+  it.each<[string, (request: RawRequest) => void]>([
+    [
+      'drips',
+      ({ socket }) => drip(socket, `${OK_HEAD}Content-Length: 100000\r\n\r\n`.concat('x'.repeat(90_000))),
+    ],
+    ['never comes', ({ socket }) => socket.write(`${OK_HEAD}Content-Length: 10\r\n\r\n`)],
+    ['never ends', ({ socket }) => flood(socket, 'x'.repeat(1_000), `${OK_HEAD}\r\n`)],
+    [
+      'has 50 MB',
+      ({ socket }) => {
+        socket.write(`${OK_HEAD}Content-Length: 50000000\r\n\r\n`);
+        socket.write(Buffer.alloc(50_000_000));
+      },
+    ],
+    [
+      'is a gzip bomb',
+      ({ socket }) => {
+        const bomb = gzipSync(Buffer.alloc(20_000_000));
+        socket.write(`${OK_HEAD}Content-Encoding: gzip\r\nContent-Length: ${bomb.length}\r\n\r\n`);
+        socket.write(bomb);
+      },
+    ],
+    [
+      'is no gzip',
+      ({ socket }) => socket.write(`${OK_HEAD}Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc`),
+    ],
+    [
+      'is reset',
+      ({ socket }) => socket.write(`${OK_HEAD}Content-Length: 9\r\n\r\nabc`, () => socket.resetAndDestroy()),
+    ],
+    ['is cut short', ({ socket }) => socket.end(`${OK_HEAD}Content-Length: 9\r\n\r\nabc`)],
+    ['is broken chunks', ({ socket }) => socket.write(`${OK_HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)],
+  ])('does not matter: it %s', async (_, answer) => {
+    const { server, ...result } = await attempt(answer);
+    expect(result).toMatchObject({ status: 200, error: null });
+    expect((result.response_body ?? '').length).toBeLessThanOrEqual(1024);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it.each<[string, (request: RawRequest) => void]>([
+    ['is endless', ({ socket }) => flood(socket, 'x'.repeat(1_000), `${OK_HEAD}\r\n`)],
+    [
+      'drips',
+      ({ socket }) => drip(socket, `${OK_HEAD}Content-Length: 100000\r\n\r\n`.concat('x'.repeat(90_000))),
+    ],
+  ])('has its connection closed where it %s', async (_, answer) => {
+    const { server } = await attempt(answer);
+    await vi.waitFor(() => expect(server.open).toBe(0));
+  });
+
+  it('holds up no attempt on another connection', async () => {
+    const server = await rawServer(({ socket, body }) => {
+      if (body === 'slow') socket.write(`${OK_HEAD}Content-Length: 10\r\n\r\n`);
+      else socket.write(`${OK_HEAD}Content-Length: 0\r\n\r\n`);
+    });
+    const clock = new ManualClock();
+    const sender = transport(2, clock);
+    // On this clock the slow one never ends.
+    const slow = vi.fn();
+    void sender.send(request(server.url, 'slow'), TIMEOUT_MS).then(slow);
+    for (let i = 0; i < 10; i++) {
+      expect(await sender.send(request(server.url, `fast ${i}`), TIMEOUT_MS)).toMatchObject({ status: 200 });
+    }
+    expect(slow).not.toHaveBeenCalled();
+  });
+});
+
+describe('TLS', () => {
+  it('to a certificate that nobody vouches for is an error, and no request is sent', async () => {
+    const server = await tlsServer('DNS:localhost,IP:127.0.0.1');
+    const result = await transport().send(request(server.url), TIMEOUT_MS);
+    expect(result).toMatchObject({ status: null, error: 'tls' });
+    expect(server.received).toEqual([]);
+  });
+
+  it('to a plain port is an error, and no request is sent', async () => {
+    const server = await rawServer(() => {});
+    let bytes = '';
+    const plain = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.on('data', (chunk) => {
+        bytes += chunk.toString('latin1');
+        socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+      });
+    });
+    await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void plain.close());
+    const { port } = plain.address() as AddressInfo;
+    const result = await transport().send(request(`https://127.0.0.1:${port}/`), TIMEOUT_MS);
+    expect(result).toMatchObject({ status: null, error: 'tls' });
+    expect(bytes).not.toContain('evt_1');
+    expect(server.requests).toEqual([]);
+  });
+});
+
+describe('closing', () => {
+  it('gives up what is under way', async () => {
+    const server = await rawServer(() => {});
+    const sender = new HttpTransport(systemClock, 2);
+    const result = sender.send(request(server.url), TIMEOUT_MS);
+    await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+    await sender.close();
+    expect((await result).status).toBeNull();
+    await vi.waitFor(() => expect(server.open).toBe(0));
+  });
+});
+
+/** Writes a text a byte at a time, for as long as somebody listens. */
+function drip(socket: RawRequest['socket'], text: string): void {
+  const head_length = text.indexOf('\r\n\r\n') + 4;
+  let at = head_length > 3 ? head_length : 0;
+  if (at > 0) socket.write(text.slice(0, at));
+  const timer = setInterval(() => socket.write(text[at++] ?? ''), 20);
+  socket.once('close', () => clearInterval(timer));
+}
+
+/** Writes a text again and again, for as long as somebody listens. */
+function flood(socket: RawRequest['socket'], text: string, first = ''): void {
+  const write = () => {
+    if (socket.destroyed) return;
+    if (socket.write(text)) setImmediate(write);
+    else socket.once('drain', write);
+  };
+  if (first) socket.write(first);
+  write();
+}
+
+async function tlsServer(names: string): Promise<{ url: string; received: string[] }> {
+  const folder = scratchFolder();
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  execFileSync(
+    'openssl',
+    [
+      ...[
+        'req',
+        '-x509',
+        '-newkey',
+        'ec',
+        '-pkeyopt',
+        'ec_paramgen_curve:prime256v1',
+        '-nodes',
+        '-days',
+        '2',
+      ],
+      ...['-subj', '/CN=localhost', '-addext', `subjectAltName=${names}`, '-keyout', key, '-out', cert],
+    ],
+    { stdio: 'ignore' },
+  );
+  const received: string[] = [];
+  const server = createTlsServer(
+    { key: readFileSync(key), cert: readFileSync(cert) },
+    (incoming, response) => {
+      received.push(incoming.url ?? '');
+      response.end();
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/`, received };
+}
