@@ -4,6 +4,7 @@ import { VERSION } from '../src/base/version.ts';
 import { DEFAULT_STATE_DIR, DEFAULT_URL, LIST_LIMIT } from '../src/contract/defaults.ts';
 import { DELIVERY_STATES } from '../src/contract/deliveries.ts';
 import { EVENT_TYPES } from '../src/contract/events.ts';
+import { OUTPUT_STREAMS, type ProcessRequest } from '../src/contract/processes.ts';
 import { type CommandOutline, completion, type OptionOutline, SHELLS } from '../src/ctl/completion.ts';
 import type { Context, Terminal } from '../src/ctl/context.ts';
 import { deliveries, watchDeliveries } from '../src/ctl/deliveries.ts';
@@ -11,19 +12,25 @@ import { events, followEvents } from '../src/ctl/events.ts';
 import { EXIT } from '../src/ctl/failure.ts';
 import { forwardTarget } from '../src/ctl/forward.ts';
 import { LISTEN_HOST, LISTEN_PORT, listen } from '../src/ctl/listen.ts';
+import { logs } from '../src/ctl/logs.ts';
+import { ps } from '../src/ctl/ps.ts';
 import { publish } from '../src/ctl/publish.ts';
+import { parseDuration } from '../src/ctl/quantity.ts';
 import { REPLAYABLE_STATES, replay, replayAll } from '../src/ctl/replay.ts';
 import { interruption, run, runLocal } from '../src/ctl/run.ts';
+import { runProcess } from '../src/ctl/run-process.ts';
 import { readSecretFile } from '../src/ctl/secret-file.ts';
 import { show } from '../src/ctl/show.ts';
+import { signal } from '../src/ctl/signal.ts';
 import { status } from '../src/ctl/status.ts';
+import { stop } from '../src/ctl/stop.ts';
 import { testDelivery } from '../src/ctl/test-delivery.ts';
 
 // A secret among the arguments leaves the process list.
 process.title = 'sandboxctl';
 
 const program = new Command('sandboxctl')
-  .description('Publish events, follow their delivery and receive them')
+  .description('Publish events, follow their delivery and receive them; run and follow processes')
   .version(VERSION, '-V, --version')
   .option('--url <url>', `the daemon, also unix:/path (SANDBOXD_URL; default ${DEFAULT_URL})`)
   .option('--token-file <path>', 'file of the control token (SANDBOXD_CONTROL_TOKEN_FILE)')
@@ -145,6 +152,77 @@ program
   .action(() => withDaemon(status));
 
 program
+  .command('run')
+  .description('run a command in the sandbox as if it ran here')
+  .argument('<command...>', 'the command and its arguments, behind --')
+  .option('--name <name>', 'what to call it in events')
+  .option('--cwd <dir>', 'where it runs')
+  .option('--env <name=value>', 'a variable of its environment; repeatable', environmentEntry)
+  .option('--timeout <duration>', 'end it after so long: 500ms, 30s, 5m, 1h; seconds without a unit', timeout)
+  .option('--user <name>', 'the account it runs as')
+  .option('-i, --interactive', 'send stdin to it')
+  .option('-t, --terminal', 'give it a terminal')
+  .addHelpText('after', "\nExit code: the command's own, 128 + number where a signal ended it")
+  .action(
+    (
+      command: string[],
+      options: {
+        name?: string;
+        cwd?: string;
+        env?: Record<string, string>;
+        timeout?: number;
+        user?: string;
+        interactive?: true;
+        terminal?: true;
+      },
+    ) =>
+      withDaemon((context) => {
+        const { name, cwd, env, timeout: timeout_ms, user, interactive = false, terminal = false } = options;
+        const { stdin, stdout: screen } = process;
+        const request = { command, name, cwd, env, timeout_ms, user } as ProcessRequest;
+        return runProcess(context, { request, interactive, terminal, stdin, screen });
+      }),
+  );
+
+program
+  .command('ps')
+  .description('list processes, also those that have ended')
+  .action(() => withDaemon(ps));
+
+program
+  .command('logs')
+  .description('print the output of a process')
+  .argument('<process_id>')
+  .option('-f, --follow', 'go on until it has ended')
+  .addOption(
+    new Option('--stream <stream>', 'only this one').choices([...OUTPUT_STREAMS, 'all']).default('all'),
+  )
+  .option('--tail <lines>', 'only so many lines before the end', wholeNumber(0))
+  .action(
+    (process_id: string, options: { follow?: true; stream: 'stdout' | 'stderr' | 'all'; tail?: number }) =>
+      withDaemon((context) => {
+        const { follow = false, stream, tail: tail_lines } = options;
+        return logs(context, process_id, { follow, stream, tail_lines }, interruption());
+      }),
+  );
+
+program
+  .command('signal')
+  .description('send a signal to a process and its group')
+  .argument('<process_id>')
+  .argument('<signal>', 'its name, such as SIGHUP')
+  .action((process_id: string, name: string) => withDaemon((context) => signal(context, process_id, name)));
+
+program
+  .command('stop')
+  .description('end a process with everything it started')
+  .argument('<process_id>')
+  .option('--grace-ms <ms>', 'from SIGTERM to SIGKILL', wholeNumber(0))
+  .action((process_id: string, { graceMs }: { graceMs?: number }) =>
+    withDaemon((context) => stop(context, process_id, graceMs)),
+  );
+
+program
   .command('completion')
   .description('print the completion script of a shell')
   .addArgument(new Argument('<shell>').choices(SHELLS))
@@ -172,6 +250,18 @@ function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: stri
     const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
     throw new InvalidArgumentError(`It must be a whole number ${range}.`);
   };
+}
+
+function environmentEntry(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be NAME=VALUE.');
+  return { ...before, [name]: value };
+}
+
+function timeout(text: string): number {
+  const timeout_ms = parseDuration(text);
+  if (timeout_ms) return timeout_ms;
+  throw new InvalidArgumentError('It must be a duration such as 500ms, 30s, 5m or 1h.');
 }
 
 function notEmpty(text: string): string {

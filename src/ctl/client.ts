@@ -1,6 +1,7 @@
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { buffer } from 'node:stream/consumers';
+import type { WebSocket } from 'ws';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Address, Token } from './config.ts';
 import { EXIT, Failure, reason } from './failure.ts';
@@ -26,6 +27,7 @@ export class Refusal extends Failure {
 
 /** Longer than `POST /webhook/test` waits for its delivery. */
 const SILENCE_TIMEOUT_MS = 30_000;
+const NO_CONTENT = 204;
 
 /** The daemon's local API. Source: contract section 4. Every method fails with a `Failure`. */
 export class Client {
@@ -41,6 +43,7 @@ export class Client {
   async call<Data>(method: string, path: string, call: Call = {}): Promise<Data> {
     const response = await this.#send(method, path, call);
     const answer = parse(await this.#read(response));
+    if (response.statusCode === NO_CONTENT) return undefined as Data;
     if (isSuccess(response) && answer?.success === true) return answer.data as Data;
     throw this.#refusal(response, answer);
   }
@@ -52,17 +55,30 @@ export class Client {
     throw this.#refusal(response, parse(await this.#read(response)));
   }
 
+  /** A WebSocket below `/api/v1`; resolves once the daemon has accepted. */
+  async connect(path: string, query: Call['query'] = {}): Promise<WebSocket> {
+    const { WebSocket } = await import('ws');
+    const socket = new WebSocket(this.#webSocketUrl(path, query), {
+      headers: this.#authorization,
+      perMessageDeflate: false,
+    });
+    return new Promise((resolve, reject) => {
+      socket.once('open', () => resolve(socket));
+      socket.on('error', (error) => reject(this.#unreachable(error)));
+      socket.once('unexpected-response', (_request, response) => {
+        this.#read(response).then((text) => reject(this.#refusal(response, parse(text))), reject);
+      });
+    });
+  }
+
   /** How the daemon is called in messages. */
   get shown(): string {
     return this.#address.shown;
   }
 
   #send(method: string, path: string, call: Call): Promise<IncomingMessage> {
-    const { url, socket_path } = this.#address;
-    const target = new URL(`${url.pathname.replace(/\/$/, '')}/api/v1${path}`, url);
-    for (const [name, value] of Object.entries(call.query ?? {})) {
-      if (value !== undefined) target.searchParams.set(name, String(value));
-    }
+    const { socket_path } = this.#address;
+    const target = this.#target(path, call.query);
     const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
       method,
       // One connection per request: none can be found closed when it is used again.
@@ -70,7 +86,7 @@ export class Client {
       ...(socket_path === null ? {} : { socketPath: socket_path }),
       ...(call.signal ? { signal: call.signal } : {}),
       headers: {
-        ...('value' in this.#token ? { authorization: `Bearer ${this.#token.value}` } : {}),
+        ...this.#authorization,
         ...(call.body === undefined ? {} : { 'content-length': Buffer.byteLength(call.body) }),
         ...call.headers,
       },
@@ -84,6 +100,26 @@ export class Client {
       request.on('error', (error) => reject(this.#unreachable(error)));
       request.end(call.body);
     });
+  }
+
+  get #authorization(): { authorization?: string } {
+    return 'value' in this.#token ? { authorization: `Bearer ${this.#token.value}` } : {};
+  }
+
+  #target(path: string, query: Call['query'] = {}): URL {
+    const { url } = this.#address;
+    const target = new URL(`${url.pathname.replace(/\/$/, '')}/api/v1${path}`, url);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) target.searchParams.set(name, String(value));
+    }
+    return target;
+  }
+
+  #webSocketUrl(path: string, query: Call['query']): string {
+    const { socket_path } = this.#address;
+    const { protocol, host, pathname, search } = this.#target(path, query);
+    if (socket_path !== null) return `ws+unix://${socket_path}:${pathname}${search}`;
+    return `${protocol === 'https:' ? 'wss:' : 'ws:'}//${host}${pathname}${search}`;
   }
 
   async #read(response: IncomingMessage): Promise<string> {

@@ -28,3 +28,11 @@ export function size(bytes: number): string {
 export function moment(time: string | null): string {
   return time === null ? '-' : `${time.slice(0, 10)} ${time.slice(11, 19)}Z`;
 }
+
+const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** A duration as a person types it, in ms: `500ms`, `30s`, `5m`, `1h`, without a unit seconds; null for any other text. */
+export function parseDuration(text: string): number | null {
+  const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text) ?? [];
+  return number === undefined ? null : Math.round(Number(number) * (UNITS_MS[unit] ?? Number.NaN));
+}

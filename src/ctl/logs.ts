@@ -1,0 +1,15 @@
+import type { Context } from './context.ts';
+import { EXIT, type ExitCode } from './failure.ts';
+import { followOutput, type OutputOptions } from './follow-output.ts';
+
+/** Prints a process's output, its stdout to stdout and its stderr to stderr. */
+export async function logs(
+  context: Context,
+  process_id: string,
+  options: OutputOptions,
+  interrupted: AbortSignal,
+): Promise<ExitCode> {
+  const process = await followOutput(context, process_id, options, interrupted);
+  if (process && context.json) await context.out.line(JSON.stringify({ type: 'exit', process }));
+  return EXIT.ok;
+}

@@ -1,0 +1,54 @@
+import type { ProcessState, ProcessView } from '../contract/processes.ts';
+import type { Context } from './context.ts';
+import { EXIT, type ExitCode } from './failure.ts';
+import type { Output, Style } from './output.ts';
+import { printable } from './printable.ts';
+import { moment, size } from './quantity.ts';
+import { table } from './table.ts';
+
+const STATE_STYLES: Record<ProcessState, Style> = {
+  running: 'green',
+  paused: 'yellow',
+  restarting: 'yellow',
+  exited: 'dim',
+  crashed: 'red',
+};
+
+/** Lists processes, also those that have ended. Source: contract section 4, `GET /processes`. */
+export async function ps({ client, out, err, json }: Context): Promise<ExitCode> {
+  const list = await client.call<{ processes: ProcessView[] }>('GET', '/processes');
+  if (json) await out.line(JSON.stringify(list));
+  else if (list.processes.length === 0) await err.line('no processes');
+  else for (const line of processTable(list.processes, out)) await out.line(line);
+  return EXIT.ok;
+}
+
+/** What a person types to run it, as far as it fits on a line. */
+export function commandLine(command: readonly string[]): string {
+  return printable(command.map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : quoted(part))).join(' '));
+}
+
+function quoted(part: string): string {
+  return `'${part.replaceAll("'", "'\\''")}'`;
+}
+
+function processTable(processes: ProcessView[], out: Output): string[] {
+  return table(
+    [
+      { title: 'PROCESS_ID', cell: ({ process_id }) => process_id },
+      { title: 'PID', cell: ({ pid }) => String(pid), spare: 2 },
+      {
+        title: 'STATE',
+        cell: ({ state, ready }) => (ready === false && state === 'running' ? 'starting' : state),
+        style: ({ state }, text) => out.style(STATE_STYLES[state], text),
+      },
+      { title: 'CODE', cell: ({ exit_code, exited_at }) => (exited_at ? String(exit_code ?? '?') : '-') },
+      { title: 'MEMORY', cell: ({ resource_usage }) => size(resource_usage.memory_bytes), spare: 3 },
+      { title: 'RESTARTS', cell: ({ restart_count }) => String(restart_count), spare: 4 },
+      { title: 'STARTED', cell: ({ started_at }) => moment(started_at), spare: 1 },
+      { title: 'COMMAND', cell: ({ command }) => commandLine(command) },
+    ],
+    processes,
+    out.columns,
+  );
+}

@@ -1,0 +1,16 @@
+import type { Context } from './context.ts';
+import { EXIT, type ExitCode } from './failure.ts';
+import { processPath } from './follow-output.ts';
+
+/** Sends a signal to a process and everything in its group. Source: contract section 4, POST `…/signal`. */
+export async function signal(context: Context, process_id: string, name: string): Promise<ExitCode> {
+  await sendSignal(context, process_id, name);
+  return EXIT.ok;
+}
+
+export async function sendSignal({ client }: Context, process_id: string, name: string): Promise<void> {
+  await client.call('POST', `${processPath(process_id)}/signal`, {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ signal: name }),
+  });
+}
