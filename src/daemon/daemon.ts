@@ -24,7 +24,9 @@ import { Listeners } from './listeners.ts';
 import { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
 import { isOwnAddress } from './own-address.ts';
+import { PauseSwitch } from './pause-switch.ts';
 import { Publisher } from './publisher.ts';
+import { readiness } from './readiness.ts';
 import { OutboxTreeStore } from './tree-store.ts';
 
 /** How long until an event that the outbox refused is offered again. */
@@ -66,7 +68,7 @@ export class Daemon {
   readonly #stdout: Writable;
   readonly #registerRoutes: DaemonParts['registerRoutes'];
   readonly #started_ms: number;
-  #state: SandboxState | 'starting' = 'starting';
+  #state: Exclude<SandboxState, 'paused'> | 'starting' = 'starting';
   #listeners: Listeners | null = null;
   #guard: Guard | null = null;
   #store: RemoteStore | null = null;
@@ -80,8 +82,7 @@ export class Daemon {
   #identity = { sandbox_id: '', team_id: '' };
   #adoption: Adoption | null = null;
   #trouble: string | null = null;
-  #paused_at_ms = 0;
-  #changing: Promise<unknown> = Promise.resolve();
+  #switch: PauseSwitch | null = null;
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
@@ -97,7 +98,7 @@ export class Daemon {
   }
 
   get state(): SandboxState | 'starting' {
-    return this.#state;
+    return this.#state === 'running' && this.#switch?.is_paused ? 'paused' : this.#state;
   }
 
   get store(): RemoteStore {
@@ -230,6 +231,14 @@ export class Daemon {
       happened_at_ms: this.clock.wallMs(),
       payload: { http_port: this.port, version: VERSION, watch_dir: given.watch_dir },
     });
+    this.#switch = new PauseSwitch({
+      clock: this.clock,
+      store,
+      publisher,
+      supervisor: this.#supervisor,
+      dispatcher: this.#dispatcher,
+      watcher: this.#watcher,
+    });
     if (this.#state !== 'stopping') this.#state = 'running';
     this.log.info({ sandbox_id: given.sandbox_id }, 'ready');
   }
@@ -336,69 +345,29 @@ export class Daemon {
     }
   }
 
-  /** Changes of the sandbox's state happen one after another. */
-  #exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
-    const result = this.#changing.then(change);
-    this.#changing = result.catch(() => {});
-    return result;
-  }
-
   /** Freezes every tree and stops delivering. Idempotent. Source: contract section 4, `/sandbox/pause`. */
-  pause(reason: string | null, flush_ms = PAUSE_FLUSH_MS): Promise<void> {
-    return this.#exclusively(async () => {
-      if (this.#state === 'paused') return;
-      this.#mustBe('running');
-      const { supervisor } = this;
-      await supervisor.pause();
-      const payload = { reason, resource_usage: await supervisor.usage() };
-      try {
-        await this.publisher.emit({
-          event_type: 'sandbox.paused',
-          happened_at_ms: this.clock.wallMs(),
-          payload,
-        });
-      } catch (error) {
-        await supervisor.resume();
-        throw error;
-      }
-      this.#state = 'paused';
-      this.#paused_at_ms = this.clock.monotonicMs();
-      await this.#dispatcher?.flush(flush_ms);
-      this.#dispatcher?.pause();
-      await this.store.checkpoint();
-    });
+  async pause(reason: string | null, flush_ms = PAUSE_FLUSH_MS): Promise<void> {
+    await this.#pauseSwitch().pause(reason, flush_ms);
   }
 
   /** Lets everything go on. Idempotent. */
-  resume(reason: string | null): Promise<void> {
-    return this.#exclusively(async () => {
-      if (this.#state === 'running') return;
-      this.#mustBe('paused');
-      const paused_ms = Math.round(this.clock.monotonicMs() - this.#paused_at_ms);
-      const payload = { reason, paused_ms };
-      await this.publisher.emit({
-        event_type: 'sandbox.resumed',
-        happened_at_ms: this.clock.wallMs(),
-        payload,
-      });
-      await this.supervisor.resume();
-      this.#state = 'running';
-      await this.#dispatcher?.start();
-      void this.#watcher?.reconcile('resume');
-    });
+  async resume(reason: string | null): Promise<void> {
+    await this.#pauseSwitch().resume(reason);
   }
 
-  #mustBe(state: 'running' | 'paused'): void {
-    if (this.#state === state) return;
+  #pauseSwitch(): PauseSwitch {
     if (this.#state === 'stopping') throw new CatalogueError('shutting_down');
-    throw new CatalogueError('conflict', `The sandbox is ${this.#state}.`);
+    if (this.#state !== 'running' || !this.#switch) {
+      throw new CatalogueError('conflict', `The sandbox is ${this.#state}.`);
+    }
+    return this.#switch;
   }
 
   /** For `GET /sandbox`. */
   async view(): Promise<SandboxView> {
     return {
       ...this.#identity,
-      state: this.#state === 'starting' ? 'running' : this.#state,
+      state: this.state === 'starting' ? 'running' : this.state,
       version: VERSION,
       uptime_ms: this.uptime_ms,
       outbox: this.store.counts(),
@@ -414,25 +383,12 @@ export class Daemon {
 
   /** Why the daemon is not ready, or null; and what is lost or polled although it is. */
   readiness(): { not_ready: string | null; degraded: string[] } {
-    const adoption = this.#adoption;
-    const degraded = [
-      adoption?.set_aside ? `a damaged outbox is set aside at ${adoption.set_aside}` : '',
-      adoption?.lost_records ? `${adoption.lost_records} acknowledged records are missing` : '',
-      this.#watcher?.status().degraded ?? '',
-    ].filter((reason) => reason !== '');
-    return { not_ready: this.#notReady(), degraded };
-  }
-
-  #notReady(): string | null {
-    if (this.#state === 'starting') return 'the daemon is starting';
-    if (this.#state === 'awaiting_init') return 'the sandbox awaits its init';
-    if (this.#state === 'stopping') return 'the daemon is shutting down';
-    if (this.#trouble !== null || (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS) {
-      // Nothing else may be writing: this commit finds out whether the trouble is over.
-      void this.#store?.append({ drafts: [] });
-      return `the outbox cannot be written: ${this.#trouble ?? 'the disk does not answer'}`;
-    }
-    return null;
+    const is_slow = (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS;
+    const outbox_trouble = this.#trouble ?? (is_slow ? 'the disk does not answer' : null);
+    // Nothing else may be writing: this commit finds out whether the trouble is over.
+    if (outbox_trouble !== null) void this.#store?.append({ drafts: [] });
+    const watcher_degraded = this.#watcher?.status().degraded ?? null;
+    return readiness({ state: this.state, adoption: this.#adoption, outbox_trouble, watcher_degraded });
   }
 
   /** Hands a signal to the main command; false where there is none that runs. */
