@@ -14,7 +14,7 @@ import {
 } from '../src/contract/defaults.ts';
 import { StartError } from '../src/contract/errors.ts';
 import { RESTART_POLICIES } from '../src/contract/processes.ts';
-import { type DaemonOptions, daemonConfig } from '../src/daemon/config.ts';
+import { type DaemonConfig, type DaemonOptions, daemonConfig } from '../src/daemon/config.ts';
 import { runDaemon } from '../src/daemon/run.ts';
 
 const ENV_PREFIX = 'SANDBOXD_';
@@ -48,11 +48,20 @@ function globs(text: string, before: string[] = []): string[] {
   return [...before, ...text.split('\n').filter((glob) => glob !== '')];
 }
 
-/** An environment variable of a switch: only these words. */
-function isOn(text: string): boolean {
-  if (/^(1|true|yes|on)$/i.test(text)) return true;
-  if (/^(0|false|no|off|)$/i.test(text)) return false;
-  throw new InvalidArgumentError('true or false is accepted.');
+/** Reads the variables of switches by their words: commander takes one for on whatever its variable holds. */
+function readSwitches(parsed: Command): void {
+  for (const switched of parsed.options.filter((each) => each.isBoolean() && each.envVar)) {
+    if (parsed.getOptionValueSource(switched.attributeName()) !== 'env') continue;
+    const text = process.env[switched.envVar as string] ?? '';
+    const is_on = /^(1|true|yes|on)$/i.test(text);
+    if (!is_on && !/^(0|false|no|off|)$/i.test(text)) {
+      throw new StartError(
+        `${switched.long} value '${text}' from env '${switched.envVar}' is invalid. true or false is accepted.`,
+        2,
+      );
+    }
+    parsed.setOptionValueWithSource(switched.attributeName(), is_on, 'env');
+  }
 }
 
 function command(): Command {
@@ -90,7 +99,7 @@ function command(): Command {
     .addOption(
       option('--restart <policy>', 'for the main command').choices(RESTART_POLICIES).default('never'),
     )
-    .addOption(option('--keep-alive', 'stay on when the main command has ended').argParser(isOn))
+    .addOption(option('--keep-alive', 'stay on when the main command has ended'))
     .addOption(option('--process-user <name>', "user of processes (default: the daemon's own)"))
     .addOption(
       option('--attempt-timeout-ms <ms>', 'the longest that one delivery attempt takes')
@@ -122,24 +131,29 @@ function command(): Command {
         .default(SHUTDOWN_GRACE_MS)
         .argParser(wholeNumber(0, DAY_MS)),
     )
-    .addOption(option('--await-init', 'wait for POST /api/v1/sandbox/init').argParser(isOn))
+    .addOption(option('--await-init', 'wait for POST /api/v1/sandbox/init'))
     .addOption(option('--log-level <level>', 'of the JSON log on stderr').choices(LOG_LEVELS).default('info'))
     .configureOutput({ outputError: () => {} })
     .exitOverride();
 }
 
+/** The command line and the environment as a config; throws StartError or CommanderError. */
+export function parseOptions(argv: string[], env_secret: string | undefined): DaemonConfig {
+  const separator = argv.indexOf('--');
+  const parsed = command().parse(separator < 0 ? argv : argv.slice(0, separator));
+  readSwitches(parsed);
+  if (parsed.args.length > 0) {
+    throw new StartError(`${parsed.args[0]} is no option; a main command comes after --`, 2);
+  }
+  const main_command = separator < 0 ? [] : argv.slice(separator + 1);
+  if (separator >= 0 && main_command.length === 0) throw new StartError('-- needs a command after it', 2);
+  return daemonConfig(parsed.opts<DaemonOptions>(), main_command, env_secret);
+}
+
 /** Options → config → start. Exits with the daemon's code; what goes wrong before is one line on stderr. */
 export async function main(argv: string[], env_secret: string | undefined): Promise<void> {
   try {
-    const separator = argv.indexOf('--');
-    const own = separator < 0 ? argv : argv.slice(0, separator);
-    const parsed = command().parse(own);
-    if (parsed.args.length > 0) {
-      throw new StartError(`${parsed.args[0]} is no option; a main command comes after --`, 2);
-    }
-    const main_command = separator < 0 ? [] : argv.slice(separator + 1);
-    if (separator >= 0 && main_command.length === 0) throw new StartError('-- needs a command after it', 2);
-    process.exit(await runDaemon(daemonConfig(parsed.opts<DaemonOptions>(), main_command, env_secret)));
+    process.exit(await runDaemon(parseOptions(argv, env_secret)));
   } catch (error) {
     process.exit(failure(error));
   }

@@ -11,7 +11,7 @@ const UNSPECIFIED = ['0.0.0.0', '::'];
 export async function isOwnAddress(url: URL, bound: string[], port: number): Promise<boolean> {
   const url_port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
   if (url_port !== port) return false;
-  const name = url.hostname.replace(/^\[|\]$/g, '');
+  const name = url.hostname.replace(/^\[|\]$|\.$/g, '');
   if (name === 'localhost' || name.endsWith('.localhost')) return true;
   const resolved = await lookup(name, { all: true }).catch(() => []);
   return resolved.some(({ address }) => isOwn(plain(address), bound));

@@ -1,0 +1,142 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { pino } from 'pino';
+import { onTestFinished } from 'vitest';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
+import type { DaemonConfig } from '../../src/daemon/config.ts';
+import { Daemon } from '../../src/daemon/daemon.ts';
+import { registerRoutes } from '../../src/daemon/routes.ts';
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: what the API answers is what a test looks at.
+  data: any;
+  error: { code: string; message: string; details?: { field?: string; [name: string]: unknown } };
+}
+
+export interface Asked {
+  method?: string;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as it is. */
+  body?: string | Uint8Array;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** The whole daemon inside this test, with real files, processes and HTTP; nobody takes its deliveries. */
+export class LocalDaemon {
+  readonly daemon: Daemon;
+  readonly token: string;
+
+  private constructor(daemon: Daemon, token: string) {
+    this.daemon = daemon;
+    this.token = token;
+  }
+
+  /** It ends with the present test. */
+  static async start(config: Partial<DaemonConfig> = {}, clock: Clock = systemClock): Promise<LocalDaemon> {
+    const state_dir = await mkdtemp(join(tmpdir(), 'sandboxd-daemon-'));
+    const daemon = new Daemon({
+      config: { ...DEFAULTS, state_dir, control_token_file: join(state_dir, 'control-token'), ...config },
+      log: pino({ level: 'silent' }),
+      clock,
+      environment: { PATH: process.env.PATH ?? '' },
+      stdout: new PassThrough().resume(),
+      registerRoutes,
+    });
+    onTestFinished(async () => {
+      await daemon.stop('signal', 'SIGTERM');
+      await rm(state_dir, { recursive: true, force: true });
+    });
+    await daemon.start();
+    return new LocalDaemon(daemon, (await readFile(join(state_dir, 'control-token'), 'utf8')).trim());
+  }
+
+  get url(): string {
+    return `${this.daemon.url}/api/v1`;
+  }
+
+  get authorization(): { authorization: string } {
+    return { authorization: `Bearer ${this.token}` };
+  }
+
+  /** One request below `/api/v1`. */
+  async ask(path: string, asked: Asked = {}): Promise<Answer> {
+    const { json, body = json === undefined ? undefined : JSON.stringify(json), headers, signal } = asked;
+    const response = await fetch(`${this.url}${path}`, {
+      method: asked.method ?? (body === undefined ? 'GET' : 'POST'),
+      ...(body === undefined ? {} : { body: body as string }),
+      ...(signal ? { signal } : {}),
+      headers: {
+        ...this.authorization,
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    });
+    const text = await response.text();
+    const is_json = response.headers.get('content-type')?.startsWith('application/json');
+    const envelope = is_json ? JSON.parse(text) : {};
+    return { status: response.status, headers: response.headers, text, ...envelope };
+  }
+
+  /** Starts a process; throws where it is refused. */
+  // biome-ignore lint/suspicious/noExplicitAny: see Answer.
+  async run(request: object, query = ''): Promise<any> {
+    const { data, text } = await this.ask(`/processes${query}`, { json: request });
+    if (!data) throw new Error(text);
+    return data;
+  }
+
+  /** The process once it has ended. */
+  // biome-ignore lint/suspicious/noExplicitAny: see Answer.
+  async ended(process_id: string): Promise<any> {
+    return (await this.ask(`/processes/${process_id}/wait`)).data;
+  }
+
+  /** All that is kept of a stream, once the process has ended. */
+  async output(process_id: string, stream: 'stdout' | 'stderr' = 'stdout'): Promise<Buffer> {
+    const response = await fetch(`${this.url}/processes/${process_id}/output?stream=${stream}&follow=true`, {
+      headers: { ...this.authorization, accept: 'application/octet-stream' },
+    });
+    return Buffer.from(await response.arrayBuffer());
+  }
+
+  /** The payloads of the events of a type that are committed, oldest first. */
+  async events(event_type: string): Promise<Record<string, unknown>[]> {
+    const { deliveries } = (await this.ask(`/webhook/deliveries?event_type=${event_type}&limit=1000`)).data;
+    const bodies = deliveries.map(async ({ event_id }: { event_id: string }) => {
+      const { data } = await this.ask(`/webhook/deliveries/${event_id}`);
+      return JSON.parse(data.body).payload;
+    });
+    return (await Promise.all(bodies)).reverse();
+  }
+}
+
+const DEFAULTS: Omit<DaemonConfig, 'state_dir' | 'control_token_file'> = {
+  webhook_url: 'http://127.0.0.1:9/',
+  webhook_secret: '',
+  watch_dir: null,
+  watch_ignore: [],
+  sandbox_id: 'sbx_test',
+  team_id: 'team_test',
+  host: 'localhost',
+  port: 0,
+  control_socket: null,
+  restart: 'never',
+  keep_alive: false,
+  process_user: null,
+  attempt_timeout_ms: 1_000,
+  delivery_window_ms: 60_000,
+  delivery_concurrency: 4,
+  outbox_max_bytes: 2 ** 26,
+  outbox_max_records: 10_000,
+  shutdown_grace_ms: 500,
+  await_init: false,
+  log_level: 'silent' as DaemonConfig['log_level'],
+  command: [],
+};
