@@ -28,18 +28,20 @@ COMP_WORDS=(sandboxctl "$@"); COMP_CWORD=$#; COMPREPLY=(); _sandboxctl; printf '
   }
 
   it('offers commands, their options and the values of these', () => {
-    expect(offered('p')).toEqual(['publish']);
+    expect(offered('p')).toEqual(['publish', 'ps']);
     expect(offered('')).toEqual(
       expect.arrayContaining(['publish', 'listen', 'deliveries', '--url', '--json']),
     );
     expect(offered('deliveries', '--s')).toEqual(['--state', '--state-dir']);
     expect(offered('deliveries', '--state', 'f')).toEqual(['failed', 'foreign']);
     expect(offered('--json', 'deliveries', '--event-type', 'file')).toEqual(['file.modified']);
+    expect(offered('logs', '--stream', 's')).toEqual(['stdout', 'stderr']);
     expect(offered('completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']));
   });
 
   it('offers files where a path is asked for, and nothing where any text is', () => {
     expect(offered('listen', '--secret-file', '/etc/pass')).toContain('/etc/passwd');
+    expect(offered('run', '--cwd', '/et')).toContain('/etc');
     expect(offered('publish', '--idempotency-key', '')).toEqual([]);
   });
 });
