@@ -38,8 +38,8 @@ export const OUTBOX_RESERVE_RECORDS = 1_000;
 export const RETAIN_DELIVERED_MS = HOUR_MS;
 export const RETAIN_DELIVERED_RECORDS = 10_000;
 export const RETAIN_FAILED_MS = 7 * DAY_MS;
-/** A commit that takes longer is answered `outbox_unavailable`; the record may still be kept. */
-export const COMMIT_TIMEOUT_MS = 10 * SECOND_MS;
+/** A commit that takes longer is answered `outbox_unavailable`, within 10 s; the record may still be kept. */
+export const COMMIT_TIMEOUT_MS = 9_500;
 
 /** Processes. */
 export const SHUTDOWN_GRACE_MS = 10 * SECOND_MS;

@@ -1,4 +1,13 @@
-import { closeSync, constants, fchmodSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  writeSync,
+} from 'node:fs';
 import { kernelRandom } from '../base/entropy.ts';
 import { StartError } from '../contract/errors.ts';
 
@@ -14,6 +23,16 @@ export function controlToken(path: string): string {
 /** Makes a new token in place of the old one, as for a new sandbox. */
 export function makeToken(path: string): string {
   const token = kernelRandom(32).toString('hex');
+  writeToken(path, token);
+  return token;
+}
+
+/** Writes the token that is in use to its file where that was removed. */
+export function restoreToken(path: string, token: string): void {
+  if (!existsSync(path)) writeToken(path, token);
+}
+
+function writeToken(path: string, token: string): void {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
   const file = openSync(path, flags, 0o600);
   try {
@@ -23,7 +42,6 @@ export function makeToken(path: string): string {
   } finally {
     closeSync(file);
   }
-  return token;
 }
 
 function readToken(path: string): string {

@@ -12,23 +12,25 @@ import type { SandboxState, SandboxView } from '../contract/sandboxes.ts';
 import { Dispatcher } from '../outbox/dispatcher.ts';
 import { RemoteStore } from '../outbox/remote-store.ts';
 import { Retention } from '../outbox/retention.ts';
-import type { Adoption } from '../outbox/store.ts';
 import { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import type { DaemonConfig } from './config.ts';
-import { controlToken, makeToken } from './control-token.ts';
+import { controlToken, makeToken, restoreToken } from './control-token.ts';
 import { Environment } from './environment.ts';
 import { Guard } from './guard.ts';
 import { Listeners } from './listeners.ts';
 import { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
+import { OutboxHealth } from './outbox-health.ts';
 import { isOwnAddress } from './own-address.ts';
 import { PauseSwitch } from './pause-switch.ts';
 import { Publisher } from './publisher.ts';
 import { readiness } from './readiness.ts';
 import { OutboxTreeStore } from './tree-store.ts';
 
+/** How long until a disk that refused is asked again, while starting. */
+const DISK_RETRY_MS = 1_000;
 /** How long until an event that the outbox refused is offered again. */
 const EMIT_RETRY_MS = 1_000;
 /** A commit under way for so long is told as trouble. */
@@ -80,8 +82,9 @@ export class Daemon {
   #main: MainCommand | null = null;
   #token = '';
   #identity = { sandbox_id: '', team_id: '' };
-  #adoption: Adoption | null = null;
-  #trouble: string | null = null;
+  readonly #outbox_health: OutboxHealth;
+  /** The start waits for a disk in trouble. */
+  #awaits_disk = false;
   #switch: PauseSwitch | null = null;
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
@@ -94,6 +97,7 @@ export class Daemon {
     this.#stdout = stdout;
     this.#registerRoutes = registerRoutes;
     this.#started_ms = clock.monotonicMs();
+    this.#outbox_health = new OutboxHealth(log, this.metrics);
     this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
   }
 
@@ -107,8 +111,8 @@ export class Daemon {
   }
 
   get publisher(): Publisher {
-    if (!this.#publisher) throw new CatalogueError('outbox_unavailable', 'The outbox is being opened.');
-    return this.#publisher;
+    if (this.#publisher && !this.#awaits_disk) return this.#publisher;
+    throw new CatalogueError('outbox_unavailable', 'The outbox is being opened.');
   }
 
   get supervisor(): Supervisor {
@@ -139,19 +143,7 @@ export class Daemon {
   async #start(): Promise<void> {
     const { config } = this;
     await this.#listen();
-    this.#store = await RemoteStore.open(
-      {
-        state_dir: config.state_dir,
-        limits: {
-          max_bytes: config.outbox_max_bytes,
-          max_records: config.outbox_max_records,
-          window_ms: config.delivery_window_ms,
-        },
-      },
-      this.clock,
-      (error) => this.#outboxFault(error),
-    );
-    this.#observeCommits(this.#store);
+    this.#store = await this.#untilTheDiskTakesIt(() => this.#openStore());
     this.#publisher = new Publisher(this.#store, this.clock);
     this.#token = controlToken(config.control_token_file);
     this.environment.load();
@@ -169,6 +161,46 @@ export class Daemon {
       webhook_secret: config.webhook_secret,
       watch_dir: config.watch_dir,
     });
+  }
+
+  async #openStore(): Promise<RemoteStore> {
+    const { config } = this;
+    const limits = {
+      max_bytes: config.outbox_max_bytes,
+      max_records: config.outbox_max_records,
+      window_ms: config.delivery_window_ms,
+    };
+    const store = await RemoteStore.open({ state_dir: config.state_dir, limits }, this.clock, (error) => {
+      this.log.fatal({ reason: error.message }, 'the outbox writer failed');
+      this.on_fault();
+    });
+    store.onCommit((report) => {
+      this.metrics.committed(report);
+      this.#outbox_health.observe(report.trouble);
+    });
+    store.onMended((mended) => {
+      this.#outbox_health.mended(mended);
+      if (mended.how === 'restored') restoreToken(config.control_token_file, this.#token);
+    });
+    return store;
+  }
+
+  /** Repeats what a disk in trouble refuses, until it is over or the daemon ends: meanwhile the API says so. */
+  async #untilTheDiskTakesIt<Result>(work: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        const result = await work();
+        this.#awaits_disk = false;
+        return result;
+      } catch (error) {
+        const may_pass = error instanceof CatalogueError && error.code === 'outbox_unavailable';
+        if (!may_pass || this.#state === 'stopping') throw error;
+        const { reason } = (error.details ?? {}) as { reason?: string };
+        this.#outbox_health.observe(reason ?? error.message);
+        this.#awaits_disk = true;
+      }
+      await sleep(this.clock, DISK_RETRY_MS);
+    }
   }
 
   get url(): string {
@@ -204,10 +236,12 @@ export class Daemon {
   async initialise(given: Initialisation, env: Record<string, string> = {}): Promise<void> {
     const { store, publisher, config } = this;
     await this.#checkWebhook(given.webhook_url);
-    this.#adoption = await store.adopt({ ...given, secret: given.webhook_secret });
+    const owner = { ...given, secret: given.webhook_secret };
+    const adoption = await this.#untilTheDiskTakesIt(() => store.adopt(owner));
     this.#identity = { sandbox_id: given.sandbox_id, team_id: given.team_id };
-    this.#tellAdoption(this.#adoption);
-    if (this.#adoption.is_other_sandbox) this.#forgetOtherSandbox();
+    this.#outbox_health.adopted(adoption);
+    this.#outbox_health.observe(null);
+    if (adoption.is_other_sandbox) this.#forgetOtherSandbox();
     if (Object.keys(env).length > 0) this.environment.change(env);
     if (given.webhook_url) await this.#startDelivery(given.webhook_url, given.webhook_secret);
     this.#retention = new Retention(store, this.clock, this.log);
@@ -251,13 +285,6 @@ export class Daemon {
         2,
       );
     }
-  }
-
-  #tellAdoption({ set_aside, lost_records, foreign_records }: Adoption): void {
-    if (set_aside) this.log.error({ set_aside, lost_records }, 'the outbox was damaged and is set aside');
-    else if (lost_records > 0) this.log.error({ lost_records }, 'acknowledged records are missing');
-    if (foreign_records > 0) this.log.info({ foreign_records }, "another sandbox's records are set aside");
-    this.metrics.lost(lost_records);
   }
 
   /** A fork holds its parent's files: its token, environment and processes are not this sandbox's. */
@@ -306,23 +333,6 @@ export class Daemon {
     const options = { watch_dir, ignore: config.watch_ignore, own_paths, clock, log };
     this.#watcher = new Watcher({ ...options, store: new OutboxTreeStore(store) });
     await this.#watcher.start();
-  }
-
-  #observeCommits(store: RemoteStore): void {
-    store.onCommit((report) => {
-      this.metrics.committed(report);
-      if (report.trouble !== this.#trouble) {
-        if (report.trouble) this.log.error({ reason: report.trouble }, 'the outbox cannot be written');
-        else this.log.info('the outbox can be written again');
-      }
-      this.#trouble = report.trouble;
-    });
-  }
-
-  #outboxFault(error: Error): void {
-    this.#trouble = error.message;
-    this.log.fatal({ reason: error.message }, 'the outbox writer failed');
-    this.on_fault();
   }
 
   /** Called when the daemon cannot go on; whoever runs it ends it. */
@@ -384,11 +394,12 @@ export class Daemon {
   /** Why the daemon is not ready, or null; and what is lost or polled although it is. */
   readiness(): { not_ready: string | null; degraded: string[] } {
     const is_slow = (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS;
-    const outbox_trouble = this.#trouble ?? (is_slow ? 'the disk does not answer' : null);
+    const { trouble, damages } = this.#outbox_health;
+    const outbox_trouble = trouble ?? (is_slow ? 'the disk does not answer' : null);
     // Nothing else may be writing: this commit finds out whether the trouble is over.
     if (outbox_trouble !== null) void this.#store?.append({ drafts: [] });
     const watcher_degraded = this.#watcher?.status().degraded ?? null;
-    return readiness({ state: this.state, adoption: this.#adoption, outbox_trouble, watcher_degraded });
+    return readiness({ state: this.state, outbox_damages: damages, outbox_trouble, watcher_degraded });
   }
 
   /** Hands a signal to the main command; false where there is none that runs. */

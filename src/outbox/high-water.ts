@@ -1,48 +1,96 @@
-import { closeSync, constants, fchmodSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fdatasync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeSync,
+} from 'node:fs';
+import type { Clock, Timer } from '../base/clock.ts';
+
+/** How long after a change the mark is synced, beside the commits: they do not wait for it. */
+const SYNC_DELAY_MS = 5_000;
+
+/** What was true after a commit. */
+export interface Mark {
+  sandbox_id: string;
+  /** The highest sequence that was given out. */
+  sequence: number;
+  /** How many records were not delivered yet. */
+  pending: number;
+}
 
 /**
- * The highest sequence that was acknowledged, kept beside the database: after damage to the database it tells how
- * many acknowledged records are missing. Written after each commit, never synced by itself: it may lag behind the
- * database after a power cut, which says nothing, and is never ahead of it while the database is whole.
+ * What the outbox held last, kept beside the database: after damage to the database it tells how many acknowledged
+ * records are missing. Written after each commit and synced some seconds later: it may lag behind the database after
+ * a power cut, which says nothing, and is never ahead of it while the database is whole.
  */
 export class HighWater {
   readonly #path: string;
+  readonly #clock: Clock;
   #file: number | undefined;
   #sandbox_id = '';
+  #sync: Timer | null = null;
 
-  constructor(path: string) {
+  constructor(path: string, clock: Clock) {
     this.#path = path;
+    this.#clock = clock;
   }
 
-  /** Starts to keep the mark for a sandbox; returns the one found, 0 where there is none of this sandbox. */
-  open(sandbox_id: string): number {
-    const found = this.#read(sandbox_id);
-    this.#sandbox_id = sandbox_id;
-    if (this.#file !== undefined) closeSync(this.#file);
-    this.#file = openSync(this.#path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-    fchmodSync(this.#file, 0o600);
-    ftruncateSync(this.#file, 0);
-    this.write(found);
-    return found;
-  }
-
-  write(sequence: number): void {
-    if (this.#file === undefined) return;
-    try {
-      writeSync(this.#file, `${String(sequence).padStart(16, '0')} ${this.#sandbox_id}\n`, 0);
-    } catch {
-      // A full disk: the mark stays where it is, which is safe (see above).
-    }
-  }
-
-  #read(sandbox_id: string): number {
+  /** The mark that was left, or null. */
+  read(): Mark | null {
     let text: string;
     try {
       text = readFileSync(this.#path, 'utf8');
     } catch {
-      return 0;
+      return null;
     }
-    const match = /^(\d{16}) (.*)\n$/s.exec(text);
-    return match && match[2] === sandbox_id ? Number(match[1]) : 0;
+    const match = /^(\d{16}) (\d{16}) (.*)\n$/s.exec(text);
+    if (!match) return null;
+    return { sequence: Number(match[1]), pending: Number(match[2]), sandbox_id: match[3] as string };
+  }
+
+  /** Starts to keep the mark, with what is true now. */
+  open(mark: Mark): void {
+    this.close();
+    this.#file = openSync(this.#path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+    fchmodSync(this.#file, 0o600);
+    this.#sandbox_id = mark.sandbox_id;
+    try {
+      ftruncateSync(this.#file, this.#text(mark.sequence, mark.pending).length);
+    } catch {
+      // A full disk: see below.
+    }
+    this.write(mark.sequence, mark.pending);
+  }
+
+  write(sequence: number, pending: number): void {
+    if (this.#file === undefined) return;
+    try {
+      writeSync(this.#file, this.#text(sequence, pending), 0);
+    } catch {
+      // A full disk: the mark stays where it is, which is safe (see above).
+    }
+    this.#sync ??= this.#clock.after(SYNC_DELAY_MS, () => this.#syncNow());
+  }
+
+  close(): void {
+    this.#sync?.cancel();
+    this.#sync = null;
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  #text(sequence: number, pending: number): string {
+    const digits = (count: number) => String(count).padStart(16, '0');
+    return `${digits(sequence)} ${digits(pending)} ${this.#sandbox_id}\n`;
+  }
+
+  #syncNow(): void {
+    this.#sync = null;
+    // What is not on disk now is so with the next change.
+    if (this.#file !== undefined) fdatasync(this.#file, () => {});
   }
 }

@@ -53,9 +53,22 @@ export interface BatchDone {
   is_recorded: boolean;
 }
 
+/**
+ * What the writer put in order while it ran.
+ * - `restored`: the files were removed or replaced, and are written anew with all they held
+ * - `replaced`: the database was damaged and is set aside; what could be read of it was taken over
+ * - `failed`: records that the disk changed are not sent
+ */
+export interface Mended {
+  how: 'restored' | 'replaced' | 'failed';
+  /** Acknowledged records that were pending and cannot be sent. */
+  lost_records: number;
+  set_aside: string | null;
+}
+
 export type FromWriter =
   | { kind: 'opened'; offset_ms: number; counts: OutboxCounts }
-  | { kind: 'refused'; message: string }
+  | { kind: 'refused'; message: string; may_pass: boolean }
   | {
       kind: 'done';
       batches: BatchDone[];
@@ -66,4 +79,5 @@ export type FromWriter =
       trouble: string | null;
       commit_ms: number;
     }
+  | ({ kind: 'mended' } & Mended)
   | { kind: 'answer'; call: number; counts: OutboxCounts; output: unknown; error: string | null };

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { COMMIT_TIMEOUT_MS } from '../contract/defaults.ts';
 import type { DeliveryDetail, DeliveryPage, OutboxCounts } from '../contract/deliveries.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
-import type { Batch, BatchDone, CallName, Calls, FromWriter, WriterSettings } from './protocol.ts';
+import type { Batch, BatchDone, CallName, Calls, FromWriter, Mended, WriterSettings } from './protocol.ts';
 import type { Ownership } from './sqlite-store.ts';
 import type {
   Adoption,
@@ -58,6 +58,9 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #wanted: () => boolean = () => false;
   #on_committed: CommittedListener = () => {};
   #on_commit: (report: CommitReport) => void = () => {};
+  #on_mended: (mended: Mended) => void = () => {};
+  /** An append was not answered in time, and nothing was since. */
+  #is_stuck = false;
   #pace: (waiting: number) => number = (waiting) => waiting;
   #next_commit: (() => void)[] = [];
   #is_closed = false;
@@ -68,7 +71,10 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     this.#on_fault = on_fault;
   }
 
-  /** Starts the writer thread and opens the outbox. `on_fault`: the thread died, nothing is kept any more. */
+  /**
+   * Starts the writer thread and opens the outbox. Throws StartError where it cannot be used, and the catalogue's
+   * `outbox_unavailable` where that may pass. `on_fault`: the thread died, nothing is kept any more.
+   */
   static async open(
     settings: WriterSettings,
     clock: Clock,
@@ -87,6 +93,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     });
     if (opened.kind === 'refused') {
       await worker.terminate();
+      if (opened.may_pass) throw new CatalogueError('outbox_unavailable', opened.message);
       throw new StartError(opened.message);
     }
     if (opened.kind === 'opened') {
@@ -116,6 +123,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     this.#on_commit = listener;
   }
 
+  /** Calls back when the writer has put something in order that was damaged or removed. */
+  onMended(listener: (mended: Mended) => void): void {
+    this.#on_mended = listener;
+  }
+
   /** Resolves at the next commit that added records. */
   nextCommit(): Promise<void> {
     return new Promise((resolve) => this.#next_commit.push(resolve));
@@ -128,6 +140,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
 
   /** How long the oldest append has waited for its answer; 0 where none waits. */
   waitingMs(): number {
+    if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
     for (const { answer, sent_ms } of this.#batches.values()) {
       if (answer.length > 0) return this.#clock.monotonicMs() - sent_ms;
     }
@@ -135,7 +148,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   }
 
   append(append: Append): Promise<AppendResult> {
-    if (this.#is_closed) return Promise.resolve({ outcome: 'unavailable' });
+    // What waits for a disk that hangs is bounded by the time it takes to find out.
+    if (this.#is_closed || this.#is_stuck) return Promise.resolve({ outcome: 'unavailable' });
     const batch = this.#collect();
     batch.message.appends.push(append);
     return new Promise((resolve) => batch.answer.push(resolve));
@@ -203,11 +217,14 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     const now_ms = this.#clock.monotonicMs();
     for (const batch of this.#batches.values()) {
       if (now_ms - batch.sent_ms < COMMIT_TIMEOUT_MS - 1) return;
+      if (batch.answer.length > 0) this.#is_stuck = true;
       for (const answer of batch.answer.splice(0)) answer({ outcome: 'unavailable' });
     }
   }
 
   #receive(message: FromWriter): void {
+    this.#is_stuck = false;
+    if (message.kind === 'mended') this.#on_mended(message);
     if (message.kind === 'done') {
       this.#counts = message.counts;
       const batch_size = message.batches.reduce((sum, { results }) => sum + results.length, 0);

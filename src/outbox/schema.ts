@@ -6,6 +6,7 @@ const VERSION = 1;
 /**
  * `due_ms` is set exactly while a record is pending: 0 until its first attempt, then when the next one is due.
  * Pending records are therefore one small index in the order in which they are wanted, and nothing else is.
+ * `checksum` is over headers and body: what the disk changed is not sent.
  */
 const SCHEMA = `
   CREATE TABLE records (
@@ -18,6 +19,7 @@ const SCHEMA = `
     headers TEXT NOT NULL,
     body TEXT NOT NULL,
     size_bytes INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
     idempotency_key TEXT,
     created_at_ms INTEGER NOT NULL,
     finished_at_ms INTEGER,

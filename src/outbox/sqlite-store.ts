@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import { crc32 } from 'node:zlib';
 import type { Database, Statement } from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
 import { newEventIds } from '../base/ids.ts';
@@ -35,7 +36,18 @@ interface OutboxRow extends OutboxCounts {
 
 interface RecordRow extends Omit<DueRecord, 'headers'> {
   headers: string;
+  checksum: number;
   due_ms: number;
+}
+
+/** A record's row as it is on disk, as far as it matters to whoever takes it over. */
+export interface StoredRecord {
+  id: number;
+  state: DeliveryState;
+  headers: string;
+  body: string;
+  size_bytes: number;
+  checksum: number;
 }
 
 /**
@@ -53,8 +65,11 @@ export class SqliteStore {
   /** Store time minus monotonic time: makes the store's clock go on over restarts. */
   readonly #offset_ms: number;
   #added: DueRecord[] = [];
+  /** Ids of pending records that the disk changed. */
+  readonly #damaged: number[] = [];
 
-  constructor(db: Database, clock: Clock, limits: OutboxLimits) {
+  /** `before`: the store whose place this one takes; numbers and the clock go on from there. */
+  constructor(db: Database, clock: Clock, limits: OutboxLimits, before?: SqliteStore) {
     this.#db = db;
     this.#clock = clock;
     this.#limits = limits;
@@ -64,7 +79,11 @@ export class SqliteStore {
     const wall_ms = clock.wallMs();
     // Time that passed while nobody ran is taken from the wall clock; one that was set back counts as no time.
     const away_ms = this.#row.clock_ms === 0 ? wall_ms : Math.max(0, wall_ms - this.#row.clock_wall_ms);
-    this.#offset_ms = Math.round(this.#row.clock_ms + away_ms - clock.monotonicMs());
+    this.#offset_ms = before?.offset_ms ?? Math.round(this.#row.clock_ms + away_ms - clock.monotonicMs());
+    if (!before) return;
+    const { sandbox_id, next_sequence, next_id, is_ready } = before.#row;
+    this.#owner = before.#owner;
+    Object.assign(this.#row, { sandbox_id, next_sequence, next_id, is_ready });
   }
 
   get offset_ms(): number {
@@ -87,6 +106,11 @@ export class SqliteStore {
   /** A record's id minus its sequence, for the records of this sandbox. */
   get id_offset(): number {
     return this.#row.next_id - this.#row.next_sequence;
+  }
+
+  /** The highest id that was given out. */
+  get last_id(): number {
+    return this.#row.next_id - 1;
   }
 
   /** Whom the outbox was last written for; null before the first time. */
@@ -221,6 +245,7 @@ export class SqliteStore {
       headers_text,
       text,
       size_bytes,
+      checksumOf(headers_text, text),
       draft.idempotency_key ?? null,
       created_at_ms,
       deadline_ms,
@@ -282,27 +307,52 @@ export class SqliteStore {
 
   untried(after_id: number, limit: number): { records: DueRecord[]; more: boolean } {
     const rows = this.#sql.untried.all(after_id, limit + 1) as RecordRow[];
-    return { records: rows.slice(0, limit).map(dueRecord), more: rows.length > limit };
+    return { records: this.#whole(rows.slice(0, limit)), more: rows.length > limit };
   }
 
   due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
     const now_ms = this.now();
     const rows = this.#sql.due.all(limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.due_ms <= now_ms);
-    return { records: ready.map(dueRecord), next_due_ms: rows[ready.length]?.due_ms ?? null };
+    return { records: this.#whole(ready), next_due_ms: rows[ready.length]?.due_ms ?? null };
   }
 
   overdue(limit: number): { records: DueRecord[]; next_deadline_ms: number | null } {
     const now_ms = this.now();
     const rows = this.#sql.overdue.all(limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.deadline_ms <= now_ms);
-    return { records: ready.map(dueRecord), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
+    return { records: this.#whole(ready), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
   }
 
   probeCandidate(held: number[]): DueRecord | null {
     const rows = this.#sql.probe.all(held.length + 1) as RecordRow[];
     const row = rows.find(({ id }) => !held.includes(id));
-    return row ? dueRecord(row) : null;
+    return row ? (this.#whole([row])[0] ?? null) : null;
+  }
+
+  /** Leaves out, and remembers, the records that the disk changed: they cannot be sent as they were signed. */
+  #whole(rows: RecordRow[]): DueRecord[] {
+    return rows.flatMap((row) => {
+      if (isWhole(row)) return [dueRecord(row)];
+      this.#damaged.push(row.id);
+      return [];
+    });
+  }
+
+  /** True where records were read that the disk changed. */
+  get has_damaged(): boolean {
+    return this.#damaged.length > 0;
+  }
+
+  /** Makes the records that the disk changed `failed`; tells how many. */
+  failDamaged(): number {
+    const now = { finished_ms: this.now(), finished_at_ms: this.#clock.wallMs() };
+    const failed = this.#damaged.splice(0).flatMap((id) => {
+      const row = this.#sql.fail.get({ id, ...now }) as { size_bytes: number } | undefined;
+      if (row) this.#move('pending', 'failed', row.size_bytes);
+      return row ? [id] : [];
+    });
+    return failed.length;
   }
 
   /** Makes a finished record pending again, with the same bytes and a new window. Source: contract section 4. */
@@ -361,17 +411,40 @@ export class SqliteStore {
     return times_ms.length > 0 ? Math.min(...times_ms) : null;
   }
 
+  /** Takes a record over from a damaged outbox, if it is whole; tells whether it was. */
+  takeOver(record: StoredRecord, attempts: Record<string, unknown>[]): boolean {
+    if (!isWhole(record)) return false;
+    const { changes } = this.#sql.takeOver.run(record);
+    if (changes === 0) return false;
+    this.#row[record.state] += 1;
+    if (record.state !== 'delivered' && record.state !== 'foreign') this.#row.bytes += record.size_bytes;
+    for (const attempt of attempts) this.#sql.insertAttempt.run(...Object.values(attempt));
+    return true;
+  }
+
+  takeOverTree(rows: { id: number; entry: string }[]): void {
+    for (const { id, entry } of rows) this.#sql.putTree.run(id, entry);
+  }
+
   tree(after_id: number, limit: number): { id: number; entry: string }[] {
     return this.#sql.tree.all(after_id, limit) as { id: number; entry: string }[];
   }
 }
 
-function dueRecord({ due_ms: _due_ms, ...row }: RecordRow): DueRecord {
+function dueRecord({ due_ms: _due_ms, checksum: _checksum, ...row }: RecordRow): DueRecord {
   return { ...row, headers: JSON.parse(row.headers), probe_ms: row.probe_ms ?? 0 };
 }
 
+function checksumOf(headers: string, body: string): number {
+  return crc32(body, crc32(headers));
+}
+
+function isWhole({ headers, body, checksum }: { headers: string; body: string; checksum: number }): boolean {
+  return checksumOf(headers, body) === checksum;
+}
+
 const DUE_COLUMNS =
-  'id, event_id, event_type, headers, body, attempts, failures, deadline_ms, probe_ms, created_at_ms, due_ms';
+  'id, event_id, event_type, headers, body, checksum, attempts, failures, deadline_ms, probe_ms, created_at_ms, due_ms';
 
 function prepareStatements(db: Database) {
   const sql = (text: string): Statement => db.prepare(text);
@@ -388,12 +461,18 @@ function prepareStatements(db: Database) {
       sql(`UPDATE records SET state = 'foreign', due_ms = NULL, probe_ms = NULL, idempotency_key = NULL,
       finished_ms = @now_ms, finished_at_ms = coalesce(finished_at_ms, @wall_ms) WHERE state != 'foreign'`),
     insert: sql(`INSERT INTO records (id, event_id, event_type, sandbox_id, sequence, state, headers, body,
-      size_bytes, idempotency_key, created_at_ms, deadline_ms, due_ms)
-      VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, 0)`),
+      size_bytes, checksum, idempotency_key, created_at_ms, deadline_ms, due_ms)
+      VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, 0)`),
+    takeOver:
+      sql(`INSERT OR IGNORE INTO records VALUES (@id, @event_id, @event_type, @sandbox_id, @sequence, @state,
+      @headers, @body, @size_bytes, @checksum, @idempotency_key, @created_at_ms, @finished_at_ms, @finished_ms,
+      @deadline_ms, @due_ms, @probe_ms, @attempts, @failures)`),
     byIdempotencyKey: sql('SELECT event_id, sequence, body FROM records WHERE idempotency_key = ?'),
     settle: sql(`UPDATE records SET state = @state, attempts = @attempts, failures = failures + 1,
       due_ms = @due_ms, probe_ms = @probe_ms, finished_ms = @finished_ms, finished_at_ms = @finished_at_ms
       WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
+    fail: sql(`UPDATE records SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
+      finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
     insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
     untried: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms = 0 AND id > ? ORDER BY id LIMIT ?`),
     due: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms > 0 ORDER BY due_ms, id LIMIT ?`),

@@ -1,21 +1,18 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  existsSync,
-  fchmodSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-} from 'node:fs';
+import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { StartError } from '../contract/errors.ts';
-import { prepareDatabase } from './schema.ts';
+import {
+  copyAside,
+  DATABASE_FILES,
+  hasLostItsHeader,
+  isDamage,
+  moveAside,
+  openDatabase,
+  removeDatabase,
+  touch,
+} from './database-file.ts';
 
-const DATABASE_FILES = ['outbox.db', 'outbox.db-wal', 'outbox.db-shm', 'outbox.db-journal'];
 /** Where SQLite keeps `user_version` in its header: here the owner's pid, for the message of whoever comes second. */
 const OWNER_PID_OFFSET = 60;
 
@@ -49,13 +46,6 @@ function checkFile(path: string): void {
   if (stat.mode & 0o077) chmodSync(path, 0o600);
 }
 
-/** Makes a file with mode 0600 under any umask; SQLite gives the files beside it the same mode. */
-function touch(path: string): void {
-  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-  fchmodSync(file, 0o600);
-  closeSync(file);
-}
-
 /**
  * Takes the state directory for this process until it ends, however it ends: the lock is the kernel's.
  * Throws StartError where another daemon has it. Source: contract section 3, One owner.
@@ -63,6 +53,20 @@ function touch(path: string): void {
 export function lockStateDir(state_dir: string): Database.Database {
   const path = join(state_dir, 'lock');
   touch(path);
+  try {
+    return takeLock(path);
+  } catch (error) {
+    // It holds nothing but the lock, and who gets as far as reading it does not find it held.
+    if (isDamage(error)) {
+      truncateSync(path);
+      return takeLock(path);
+    }
+    if (!/locked|busy/i.test((error as Error).message)) throw error;
+    throw new StartError(`state directory ${state_dir} is in use by another sandboxd${ownerPid(path)}`);
+  }
+}
+
+function takeLock(path: string): Database.Database {
   const lock = new Database(path, { timeout: 0 });
   try {
     lock.pragma('journal_mode = MEMORY');
@@ -73,8 +77,7 @@ export function lockStateDir(state_dir: string): Database.Database {
     return lock;
   } catch (error) {
     lock.close();
-    if (!/locked|busy/i.test((error as Error).message)) throw error;
-    throw new StartError(`state directory ${state_dir} is in use by another sandboxd${ownerPid(path)}`);
+    throw error;
   }
 }
 
@@ -86,41 +89,18 @@ function ownerPid(path: string): string {
   return read === 4 && bytes.readUInt32BE() > 0 ? ` (pid ${bytes.readUInt32BE()})` : '';
 }
 
-/** Opens the outbox; a damaged one is set aside beside the new one, never deleted. Source: contract section 3. */
+/**
+ * Opens the outbox. A damaged one is kept as it was found, beside the one that is gone on with, and never deleted.
+ * Source: contract section 3, Disk trouble.
+ */
 export function openOutbox(state_dir: string): { db: Database.Database; set_aside: string | null } {
+  // Without its header SQLite takes the file for a new one and drops the log; with it, the log may still heal it.
+  const set_aside = hasLostItsHeader(state_dir) ? copyAside(state_dir) : null;
   try {
-    return { db: openDatabase(state_dir), set_aside: null };
+    return { db: openDatabase(state_dir), set_aside };
   } catch (error) {
     if (!isDamage(error)) throw error;
-    const set_aside = setAside(state_dir);
-    return { db: openDatabase(state_dir), set_aside };
+    if (set_aside) removeDatabase(state_dir);
+    return { set_aside: set_aside ?? moveAside(state_dir), db: openDatabase(state_dir) };
   }
-}
-
-function openDatabase(state_dir: string): Database.Database {
-  const path = join(state_dir, 'outbox.db');
-  touch(path);
-  const db = new Database(path, { timeout: 0 });
-  try {
-    prepareDatabase(db);
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-}
-
-function isDamage(error: unknown): boolean {
-  const code = (error as { code?: string }).code ?? '';
-  return /^SQLITE_(CORRUPT|NOTADB)/.test(code);
-}
-
-function setAside(state_dir: string): string {
-  let name = '';
-  for (let n = 1; name === '' || existsSync(join(state_dir, name)); n++) name = `outbox-damaged-${n}.db`;
-  for (const file of DATABASE_FILES) {
-    const path = join(state_dir, file);
-    if (existsSync(path)) renameSync(path, join(state_dir, file.replace('outbox.db', name)));
-  }
-  return join(state_dir, name);
 }

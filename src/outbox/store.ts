@@ -122,9 +122,11 @@ export interface StreamRecord {
 export interface Adoption {
   /** The sandbox was up when the store was last written: no second `sandbox.ready` is owed. */
   was_ready: boolean;
-  /** Acknowledged records that are missing after damage. */
+  /** Acknowledged records that are missing after damage, whatever became of them. */
+  missing_records: number;
+  /** Those among them that were not delivered, at most. */
   lost_records: number;
-  /** Where a damaged outbox was set aside, or null. */
+  /** Where a copy of a damaged outbox is, as it was found, or null. */
   set_aside: string | null;
   foreign_records: number;
   /** The outbox was last written for another sandbox. */

@@ -1,11 +1,8 @@
-import { join } from 'node:path';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../base/clock.ts';
 import { StartError } from '../contract/errors.ts';
-import { HighWater } from './high-water.ts';
+import { OutboxFiles } from './outbox-files.ts';
 import type { FromWriter, ToWriter, WriterSettings } from './protocol.ts';
-import { SqliteStore } from './sqlite-store.ts';
-import { lockStateDir, openOutbox, prepareStateDir } from './state-files.ts';
 import { Writer } from './writer.ts';
 
 /** How long until outcomes that could not be kept are tried again. */
@@ -23,7 +20,7 @@ function run(port: MessagePort, settings: WriterSettings): void {
   } catch (error) {
     const message = (error as Error).message;
     const where = error instanceof StartError ? '' : `state directory ${settings.state_dir}: `;
-    reply({ kind: 'refused', message: where + message });
+    reply({ kind: 'refused', message: where + message, may_pass: mayPass(error) });
     return;
   }
   let retry: NodeJS.Timeout | undefined;
@@ -41,15 +38,14 @@ function run(port: MessagePort, settings: WriterSettings): void {
   });
 }
 
-function open(settings: WriterSettings, reply: (message: FromWriter) => void): Writer {
-  const { state_dir, limits } = settings;
-  prepareStateDir(state_dir);
-  const lock = lockStateDir(state_dir);
-  const { db, set_aside } = openOutbox(state_dir);
-  const store = new SqliteStore(db, systemClock, limits);
-  const high_water = new HighWater(join(state_dir, 'high-water'));
-  reply({ kind: 'opened', offset_ms: store.offset_ms, counts: store.counts() });
-  return new Writer({ db, lock, high_water, set_aside }, store, systemClock, reply);
+function open({ state_dir, limits }: WriterSettings, reply: (message: FromWriter) => void): Writer {
+  const files = new OutboxFiles(state_dir, systemClock);
+  return new Writer({ files, limits, clock: systemClock, reply });
+}
+
+/** Whether an error of a start may be over by itself: no room, or a disk that fails. */
+function mayPass(error: unknown): boolean {
+  return /^(SQLITE_FULL|SQLITE_IOERR|ENOSPC|EDQUOT|EFBIG|EIO)/.test((error as { code?: string }).code ?? '');
 }
 
 if (parentPort) run(parentPort, workerData as WriterSettings);

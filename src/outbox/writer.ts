@@ -1,11 +1,12 @@
-import type { Database } from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
 import { RETAIN_DELIVERED_MS, RETAIN_DELIVERED_RECORDS, RETAIN_FAILED_MS } from '../contract/defaults.ts';
 import type { DeliveryState } from '../contract/deliveries.ts';
-import type { HighWater } from './high-water.ts';
+import { isDamage } from './database-file.ts';
 import { Inspection } from './inspection.ts';
+import type { OutboxFiles } from './outbox-files.ts';
 import type { Batch, BatchDone, Call, CallName, Calls, FromWriter, ToWriter } from './protocol.ts';
-import type { SqliteStore } from './sqlite-store.ts';
+import { salvage } from './salvage.ts';
+import { type OutboxLimits, SqliteStore } from './sqlite-store.ts';
 import type { AppendResult, AttemptOutcome, DueRecord } from './store.ts';
 
 /** Written back to the database file after about so much was added to the log. */
@@ -24,33 +25,47 @@ const RETENTION: [state: DeliveryState, keep_ms: number, keep_records: number][]
 ];
 const REPLAY_ROWS = 500;
 
-/** What a writer owns; `lock` is held as long as it is open. `set_aside`: where a damaged outbox went, or null. */
-export interface OutboxFiles {
-  db: Database;
-  lock: Database;
-  high_water: HighWater;
-  set_aside: string | null;
+/** A damaged database is set aside at most so often: a disk that damages everything must not be filled up. */
+const SET_ASIDE_INTERVAL_MS = 60_000;
+
+/** What a writer is made of. */
+export interface WriterParts {
+  files: OutboxFiles;
+  limits: OutboxLimits;
+  clock: Clock;
+  reply: (message: FromWriter) => void;
 }
 
 /**
  * Group commit: all that waits is written in one transaction, shares one sync and is answered after it.
  * Outcomes that could not be kept wait here and go with a later commit; appends are refused instead.
+ *
+ * What a log holds that this process did not sync itself, after a start or a failed commit, may exist in the page
+ * cache alone, and what is added behind it would be lost with it. So it is written back, and synced, before the next
+ * commit.
  */
 export class Writer {
-  readonly #db: Database;
-  readonly #store: SqliteStore;
-  readonly #inspection: Inspection;
   readonly #files: OutboxFiles;
+  readonly #limits: OutboxLimits;
+  readonly #clock: Clock;
   readonly #reply: (message: FromWriter) => void;
+  #store: SqliteStore;
+  #inspection: Inspection;
   #unrecorded: { batch: number; outcomes: AttemptOutcome[] }[] = [];
   #log_bytes = 0;
+  #is_log_doubtful = true;
+  #set_aside_ms = Number.NEGATIVE_INFINITY;
+  /** A damaged database that was set aside, with nothing taken over yet. */
+  #damaged: { set_aside: string; pending: number } | null = null;
 
-  constructor(files: OutboxFiles, store: SqliteStore, clock: Clock, reply: (message: FromWriter) => void) {
+  constructor({ files, limits, clock, reply }: WriterParts) {
     this.#files = files;
-    this.#db = files.db;
-    this.#store = store;
-    this.#inspection = new Inspection(files.db, clock, () => store.now());
+    this.#limits = limits;
+    this.#clock = clock;
     this.#reply = reply;
+    this.#store = new SqliteStore(files.db, clock, limits);
+    this.#inspection = new Inspection(files.db, clock, () => this.#store.now());
+    reply({ kind: 'opened', offset_ms: this.#store.offset_ms, counts: this.#store.counts() });
   }
 
   /** True while outcomes wait for a disk that works: call `handle([])` again after a while. */
@@ -70,12 +85,11 @@ export class Writer {
     const started_ms = performance.now();
     const waiting = this.#unrecorded;
     try {
-      this.#store.begin();
+      this.#begin();
       for (const { outcomes } of waiting) for (const outcome of outcomes) this.#store.settle(outcome);
       const done = batches.map((batch) => this.#apply(batch));
-      const added = this.#store.commit();
+      const added = this.#end();
       this.#unrecorded = [];
-      if (added.length > 0) this.#files.high_water.write(this.#store.next_sequence - 1);
       const late = waiting.map(({ batch }): BatchDone => ({ batch, results: [], is_recorded: true }));
       this.#done(
         [...late, ...done],
@@ -84,13 +98,73 @@ export class Writer {
         started_ms,
       );
       const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 1);
-      this.#log_bytes += rows * ROW_LOG_BYTES;
+      const bytes = added.reduce((sum, { body }) => sum + body.length, 0);
+      this.#log_bytes += rows * ROW_LOG_BYTES + bytes;
     } catch (error) {
-      this.#store.rollback();
+      this.#undo(error);
       const lost = batches.filter(({ outcomes }) => outcomes.length > 0);
       this.#unrecorded = [...waiting, ...lost.map(({ batch, outcomes }) => ({ batch, outcomes }))];
       this.#done(batches.map(refused), [], (error as Error).message, started_ms);
     }
+  }
+
+  #begin(): void {
+    this.#mend();
+    if (this.#is_log_doubtful) this.#files.db.pragma('wal_checkpoint(TRUNCATE)');
+    this.#is_log_doubtful = false;
+    this.#store.begin();
+  }
+
+  /** Opens a new database where a damaged one was set aside, and takes over all that can be read of that. */
+  #mend(): void {
+    if (!this.#files.db.open) {
+      this.#files.open();
+      this.#useNewDatabase();
+    }
+    if (!this.#damaged) return;
+    const { set_aside, pending } = this.#damaged;
+    this.#store.begin();
+    const taken = salvage(set_aside, this.#store, this.#store.last_id);
+    this.#store.commit();
+    this.#damaged = null;
+    this.#log_bytes = CHECKPOINT_BYTES;
+    const lost_records = Math.max(0, pending - taken);
+    this.#reply({ kind: 'mended', how: 'replaced', lost_records, set_aside });
+  }
+
+  /** Makes everything since `#begin` durable, under the names that a restart looks at. */
+  #end(): DueRecord[] {
+    const added = this.#store.commit();
+    if (!this.#files.areInPlace()) {
+      this.#files.restore();
+      this.#useNewDatabase();
+      this.#openMark();
+      this.#reply({ kind: 'mended', how: 'restored', lost_records: 0, set_aside: null });
+    }
+    this.#files.high_water.write(this.#store.next_sequence - 1, this.#store.counts().pending);
+    return added;
+  }
+
+  /** Takes back what is left of a change that failed, and sees to what made it fail. */
+  #undo(error: unknown): void {
+    this.#is_log_doubtful = true;
+    if (this.#files.db.open) this.#store.rollback();
+    if (isDamage(error)) this.#setAsideDamaged();
+  }
+
+  #setAsideDamaged(): void {
+    const now_ms = this.#clock.monotonicMs();
+    if (now_ms - this.#set_aside_ms < SET_ASIDE_INTERVAL_MS) return;
+    this.#set_aside_ms = now_ms;
+    const { pending } = this.#store.counts();
+    this.#damaged = { set_aside: this.#files.setAside(), pending };
+  }
+
+  #useNewDatabase(): void {
+    const { db } = this.#files;
+    this.#store = new SqliteStore(db, this.#clock, this.#limits, this.#store);
+    this.#inspection = new Inspection(db, this.#clock, () => this.#store.now());
+    this.#is_log_doubtful = true;
   }
 
   #apply({ batch, appends, outcomes }: Batch): BatchDone {
@@ -107,12 +181,19 @@ export class Writer {
     let output: unknown = null;
     let error: string | null = null;
     try {
+      this.#mend();
       output = this.#call(call);
+      if (this.#store.has_damaged) this.#failDamaged();
     } catch (thrown) {
-      this.#store.rollback();
+      this.#undo(thrown);
       error = (thrown as Error).message;
     }
     this.#reply({ kind: 'answer', call: call.call, counts: this.#store.counts(), output, error });
+  }
+
+  #failDamaged(): void {
+    const lost_records = this.#write(() => this.#store.failDamaged());
+    this.#reply({ kind: 'mended', how: 'failed', lost_records, set_aside: null });
   }
 
   #call(call: Call): Calls[CallName]['out'] {
@@ -150,25 +231,42 @@ export class Writer {
         return null;
       case 'close':
         this.#checkpoint('TRUNCATE');
-        this.#db.close();
-        this.#files.lock.close();
+        this.#files.close();
         return null;
     }
   }
 
   #adopt(owner: Calls['adopt']['in']): Calls['adopt']['out'] {
-    const earlier = this.#store.sandbox_id;
-    const foreign_records = this.#write(() => this.#store.adopt(owner));
-    const acknowledged = this.#files.high_water.open(owner.sandbox_id);
-    const lost_records = Math.max(0, acknowledged - (this.#store.next_sequence - 1));
-    if (lost_records > 0) this.#write(() => this.#store.skipSequence(acknowledged));
+    const { sandbox_id: earlier } = this.#store;
+    const mark = this.#files.high_water.read();
+    const is_ours = mark?.sandbox_id === owner.sandbox_id;
+    // What was found belongs to this sandbox, or was lost as a whole.
+    const acknowledged = is_ours && (earlier === null || earlier === owner.sandbox_id) ? mark.sequence : 0;
+    const missing_records = Math.max(0, acknowledged - (this.#store.next_sequence - 1));
+    if (missing_records > 0 && earlier !== null) {
+      this.#files.keepAsFound();
+      this.#useNewDatabase();
+    }
+    const foreign_records = this.#write(() => {
+      const foreign = this.#store.adopt(owner);
+      this.#store.skipSequence(acknowledged);
+      return foreign;
+    });
+    this.#openMark();
     return {
       was_ready: this.#store.is_ready,
-      lost_records,
+      missing_records,
+      lost_records: Math.min(missing_records, mark?.pending ?? 0),
       set_aside: this.#files.set_aside,
       foreign_records,
       is_other_sandbox: earlier !== null && earlier !== owner.sandbox_id,
     };
+  }
+
+  #openMark(): void {
+    const { sandbox_id, next_sequence } = this.#store;
+    const { pending } = this.#store.counts();
+    this.#files.high_water.open({ sandbox_id: sandbox_id ?? '', sequence: next_sequence - 1, pending });
   }
 
   #replayAll(state: Calls['replayAll']['in']['state']): number {
@@ -196,18 +294,19 @@ export class Writer {
         }
       });
     }
-    const free_pages = this.#db.pragma('freelist_count', { simple: true }) as number;
+    const { db } = this.#files;
+    const free_pages = db.pragma('freelist_count', { simple: true }) as number;
     if (free_pages > 0) {
-      this.#db.exec(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
+      db.exec(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
       this.#log_bytes += CHECKPOINT_BYTES / 4;
     }
     return { more: removed === PRUNE_ROWS || free_pages > VACUUM_PAGES };
   }
 
   #write<Result>(change: () => Result): Result {
-    this.#store.begin();
+    this.#begin();
     const result = change();
-    this.#store.commit();
+    this.#end();
     this.#log_bytes += PRUNE_ROWS * ROW_LOG_BYTES;
     return result;
   }
@@ -215,9 +314,10 @@ export class Writer {
   #checkpoint(mode: 'PASSIVE' | 'TRUNCATE'): void {
     this.#log_bytes = 0;
     try {
-      this.#db.pragma(`wal_checkpoint(${mode})`);
-    } catch {
+      this.#files.db.pragma(`wal_checkpoint(${mode})`);
+    } catch (error) {
       // The log keeps everything; the next commit that needs the disk tells the trouble.
+      if (isDamage(error)) this.#undo(error);
     }
   }
 }

@@ -1,0 +1,76 @@
+import type { Log } from '../base/log.ts';
+import type { Mended } from '../outbox/protocol.ts';
+import type { Adoption } from '../outbox/store.ts';
+import type { Metrics } from './metrics.ts';
+
+/**
+ * What is wrong with the outbox and what was lost of it: told in the log when it is found, in the figures, and to
+ * whoever asks whether the daemon is ready. Source: contract section 3, Disk trouble.
+ */
+export class OutboxHealth {
+  readonly #log: Log;
+  readonly #metrics: Metrics;
+  #trouble: string | null = null;
+  readonly #damages: string[] = [];
+
+  constructor(log: Log, metrics: Metrics) {
+    this.#log = log;
+    this.#metrics = metrics;
+  }
+
+  /** Why the outbox cannot be written, or null. */
+  get trouble(): string | null {
+    return this.#trouble;
+  }
+
+  /** What was found damaged or missing since the start. */
+  get damages(): readonly string[] {
+    return this.#damages;
+  }
+
+  /** Takes what a commit, or an attempt to open the outbox, came to. */
+  observe(trouble: string | null): void {
+    if (trouble !== this.#trouble) {
+      if (trouble) this.#log.error({ reason: trouble }, 'the outbox cannot be written');
+      else this.#log.info('the outbox can be written again');
+    }
+    this.#trouble = trouble;
+  }
+
+  /** Takes what was found when the outbox was opened. */
+  adopted({ set_aside, missing_records, lost_records, foreign_records }: Adoption): void {
+    if (set_aside || missing_records > 0) {
+      this.#log.error({ set_aside, missing_records, lost_records }, 'the outbox was damaged');
+      if (set_aside) this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
+      if (missing_records > 0) this.#damages.push(missing(missing_records, lost_records));
+    }
+    if (foreign_records > 0) this.#log.info({ foreign_records }, "another sandbox's records are set aside");
+    this.#metrics.lost(lost_records);
+  }
+
+  /** Takes what was found, and put in order, while the daemon ran. */
+  mended({ how, lost_records, set_aside }: Mended): void {
+    this.#metrics.lost(lost_records);
+    switch (how) {
+      case 'restored':
+        this.#log.error(
+          "the outbox's files were removed or replaced: they are written anew, with all records",
+        );
+        this.#damages.push("the outbox's files were removed or replaced, and are written anew");
+        return;
+      case 'replaced':
+        this.#log.error({ set_aside, lost_records }, 'the outbox is damaged and is set aside');
+        this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
+        if (lost_records > 0) this.#damages.push(`${lost_records} acknowledged records are missing`);
+        return;
+      case 'failed':
+        this.#log.error({ lost_records }, 'the disk changed records: they are not sent');
+        this.#damages.push(`${lost_records} acknowledged records are damaged and not sent`);
+    }
+  }
+}
+
+function missing(missing_records: number, lost_records: number): string {
+  const delivered = missing_records - lost_records;
+  return `${missing_records} acknowledged records are missing${delivered > 0 ? `, ${delivered} of them delivered before` : ''}`;
+}
