@@ -55,7 +55,8 @@ export class Comparison {
       const kinds = [...new Set(lister.remote.values())].join(', ');
       reasons.push(`changes made elsewhere on ${kinds} are not signalled: ${every}`);
     }
-    if (coverage.unreadable > 0) reasons.push(`${coverage.unreadable} directories cannot be read`);
+    if (lister.hidden.size > 0)
+      reasons.push(`${lister.hidden.size} directories cannot be read, or not all in them`);
     return reasons.length > 0 ? reasons.join('; ') : null;
   }
 }

@@ -4,81 +4,72 @@ import { FSWatcher } from 'chokidar';
 import { bytesOf } from './name.ts';
 import type { Signal } from './touched-names.ts';
 
-/** The watch of one directory: its entries, not what is below them. */
-export interface DirectoryWatch {
-  close(): Promise<void>;
-}
-
-/** `limit`: the kernel grants no further watch. `unreadable`: not ours to watch. `gone`: no such directory. */
+/** `limit`: the kernel grants no further watch. `unreadable`: not ours to watch. `gone`: nothing is there. */
 export type WatchFailure = 'limit' | 'unreadable' | 'gone';
 
 /** A signal names an entry, or nothing where the kernel named none. `own`: it may be about the directory itself. */
 export type OnSignal = (signal: Signal, name: string | null, own: boolean) => void;
 
+/** Sets the watches of directories: each of its entries alone, not of what is below them. */
+export interface DirectoryWatches {
+  /** Watches a directory until what is returned is called. A path is watched once at a time. */
+  watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure;
+  close(): Promise<void>;
+}
+
 const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 const GONE = new Set(['ENOENT', 'ENOTDIR']);
 
 /**
- * Watches one directory, by chokidar where it can spell the path: it takes a backslash for a slash, and names that
- * are not UTF-8 for others.
+ * chokidar for its watches alone. What is in a directory, and what a signal means, is for the index to find out:
+ * chokidar would take one watch per file, and list and look at everything a second time.
  */
-export function watchDirectory(path: string, onSignal: OnSignal): Promise<DirectoryWatch | WatchFailure> {
-  const own_name = basename(path);
-  const signal = (event: string, name: string | null) =>
-    onSignal(event === 'change' ? 'change' : 'rename', name, name === own_name);
-  return path.isWellFormed() && !path.includes('\\')
-    ? watchByChokidar(path, signal)
-    : watchByBytes(path, signal);
-}
+export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
+  readonly #listeners = new Map<string, OnSignal>();
+  #failure: WatchFailure | null = null;
 
-type RawSignal = (event: string, name: string | null) => void;
-
-/**
- * chokidar for its watches alone. What is in the directory, and what a signal means, is for the index to find out:
- * chokidar's own listing and looking would be a second one of each.
- */
-class WatchOnly extends FSWatcher {
-  override createScanStream(): undefined {
-    return undefined;
+  constructor() {
+    super({ followSymlinks: false, atomic: false, ignored: () => true });
+    this.on('raw', (event, name, details) => {
+      this.#signal((details as { watchedPath: string }).watchedPath, event, name);
+    });
+    this.on('error', (error) => {
+      this.#failure = failureOf(error);
+    });
   }
 
+  /** Keeps chokidar from acting on signals itself. */
   override isUnwatched(): boolean {
-    return this.readyEmitted;
+    return true;
+  }
+
+  watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
+    // chokidar takes a backslash for a slash, and knows UTF-8 alone.
+    if (!path.isWellFormed() || path.includes('\\')) return watchBytes(path, onSignal);
+    this.#failure = null;
+    this.#listeners.set(path, onSignal);
+    const close = this.handler.subscribePath(path, () => {}, undefined, true);
+    if (!close || this.#failure) this.#listeners.delete(path);
+    if (!close) return this.#failure ?? 'gone';
+    return () => {
+      this.#listeners.delete(path);
+      close();
+    };
+  }
+
+  #signal(path: string, event: string, name: string | null): void {
+    this.#listeners.get(path)?.(event === 'change' ? 'change' : 'rename', name, name === basename(path));
   }
 }
 
-function watchByChokidar(path: string, signal: RawSignal): Promise<DirectoryWatch | WatchFailure> {
-  return new Promise((resolve) => {
-    const watcher = new WatchOnly({
-      depth: 0,
-      atomic: false,
-      followSymlinks: false,
-      ignored: (candidate) => candidate !== path,
-    });
-    let found = false;
-    let failure: WatchFailure | null = null;
-    watcher.on('raw', signal);
-    watcher.on('addDir', () => {
-      found = true;
-    });
-    watcher.on('error', (error) => {
-      failure = failureOf(error);
-      // After the start a lost watch is a change that nobody named.
-      signal('rename', null);
-    });
-    watcher.on('ready', () => {
-      if (found && failure === null) return resolve({ close: () => watcher.close() });
-      void watcher.close().then(() => resolve(failure ?? 'gone'));
-    });
-    watcher.add(path);
-  });
-}
-
-async function watchByBytes(path: string, signal: RawSignal): Promise<DirectoryWatch | WatchFailure> {
+function watchBytes(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
+  const own_name = basename(path);
   try {
-    const watcher = watch(bytesOf(path), signal);
-    watcher.on('error', () => signal('rename', null));
-    return { close: async () => watcher.close() };
+    const watcher = watch(bytesOf(path), (event, name) => {
+      onSignal(event === 'change' ? 'change' : 'rename', name, name === own_name);
+    });
+    watcher.on('error', () => onSignal('rename', null, false));
+    return () => watcher.close();
   } catch (error) {
     return failureOf(error);
   }

@@ -36,19 +36,10 @@ export const disk: Disk = {
   look(path, follow = false) {
     try {
       const look = follow ? statSync : lstatSync;
-      const stats = look(systemPath(path), { bigint: true, throwIfNoEntry: false });
+      const stats = look(systemPath(path), { throwIfNoEntry: false });
       if (stats === undefined) return 'missing';
-      return {
-        dev: Number(stats.dev),
-        ino: Number(stats.ino),
-        birth: Number(stats.birthtimeNs),
-        mode: Number(stats.mode),
-        uid: Number(stats.uid),
-        gid: Number(stats.gid),
-        size: Number(stats.size),
-        mtime: Number(stats.mtimeNs),
-        links: Number(stats.nlink),
-      };
+      const { dev, ino, mode, uid, gid, size, nlink } = stats;
+      return { dev, ino, birth: stats.birthtimeMs, mode, uid, gid, size, mtime: stats.mtimeMs, links: nlink };
     } catch (error) {
       return MISSING.has((error as NodeJS.ErrnoException).code ?? '') ? 'missing' : 'hidden';
     }

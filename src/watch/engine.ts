@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Service } from '../base/service.ts';
 import { Comparison } from './comparison.ts';
-import { DirectoryCoverage, type WatchDirectory } from './coverage.ts';
+import { DirectoryCoverage } from './coverage.ts';
+import { ChokidarWatches, type DirectoryWatches } from './directory-watch.ts';
 import { type Disk, disk as localDisk } from './disk.ts';
 import { compileIgnored } from './ignore.ts';
 import { DirectoryLister } from './lister.ts';
@@ -31,7 +32,7 @@ export interface EngineOptions {
   onRest?: () => void;
   /** For tests: another file system, what sets one watch on it, and the length of the kernel's queue. */
   disk?: Disk;
-  watch?: WatchDirectory;
+  watches?: DirectoryWatches;
   queue_length?: number;
 }
 
@@ -112,7 +113,7 @@ export class Engine implements Service {
       state: parts.root.absent ? 'waiting' : state,
       directories_watched: parts.coverage.watched,
       directories_compared: parts.coverage.refused,
-      directories_unreadable: parts.coverage.unreadable,
+      directories_unreadable: parts.lister.hidden.size,
       index_size: parts.tree.size - 1,
       queued: parts.touched.size + parts.vanished.size + parts.lister.size,
       events: parts.turns.events,
@@ -176,11 +177,11 @@ class EngineParts {
     this.touched = new TouchedNames(clock);
     const looker = new Looker(tree, this.touched, clock, disk);
     this.coverage = new DirectoryCoverage({
+      watches: options.watches ?? new ChokidarWatches(),
       pathOf: (dir) => tree.path(dir),
       onSignal: (dir, signal, name, own) => this.#signal(dir, signal, name, own),
       onReady: (dir) => this.#ready(dir),
       onGone: (dir) => this.#missed(dir),
-      ...(options.watch && { watch: options.watch }),
     });
     const ignored = compileIgnored(options.watch_dir, options.ignore, options.own_paths);
     const shared = { tree, touched: this.touched, looker, coverage: this.coverage, clock };

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 
-/** What one look at a name tells. Times are ns since the epoch as a double, exact to 256 ns. */
+/** What one look at a name tells. Times are ms since the epoch, exact to a quarter of a microsecond. */
 export interface Facts {
   dev: number;
   ino: number;

@@ -16,16 +16,14 @@ export const COMPARE_MIN_MS = 2_000;
 export const COMPARE_SHARE = 20;
 /** Names looked at in one go; each gives at most three events. Small, so that publishes get their turn. */
 export const LOOKS_MAX = 250;
-/** The same while the first index is built, when there are no events. */
-export const BASELINE_LOOKS_MAX = 2_000;
+/** Rows of one commit while the first index is made. */
+export const ROWS_MAX = 1_000;
 /** Events of one commit; a removed directory's are spread over several. */
 export const EVENTS_MAX = 500;
-/** Names waiting above which no further directory is listed, so that a large tree is not held in memory twice. */
-export const LISTED_AHEAD_MAX = 4_000;
+/** Names and rows waiting above which no further directory is listed: garbage that lives long costs memory. */
+export const LISTED_AHEAD_MAX = 1_000;
 /** Names waiting in one directory above which it is listed instead, when the outbox takes nothing. */
 export const NAMES_PER_DIRECTORY_MAX = 5_000;
-/** Watches being set at the same time. */
-export const OPENING_MAX = 16;
 /** How often a name is looked at again when the tree changes under the look. */
 export const RACES_MAX = 5;
 /** Timestamps this young may hide a second write: the kernel's clock tick at 100 Hz. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { DirectoryCoverage } from './coverage.ts';
 import type { Disk } from './disk.ts';
-import { accessDiffers, contentDiffers, sameIdentity } from './facts.ts';
+import { accessDiffers, contentDiffers, type Facts, sameIdentity } from './facts.ts';
 import type { Ignored } from './ignore.ts';
 import { LISTED_AHEAD_MAX } from './limits.ts';
 import type { Looker } from './looker.ts';
@@ -29,6 +29,10 @@ export class DirectoryLister {
   readonly #pending = new Map<TreeNode, boolean>();
   /** Watched directories, and mounts in them, whose changes the kernel may not see, with the file system's kind. */
   readonly remote = new Map<TreeNode, string>();
+  /** Directories that could not be listed, or not all of whose entries could be looked at. */
+  readonly hidden = new Set<TreeNode>();
+  /** While the first index is made: what is found is taken as it is. */
+  adopting = false;
   /** Time spent so far. */
   busy_ms = 0;
 
@@ -49,6 +53,7 @@ export class DirectoryLister {
   forget(dir: TreeNode): void {
     this.#pending.delete(dir);
     this.remote.delete(dir);
+    this.hidden.delete(dir);
   }
 
   /** Whether a name is left out; the path counts from the watched directory. */
@@ -66,7 +71,7 @@ export class DirectoryLister {
     const start_ms = clock.monotonicMs();
     const isInPlace = looker.places();
     for (const [dir, recursive] of this.#pending) {
-      if (touched.size >= LISTED_AHEAD_MAX) break;
+      if (touched.size + this.#tree.pending >= LISTED_AHEAD_MAX) break;
       this.#pending.delete(dir);
       if (!dir.known) continue;
       if (isInPlace(dir)) this.#list(dir, recursive);
@@ -78,6 +83,8 @@ export class DirectoryLister {
   #list(dir: TreeNode, recursive: boolean): void {
     this.#checkFileSystem(dir);
     const names = this.#options.disk.list(this.#tree.path(dir));
+    this.hidden.delete(dir);
+    if (names === null) this.hidden.add(dir);
     if (names === null) return;
     const seen = new Set(names);
     for (const name of names) this.#compare(dir, name, recursive);
@@ -93,12 +100,14 @@ export class DirectoryLister {
       if (node) this.#leaveOut(node);
       return;
     }
+    const facts = looker.lookAt(dir, name);
+    if (facts === 'hidden') this.hidden.add(dir);
+    if (facts === 'hidden') return;
     if (!node) {
-      touched.touch(dir, name);
+      if (facts !== 'missing' && this.adopting) this.#adopt(dir, name, facts);
+      else touched.touch(dir, name);
       return;
     }
-    const facts = looker.lookAt(dir, name);
-    if (facts === 'hidden') return;
     const same = facts !== 'missing' && sameIdentity(node, facts);
     const missing = node.missing_since_ms >= 0;
     if (!same || missing || contentDiffers(node, facts) || accessDiffers(node, facts))
@@ -106,6 +115,11 @@ export class DirectoryLister {
     if (!same || !node.is_directory) return;
     if (!coverage.has(node)) coverage.want(node);
     else if (recursive) this.add(node, true);
+  }
+
+  #adopt(dir: TreeNode, name: string, facts: Facts): void {
+    const node = this.#tree.add(dir, name, facts);
+    if (node.is_directory) this.#options.coverage.want(node);
   }
 
   /** Takes what is ignored from now on out of the tree: it is not removed, so nothing is told. */

@@ -39,8 +39,8 @@ export interface SettleInput {
   expired: ReadonlySet<TreeNode>;
   /** Removals stop here and go on with the next settling. */
   events_max: number;
-  /** Timestamps from here on may hide a later write: ns since the epoch. */
-  racy_after_ns: number;
+  /** Timestamps from here on may hide a later write: ms since the epoch. */
+  racy_after_ms: number;
 }
 
 export interface Settled {

@@ -48,7 +48,8 @@ export class Loop {
       this.#timer = null;
       this.#timer_due_ms = Number.POSITIVE_INFINITY;
       this.#blocked = false;
-      this.#running = this.#run();
+      // Not in this turn: what the first step sets off must find the loop running.
+      this.#running = Promise.resolve().then(() => this.#run());
     });
   }
 

@@ -48,7 +48,7 @@ export class RootWatch {
     if (state === 'missing') this.#gone();
     else if (facts && state === 'replaced') this.#appeared(facts);
     if (!this.absent && !coverage.has(tree.root)) coverage.want(tree.root);
-    this.#plan();
+    this.#plan(state === 'hidden');
     return state !== 'hidden';
   }
 
@@ -73,9 +73,9 @@ export class RootWatch {
     coverage.drop(tree.root);
   }
 
-  #plan(): void {
+  #plan(hidden: boolean): void {
     const now_ms = this.#options.clock.monotonicMs();
-    if (this.absent) this.#next_ms = now_ms + ABSENT_POLL_MS;
+    if (this.absent || hidden) this.#next_ms = now_ms + ABSENT_POLL_MS;
     else this.#next_ms = this.#isLink() ? now_ms + COMPARE_MIN_MS : null;
   }
 

@@ -114,7 +114,7 @@ class Settling {
     if (content || access) this.#tree.update(node, facts);
     if (content || untold) {
       this.#tell('write', node, look);
-      this.#tree.setUntold(node, facts.mtime >= this.#input.racy_after_ns);
+      this.#tree.setUntold(node, facts.mtime >= this.#input.racy_after_ms);
     }
     if (content && facts.links > 1) {
       this.#out.also_changed.push(...this.#tree.withIdentity(facts).filter((other) => other !== node));
@@ -242,7 +242,7 @@ class Settling {
       if (has_content && look.changed) this.#tell('write', node, look);
     }
     const told = temporary?.changed || look.changed;
-    this.#tree.setUntold(node, has_content && (!told || facts.mtime >= this.#input.racy_after_ns));
+    this.#tree.setUntold(node, has_content && (!told || facts.mtime >= this.#input.racy_after_ms));
     if (node.is_directory) this.#out.appeared.push(node);
   }
 
@@ -299,7 +299,7 @@ class Settling {
     const access = accessDiffers(node, facts);
     this.#tree.update(node, facts);
     node.missing_since_ms = -1;
-    this.#tree.setUntold(node, facts.mtime >= this.#input.racy_after_ns);
+    this.#tree.setUntold(node, facts.mtime >= this.#input.racy_after_ms);
     if (content) this.#tell('write', node, look);
     if (access) this.#tell('chmod', node, look);
   }

@@ -162,9 +162,9 @@ export class Tree {
     this.#record(node, () => this.#attach(node));
   }
 
-  /** Whether anything has to be stored. */
-  get changed(): boolean {
-    return this.#changed.size > 0 || this.#stale.length > 0;
+  /** Rows that have to be stored or dropped. */
+  get pending(): number {
+    return this.#changed.size + this.#stale.length;
   }
 
   /** What has to be stored: nodes that are new or changed, and ids that are gone. */

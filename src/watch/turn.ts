@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type { DirectoryCoverage } from './coverage.ts';
-import { BASELINE_LOOKS_MAX, EVENTS_MAX, LOOKS_MAX, NAMES_PER_DIRECTORY_MAX, TICK_MS } from './limits.ts';
+import type { FileEvent } from './events.ts';
+import { EVENTS_MAX, LOOKS_MAX, NAMES_PER_DIRECTORY_MAX, ROWS_MAX, TICK_MS } from './limits.ts';
 import type { DirectoryLister } from './lister.ts';
 import type { Look, Settled } from './look.ts';
 import type { Looker, LooksTaken } from './looker.ts';
@@ -10,12 +11,9 @@ import type { RootWatch } from './root-watch.ts';
 import { settle } from './settle.ts';
 import { rowOf } from './stored-tree.ts';
 import type { TouchedNames } from './touched-names.ts';
-import { directories, type Tree } from './tree.ts';
+import { directories, type Tree, type TreeNode } from './tree.ts';
 import type { TreeStore } from './tree-store.ts';
 import type { Vanished } from './vanished.ts';
-
-/** How long what vanished waits for directories that are still being watched and listed. */
-const UNSETTLED_MAX_MS = 5_000;
 
 interface TurnOptions {
   tree: Tree;
@@ -33,7 +31,7 @@ interface TurnOptions {
 export class Turns {
   readonly #options: TurnOptions;
   /** While the first index is made nothing is told: what exists is the baseline. */
-  baseline: boolean;
+  #baseline: boolean;
   /** Set when the first index is complete: the next turn stores the root, which says so. */
   baseline_complete = false;
   /** Events committed so far. */
@@ -41,30 +39,36 @@ export class Turns {
 
   constructor(options: TurnOptions, baseline: boolean) {
     this.#options = options;
-    this.baseline = baseline;
+    this.#baseline = baseline;
+    options.lister.adopting = baseline;
+  }
+
+  get baseline(): boolean {
+    return this.#baseline;
   }
 
   /** Whether what vanished can be told from what moved: nothing is left to be listed. */
   get settled(): boolean {
-    return this.#options.lister.size === 0 && this.#options.coverage.settled;
+    return this.#options.lister.size === 0;
   }
 
   async step(): Promise<StepResult> {
     const { tree, touched, lister, looker, root, clock } = this.#options;
     const readable = root.check();
     if (readable) lister.run();
-    const names = touched.take(this.baseline ? BASELINE_LOOKS_MAX : LOOKS_MAX);
+    const names = touched.take(LOOKS_MAX);
     const expired = readable ? this.#expired() : new Set<never>();
     if (this.baseline_complete) tree.touch(tree.root);
-    if (names.length === 0 && expired.size === 0 && !tree.changed) return lister.size > 0 ? 'more' : 'idle';
-    const racy_after_ns = (clock.wallMs() - TICK_MS) * 1e6;
+    if (names.length === 0 && expired.size === 0 && tree.pending === 0)
+      return lister.size > 0 ? 'more' : 'idle';
+    const racy_after_ms = clock.wallMs() - TICK_MS;
     const taken = looker.take(names, expired);
     const settled = settle(tree, {
       looks: taken.looks,
       displaced: taken.displaced,
       expired,
       events_max: EVENTS_MAX,
-      racy_after_ns,
+      racy_after_ms,
     });
     const committed = await this.#commit(settled);
     this.#requeue(taken, settled, committed);
@@ -81,27 +85,56 @@ export class Turns {
 
   #expired(): ReturnType<Vanished['expired']> {
     const { vanished, touched, looker, clock, tree } = this.#options;
-    if (vanished.size === 0) return new Set();
+    if (vanished.size === 0 || !this.settled) return new Set();
     const now_ms = clock.monotonicMs();
-    const waited_ms = now_ms - (vanished.nextDueMs() ?? now_ms);
-    if (!this.settled && (this.baseline || waited_ms < UNSETTLED_MAX_MS)) return new Set();
     return vanished.expired(tree, now_ms, touched.oldestTicket(), LOOKS_MAX, looker.places());
   }
 
   async #commit(settled: Settled): Promise<boolean> {
-    const { tree, store } = this.#options;
+    const { tree } = this.#options;
     const { put, drop } = tree.changes();
-    const events = this.baseline ? [] : settled.events;
-    if (events.length === 0 && put.length === 0 && drop.length === 0) return true;
-    const answer = await store.commit({ events, put: put.map(rowOf), drop });
-    if (answer !== 'committed') {
+    const events = this.#baseline ? [] : settled.events;
+    const committed = this.#baseline
+      ? await this.#storeRows(put, drop)
+      : await this.#store(events, put, drop);
+    if (!committed) {
       tree.rollback();
+      this.#forget(put);
       return false;
     }
     tree.commit();
     this.events += events.length;
-    if (this.baseline_complete) this.baseline = this.baseline_complete = false;
+    if (this.baseline_complete) this.#endBaseline();
     return true;
+  }
+
+  /** Lets go of directories that were watched before they were stored; they are found again. */
+  #forget(nodes: TreeNode[]): void {
+    const { tree, coverage, lister } = this.#options;
+    const unknown = nodes.filter((node) => !node.known);
+    if (unknown.length > 0) lister.add(tree.root, true);
+    for (const node of unknown) {
+      coverage.drop(node);
+      lister.forget(node);
+    }
+  }
+
+  async #store(events: FileEvent[], put: TreeNode[], drop: number[]): Promise<boolean> {
+    if (events.length === 0 && put.length === 0 && drop.length === 0) return true;
+    const answer = await this.#options.store.commit({ events, put: put.map(rowOf), drop });
+    return answer === 'committed';
+  }
+
+  /** Stores rows in parts: an index that is not complete is made anew, so they need no common transaction. */
+  async #storeRows(put: TreeNode[], drop: number[]): Promise<boolean> {
+    for (let i = 0; i < Math.max(put.length, drop.length); i += ROWS_MAX) {
+      if (!(await this.#store([], put.slice(i, i + ROWS_MAX), drop.slice(i, i + ROWS_MAX)))) return false;
+    }
+    return true;
+  }
+
+  #endBaseline(): void {
+    this.#baseline = this.baseline_complete = this.#options.lister.adopting = false;
   }
 
   #requeue(taken: LooksTaken, settled: Settled, committed: boolean): void {

@@ -65,7 +65,7 @@ class Trial {
       log: quiet,
       store,
       disk,
-      watch: disk.watch,
+      watches: disk,
     });
   }
 

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { DirectoryWatch, OnSignal, WatchFailure } from '../../src/watch/directory-watch.ts';
+import type { DirectoryWatches, OnSignal, WatchFailure } from '../../src/watch/directory-watch.ts';
 import type { Disk } from '../../src/watch/disk.ts';
 import type { Facts, LookResult } from '../../src/watch/facts.ts';
 
@@ -12,7 +12,7 @@ interface Inode extends Facts {
 }
 
 /** A file system in memory with the signals of inotify as libuv hands them on: kept until `deliver`. */
-export class ModelDisk implements Disk {
+export class ModelDisk implements Disk, DirectoryWatches {
   #signals: (() => void)[] = [];
   #last_ino = 0;
   #now = 1e9;
@@ -37,18 +37,18 @@ export class ModelDisk implements Disk {
     return null;
   }
 
-  watch = async (path: string, onSignal: OnSignal): Promise<DirectoryWatch | WatchFailure> => {
+  watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
     const node = this.#at(path);
     if (!node?.entries) return 'gone';
     if (this.#watches >= this.watches_max) return 'limit';
     this.#watches++;
     node.watches.add(onSignal);
-    return {
-      close: async () => {
-        if (node.watches.delete(onSignal)) this.#watches--;
-      },
+    return () => {
+      if (node.watches.delete(onSignal)) this.#watches--;
     };
-  };
+  }
+
+  async close(): Promise<void> {}
 
   /** Hands over the signals that are kept. */
   deliver(): void {
