@@ -34,7 +34,7 @@ export type HttpApp = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
 /** What fastify and Node say, in the words of the catalogue. */
 const CODES: Record<string, ErrorCode> = {
@@ -150,13 +150,15 @@ function validator({ schema }: { schema: TSchema }) {
 
 /** The field at fault and what is wrong with it, from a schema's first error. */
 function fieldOf(
-  error: { instancePath: string; message: string; params?: object } | undefined,
+  error: { keyword: string; instancePath: string; message: string; params?: object } | undefined,
 ): [string, string] {
   const params = error?.params as
     | { additionalProperties?: string[]; requiredProperties?: string[] }
     | undefined;
   const path = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
   const inner = (names: string[] | undefined) => [path, names?.[0]].filter(Boolean).join('.');
+  // What the schema does not name is held against `false`.
+  if (error?.keyword === 'boolean') return [path, 'is not known'];
   if (params?.additionalProperties) return [inner(params.additionalProperties), 'is not known'];
   if (params?.requiredProperties) return [inner(params.requiredProperties), 'is needed'];
   return [path || 'body', error?.message ?? 'is not valid'];

@@ -41,7 +41,9 @@ export class EventWriter {
 
   /** Resolves when there is room for more, or the reader has gone. */
   async write({ id, event, data }: ServerSentEvent): Promise<void> {
-    const text = `id: ${id}\nevent: ${event}\ndata: ${data.replaceAll('\n', '\ndata: ')}\n\n`;
+    // A lone carriage return ends a line of the stream, too.
+    const lines = data.replaceAll(/\r\n|[\r\n]/g, '\ndata: ');
+    const text = `id: ${id}\nevent: ${event}\ndata: ${lines}\n\n`;
     await writeWithRoom(this.#reply, text, this.gone);
   }
 
