@@ -5,6 +5,8 @@ import type { Changes } from './changes.ts';
 import type { OutputLog } from './output-log.ts';
 import { incompleteBytes } from './preview.ts';
 
+const CHARACTER_MAX_BYTES = 4;
+
 /**
  * Where to begin: byte offsets per stream (a stream without one begins at the oldest kept byte), one offset for
  * every stream (of several, one that is shorter begins at its end), or so many bytes or lines before the end of
@@ -113,9 +115,20 @@ async function readNext(
   const offset = position[log.stream];
   const read = await log.read(offset, OUTPUT_CHUNK_BYTES);
   if ('gone' in read) return { type: 'gone', stream: log.stream, offset: read.gone };
-  const cut = whole_characters ? incompleteBytes(read.data) : 0;
-  const data = read.data.subarray(0, read.data.length - cut);
+  const data = whole_characters ? await wholeCharacters(log, offset, read.data) : read.data;
   return data.length > 0 ? { type: 'output', stream: log.stream, offset, data } : null;
+}
+
+/** Without the beginning of a character whose rest is not there yet. */
+async function wholeCharacters(log: OutputLog, offset: number, data: Buffer): Promise<Buffer> {
+  const cut = incompleteBytes(data);
+  if (cut < data.length) return data.subarray(0, data.length - cut);
+  // A read ends where a file does: the rest may be in the next one.
+  const next = offset + data.length;
+  const rest = next < log.end ? await log.read(next, CHARACTER_MAX_BYTES) : { data: Buffer.alloc(0) };
+  if ('gone' in rest) return data;
+  const whole = Buffer.concat([data, rest.data]);
+  return whole.subarray(0, whole.length - incompleteBytes(whole));
 }
 
 async function findStart(log: OutputLog, start: EachStart): Promise<number> {

@@ -277,7 +277,7 @@ export class SupervisedProcess implements OutputSource {
   #onStarted(launched: Launched): void {
     const { record } = this;
     const { clock, boot_id } = this.#context;
-    const is_ready = record.request.ready ? false : null;
+    const is_ready = this.#watch ? this.#watch.is_ready : null;
     record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), is_ready };
     record.end = null;
     this.#emit('started', processStarted(record, record.run));

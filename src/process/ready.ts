@@ -14,6 +14,7 @@ export class ReadyWatch {
   /** Ends of what was written that may begin the text. */
   readonly #ends: Record<OutputStream, Buffer> = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
   #is_over = false;
+  #is_ready = false;
   #timer: Timer | null = null;
 
   constructor(clock: Clock, probe: ReadyProbe, ready: () => void) {
@@ -21,6 +22,11 @@ export class ReadyWatch {
     this.#ready = ready;
     this.#text = 'log' in probe ? Buffer.from(probe.log) : null;
     if ('port' in probe) this.#poll(probe.port);
+  }
+
+  /** Whether it was ready: that may be seen before the start of the process is known to be done. */
+  get is_ready(): boolean {
+    return this.#is_ready;
   }
 
   /** Looks for the text in a piece of output, also where it is spread over pieces. */
@@ -45,6 +51,7 @@ export class ReadyWatch {
 
   #finish(): void {
     this.close();
+    this.#is_ready = true;
     this.#ready();
   }
 }

@@ -139,6 +139,16 @@ test('a process is ready once its text was written, also in pieces', async () =>
   expect(await waiting).toMatchObject({ state: 'running', ready: true });
 });
 
+test('a process that is ready before its start is done is ready', async () => {
+  const { supervisor } = await start();
+  const starts = Array.from({ length: 50 }, () =>
+    supervisor.spawn({ shell: 'echo up; exec cat', stdin: 'pipe', ready: { log: 'up' } }),
+  );
+  for (const { process } of await Promise.all(starts)) {
+    expect(await supervisor.wait(process.process_id, { for: 'ready' })).toMatchObject({ ready: true });
+  }
+});
+
 test('a process is ready once something listens on its port, and one that ends before is a conflict', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { OUTPUT_SEGMENT_BYTES } from '../../src/contract/defaults.ts';
 import type { OutputItem } from '../../src/process/output-reader.ts';
 import { isAlive, outputOf, program, start, until } from './harness.ts';
 
@@ -108,6 +109,23 @@ test('characters are not cut while more may come', async () => {
     if (texts.length === 1) await supervisor.writeStdin(process.process_id, { data: [Buffer.from('\n')] });
   }
   expect(texts).toEqual(['a', 'äb']);
+});
+
+test('a character whose bytes are in two files is read as one', async () => {
+  const { supervisor } = await start();
+  const length = OUTPUT_SEGMENT_BYTES - 1;
+  const { process } = await supervisor.spawn({
+    shell: `head -c ${length} /dev/zero; printf 'é!'; exec cat`,
+    stdin: 'pipe',
+  });
+  let text = '';
+  const query = { streams: ['stdout'], follow: true, whole_characters: true } as const;
+  for await (const item of await supervisor.output(process.process_id, query)) {
+    if (item.type !== 'output') continue;
+    text += item.data.toString();
+    if (text.endsWith('!')) await supervisor.writeStdin(process.process_id, { data: [], end: true });
+  }
+  expect(text === `${'\0'.repeat(length)}é!`).toBe(true);
 });
 
 test('a survivor that holds the pipes does not delay the end, and what it writes later is kept', async () => {
