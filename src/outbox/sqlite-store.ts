@@ -12,6 +12,12 @@ import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from
 /** What a record costs beside its texts: its row, its index entries and its first attempt. */
 const RECORD_OVERHEAD_BYTES = 300;
 
+/** How much of the backlog is read at once: records may have a mebibyte each. */
+const READ_BYTES = 4 * 1024 * 1024;
+
+/** What a record of the reserve takes at most, on average: two previews of output and more. */
+const RESERVE_RECORD_BYTES = 16 * 1024;
+
 /** The bounds of an outbox. Source: contract section 3, Window and Bounds. */
 export interface OutboxLimits {
   max_bytes: number;
@@ -213,7 +219,7 @@ export class SqliteStore {
     const has_reserve = drafts.every(({ event_type }) => /^(sandbox|process)\./.test(event_type));
     const reserve_records = has_reserve ? OUTBOX_RESERVE_RECORDS : 0;
     if (pending + failed + expired + drafts.length > this.#limits.max_records + reserve_records) return false;
-    return has_reserve || bytes < this.#limits.max_bytes;
+    return bytes < this.#limits.max_bytes + reserve_records * RESERVE_RECORD_BYTES;
   }
 
   #insert(draft: EventDraft, event_id: string): { event_id: string; sequence: number } {
@@ -306,8 +312,16 @@ export class SqliteStore {
   }
 
   untried(after_id: number, limit: number): { records: DueRecord[]; more: boolean } {
-    const rows = this.#sql.untried.all(after_id, limit + 1) as RecordRow[];
-    return { records: this.#whole(rows.slice(0, limit)), more: rows.length > limit };
+    const rows: RecordRow[] = [];
+    let bytes = 0;
+    let more = false;
+    for (const row of this.#sql.untried.iterate(after_id, limit + 1) as IterableIterator<RecordRow>) {
+      more = rows.length === limit || bytes >= READ_BYTES;
+      if (more) break;
+      rows.push(row);
+      bytes += row.body.length;
+    }
+    return { records: this.#whole(rows), more };
   }
 
   due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
