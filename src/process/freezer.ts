@@ -111,8 +111,8 @@ export class Freezer {
   async #join(): Promise<void> {
     const roots = this.#joining.splice(0).flatMap((root) => root() ?? []);
     for (const { pid } of (await this.#trees.find(roots)).flat()) {
-      if (!this.#group) return;
       if (await this.#isInGroup(pid)) continue;
+      if (!this.#group) return; // it was closed meanwhile
       await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
     }
     this.#timer = this.#joining.length > 0 ? this.#clock.after(JOIN_DELAY_MS, () => this.#join()) : null;
@@ -137,9 +137,10 @@ export class Freezer {
   }
 
   async #isInGroup(pid: number): Promise<boolean> {
-    if (!this.#group) return false;
+    const group = this.#group;
+    if (!group) return false;
     const path = await unifiedPath(pid);
-    return path === this.#group.path || (path?.startsWith(`${this.#group.path}/`) ?? false);
+    return path === group.path || (path?.startsWith(`${group.path}/`) ?? false);
   }
 }
 
