@@ -38,8 +38,9 @@ export const disk: Disk = {
       const look = follow ? statSync : lstatSync;
       const stats = look(systemPath(path), { throwIfNoEntry: false });
       if (stats === undefined) return 'missing';
-      const { dev, ino, mode, uid, gid, size, nlink } = stats;
-      return { dev, ino, birth: stats.birthtimeMs, mode, uid, gid, size, mtime: stats.mtimeMs, links: nlink };
+      const { dev, ino, mode, uid, gid, size } = stats;
+      const { birthtimeMs: birth, mtimeMs: mtime, ctimeMs: ctime, nlink: links } = stats;
+      return { dev, ino, birth, mode, uid, gid, size, mtime, ctime, links };
     } catch (error) {
       return MISSING.has((error as NodeJS.ErrnoException).code ?? '') ? 'missing' : 'hidden';
     }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 
-/** What one look at a name tells. Times are ms since the epoch, exact to a quarter of a microsecond. */
-export interface Facts {
+/** What is kept of a file. Times are ms since the epoch, exact to a quarter of a microsecond. */
+export interface KeptFacts {
   dev: number;
   ino: number;
   birth: number;
@@ -11,6 +11,12 @@ export interface Facts {
   gid: number;
   size: number;
   mtime: number;
+}
+
+/** What one look at a name tells. */
+export interface Facts extends KeptFacts {
+  /** When anything about it changed last, its name included. */
+  ctime: number;
   links: number;
 }
 
@@ -18,17 +24,17 @@ export interface Facts {
 export type LookResult = Facts | 'missing' | 'hidden';
 
 /** Whether both are the same file, however it is called now. */
-export function sameIdentity(a: Omit<Facts, 'links'>, b: Omit<Facts, 'links'>): boolean {
+export function sameIdentity(a: KeptFacts, b: KeptFacts): boolean {
   return a.ino === b.ino && a.birth === b.birth && a.dev === b.dev && kindOf(a.mode) === kindOf(b.mode);
 }
 
 /** Whether content changed: only a regular file has any. */
-export function contentDiffers(a: Omit<Facts, 'links'>, b: Omit<Facts, 'links'>): boolean {
+export function contentDiffers(a: KeptFacts, b: KeptFacts): boolean {
   return isFile(b.mode) && (a.size !== b.size || a.mtime !== b.mtime);
 }
 
 /** Whether mode or owner changed; a symbolic link's mode means nothing. */
-export function accessDiffers(a: Omit<Facts, 'links'>, b: Omit<Facts, 'links'>): boolean {
+export function accessDiffers(a: KeptFacts, b: KeptFacts): boolean {
   return a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid;
 }
 

@@ -12,6 +12,8 @@ interface Arrival {
   source: TreeNode | null;
   /** The path it left without having arrived, where its place had to be cleared first. */
   left_path: string | null;
+  /** The name that it had before it was moved here, where nothing was known of it: signalled right before, and gone. */
+  temporary: Look | null;
   /** What was at its place and was set aside under a name that is gone again. */
   aside: TreeNode | null;
   state: 'open' | 'placing' | 'done';
@@ -64,7 +66,15 @@ class Settling {
       } else if (node && sameIdentity(node, facts)) {
         stays.push(() => this.#stay(node, facts, look));
       } else {
-        arrivals.push({ look, facts, source: null, left_path: null, aside: null, state: 'open' });
+        arrivals.push({
+          look,
+          facts,
+          source: null,
+          left_path: null,
+          temporary: null,
+          aside: null,
+          state: 'open',
+        });
       }
     }
     for (const arrival of arrivals) this.#findSource(arrival);
@@ -138,6 +148,7 @@ class Settling {
     if (arrival.state !== 'open') return;
     arrival.state = 'placing';
     this.#goByWay(arrival);
+    arrival.temporary = this.#temporaryOf(arrival);
     if (this.#makeRoom(arrival) && !this.#isDone(arrival)) this.#enter(arrival);
     arrival.state = 'done';
   }
@@ -177,7 +188,7 @@ class Settling {
     if (this.#isDone(arrival)) return false;
     const left = this.#tree.child(look.dir, look.name);
     if (!left) return true;
-    if (arrival.source || arrival.left_path !== null || this.#temporaryOf(arrival)) {
+    if (arrival.source || arrival.left_path !== null || arrival.temporary) {
       return this.#clear(left, look, true);
     }
     return this.#replace(left, arrival);
@@ -228,8 +239,7 @@ class Settling {
   }
 
   #create(arrival: Arrival): void {
-    const { look, facts } = arrival;
-    const temporary = this.#temporaryOf(arrival);
+    const { look, facts, temporary } = arrival;
     if (temporary) this.#fromTemporary(temporary, look, facts);
     const node = this.#tree.add(look.dir, look.name, facts);
     const has_content = isFile(facts.mode) && facts.size > 0;
@@ -246,14 +256,16 @@ class Settling {
     if (node.is_directory) this.#out.appeared.push(node);
   }
 
-  /** The name that an unknown file had before it was moved here: the one signalled right before, gone again. */
-  #temporaryOf({ look, source }: Arrival): Look | null {
+  #temporaryOf({ look, facts, source }: Arrival): Look | null {
     if (source || !look.from || isOdd(look.from)) return null;
     const from = look.from.look;
-    if (!this.#isUnknown(from)) return null;
-    const certain = this.#tree.child(look.dir, look.name) ? look.renames === 1 : !look.changed;
     const used = this.#temporaries.get(from) ?? 0;
-    return certain && look.renames > 0 && 2 * (used + look.renames) <= from.renames ? from : null;
+    if (!this.#isUnknown(from) || 2 * (used + look.renames) > from.renames) return null;
+    // One signal where something was known is a move over it.
+    if (this.#tree.child(look.dir, look.name)) return look.renames === 1 ? from : null;
+    // Otherwise it may be a new file after another came and went. A new one is written, or as old as its last change.
+    const written_before = isFile(facts.mode) && facts.size > 0 && from.changed;
+    return !look.changed && (written_before || facts.ctime > facts.mtime) ? from : null;
   }
 
   #isUnknown(look: Look): boolean {
@@ -275,7 +287,7 @@ class Settling {
   #replace(occupant: TreeNode, arrival: Arrival): boolean {
     const { look, facts } = arrival;
     const aside = this.#passing_from.get(look);
-    if (aside && this.#passing.delete(aside)) {
+    if (aside && !aside.changed && this.#passing.delete(aside)) {
       this.#rename(occupant, aside.dir, aside.name, look.happened_at_ms);
       arrival.aside = occupant;
       return true;

@@ -1,4 +1,4 @@
-import { type Facts, isDirectory, sameIdentity } from './facts.ts';
+import { type Facts, isDirectory, type KeptFacts, sameIdentity } from './facts.ts';
 
 /** One known file or directory. Paths are not stored: a moved directory changes one node. */
 export class TreeNode {
@@ -28,7 +28,7 @@ export class TreeNode {
   /** Wall time when it was found missing, in ms. */
   missing_at_ms = 0;
 
-  constructor(id: number, parent: TreeNode | null, name: string, facts: Omit<Facts, 'links'>) {
+  constructor(id: number, parent: TreeNode | null, name: string, facts: KeptFacts) {
     this.id = id;
     this.parent = parent;
     this.name = name;
@@ -129,9 +129,9 @@ export class Tree {
   }
 
   /** Takes over what was seen, a new identity at the same place included. */
-  update(node: TreeNode, facts: Omit<Facts, 'links'>): void {
+  update(node: TreeNode, facts: KeptFacts): void {
     const { dev, ino, birth, mode, uid, gid, size, mtime } = node;
-    const set = (to: Omit<Facts, 'links'>) => {
+    const set = (to: KeptFacts) => {
       this.#unlink(node);
       node.dev = to.dev;
       node.ino = to.ino;

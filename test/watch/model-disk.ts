@@ -86,7 +86,7 @@ export class ModelDisk implements Disk, DirectoryWatches {
     const node = this.#at(path);
     if (!node || node.entries) return;
     node.size++;
-    node.mtime = this.#tick();
+    node.mtime = node.ctime = this.#tick();
     this.#signal(path, 'change');
   }
 
@@ -94,6 +94,7 @@ export class ModelDisk implements Disk, DirectoryWatches {
     const node = this.#at(path);
     if (!node) return;
     node.mode ^= 0o022;
+    node.ctime = this.#tick();
     this.#signal(path, 'change');
   }
 
@@ -127,6 +128,7 @@ export class ModelDisk implements Disk, DirectoryWatches {
     from.entries.delete(posix.basename(path));
     to.entries.set(posix.basename(other), node);
     if (over) over.links--;
+    node.ctime = this.#tick();
     this.#signal(path, 'rename', from);
     this.#signal(other, 'rename', to);
     if (over) this.#own(over, other);
@@ -168,6 +170,7 @@ export class ModelDisk implements Disk, DirectoryWatches {
       gid: 0,
       size: 0,
       mtime: birth,
+      ctime: birth,
       links: 1,
       entries: is_directory ? new Map() : null,
       watches: new Set(),
