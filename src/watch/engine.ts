@@ -110,7 +110,7 @@ export class Engine implements Service {
     const state = parts.turns.baseline ? 'starting' : 'watching';
     return {
       ...status,
-      state: parts.root.absent ? 'waiting' : state,
+      state: parts.root.waiting ? 'waiting' : state,
       directories_watched: parts.coverage.watched,
       directories_compared: parts.coverage.refused,
       directories_unreadable: parts.lister.hidden.size,

@@ -3,7 +3,7 @@ import type { DirectoryCoverage } from './coverage.ts';
 import type { Disk } from './disk.ts';
 import { isDirectory } from './facts.ts';
 import { ABSENT_POLL_MS, COMPARE_MIN_MS } from './limits.ts';
-import type { Looker } from './looker.ts';
+import type { Looker, RootState } from './looker.ts';
 import type { TouchedNames } from './touched-names.ts';
 import type { Tree } from './tree.ts';
 import type { Vanished } from './vanished.ts';
@@ -26,14 +26,15 @@ interface RootWatchOptions {
 export class RootWatch {
   readonly #options: RootWatchOptions;
   #next_ms: number | null = null;
+  #state: RootState = 'missing';
 
   constructor(options: RootWatchOptions) {
     this.#options = options;
   }
 
-  /** Whether there is no watched directory. */
-  get absent(): boolean {
-    return this.#options.tree.root.mode === 0;
+  /** Whether there is no directory to watch at present. */
+  get waiting(): boolean {
+    return this.#state === 'missing' || this.#state === 'hidden';
   }
 
   /** When it has to be looked for again, in monotonic ms; null while its own watch tells. */
@@ -45,15 +46,16 @@ export class RootWatch {
   check(): boolean {
     const { tree, looker, coverage } = this.#options;
     const { state, facts } = looker.root();
+    this.#state = state;
     if (state === 'missing') this.#gone();
     else if (facts && state === 'replaced') this.#appeared(facts);
-    if (!this.absent && !coverage.has(tree.root)) coverage.want(tree.root);
-    this.#plan(state === 'hidden');
+    if (!this.waiting && !coverage.has(tree.root)) coverage.want(tree.root);
+    this.#plan();
     return state !== 'hidden';
   }
 
   #gone(): void {
-    if (this.absent) return;
+    if (this.#options.tree.root.mode === 0) return;
     const { tree, coverage, vanished, touched, clock, log } = this.#options;
     log.info({ watch_dir: tree.root.name }, 'watch_dir is gone; waiting for it');
     tree.update(tree.root, NOTHING);
@@ -73,9 +75,9 @@ export class RootWatch {
     coverage.drop(tree.root);
   }
 
-  #plan(hidden: boolean): void {
+  #plan(): void {
     const now_ms = this.#options.clock.monotonicMs();
-    if (this.absent || hidden) this.#next_ms = now_ms + ABSENT_POLL_MS;
+    if (this.waiting) this.#next_ms = now_ms + ABSENT_POLL_MS;
     else this.#next_ms = this.#isLink() ? now_ms + COMPARE_MIN_MS : null;
   }
 

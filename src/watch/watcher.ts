@@ -76,6 +76,7 @@ export class Watcher implements Service {
           this.#status = status;
         },
         onFailure: (error) => {
+          if (this.#stopped) resolve();
           if (!started) reject(error);
           if (started || this.#failure !== null) this.#fail(error);
         },
@@ -140,7 +141,6 @@ class WatchThread {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve;
     });
-    this.#hooks.onFailure = () => {};
     this.#post({ kind: 'stop' });
     const timer = this.#options.clock.after(STOP_MS, () => this.#onStopped());
     await stopped;
