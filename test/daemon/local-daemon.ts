@@ -1,13 +1,8 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import { pino } from 'pino';
-import { onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../src/base/clock.ts';
-import type { DaemonConfig } from '../../src/daemon/config.ts';
-import { Daemon } from '../../src/daemon/daemon.ts';
-import { registerRoutes } from '../../src/daemon/routes.ts';
+import type { Daemon } from '../../src/daemon/daemon.ts';
+import { type Running, startDaemon } from './running-daemon.ts';
+
+/** Nobody listens there: what is delivered stays in the outbox. */
+export const DOWN_URL = 'http://127.0.0.1:9/';
 
 export interface Answer {
   status: number;
@@ -28,33 +23,19 @@ export interface Asked {
   signal?: AbortSignal;
 }
 
-/** The whole daemon inside this test, with real files, processes and HTTP; nobody takes its deliveries. */
+/** The whole daemon inside this test, and what tests of processes ask it for. */
 export class LocalDaemon {
   readonly daemon: Daemon;
   readonly token: string;
 
-  private constructor(daemon: Daemon, token: string) {
+  private constructor({ daemon, token }: Running) {
     this.daemon = daemon;
     this.token = token;
   }
 
   /** It ends with the present test. */
-  static async start(config: Partial<DaemonConfig> = {}, clock: Clock = systemClock): Promise<LocalDaemon> {
-    const state_dir = await mkdtemp(join(tmpdir(), 'sandboxd-daemon-'));
-    const daemon = new Daemon({
-      config: { ...DEFAULTS, state_dir, control_token_file: join(state_dir, 'control-token'), ...config },
-      log: pino({ level: 'silent' }),
-      clock,
-      environment: { PATH: process.env.PATH ?? '' },
-      stdout: new PassThrough().resume(),
-      registerRoutes,
-    });
-    onTestFinished(async () => {
-      await daemon.stop('signal', 'SIGTERM');
-      await rm(state_dir, { recursive: true, force: true });
-    });
-    await daemon.start();
-    return new LocalDaemon(daemon, (await readFile(join(state_dir, 'control-token'), 'utf8')).trim());
+  static async start(...args: string[]): Promise<LocalDaemon> {
+    return new LocalDaemon(await startDaemon('--shutdown-grace-ms', '500', ...args));
   }
 
   get url(): string {
@@ -116,27 +97,3 @@ export class LocalDaemon {
     return (await Promise.all(bodies)).reverse();
   }
 }
-
-const DEFAULTS: Omit<DaemonConfig, 'state_dir' | 'control_token_file'> = {
-  webhook_url: 'http://127.0.0.1:9/',
-  webhook_secret: '',
-  watch_dir: null,
-  watch_ignore: [],
-  sandbox_id: 'sbx_test',
-  team_id: 'team_test',
-  host: 'localhost',
-  port: 0,
-  control_socket: null,
-  restart: 'never',
-  keep_alive: false,
-  process_user: null,
-  attempt_timeout_ms: 1_000,
-  delivery_window_ms: 60_000,
-  delivery_concurrency: 4,
-  outbox_max_bytes: 2 ** 26,
-  outbox_max_records: 10_000,
-  shutdown_grace_ms: 500,
-  await_init: false,
-  log_level: 'silent' as DaemonConfig['log_level'],
-  command: [],
-};

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LocalDaemon } from './local-daemon.ts';
+import { DOWN_URL, LocalDaemon } from './local-daemon.ts';
 
 let daemon: LocalDaemon;
 
 beforeEach(async () => {
-  daemon = await LocalDaemon.start();
+  daemon = await LocalDaemon.start('--webhook-url', DOWN_URL);
 });
 
 const SLEEP = { command: ['sleep', '1000'] };
@@ -312,7 +312,7 @@ describe('every route', () => {
   });
 
   it('answers 409 before the sandbox is initialised', async () => {
-    const waiting = await LocalDaemon.start({ await_init: true, webhook_url: null });
+    const waiting = await LocalDaemon.start('--await-init');
     expect((await waiting.ask('/processes')).error.code).toBe('conflict');
     expect((await waiting.ask('/processes', { json: SLEEP })).error.code).toBe('conflict');
   });
