@@ -145,11 +145,7 @@ export class Daemon {
     await this.#listen();
     this.#store = await this.#untilTheDiskTakesIt(() => this.#openStore());
     this.#publisher = new Publisher(this.#store, this.clock);
-    this.#token = controlToken(config.control_token_file);
-    this.environment.load();
-    this.environment.add({ SANDBOXD_URL: this.url });
-    if (config.control_socket) await this.#listeners?.listenOnSocket(config.control_socket);
-    this.log.info({ url: this.url, version: VERSION }, 'listening');
+    await this.#announce();
     if (config.await_init) {
       this.#state = 'awaiting_init';
       return;
@@ -161,6 +157,17 @@ export class Daemon {
       webhook_secret: config.webhook_secret,
       watch_dir: config.watch_dir,
     });
+  }
+
+  /** Tells where the API is, once it can be used as far as the disk allows. */
+  async #announce(): Promise<void> {
+    const { config } = this;
+    if (this.#token !== '') return;
+    this.#token = controlToken(config.control_token_file);
+    this.environment.load();
+    this.environment.add({ SANDBOXD_URL: this.url });
+    if (config.control_socket) await this.#listeners?.listenOnSocket(config.control_socket);
+    this.log.info({ url: this.url, version: VERSION }, 'listening');
   }
 
   async #openStore(): Promise<RemoteStore> {
@@ -198,6 +205,7 @@ export class Daemon {
         const { reason } = (error.details ?? {}) as { reason?: string };
         this.#outbox_health.observe(reason ?? error.message);
         this.#awaits_disk = true;
+        await this.#announce();
       }
       await sleep(this.clock, DISK_RETRY_MS);
     }

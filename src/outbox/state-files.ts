@@ -24,7 +24,7 @@ export function prepareStateDir(state_dir: string): void {
   try {
     mkdirSync(state_dir, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`);
+    throw new StartError(`state directory ${state_dir}: ${reasonOf(state_dir, error as Error)}`);
   }
   const stat = lstatSync(state_dir);
   if (!stat.isDirectory())
@@ -35,6 +35,16 @@ export function prepareStateDir(state_dir: string): void {
   if ((stat.mode & 0o777) !== 0o700) chmodSync(state_dir, 0o700);
   for (const name of [...DATABASE_FILES, 'lock', 'control-token', 'high-water'])
     checkFile(join(state_dir, name));
+}
+
+/** The platform's recursive call says ENOENT for a read-only disk, too: the plain one tells what is wrong. */
+function reasonOf(state_dir: string, error: Error): string {
+  try {
+    mkdirSync(state_dir, { mode: 0o700 });
+    return error.message;
+  } catch (plain) {
+    return (plain as NodeJS.ErrnoException).code === 'ENOENT' ? error.message : (plain as Error).message;
+  }
 }
 
 function checkFile(path: string): void {
