@@ -1,0 +1,75 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+const FAKETIME_LIBRARIES = [
+  '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1',
+  '/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1',
+  '/usr/lib/faketime/libfaketime.so.1',
+];
+
+/** What a fault needs beside Node. Programs are named as they are called. */
+export type Need =
+  | 'root'
+  | 'loop device'
+  | 'network namespace'
+  | 'libfaketime'
+  | 'cc'
+  | 'fsfreeze'
+  | 'nft'
+  | 'openssl'
+  | 'prlimit'
+  | 'setpriv'
+  | 'strace'
+  | 'tc'
+  | 'tini'
+  | 'unshare'
+  | 'xfs_io';
+
+const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
+const known = new Map<Need, boolean>();
+
+/** Names what is missing of `needs`, or null where all is there. */
+export function missing(needs: Need[]): string | null {
+  const absent = needs.filter((need) => !has(need));
+  return absent.length > 0 ? absent.join(', ') : null;
+}
+
+/** The library that gives a program another clock. */
+export function faketimeLibrary(): string {
+  return FAKETIME_LIBRARIES.find((path) => existsSync(path)) ?? '';
+}
+
+function has(need: Need): boolean {
+  const before = known.get(need);
+  if (before !== undefined) return before;
+  const is_there = probe(need);
+  known.set(need, is_there);
+  return is_there;
+}
+
+function probe(need: Need): boolean {
+  switch (need) {
+    case 'root':
+      return process.geteuid?.() === 0;
+    case 'libfaketime':
+      return faketimeLibrary() !== '';
+    case 'loop device':
+      return succeeds('losetup', ['-f']) && isProgram('mkfs.ext4');
+    case 'network namespace':
+      return succeeds('unshare', ['-n', '-m', 'ip', 'link', 'set', 'lo', 'up']);
+    case 'strace':
+      // Where tracing is forbidden the program alone is no use.
+      return succeeds('strace', ['-qq', '-o', '/dev/null', 'true']);
+    default:
+      return isProgram(need);
+  }
+}
+
+function succeeds(program: string, args: string[]): boolean {
+  return spawnSync(program, args, { env: { ...process.env, PATH }, stdio: 'ignore' }).status === 0;
+}
+
+function isProgram(name: string): boolean {
+  return PATH.split(delimiter).some((folder) => existsSync(join(folder, name)));
+}
