@@ -5,6 +5,9 @@ import { idle } from './idle.ts';
 import { kill } from './kill.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
+import { processChurn } from './process-churn.ts';
+import { processFlood } from './process-flood.ts';
+import { processStart, processStorm } from './process-start.ts';
 import { lonePublish, publish, slowDisk } from './publish.ts';
 import { Bench, type Benchmark } from './support/bench.ts';
 import { PROGRAM } from './support/daemon.ts';
@@ -26,6 +29,10 @@ const BENCHMARKS: Benchmark[] = [
   idle,
   kill,
   syncs,
+  processStart,
+  processStorm,
+  processFlood,
+  processChurn,
 ];
 
 const { values, positionals } = parseArgs({

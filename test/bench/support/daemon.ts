@@ -64,11 +64,13 @@ export class Daemon {
     return this.#child.pid as number;
   }
 
+  /** The header that control needs. */
+  get authorization(): { authorization: string } {
+    return { authorization: `Bearer ${readFileSync(join(this.#state_dir, 'control-token'), 'utf8').trim()}` };
+  }
+
   async outbox(): Promise<Counts> {
-    const token = readFileSync(join(this.#state_dir, 'control-token'), 'utf8').trim();
-    const answer = await fetch(`${this.url}/api/v1/sandbox`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
+    const answer = await fetch(`${this.url}/api/v1/sandbox`, { headers: this.authorization });
     return ((await answer.json()) as { data: { outbox: Counts } }).data.outbox;
   }
 

@@ -27,3 +27,24 @@ export function wakeUps(pid: number): number {
 function field(path: string, name: string): string {
   return new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(path, 'latin1'))?.[1] ?? '0';
 }
+
+/** How many files a process holds open. */
+export function openFiles(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+/** Its children that have ended and were not waited for. */
+export function zombies(pid: number): number {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.filter((each) => isZombieOf(each, pid)).length;
+}
+
+function isZombieOf(pid: string, parent: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const [state, ppid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return state === 'Z' && Number(ppid) === parent;
+  } catch {
+    return false; // it has gone meanwhile
+  }
+}

@@ -1,0 +1,48 @@
+import type { Benchmark } from './support/bench.ts';
+import { DOWN_URL } from './support/daemon.ts';
+import { nowMs, sleepMs } from './support/numbers.ts';
+import { ProcessClient } from './support/process-client.ts';
+import { openFiles, zombies } from './support/process-figures.ts';
+import { figure } from './support/table.ts';
+
+const PROCESSES = 1_000;
+const WARM_UP = 50;
+const AT_ONCE = 20;
+const SETTLE_MS = 2_000;
+
+/** Many short processes: nothing of them is left behind in the daemon. */
+export const processChurn: Benchmark = {
+  name: 'process-churn',
+  async run(bench) {
+    const daemon = await bench.daemon({ webhook_url: DOWN_URL });
+    const client = new ProcessClient(daemon);
+    await run(client, WARM_UP);
+    await sleepMs(SETTLE_MS);
+    const before = openFiles(daemon.pid);
+    const began_ms = nowMs();
+    await run(client, PROCESSES);
+    const per_second = PROCESSES / ((nowMs() - began_ms) / 1000);
+    await sleepMs(SETTLE_MS);
+    const left = { files: openFiles(daemon.pid) - before, zombies: zombies(daemon.pid) };
+    client.close();
+    bench.report({
+      name: `${PROCESSES} short processes, ${figure(per_second)}/s; bare: files open before`,
+      bare: `${before}`,
+      ours: `+${left.files} files, ${left.zombies} zombies`,
+      ratio: '',
+      wanted: 'none left',
+      verdict: left.files <= 0 && left.zombies === 0 ? 'ok' : 'broken',
+    });
+  },
+};
+
+async function run(client: ProcessClient, count: number): Promise<void> {
+  let left = count;
+  const worker = async () => {
+    while (left-- > 0) {
+      const { exit_code } = await client.ask('POST', '/processes?wait_ms=60000', { shell: 'echo x' });
+      if (exit_code !== 0) throw new Error(`a process ended with ${exit_code}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}
