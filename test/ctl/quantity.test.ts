@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { duration, moment, size } from '../../src/ctl/quantity.ts';
+import { duration, moment, parseDuration, size } from '../../src/ctl/quantity.ts';
 
 describe('a quantity for a person', () => {
   it.each([
@@ -26,5 +26,22 @@ describe('a quantity for a person', () => {
   it('shows a time to the second, and that there is none', () => {
     expect(moment('2026-01-02T03:04:05.678Z')).toBe('2026-01-02 03:04:05Z');
     expect(moment(null)).toBe('-');
+  });
+});
+
+describe('parseDuration', () => {
+  it.each([
+    ['500ms', 500],
+    ['30', 30_000],
+    ['30s', 30_000],
+    ['1.5m', 90_000],
+    ['2h', 7_200_000],
+    ['', null],
+    ['-1s', null],
+    ['1d', null],
+    ['1 s', null],
+    ['s', null],
+  ])('reads %j as %j', (text, ms) => {
+    expect(parseDuration(text)).toBe(ms);
   });
 });
