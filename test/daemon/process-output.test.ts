@@ -154,7 +154,8 @@ describe('GET /processes/{id}/output as server-sent events', () => {
         next += piece.length;
       } else expect(event).toBe('exit');
     }
-    expect([gone, next]).toEqual([1, 40 * 2 ** 20]);
+    expect(gone).toBeGreaterThan(0);
+    expect(next).toBe(40 * 2 ** 20);
   });
 
   it('lets a client that is dropped a hundred times put 20 MB together byte for byte', async () => {
