@@ -199,11 +199,18 @@ class EngineParts {
       log,
       onReplaced: () => hooks.count('root_replaced'),
     });
+    this.#overflow = new OverflowGuess(clock, hooks.onOverflow, options.queue_length);
     this.turns = new Turns(
-      { ...shared, vanished: this.vanished, lister: this.lister, root: this.root, store },
+      {
+        ...shared,
+        vanished: this.vanished,
+        lister: this.lister,
+        root: this.root,
+        overflow: this.#overflow,
+        store,
+      },
       first_time,
     );
-    this.#overflow = new OverflowGuess(clock, hooks.onOverflow, options.queue_length);
     this.#loop = new Loop({
       clock,
       step: () => this.#step(),

@@ -71,7 +71,7 @@ export class DirectoryLister {
     const start_ms = clock.monotonicMs();
     const isInPlace = looker.places();
     for (const [dir, recursive] of this.#pending) {
-      if (touched.size + this.#tree.pending >= LISTED_AHEAD_MAX) break;
+      if (touched.unlooked + this.#tree.pending >= LISTED_AHEAD_MAX) break;
       this.#pending.delete(dir);
       if (!dir.known) continue;
       if (isInPlace(dir)) this.#list(dir, recursive);

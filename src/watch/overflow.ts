@@ -17,12 +17,17 @@ export class OverflowGuess {
   readonly #onOverflow: () => void;
   readonly #suspicious: number;
   #in_this_turn = 0;
-  #told = false;
+  #suspected = false;
 
   constructor(clock: Clock, onOverflow: () => void, queue_length = queueLength()) {
     this.#clock = clock;
     this.#onOverflow = onOverflow;
     this.#suspicious = queue_length * SUSPICIOUS_SHARE;
+  }
+
+  /** Whether signals may be missing that are not looked for yet. */
+  get suspected(): boolean {
+    return this.#suspected;
   }
 
   /** Counts a signal. */
@@ -33,10 +38,10 @@ export class OverflowGuess {
   #turn(): void {
     const suspicious = this.#in_this_turn >= this.#suspicious;
     this.#in_this_turn = 0;
-    if (!suspicious || this.#told) return;
-    this.#told = true;
+    if (!suspicious || this.#suspected) return;
+    this.#suspected = true;
     this.#clock.after(SETTLE_MS, () => {
-      this.#told = false;
+      this.#suspected = false;
       this.#onOverflow();
     });
   }

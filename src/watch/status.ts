@@ -1,6 +1,3 @@
-/** Why the tree was compared with the last known one. */
-export type ReconcileReason = 'start' | 'resume' | 'overflow' | 'uncovered' | 'root_replaced' | (string & {});
-
 /** The state of the watch, for `GET /sandbox`, `/metrics` and `/readyz`. */
 export interface WatcherStatus {
   watch_dir: string;
@@ -17,7 +14,7 @@ export interface WatcherStatus {
   queued: number;
   /** Events committed since the start. */
   events: number;
-  /** Comparisons since the start, by reason. */
+  /** Comparisons since the start, by reason: `start`, `resume`, `overflow`, `uncovered`, `root_replaced`. */
   reconciles: Record<string, number>;
   /** What is lost or only compared at intervals, in one sentence; null where nothing is. */
   degraded: string | null;

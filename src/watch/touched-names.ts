@@ -21,6 +21,7 @@ export class TouchedName implements Look {
   races = 0;
   ticket = 0;
   urgent = false;
+  waiting = false;
 
   constructor(dir: TreeNode, name: string, happened_at_ms: number) {
     this.dir = dir;
@@ -43,6 +44,7 @@ export class TouchedNames {
   #last_ticket = 0;
   #last_renamed: TouchedName | null = null;
   #size = 0;
+  #waiting_size = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -50,6 +52,11 @@ export class TouchedNames {
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Names that are looked at in any case, whatever becomes of what vanished. */
+  get unlooked(): number {
+    return this.#size - this.#waiting_size;
   }
 
   get last_ticket(): number {
@@ -152,7 +159,13 @@ export class TouchedNames {
 
   #put(touched: TouchedName, queue: DueQueue<TouchedName>): void {
     touched.ticket = ++this.#last_ticket;
+    this.#setWaiting(touched, queue === this.#waiting);
     queue.put(touched, this.#clock.monotonicMs());
+  }
+
+  #setWaiting(touched: TouchedName, waiting: boolean): void {
+    this.#waiting_size += Number(waiting) - Number(touched.waiting);
+    touched.waiting = waiting;
   }
 
   #remove(touched: TouchedName): void {
@@ -161,6 +174,7 @@ export class TouchedNames {
     names.delete(touched.name);
     if (names.size === 0) this.#by_dir.delete(touched.dir);
     touched.ticket = 0;
+    this.#setWaiting(touched, false);
     this.#size--;
     if (this.#last_renamed === touched) this.#last_renamed = null;
   }

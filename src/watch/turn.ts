@@ -7,6 +7,7 @@ import type { DirectoryLister } from './lister.ts';
 import type { Look, Settled } from './look.ts';
 import type { Looker, LooksTaken } from './looker.ts';
 import type { StepResult } from './loop.ts';
+import type { OverflowGuess } from './overflow.ts';
 import type { RootWatch } from './root-watch.ts';
 import { settle } from './settle.ts';
 import { rowOf } from './stored-tree.ts';
@@ -25,6 +26,7 @@ interface TurnOptions {
   root: RootWatch;
   store: TreeStore;
   clock: Clock;
+  overflow: OverflowGuess;
 }
 
 /** One turn after the other: what is due is listed, looked at, settled and committed, and then acted on. */
@@ -49,7 +51,7 @@ export class Turns {
 
   /** Whether what vanished can be told from what moved: nothing is left to be listed. */
   get settled(): boolean {
-    return this.#options.lister.size === 0;
+    return this.#options.lister.size === 0 && !this.#options.overflow.suspected;
   }
 
   async step(): Promise<StepResult> {

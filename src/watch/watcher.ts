@@ -7,7 +7,6 @@ import type { FromThread, ThreadSettings, ToThread } from './thread-messages.ts'
 import type { TreeRow, TreeStore } from './tree-store.ts';
 
 export type { WatcherStatus } from './status.ts';
-export type { TreeRow, TreeStore } from './tree-store.ts';
 export { checkWatchDir } from './watch-dir.ts';
 
 export interface WatcherOptions extends ThreadSettings {

@@ -271,7 +271,18 @@ describe('many changes', () => {
     });
     expect(tree.told().filter((event) => event.startsWith('remove'))).toHaveLength(3_007);
     expect(tree.store.largest_commit).toBeLessThanOrEqual(1_000);
-  });
+  }, 30_000);
+
+  it('in many new directories that go at once are told to the end', async () => {
+    watched().make('./');
+    await tree.start();
+    await tree.told_since(() => {
+      for (let i = 0; i < 4_000; i++) tree.make(`t/p${i % 20}/q${i % 400}/f${i}`);
+    });
+    await tree.told_since(() => rmSync(tree.at('t'), { recursive: true }));
+    expect(tree.told().filter((event) => event.startsWith('remove'))).toHaveLength(4_421);
+    expect(tree.engine.status()).toMatchObject({ queued: 0, directories_watched: 1 });
+  }, 30_000);
 
   it('have the tree compared when the kernel may have dropped some', async () => {
     watched({ queue_length: 40 }).make('./');

@@ -92,7 +92,7 @@ describe('the watch as a process', () => {
 
   it.skipIf(!can_limit)('compares what gets no watch, and says that it is degraded', async () => {
     for (const name of ['a', 'b', 'c', 'd']) mkdirSync(join(top, name));
-    program = new Program(top, commits, LIMITED);
+    program = new Program(top, commits, '', { prefix: LIMITED });
     const running = program;
     expect(await running.ready()).toMatchObject({
       directories_watched: 3,
@@ -114,7 +114,7 @@ describe('the watch as a process', () => {
       chownSync(join(top, name), 65534, 65534);
     }
     chmodSync(join(top, 'shut'), 0);
-    program = new Program(top, commits, [], { uid: 65534 });
+    program = new Program(top, commits, '', { uid: 65534 });
     const running = program;
     expect(await running.ready()).toMatchObject({
       directories_unreadable: 1,

@@ -16,10 +16,17 @@ export class Program {
   constructor(
     watch_dir: string,
     commits_file: string,
-    prefix: string[] = [],
-    options: { uid?: number } = {},
+    events_file = '',
+    { prefix = [], ...options }: { prefix?: string[]; uid?: number } = {},
   ) {
-    const [command = '', ...args] = [...prefix, process.execPath, PROGRAM, watch_dir, commits_file];
+    const [command = '', ...args] = [
+      ...prefix,
+      process.execPath,
+      PROGRAM,
+      watch_dir,
+      commits_file,
+      events_file,
+    ];
     this.#commits_file = commits_file;
     this.#child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
