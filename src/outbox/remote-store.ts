@@ -18,11 +18,17 @@ import type {
   StreamRecord,
 } from './store.ts';
 
+/** So many appends go to a writer that has nothing to do, although more may come in this turn. */
+const EARLY_APPENDS = 8;
+/** Outcomes wait for the writer to be free, but not more than so many. */
+const WAITING_OUTCOMES = 128;
+
 interface PendingBatch {
   message: Batch;
   sent_ms: number;
   answer: ((result: AppendResult) => void)[];
   recorded: (() => void)[];
+  is_answered: boolean;
 }
 
 interface PendingCall {
@@ -52,6 +58,9 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #counts: OutboxCounts = { pending: 0, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 0 };
   #next: PendingBatch | null = null;
   #number = 0;
+  /** Batches that the writer has not answered yet. */
+  #under_way = 0;
+  #is_flush_due = false;
   readonly #batches = new Map<number, PendingBatch>();
   readonly #calls = new Map<number, PendingCall>();
   #timer: Timer | null = null;
@@ -150,24 +159,36 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   append(append: Append): Promise<AppendResult> {
     // What waits for a disk that hangs is bounded by the time it takes to find out.
     if (this.#is_closed || this.#is_stuck) return Promise.resolve({ outcome: 'unavailable' });
-    const batch = this.#collect();
-    batch.message.appends.push(append);
-    return new Promise((resolve) => batch.answer.push(resolve));
+    const { message, answer } = this.#collect();
+    message.appends.push(append);
+    const answered = new Promise<AppendResult>((resolve) => answer.push(resolve));
+    if (message.appends.length === EARLY_APPENDS && this.#under_way === 0) this.#flush();
+    else this.#flushSoon();
+    return answered;
   }
 
   record(outcome: AttemptOutcome): Promise<void> {
     if (this.#is_closed) return new Promise(() => {});
-    const batch = this.#collect();
-    batch.message.outcomes.push(outcome);
-    return new Promise((resolve) => batch.recorded.push(resolve));
+    const { message, recorded } = this.#collect();
+    message.outcomes.push(outcome);
+    // Nobody waits for these, and waking the writer costs more than they do: they go with what comes.
+    if (this.#under_way === 0 || message.outcomes.length === WAITING_OUTCOMES) this.#flushSoon();
+    return new Promise((resolve) => recorded.push(resolve));
   }
 
   #collect(): PendingBatch {
-    if (!this.#next) {
-      this.#next = this.#newBatch();
-      setImmediate(() => this.#flush());
-    }
+    this.#next ??= this.#newBatch();
     return this.#next;
+  }
+
+  /** Hands over what is collected, at the end of this turn. */
+  #flushSoon(): void {
+    if (this.#is_flush_due) return;
+    this.#is_flush_due = true;
+    setImmediate(() => {
+      this.#is_flush_due = false;
+      this.#flush();
+    });
   }
 
   #newBatch(): PendingBatch {
@@ -178,7 +199,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       outcomes: [],
       wants_records: false,
     };
-    return { message, sent_ms: 0, answer: [], recorded: [] };
+    return { message, sent_ms: 0, answer: [], recorded: [], is_answered: false };
   }
 
   #flush(): void {
@@ -190,10 +211,12 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       const later = this.#collect();
       later.message.appends = batch.message.appends.splice(admitted);
       later.answer = batch.answer.splice(admitted);
+      this.#flushSoon();
     }
     batch.message.wants_records = this.#wanted();
     batch.sent_ms = this.#clock.monotonicMs();
     this.#batches.set(batch.message.batch, batch);
+    this.#under_way += 1;
     this.#worker.postMessage(batch.message);
     this.#watch();
   }
@@ -231,6 +254,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       const enqueued = message.batches.flatMap((done) => this.#enqueued(done));
       this.#on_commit({ commit_ms: message.commit_ms, batch_size, enqueued, trouble: message.trouble });
       for (const done of message.batches) this.#settle(done);
+      if (this.#next && this.#under_way === 0) this.#flushSoon();
       if (message.added?.length === 0) return;
       this.#on_committed(message.added);
       for (const resolve of this.#next_commit.splice(0)) resolve();
@@ -253,6 +277,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #settle(done: BatchDone): void {
     const batch = this.#batches.get(done.batch);
     if (!batch) return;
+    if (!batch.is_answered) this.#under_way -= 1;
+    batch.is_answered = true;
     done.results.forEach((result, i) => {
       batch.answer[i]?.(result);
     });

@@ -24,6 +24,8 @@ export class HttpTransport implements Transport {
   readonly #clock: Clock;
   readonly #lookup = new SharedLookup();
   readonly #agent: Agent;
+  /** Nearly all requests go where the one before went. */
+  #target = { url: '', origin: '', path: '', hostname: '' };
 
   /** `connections` is the most connections to one origin. */
   constructor(clock: Clock, connections: number) {
@@ -40,14 +42,14 @@ export class HttpTransport implements Transport {
   }
 
   send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult> {
-    const url = new URL(request.url);
+    const { origin, path, hostname } = this.#targetOf(request.url);
     return new Promise((resolve) => {
-      const isResolving = () => this.#lookup.isPending(url.hostname);
+      const isResolving = () => this.#lookup.isPending(hostname);
       const exchange = new Exchange(this.#clock, timeout_ms, isResolving, resolve);
       this.#agent.dispatch(
         {
-          origin: url.origin,
-          path: url.pathname + url.search,
+          origin,
+          path,
           method: 'POST',
           headers: request.headers,
           body: request.body,
@@ -55,6 +57,14 @@ export class HttpTransport implements Transport {
         exchange,
       );
     });
+  }
+
+  #targetOf(url: string): { origin: string; path: string; hostname: string } {
+    if (this.#target.url !== url) {
+      const { origin, pathname, search, hostname } = new URL(url);
+      this.#target = { url, origin, path: pathname + search, hostname };
+    }
+    return this.#target;
   }
 
   async close(): Promise<void> {
