@@ -17,21 +17,27 @@ export interface Question {
   headers?: Record<string, string>;
   body?: string | Buffer;
   within_ms?: number;
+  /** Over this Unix socket instead. */
+  socket_path?: string | undefined;
 }
 
 /** One HTTP request on a connection of its own. Rejects where there is no whole answer in time. */
 export function ask(url: string, question: Question = {}): Promise<Answer> {
-  const { method = 'GET', headers = {}, body, within_ms = 30_000 } = question;
+  const { method = 'GET', headers = {}, body, within_ms = 30_000, socket_path } = question;
   return new Promise((resolve, reject) => {
-    const request = http.request(url, { method, headers, agent: false }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8');
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: parsed(text) });
-      });
-    });
+    const request = http.request(
+      url,
+      { method, headers, agent: false, ...(socket_path ? { socketPath: socket_path } : {}) },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8');
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: parsed(text) });
+        });
+      },
+    );
     request.setTimeout(within_ms, () => request.destroy(new Error(`no answer within ${within_ms} ms`)));
     request.on('error', reject);
     request.end(body);

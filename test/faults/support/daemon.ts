@@ -26,6 +26,8 @@ export interface Settings {
   env?: Record<string, string>;
   /** A command that the daemon is started through, such as `prlimit --nofile=64`. */
   through?: string[];
+  /** Ask it over this Unix socket: it cannot be reached otherwise. */
+  socket_path?: string;
   /** What to wait for; `nothing` for a start that may fail. */
   until?: 'ready' | 'listening' | 'nothing';
 }
@@ -50,9 +52,11 @@ export class Daemon {
   stdout = '';
   exit: Exit | null = null;
   #url: string | undefined;
+  readonly #socket_path: string | undefined;
 
-  private constructor(child: ChildProcess, state_dir: string) {
+  private constructor(child: ChildProcess, state_dir: string, socket_path: string | undefined) {
     this.#child = child;
+    this.#socket_path = socket_path;
     this.state_dir = state_dir;
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
@@ -75,6 +79,7 @@ export class Daemon {
       ...['--state-dir', state_dir, '--shutdown-grace-ms', '500'],
       ...(options.includes('--port') ? [] : ['--port', '0']),
       ...(settings.webhook_url ? ['--webhook-url', settings.webhook_url] : []),
+      ...(settings.socket_path ? ['--control-socket', settings.socket_path] : []),
       ...['--sandbox-id', 'sbx-fault', '--team-id', 'team-fault'],
       ...options,
       ...(command.length > 0 ? ['--', ...command] : []),
@@ -86,7 +91,7 @@ export class Daemon {
       ...settings.env,
     };
     const child = spawn(program, rest, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
-    const daemon = new Daemon(child, state_dir);
+    const daemon = new Daemon(child, state_dir, settings.socket_path);
     scene.undo(() => daemon.stop('SIGKILL'));
     if (settings.until !== 'nothing') await daemon.#reached(settings.until ?? 'ready');
     return daemon;
@@ -130,7 +135,7 @@ export class Daemon {
   ask(path: string, question: Question = {}): Promise<Answer> {
     const token = join(this.state_dir, 'control-token');
     const authorization = existsSync(token) ? `Bearer ${readFileSync(token, 'utf8').trim()}` : '';
-    return ask(`${this.url}${path}`, { ...question, headers: { authorization, ...question.headers } });
+    return this.#ask(path, { ...question, headers: { authorization, ...question.headers } });
   }
 
   publish(payload: unknown, question: Question = {}): Promise<Answer> {
@@ -139,7 +144,11 @@ export class Daemon {
 
   publishText(body: string | Buffer, question: Question = {}): Promise<Answer> {
     const headers = { 'content-type': 'application/json', ...question.headers };
-    return ask(`${this.url}/api/v1/webhook/publish`, { ...question, method: 'POST', headers, body });
+    return this.#ask('/api/v1/webhook/publish', { ...question, method: 'POST', headers, body });
+  }
+
+  #ask(path: string, question: Question): Promise<Answer> {
+    return ask(`${this.url}${path}`, { ...question, socket_path: this.#socket_path });
   }
 
   async run(command: string[], more: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
@@ -164,12 +173,12 @@ export class Daemon {
 
   /** What `/readyz` says: its status, and why the daemon is not ready or degraded. */
   async readiness(): Promise<{ status: number; says: string }> {
-    const { status, text } = await ask(`${this.url}/readyz`);
+    const { status, text } = await this.#ask('/readyz', {});
     return { status, says: text };
   }
 
   async metric(name: string): Promise<number> {
-    const { text } = await ask(`${this.url}/metrics`);
+    const { text } = await this.#ask('/metrics', {});
     const line = text.split('\n').find((each) => each.startsWith(`${name} `) || each.startsWith(`${name}{`));
     return Number(line?.split(' ').at(-1));
   }

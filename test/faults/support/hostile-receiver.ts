@@ -52,7 +52,7 @@ export class HostileReceiver {
     this.#port = settings.port ?? 0;
   }
 
-  static async start(scene: Scene, settings: ReceiverSettings = {}): Promise<HostileReceiver> {
+  static async start(scene: Pick<Scene, 'undo'>, settings: ReceiverSettings = {}): Promise<HostileReceiver> {
     const receiver = new HostileReceiver(settings);
     await receiver.up();
     scene.undo(() => receiver.down());
