@@ -244,12 +244,14 @@ export class Daemon {
   async initialise(given: Initialisation, env: Record<string, string> = {}): Promise<void> {
     const { store, publisher, config } = this;
     await this.#checkWebhook(given.webhook_url);
+    const found = store.found_sandbox_id;
+    // Before the outbox is this sandbox's: a death in between must not leave the parent's token in place.
+    if (found !== null && found !== given.sandbox_id) this.#forgetOtherSandbox();
     const owner = { ...given, secret: given.webhook_secret };
     const adoption = await this.#untilTheDiskTakesIt(() => store.adopt(owner));
     this.#identity = { sandbox_id: given.sandbox_id, team_id: given.team_id };
     this.#outbox_health.adopted(adoption);
     this.#outbox_health.observe(null);
-    if (adoption.is_other_sandbox) this.#forgetOtherSandbox();
     if (Object.keys(env).length > 0) this.environment.change(env);
     if (given.webhook_url) await this.#startDelivery(given.webhook_url, given.webhook_secret);
     this.#retention = new Retention(store, this.clock, this.log);

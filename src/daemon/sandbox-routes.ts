@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Static, Type } from 'typebox';
 import type { HttpApp } from '../base/http-app.ts';
 import { success } from '../base/http-app.ts';
@@ -12,6 +13,7 @@ const InitBody = Type.Object(
   {
     sandbox_id: Type.String({ minLength: 1 }),
     team_id: Type.String(),
+    // Not needed for a sandbox that was claimed without one.
     webhook: Type.Optional(
       Type.Object(
         {
@@ -42,7 +44,7 @@ const ReasonBody = Type.Object(
 
 /** State, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
 export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
-  let initialised: { text: string; done: Promise<void> } | null = null;
+  let initialised: { body: unknown; done: Promise<void> } | null = null;
 
   app.get('/api/v1/sandbox', async () => success(await daemon.view()));
 
@@ -68,15 +70,14 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
   });
 
   app.post('/api/v1/sandbox/init', { schema: { body: InitBody } }, async (request) => {
-    const text = JSON.stringify(request.body);
     if (!daemon.config.await_init) {
       throw new CatalogueError('conflict', 'The sandbox was not started with --await-init.');
     }
-    if (initialised && initialised.text !== text) {
+    if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
       throw new CatalogueError('conflict', 'The sandbox is initialised already, with another body.');
     }
     if (!initialised) {
-      initialised = { text, done: initialise(daemon, request.body) };
+      initialised = { body: request.body, done: initialise(daemon, request.body) };
       initialised.done.catch(() => {
         initialised = null;
       });

@@ -67,7 +67,7 @@ export interface Mended {
 }
 
 export type FromWriter =
-  | { kind: 'opened'; offset_ms: number; counts: OutboxCounts }
+  | { kind: 'opened'; offset_ms: number; counts: OutboxCounts; sandbox_id: string | null }
   | { kind: 'refused'; message: string; may_pass: boolean }
   | {
       kind: 'done';

@@ -71,7 +71,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** An append was not answered in time, and nothing was since. */
   #is_stuck = false;
   #pace: (waiting: number) => number = (waiting) => waiting;
-  #next_commit: (() => void)[] = [];
+  #next_commit = Promise.withResolvers<void>();
+  #sandbox_id: string | null = null;
   #is_closed = false;
 
   private constructor(worker: Worker, clock: Clock, on_fault: (error: Error) => void) {
@@ -108,6 +109,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     if (opened.kind === 'opened') {
       store.#offset_ms = opened.offset_ms;
       store.#counts = opened.counts;
+      store.#sandbox_id = opened.sandbox_id;
     }
     worker.on('message', (message: FromWriter) => store.#receive(message));
     worker.on('error', (error) => store.#fail(error));
@@ -121,6 +123,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
 
   counts(): OutboxCounts {
     return this.#counts;
+  }
+
+  /** Whom the outbox was written for when it was opened; null where it is new. */
+  get found_sandbox_id(): string | null {
+    return this.#sandbox_id;
   }
 
   onCommitted(wanted: () => boolean, listener: CommittedListener): void {
@@ -139,7 +146,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
 
   /** Resolves at the next commit that added records. */
   nextCommit(): Promise<void> {
-    return new Promise((resolve) => this.#next_commit.push(resolve));
+    return this.#next_commit.promise;
   }
 
   /** How many of the appends that wait may go on in this turn; the rest wait for the next. */
@@ -257,7 +264,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       if (this.#next && this.#under_way === 0) this.#flushSoon();
       if (message.added?.length === 0) return;
       this.#on_committed(message.added);
-      for (const resolve of this.#next_commit.splice(0)) resolve();
+      this.#next_commit.resolve();
+      this.#next_commit = Promise.withResolvers<void>();
     } else if (message.kind === 'answer') {
       this.#counts = message.counts;
       const call = this.#calls.get(message.call);

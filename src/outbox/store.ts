@@ -129,6 +129,4 @@ export interface Adoption {
   /** Where a copy of a damaged outbox is, as it was found, or null. */
   set_aside: string | null;
   foreign_records: number;
-  /** The outbox was last written for another sandbox. */
-  is_other_sandbox: boolean;
 }

@@ -65,7 +65,8 @@ export class Writer {
     this.#reply = reply;
     this.#store = new SqliteStore(files.db, clock, limits);
     this.#inspection = new Inspection(files.db, clock, () => this.#store.now());
-    reply({ kind: 'opened', offset_ms: this.#store.offset_ms, counts: this.#store.counts() });
+    const { offset_ms, sandbox_id } = this.#store;
+    reply({ kind: 'opened', offset_ms, counts: this.#store.counts(), sandbox_id });
   }
 
   /** True while outcomes wait for a disk that works: call `handle([])` again after a while. */
@@ -259,7 +260,6 @@ export class Writer {
       lost_records: Math.min(missing_records, mark?.pending ?? 0),
       set_aside: this.#files.set_aside,
       foreign_records,
-      is_other_sandbox: earlier !== null && earlier !== owner.sandbox_id,
     };
   }
 
