@@ -1,6 +1,6 @@
 import type { OutboxCounts } from '../contract/deliveries.ts';
 import type { ResourceUsage } from '../contract/events.ts';
-import type { WatcherStatus } from '../watch/status.ts';
+import type { WatcherStatus } from '../contract/sandboxes.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import { printable } from './printable.ts';

@@ -74,6 +74,7 @@ describe('the line of an event', () => {
   });
 
   it('has colours on a terminal only', () => {
+    vi.stubEnv('CI', undefined);
     const crash = event('process.crashed', exited);
     expect(eventLine(crash, screen(120).out)).toContain('\u001b[31mprocess.crashed');
     expect(eventLine(crash, pipe().out)).not.toContain('\u001b');

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { initialStatus, type WatcherStatus } from '../../src/watch/status.ts';
+import type { WatcherStatus } from '../../src/contract/sandboxes.ts';
+import { initialStatus } from '../../src/watch/status.ts';
 import { run } from './sandboxctl.ts';
 import { StandInDaemon, succeed } from './stand-in-daemon.ts';
 
