@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { hasController } from './resource-group.ts';
 
 const FAKETIME_LIBRARIES = [
   '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1',
@@ -11,6 +12,8 @@ const FAKETIME_LIBRARIES = [
 /** What a fault needs beside Node. Programs are named as they are called. */
 export type Need =
   | 'root'
+  | 'memory control group'
+  | 'pids control group'
   | 'loop device'
   | 'network namespace'
   | 'libfaketime'
@@ -52,6 +55,10 @@ function probe(need: Need): boolean {
   switch (need) {
     case 'root':
       return process.geteuid?.() === 0;
+    case 'memory control group':
+      return hasController('memory');
+    case 'pids control group':
+      return hasController('pids');
     case 'libfaketime':
       return faketimeLibrary() !== '';
     case 'loop device':
