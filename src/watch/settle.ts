@@ -1,7 +1,8 @@
 import { fileEvent } from './events.ts';
 import { accessDiffers, contentDiffers, type Facts, isDirectory, isFile, sameIdentity } from './facts.ts';
 import { RACES_MAX } from './limits.ts';
-import type { Look, Settled, SettleInput, Step } from './look.ts';
+import type { Look, Settled, SettleInput } from './look.ts';
+import { PassingNames } from './passing-names.ts';
 import { descendants, type Tree, type TreeNode } from './tree.ts';
 
 /** Something found at a place where it was not known. */
@@ -40,12 +41,7 @@ class Settling {
     raced: [],
     also_changed: [],
   };
-  /** Names that nothing is known of and nothing is found at: they came and went, or were a step of a move. */
-  readonly #passing = new Set<Look>();
-  /** A passing name by the name that its first entry came from. */
-  readonly #passing_from = new Map<Look, Look>();
-  /** How often a passing name was the temporary name of what then moved on. */
-  readonly #temporaries = new Map<Look, number>();
+  readonly #passing = new PassingNames();
   readonly #moves = new Map<TreeNode, Arrival>();
 
   constructor(tree: Tree, input: SettleInput) {
@@ -62,7 +58,7 @@ class Settling {
       const { facts } = look;
       if (facts === null) {
         if (node) absent.push(() => this.#absent(node, look));
-        else this.#pass(look);
+        else this.#passing.add(look);
       } else if (node && sameIdentity(node, facts)) {
         stays.push(() => this.#stay(node, facts, look));
       } else {
@@ -84,14 +80,8 @@ class Settling {
     for (const node of this.#input.expired) {
       if (node.known && node.missing_since_ms >= 0) this.#remove(node, node.missing_at_ms);
     }
-    for (const look of this.#passing) this.#cameAndWent(look);
+    for (const look of this.#passing.rest()) this.#cameAndWent(look);
     return this.#out;
-  }
-
-  #pass(look: Look): void {
-    this.#passing.add(look);
-    // A known name that is gone had an odd number of signals.
-    if (look.first_from && isOdd(look.first_from)) this.#passing_from.set(look.first_from.look, look);
   }
 
   /** Finds the known node that an arrival is. One that is still at its place moved between two looks. */
@@ -148,7 +138,10 @@ class Settling {
     if (arrival.state !== 'open') return;
     arrival.state = 'placing';
     this.#goByWay(arrival);
-    arrival.temporary = this.#temporaryOf(arrival);
+    if (!arrival.source) {
+      const is_known = this.#tree.child(arrival.look.dir, arrival.look.name) !== undefined;
+      arrival.temporary = this.#passing.temporaryOf(arrival.look, arrival.facts, is_known);
+    }
     if (this.#makeRoom(arrival) && !this.#isDone(arrival)) this.#enter(arrival);
     arrival.state = 'done';
   }
@@ -169,13 +162,8 @@ class Settling {
 
   /** A move over a name that came and went in between is told as the two moves it was. */
   #goByWay({ look, source }: Arrival): void {
-    if (!source || !look.from || isOdd(look.from)) return;
-    const way = look.from.look;
-    const start = way.first_from;
-    if (!start || !isOdd(start) || !this.#passing.has(way)) return;
-    if (start.look.dir !== source.parent || start.look.name !== source.name) return;
-    this.#passing.delete(way);
-    this.#rename(source, way.dir, way.name, way.happened_at_ms);
+    const way = source && this.#passing.takeWay(look, source);
+    if (way) this.#rename(source, way.dir, way.name, way.happened_at_ms);
   }
 
   /** Clears the place of an arrival; false where the arrival is told otherwise or has to wait. */
@@ -256,25 +244,8 @@ class Settling {
     if (node.is_directory) this.#out.appeared.push(node);
   }
 
-  #temporaryOf({ look, facts, source }: Arrival): Look | null {
-    if (source || !look.from || isOdd(look.from)) return null;
-    const from = look.from.look;
-    const used = this.#temporaries.get(from) ?? 0;
-    if (!this.#isUnknown(from) || 2 * (used + look.renames) > from.renames) return null;
-    // One signal where something was known is a move over it.
-    if (this.#tree.child(look.dir, look.name)) return look.renames === 1 ? from : null;
-    // Otherwise it may be a new file after another came and went. A new one is written, or as old as its last change.
-    const written_before = isFile(facts.mode) && facts.size > 0 && from.changed;
-    return !look.changed && (written_before || facts.ctime > facts.mtime) ? from : null;
-  }
-
-  #isUnknown(look: Look): boolean {
-    return this.#passing.has(look) || this.#temporaries.has(look);
-  }
-
   #fromTemporary(temporary: Look, look: Look, facts: Facts): void {
-    this.#passing.delete(temporary);
-    this.#temporaries.set(temporary, (this.#temporaries.get(temporary) ?? 0) + look.renames);
+    this.#passing.useTemporary(temporary, look);
     const path = this.#tree.childPath(temporary.dir, temporary.name);
     const directory = isDirectory(facts.mode);
     this.#out.events.push(fileEvent('create', path, directory, temporary.happened_at_ms));
@@ -286,8 +257,8 @@ class Settling {
   /** Something new is where a known file was, and nothing says how it came there. */
   #replace(occupant: TreeNode, arrival: Arrival): boolean {
     const { look, facts } = arrival;
-    const aside = this.#passing_from.get(look);
-    if (aside && !aside.changed && this.#passing.delete(aside)) {
+    const aside = this.#passing.takeAside(look);
+    if (aside) {
       this.#rename(occupant, aside.dir, aside.name, look.happened_at_ms);
       arrival.aside = occupant;
       return true;
@@ -371,9 +342,4 @@ class Settling {
       this.#out.events.push(fileEvent(operation, path, false, look.happened_at_ms));
     }
   }
-}
-
-/** Of a known name: gone at that step. */
-function isOdd(step: Step): boolean {
-  return step.renames % 2 === 1;
 }

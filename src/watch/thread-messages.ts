@@ -1,10 +1,13 @@
-import type { WatcherStatus } from './status.ts';
+import type { WatcherStatus } from '../contract/sandboxes.ts';
 import type { CommitAnswer, TreeBatch, TreeRow } from './tree-store.ts';
 
 /** What the watch thread is started with. */
 export interface ThreadSettings {
+  /** Absolute. */
   watch_dir: string;
+  /** Globs of `--watch-ignore`. */
   ignore: string[];
+  /** The daemon's own directories and files: never watched, never told. */
   own_paths: string[];
 }
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Engine } from '../../src/watch/engine.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { MemoryStore } from './memory-store.ts';
@@ -131,6 +131,8 @@ class Trial {
 
 const steps = fc.array(step, { maxLength: 40 });
 const runs = { numRuns: Number(process.env.PROPERTY_RUNS ?? 60) };
+
+vi.setConfig({ testTimeout: 60_000 });
 
 describe('what the events say', () => {
   it('is the tree and its content, whatever happened and however the signals fell together', async () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EngineOptions } from '../../src/watch/engine.ts';
+import type { EngineOptions } from '../../src/watch/engine-options.ts';
 import { until, WatchedTree } from './watched-tree.ts';
 
 let tree: WatchedTree;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { WatcherStatus } from '../../src/watch/status.ts';
+import type { WatcherStatus } from '../../src/contract/sandboxes.ts';
 import { readCommits } from './commit-file.ts';
 import { until } from './watched-tree.ts';
 

@@ -1,0 +1,152 @@
+import type { Clock } from '../base/clock.ts';
+import { Comparison } from './comparison.ts';
+import { DirectoryCoverage } from './coverage.ts';
+import { ChokidarWatches } from './directory-watch.ts';
+import { disk as localDisk } from './disk.ts';
+import type { EngineOptions } from './engine-options.ts';
+import { compileIgnored } from './ignore.ts';
+import { DirectoryLister } from './lister.ts';
+import { Looker } from './looker.ts';
+import { Loop, type StepResult } from './loop.ts';
+import { OverflowGuess } from './overflow.ts';
+import { RootWatch } from './root-watch.ts';
+import { type Signal, TouchedNames } from './touched-names.ts';
+import type { Tree, TreeNode } from './tree.ts';
+import { Turns } from './turn.ts';
+import { Vanished } from './vanished.ts';
+
+export interface EngineHooks {
+  onRest: (result: StepResult) => void;
+  count: (reason: string) => void;
+  onOverflow: () => void;
+}
+
+/** The parts of a running engine, wired up. */
+export class EngineParts {
+  readonly tree: Tree;
+  readonly touched: TouchedNames;
+  readonly vanished = new Vanished();
+  readonly coverage: DirectoryCoverage;
+  readonly lister: DirectoryLister;
+  readonly comparison: Comparison;
+  readonly root: RootWatch;
+  readonly turns: Turns;
+  readonly #loop: Loop;
+  readonly #overflow: OverflowGuess;
+  #kicked = false;
+
+  constructor(options: EngineOptions, tree: Tree, first_time: boolean, hooks: EngineHooks) {
+    const { clock, log, store, disk = localDisk } = options;
+    this.tree = tree;
+    this.touched = new TouchedNames(clock);
+    const looker = new Looker(tree, this.touched, clock, disk);
+    this.coverage = new DirectoryCoverage({
+      watches: options.watches ?? new ChokidarWatches(),
+      pathOf: (dir) => tree.path(dir),
+      onSignal: (dir, signal, name, own) => this.#signal(dir, signal, name, own),
+      onReady: (dir) => this.#ready(dir),
+      onGone: (dir) => this.#missed(dir),
+    });
+    const ignored = compileIgnored(options.watch_dir, options.ignore, options.own_paths);
+    const shared = { tree, touched: this.touched, looker, coverage: this.coverage, clock };
+    this.lister = new DirectoryLister({ ...shared, ignored, disk });
+    this.comparison = new Comparison({
+      clock,
+      coverage: this.coverage,
+      lister: this.lister,
+      compare: () => this.#compare(hooks),
+    });
+    this.root = new RootWatch({
+      ...shared,
+      vanished: this.vanished,
+      disk,
+      log,
+      onReplaced: () => hooks.count('root_replaced'),
+    });
+    this.#overflow = new OverflowGuess(clock, hooks.onOverflow, options.queue_length);
+    this.turns = new Turns(
+      {
+        ...shared,
+        vanished: this.vanished,
+        lister: this.lister,
+        root: this.root,
+        overflow: this.#overflow,
+        store,
+      },
+      first_time,
+    );
+    this.#loop = new Loop({
+      clock,
+      step: () => this.#step(),
+      nextDueMs: () => this.#nextDueMs(clock),
+      onRest: (result) => {
+        this.comparison.update();
+        hooks.onRest(result);
+      },
+    });
+  }
+
+  /** Has a turn taken now. */
+  kick(): void {
+    this.#kicked = true;
+    this.#loop.schedule();
+  }
+
+  async stop(): Promise<void> {
+    this.comparison.stop();
+    await this.#loop.stop();
+    await this.coverage.stop();
+  }
+
+  /** Whether all is settled that was pending when listings were last through. */
+  isSettled(waiter: { after_ticket: number | null }): boolean {
+    if (!this.turns.settled || this.#kicked) return false;
+    waiter.after_ticket ??= this.touched.last_ticket;
+    return (
+      this.touched.oldestTicket() > waiter.after_ticket && this.vanished.firstAfter() > waiter.after_ticket
+    );
+  }
+
+  #step(): Promise<StepResult> {
+    this.#kicked = false;
+    return this.turns.step();
+  }
+
+  #nextDueMs(clock: Clock): number | null {
+    if (this.#kicked || this.lister.size > 0) return clock.monotonicMs();
+    const due = [this.touched.nextDueMs(), this.root.nextDueMs()];
+    // What vanished is looked at when nothing else is left to look at: until then there is another reason to wake.
+    const can_expire = this.turns.settled && this.vanished.firstAfter() < this.touched.oldestTicket();
+    if (can_expire) due.push(this.vanished.nextDueMs());
+    const known = due.filter((at) => at !== null);
+    return known.length > 0 ? Math.min(...known) : null;
+  }
+
+  #signal(dir: TreeNode, signal: Signal, name: string | null, own: boolean): void {
+    this.#overflow.signal();
+    if (!dir.known) return;
+    // A name that is not UTF-8 comes damaged: only a listing has its bytes.
+    if (name === null || name.includes('\ufffd')) this.lister.add(dir, false);
+    else if (!this.lister.isIgnored(dir, name)) this.touched.signal(dir, name, signal, own);
+    this.#loop.schedule();
+  }
+
+  #ready(dir: TreeNode): void {
+    this.lister.add(dir, false);
+    this.#loop.schedule();
+  }
+
+  /** A directory was not at its path when it was to be watched. */
+  #missed(dir: TreeNode): void {
+    if (dir.parent) this.touched.touch(dir.parent, dir.name);
+    this.kick();
+  }
+
+  /** Lists what no watch covers; the directories without a watch are listed when it was tried again. */
+  #compare(hooks: EngineHooks): void {
+    hooks.count('uncovered');
+    this.coverage.retry();
+    for (const dir of this.lister.remote.keys()) this.lister.add(dir, true);
+    this.kick();
+  }
+}
