@@ -67,7 +67,7 @@ export class Daemon {
     });
   }
 
-  static async start(scene: Scene, settings: Settings): Promise<Daemon> {
+  static async start(scene: Pick<Scene, 'path' | 'undo'>, settings: Settings): Promise<Daemon> {
     const {
       state_dir = scene.path('state'),
       secret = SECRET,
