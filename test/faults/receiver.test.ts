@@ -22,7 +22,7 @@ import {
   status,
   times,
 } from './support/steps.ts';
-import { timed, until } from './support/until.ts';
+import { until } from './support/until.ts';
 
 const MIB = 1024 * 1024;
 const ATTEMPT_TIMEOUT_MS = 1_500;
@@ -269,18 +269,16 @@ describe('receiver', () => {
   }
 
   fault('F22 a receiver that misbehaves for some delays no others', { beside: true }, async (scene) => {
-    const { receiver, daemon } = await stage(scene);
+    const { receiver, daemon } = await stage(scene, ['--attempt-timeout-ms', '60000']);
     receiver.behave(...times(8, hang), status(200));
     const stuck = new Ledger();
     await stuck.publishMany(daemon, 8, 8);
     await until('they hang', () => receiver.requests.length === 8);
     const others = new Ledger();
-    const { took_ms } = await timed(async () => {
-      await others.publishMany(daemon, 40, 4);
-      await expectKept({ receiver, ledger: others });
-    });
-    expect(took_ms).toBeLessThan(ATTEMPT_TIMEOUT_MS);
-    await expectKept({ receiver, ledger: stuck });
+    await others.publishMany(daemon, 40, 4);
+    await expectKept({ receiver, ledger: others });
+    const delivered = receiver.delivered();
+    expect([...stuck.acknowledged.keys()].filter((event_id) => delivered.has(event_id))).toEqual([]);
   });
 
   for (const how of ['end', 'reset'] as const) {

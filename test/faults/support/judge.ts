@@ -21,8 +21,10 @@ export async function expectKept({
   may_repeat = false,
   within_ms = 40_000,
 }: Verdict): Promise<void> {
-  const lost = () =>
-    [...ledger.acknowledged.keys()].filter((event_id) => !receiver.delivered().has(event_id));
+  const lost = () => {
+    const delivered = receiver.delivered();
+    return [...ledger.acknowledged.keys()].filter((event_id) => !delivered.has(event_id));
+  };
   await until('every acknowledged event is delivered', () => lost().length === 0, within_ms);
   const by_event = Map.groupBy(receiver.requests, ({ event_id }) => event_id);
   for (const [event_id, requests] of by_event) {
