@@ -383,12 +383,12 @@ describe('disk', () => {
       for (let n = 0; n < 5; n++) {
         const health = await timed(() => ask(`${daemon.url}/healthz`));
         expect(health.result.status).toBe(200);
-        expect(health.took_ms).toBeLessThan(1_000);
+        expect(health.took_ms).toBeLessThan(5_000);
       }
       const { result, took_ms } = await publish;
       expect(result?.status).toBe(503);
       expect(result?.json?.error?.code).toBe('outbox_unavailable');
-      expect(took_ms).toBeLessThan(10_000);
+      expect(took_ms).toBeLessThan(15_000);
       expect((await daemon.readiness()).status).toBe(503);
       disk.thaw();
       await until('publishing goes on', async () => (await ledger.publish(daemon))?.status === 202);

