@@ -7,6 +7,8 @@ const config = defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
+    // Real disks, networks and process tables are shared with the machine: a disturbed test is run again.
+    retry: 2,
   },
 });
 
