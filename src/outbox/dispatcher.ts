@@ -79,6 +79,8 @@ export class Dispatcher implements Service {
   #looks_again = false;
   #timer: Timer | null = null;
   #waiting_probe: (() => void) | null = null;
+  /** Counts what a waiting probe would be woken by: what comes while it looks must not be missed. */
+  #probe_news = 0;
   #idle: (() => void)[] = [];
   /** Who waits for an attempt, by the record's event id. */
   readonly #attempted = new Map<string, () => void>();
@@ -136,7 +138,7 @@ export class Dispatcher implements Service {
   look(): void {
     this.#next_due_ms = 0;
     this.#turn();
-    this.#waiting_probe?.();
+    this.#wakeProbe();
   }
 
   /** Resolves when an attempt at a record has ended and is on disk, or after `within_ms`. */
@@ -195,7 +197,7 @@ export class Dispatcher implements Service {
       this.#untried.push(record);
       this.#untried_bytes += record.body.length;
     }
-    this.#waiting_probe?.();
+    this.#wakeProbe();
   }
 
   /** Starts what may start now, and sees to it that the rest gets its turn. */
@@ -391,7 +393,7 @@ export class Dispatcher implements Service {
     if (is_retry) this.#retries_under_way -= 1;
     const verdict = endpointVerdict(result);
     this.#endpoint.observe(verdict);
-    this.#waiting_probe?.();
+    this.#wakeProbe();
     this.#on_attempt({ record, result, state: decision.state, duration_ms });
     this.#turn();
     return verdict;
@@ -407,16 +409,22 @@ export class Dispatcher implements Service {
       if (decision.state === 'pending') {
         this.#next_due_ms = Math.min(this.#next_due_ms, decision.due_ms);
         this.#next_deadline_ms = 0;
-        this.#waiting_probe?.();
+        this.#wakeProbe();
       }
       this.#attempted.get(event_id)?.();
       this.#turn();
     });
   }
 
+  #wakeProbe(): void {
+    this.#probe_news += 1;
+    this.#waiting_probe?.();
+  }
+
   /** One attempt while the endpoint backs off: the lowest never tried, else the retry that may go first. */
   async #probe(signal: AbortSignal): Promise<Verdict> {
     while (!signal.aborted) {
+      const news = this.#probe_news;
       await this.#readUntried().catch(() => {});
       const is_tried = this.#untried.length === 0;
       const retry = is_tried ? await this.#store.probeCandidate([...this.#held]).catch(() => null) : null;
@@ -425,6 +433,7 @@ export class Dispatcher implements Service {
       const record = this.#mayStart() ? (this.#takeUntried() ?? this.#takeProbe(retry)) : null;
       if (record) return this.#attempt(record);
       const wait_ms = retry ? retry.probe_ms - this.#store.now() : 0;
+      if (news !== this.#probe_news) continue;
       await this.#waitForProbe(wait_ms > 0 ? wait_ms : STORE_RETRY_MS * 30, signal);
     }
     return 'nothing';

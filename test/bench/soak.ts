@@ -96,8 +96,10 @@ async function start(): Promise<Daemon> {
   });
   const fds = started.openFiles();
   const bytes = started.residentBytes();
+  const now_ms = performance.now();
   lives.push({
-    began_ms: performance.now(),
+    began_ms: now_ms,
+    last_ms: now_ms,
     settled_bytes: bytes,
     last_bytes: bytes,
     first_fds: fds,
