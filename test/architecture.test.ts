@@ -14,6 +14,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   outbox: ['contract', 'base', 'webhook'],
   daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'outbox'],
   ctl: ['contract', 'base', 'webhook'],
+  runtime: ['contract', 'base', 'webhook', 'outbox'],
 };
 
 /** Where a library may be imported: one owner each. */

@@ -1,0 +1,61 @@
+import type {
+  HandOverPage,
+  Runtime,
+  RuntimeChange,
+  RuntimeEnd,
+  RuntimeFork,
+  RuntimeSpec,
+  RuntimeState,
+} from './runtime.ts';
+
+/**
+ * `--runtime none`: sandboxes are records alone. It remembers nothing, so that every replica and every restart finds
+ * the same: what the manager's records say is so. Source: contract section 7, `--runtime`.
+ */
+export class NoRuntime implements Runtime {
+  async start(): Promise<void> {}
+
+  async create({ sandbox_id }: RuntimeSpec): Promise<{ pod_name: string }> {
+    return { pod_name: podName(sandbox_id) };
+  }
+
+  async pause(): Promise<RuntimeChange> {
+    return 'done';
+  }
+
+  async resume(): Promise<RuntimeChange> {
+    return 'done';
+  }
+
+  async fork(_source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
+    return { outcome: 'created', pod_name: podName(child.sandbox_id) };
+  }
+
+  async change(): Promise<RuntimeChange> {
+    return 'done';
+  }
+
+  async end(): Promise<RuntimeEnd> {
+    return { outcome: 'absent' };
+  }
+
+  async *handOver(): AsyncIterable<HandOverPage> {}
+
+  async remove(): Promise<void> {}
+
+  async inspect(): Promise<RuntimeState> {
+    return 'untracked';
+  }
+
+  controlSocket(): string | null {
+    return null;
+  }
+
+  async list(): Promise<string[]> {
+    return [];
+  }
+}
+
+function podName(sandbox_id: string): string {
+  return `none-${sandbox_id}`;
+}

@@ -1,0 +1,156 @@
+import type { AttemptError } from '../contract/deliveries.ts';
+
+/** Where a sandbox's events go. `watch_dir` is an absolute path inside the sandbox, or null. */
+export interface RuntimeWebhook {
+  url: string;
+  /** Empty: nothing is signed. It reaches the sandbox's daemon over its control socket and is kept nowhere else. */
+  secret: string;
+  watch_dir: string | null;
+}
+
+/** What a sandbox is made of. Source: contract section 7, POST `/api/v1/sandboxes`. */
+export interface RuntimeSpec {
+  /** 1 to 64 of `A-Z a-z 0-9 _ - .`, not beginning with a dot: it names the sandbox's directory. */
+  sandbox_id: string;
+  team_id: string;
+  webhook: RuntimeWebhook | null;
+  /** What its processes get in addition to the runtime's plain environment. */
+  env: Record<string, string>;
+  memory_mib: number;
+  cpu_millis: number;
+}
+
+/** An attempt that the sandbox's own daemon made. Times are wall time in ms. */
+export interface HandedOverAttempt {
+  attempt: number;
+  started_at_ms: number;
+  duration_ms: number;
+  status: number | null;
+  error: AttemptError | null;
+  next_attempt_at_ms: number | null;
+  response_body: string | null;
+}
+
+/**
+ * A record that a stopped daemon had not delivered: what is sent as it was stored, and where its delivery stands.
+ * `…_in_ms` counts from the moment it was read, 0 where that time has come; whoever takes it over adds its own clock.
+ */
+export interface HandedOver {
+  event_id: string;
+  event_type: string;
+  sequence: number;
+  /** The static headers, `X-Service-Signature` among them; those of each attempt are made by whoever sends it. */
+  headers: Record<string, string>;
+  body: string;
+  /** How many attempts were made: the next one's number is one more. */
+  attempts: number;
+  /** Failed attempts of the present window: what its backoff counts. */
+  failures: number;
+  /** Wall time of its commit. */
+  created_at_ms: number;
+  /** When it may be attempted next; 0 where it was never tried. */
+  due_in_ms: number;
+  /** When it may be the endpoint's probe; 0 where it was never tried. */
+  probe_in_ms: number;
+  /** What is left of its window of 24 h; 0 where one last attempt is owed. */
+  deadline_in_ms: number;
+  attempt_log: HandedOverAttempt[];
+}
+
+/**
+ * What became of a change.
+ * - `done`: also where it was so before
+ * - `lost`: the sandbox's daemon has died, or the runtime does not know the sandbox: nothing but `end` and `remove`
+ *   can be done with it
+ */
+export type RuntimeChange = 'done' | 'lost';
+
+/** The runtime's name for a sandbox, never empty; or why there is none. */
+export type RuntimeFork = { outcome: 'created'; pod_name: string } | { outcome: 'lost' };
+
+/** How a sandbox ended. */
+export interface RuntimeEnd {
+  /** `killed`: its `sandbox.killed` was committed by this or an earlier call; `lost`: its daemon had died before. */
+  outcome: 'killed' | 'lost' | 'absent';
+}
+
+/**
+ * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
+ * not be read. `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one
+ * sentence for the log.
+ */
+export interface HandOverPage {
+  records: HandedOver[];
+  lost_records: number;
+  trouble: string | null;
+}
+
+/**
+ * - `absent`: there is nothing of it, or only what a `create` or `fork` that did not finish has left
+ * - `lost`: its daemon has died; it is never started again by itself
+ * - `untracked`: this runtime keeps nothing, the manager's record is all there is (`--runtime none`)
+ */
+export type RuntimeState = 'running' | 'paused' | 'lost' | 'absent' | 'untracked';
+
+/**
+ * How sandboxes really run. Every verb may be called by any manager process on the machine, also by one that did not
+ * create the sandbox: all state is with the sandbox. One sandbox's verbs are called one after another; the manager's
+ * transitions see to that. What goes wrong in an unforeseen way is thrown as the catalogue's error
+ * (`outbox_unavailable`, `internal_error`), with nothing of a secret in it.
+ *
+ * How the manager uses it:
+ * - claim: `create`; where it throws, nothing is left of the sandbox (`invalid_request` names the field, such as
+ *   `webhook.watch_dir`)
+ * - deletion, after its commit: `end`, then every page of `handOver` into the outbox, then `remove`. Each may be
+ *   called again from the beginning by whoever finishes the deletion; `handOver` gives the same records until `remove`
+ * - recovery: `list` and `inspect`; a claim without a committed record is undone by `end` and `remove`
+ */
+export interface Runtime {
+  /** Finds out whether sandboxes can run here; throws StartError with the line that a user is to see. */
+  start(): Promise<void>;
+
+  /** Makes a sandbox; resolves when its daemon is ready. The same spec again gives the sandbox that is there. */
+  create(spec: RuntimeSpec): Promise<{ pod_name: string }>;
+
+  /** Freezes it; resolves once `sandbox.paused` is committed. */
+  pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange>;
+
+  /** Lets it go on; resolves once `sandbox.resumed` is committed. */
+  resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange>;
+
+  /**
+   * Copies a sandbox; the child is left paused, with the identity and webhook of `child`. The source stands still
+   * meanwhile, without an event, and is afterwards as it was; it may be paused. `lost` is the source's.
+   */
+  fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork>;
+
+  /** `env` takes the place of what later processes got; `memory_mib` holds at once. Also while it is paused. */
+  change(
+    sandbox_id: string,
+    change: { env?: Record<string, string>; memory_mib?: number },
+  ): Promise<RuntimeChange>;
+
+  /**
+   * Ends every process and then the daemon, with `sandbox.killed` (reason `api`) committed and without a flush of its
+   * deliveries. Takes up to about 15 s where processes do not heed SIGTERM. Nothing of it runs afterwards, also where
+   * the daemon did not answer or had died.
+   */
+  end(sandbox_id: string): Promise<RuntimeEnd>;
+
+  /** Reads what the daemon of a sandbox that `end` has ended had not delivered, some hundred records at a time. */
+  handOver(sandbox_id: string): AsyncIterable<HandOverPage>;
+
+  /** Removes everything of it from the disk, and ends what may still run. Idempotent. */
+  remove(sandbox_id: string): Promise<void>;
+
+  inspect(sandbox_id: string): Promise<RuntimeState>;
+
+  /**
+   * The Unix socket that serves the daemon's whole API without a token, for the routes that are passed through; null
+   * where there is none. A connection to it fails where the daemon has died.
+   */
+  controlSocket(sandbox_id: string): string | null;
+
+  /** The ids of all sandboxes of which something is on the disk, finished or not. */
+  list(): Promise<string[]>;
+}
