@@ -11,10 +11,13 @@ const MAY_IMPORT: Record<string, string[]> = {
   webhook: ['contract', 'base'],
   process: ['contract', 'base'],
   watch: ['contract', 'base'],
+  quota: ['contract', 'base'],
+  usage: ['contract', 'base'],
   outbox: ['contract', 'base', 'webhook'],
+  runtime: ['contract', 'base', 'webhook', 'outbox'],
+  manager: ['contract', 'base', 'webhook', 'quota', 'usage', 'outbox', 'runtime'],
   daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'outbox'],
   ctl: ['contract', 'base', 'webhook'],
-  runtime: ['contract', 'base', 'webhook', 'outbox'],
 };
 
 /** Where a library may be imported: one owner each. */
@@ -24,9 +27,13 @@ const OWNERS: Record<string, RegExp> = {
   chokidar: /^src\/watch\//,
   picomatch: /^src\/watch\//,
   undici: /^src\/webhook\/transport\.ts$/,
-  'better-sqlite3': /^src\/outbox\//,
+  'better-sqlite3': /^src\/(outbox\/|manager\/database\.ts$)/,
+  kysely: /^src\/manager\//,
+  pg: /^src\/manager\/database\.ts$/,
+  ioredis: /^src\/quota\//,
+  yaml: /^src\/manager\/config-file\.ts$/,
   'p-retry': /^src\/outbox\//,
-  fastify: /^src\/(base|daemon)\//,
+  fastify: /^src\/(base|daemon|manager)\//,
   pino: /^src\/base\/log\.ts$/,
   uuid: /^src\/base\/ids\.ts$/,
   commander: /^bin\//,
@@ -113,6 +120,15 @@ describe('the house', () => {
     const wrong = files.filter(
       ({ path, text }) =>
         /\b(INSERT INTO|DELETE FROM|UPDATE \w+ SET)\b/.test(text) && !/^src\/outbox\//.test(path),
+    );
+    expect(wrong.map(({ path }) => path)).toEqual([]);
+  });
+
+  it("keeps the manager's queries in its stores and migrations", () => {
+    const wrong = files.filter(
+      ({ path, text }) =>
+        /\b(selectFrom|insertInto|updateTable|deleteFrom)\(|\bsql(<[^>]*>)?`/.test(text) &&
+        !/^src\/manager\/([a-z-]+-store|migrations)\.ts$/.test(path),
     );
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });

@@ -14,3 +14,8 @@ export function newEventIds(count: number, wall_ms: number): string[] {
     return `evt_${v7({ msecs: wall_ms, random: bytes })}`;
   });
 }
+
+/** A new id, `prefix` + UUIDv7: sorts by its time, and is unique over forks and clock steps like an event's. */
+export function newId(prefix: string, wall_ms: number): string {
+  return `${prefix}${v7({ msecs: wall_ms, random: kernelRandom(RANDOM_BYTES) })}`;
+}

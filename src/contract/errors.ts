@@ -1,6 +1,6 @@
 /**
  * The one catalogue of errors that cross a boundary: stable code, HTTP status and a default message.
- * Source: contract section 4, "Error codes".
+ * Source: contract section 4, "Error codes", and section 7, below the table of routes.
  */
 const catalogue = {
   invalid_request: [400, 'The request is not valid.'],
@@ -15,9 +15,12 @@ const catalogue = {
   payload_too_large: [413, 'The request body is larger than 1 MiB.'],
   unsupported_media_type: [415, 'The body must be application/json.'],
   too_many_requests: [429, 'Too many requests.'],
+  quota_exceeded: [429, "The team's quota does not admit this."],
   internal_error: [500, 'Something went wrong inside the daemon.'],
   outbox_full: [503, 'The outbox is full.'],
   outbox_unavailable: [503, 'The outbox cannot be written at present.'],
+  unavailable: [503, 'What this needs cannot be reached at present.'],
+  capacity_exhausted: [503, 'There is no room for another sandbox at present.'],
   shutting_down: [503, 'The daemon is shutting down.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 

@@ -1,7 +1,7 @@
 import type { OutboxCounts } from './deliveries.ts';
 import type { ResourceUsage } from './events.ts';
 
-/** Shapes of the sandbox routes. Source: contract section 4, rows `/sandbox…`. */
+/** Shapes of the sandbox routes. Source: contract section 4, rows `/sandbox…`, and section 7. */
 
 export type SandboxState = 'awaiting_init' | 'running' | 'paused' | 'stopping';
 
@@ -38,4 +38,34 @@ export interface SandboxView {
   /** What the watcher tells of itself; null without a watched folder. */
   watcher: WatcherStatus | null;
   resource_usage: ResourceUsage;
+}
+
+/** The states of a sandbox as the manager keeps it. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
+export const MANAGED_STATUSES = ['starting', 'running', 'paused', 'terminating', 'failed'] as const;
+
+export type ManagedStatus = (typeof MANAGED_STATUSES)[number];
+
+/** What a sandbox leases, as given or defaulted: `{"memory":"512Mi","cpu":0.1}`. */
+export interface SandboxResources {
+  memory: string;
+  cpu: number | string;
+}
+
+/** A sandbox's record. Times are RFC 3339 UTC with milliseconds, null where they are not set. */
+export interface ManagedSandbox {
+  id: string;
+  template_id: string;
+  team_id: string;
+  status: ManagedStatus;
+  paused: boolean;
+  auto_resume: boolean;
+  pod_name: string | null;
+  /** Goes up by one at each resume. */
+  runtime_generation: number;
+  resources: SandboxResources;
+  expires_at: string | null;
+  hard_expires_at: string | null;
+  claimed_at: string | null;
+  created_at: string;
+  updated_at: string;
 }
