@@ -12,6 +12,7 @@ import type { SandboxState, SandboxView } from '../contract/sandboxes.ts';
 import { Dispatcher } from '../outbox/dispatcher.ts';
 import { RemoteStore } from '../outbox/remote-store.ts';
 import { Retention } from '../outbox/retention.ts';
+import { UrlSender } from '../outbox/sender.ts';
 import { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { HttpTransport } from '../webhook/transport.ts';
@@ -307,16 +308,12 @@ export class Daemon {
 
   async #startDelivery(url: string, secret: string): Promise<void> {
     const { store, publisher, config, clock, log, metrics } = this;
+    const transport = new HttpTransport(clock, config.delivery_concurrency);
     this.#dispatcher = new Dispatcher(
-      {
-        url,
-        secret,
-        concurrency: config.delivery_concurrency,
-        attempt_timeout_ms: config.attempt_timeout_ms,
-      },
+      { concurrency: config.delivery_concurrency },
       {
         store,
-        transport: new HttpTransport(clock, config.delivery_concurrency),
+        sender: new UrlSender(url, secret, config.attempt_timeout_ms, transport),
         clock,
         log,
         on_attempt: (report) => metrics.attempted(report, clock.wallMs()),

@@ -3,9 +3,8 @@ import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import type { DeliveryState } from '../contract/deliveries.ts';
 import { type AttemptResult, decide, endpointVerdict, retryAfterMs } from '../webhook/retry.ts';
-import { standardWebhookHeaders } from '../webhook/signature.ts';
-import type { Transport } from '../webhook/transport.ts';
 import { Endpoint, type Verdict } from './endpoint.ts';
+import type { Sender } from './sender.ts';
 import type { AttemptOutcome, DeliveryStore, DueRecord } from './store.ts';
 
 /** Records in memory that wait for their first attempt: enough to keep every connection busy, whatever the backlog. */
@@ -20,10 +19,7 @@ const STORE_RETRY_MS = 1_000;
 const FOREVER = Number.POSITIVE_INFINITY;
 
 export interface DispatcherOptions {
-  url: string;
-  secret: string;
   concurrency: number;
-  attempt_timeout_ms: number;
 }
 
 /** An attempt that has ended, for whoever keeps figures. */
@@ -36,11 +32,13 @@ export interface AttemptReport {
 
 interface Parts {
   store: DeliveryStore;
-  transport: Transport;
+  sender: Sender;
   clock: Clock;
   log: Log;
   random?: () => number;
   on_attempt?: (report: AttemptReport) => void;
+  /** Whether one more attempt may start beside so many under way; whoever says no calls `look` when that changes. */
+  may_start?: (under_way: number) => boolean;
 }
 
 /**
@@ -50,11 +48,12 @@ interface Parts {
 export class Dispatcher implements Service {
   readonly #options: DispatcherOptions;
   readonly #store: DeliveryStore;
-  readonly #transport: Transport;
+  readonly #sender: Sender;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #random: () => number;
   readonly #on_attempt: (report: AttemptReport) => void;
+  readonly #may_start: (under_way: number) => boolean;
   readonly #endpoint: Endpoint;
 
   /** Never tried, in commit order. `#last_read_id` is the last that was put there. */
@@ -88,11 +87,12 @@ export class Dispatcher implements Service {
   constructor(options: DispatcherOptions, parts: Parts) {
     this.#options = options;
     this.#store = parts.store;
-    this.#transport = parts.transport;
+    this.#sender = parts.sender;
     this.#clock = parts.clock;
     this.#log = parts.log;
     this.#random = parts.random ?? Math.random;
     this.#on_attempt = parts.on_attempt ?? (() => {});
+    this.#may_start = parts.may_start ?? (() => true);
     this.#endpoint = new Endpoint(
       parts.clock,
       this.#random,
@@ -131,7 +131,7 @@ export class Dispatcher implements Service {
     this.pause();
     this.#is_stopped = true;
     this.#endpoint.stop();
-    await this.#transport.close();
+    await this.#sender.close();
   }
 
   /** Looks what is due, as after a replay. */
@@ -184,6 +184,11 @@ export class Dispatcher implements Service {
     return this.#untried.length < WINDOW_RECORDS && this.#untried_bytes < WINDOW_BYTES;
   }
 
+  /** Whether the window is to be filled up again, if there is more. */
+  #isLow(): boolean {
+    return this.#untried.length < WINDOW_RECORDS / 4 && this.#untried_bytes < WINDOW_BYTES;
+  }
+
   #committed(records: DueRecord[] | null): void {
     if (records && this.#hasRoom()) this.#take(records);
     else this.#is_behind = true;
@@ -216,7 +221,7 @@ export class Dispatcher implements Service {
 
   #mayStart(): boolean {
     if (!this.#is_running || this.#unrecorded >= UNRECORDED_MAX) return false;
-    return this.#under_way < this.#options.concurrency;
+    return this.#under_way < this.#options.concurrency && this.#may_start(this.#under_way);
   }
 
   /** The next record to attempt, lowest first; retries leave half of the connections to what was never tried. */
@@ -259,7 +264,7 @@ export class Dispatcher implements Service {
   }
 
   #mustLook(): boolean {
-    if (this.#is_behind && this.#untried.length < WINDOW_RECORDS / 4) return true;
+    if (this.#is_behind && this.#isLow()) return true;
     const now_ms = this.#store.now();
     if (this.#endpoint.is_healthy) return this.#retries.length === 0 && this.#next_due_ms <= now_ms;
     return this.#retries.length === 0 && this.#next_deadline_ms <= now_ms;
@@ -288,7 +293,7 @@ export class Dispatcher implements Service {
   }
 
   async #readUntried(): Promise<void> {
-    if (this.#is_reading || !this.#is_behind || this.#untried.length >= WINDOW_RECORDS / 4) return;
+    if (this.#is_reading || !this.#is_behind || !this.#isLow()) return;
     this.#is_reading = true;
     this.#is_behind = false;
     try {
@@ -355,23 +360,7 @@ export class Dispatcher implements Service {
     const started_ms = this.#store.now();
     const started_at_ms = this.#clock.wallMs();
     const began_ms = this.#clock.monotonicMs();
-    const result = await this.#transport.send(
-      {
-        url: this.#options.url,
-        headers: {
-          ...record.headers,
-          ...standardWebhookHeaders(
-            this.#options.secret,
-            record.event_id,
-            Math.floor(started_at_ms / 1000),
-            record.body,
-          ),
-          'X-Service-Attempt': String(attempt),
-        },
-        body: record.body,
-      },
-      this.#options.attempt_timeout_ms,
-    );
+    const result = await this.#sender.send(record, attempt, started_at_ms);
     // Cut off by our own stop, which says nothing about the receiver: it is sent again after the next start.
     if (this.#is_stopped && result.status === null) return 'nothing';
     const duration_ms = this.#clock.monotonicMs() - began_ms;

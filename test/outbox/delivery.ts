@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import { type AttemptReport, Dispatcher, type DispatcherOptions } from '../../src/outbox/dispatcher.ts';
+import { UrlSender } from '../../src/outbox/sender.ts';
 import { draft, InProcessStore, openRows, type StoreSettings } from '../support/in-process-store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type Answer, ScriptedTransport, type Sent } from '../support/scripted-transport.ts';
@@ -18,7 +19,12 @@ export interface Delivery {
   restart(): Promise<Delivery>;
 }
 
-export type DeliveryOptions = Partial<DispatcherOptions> & StoreSettings & { random?: () => number };
+export type DeliveryOptions = Partial<DispatcherOptions> &
+  StoreSettings & {
+    attempt_timeout_ms?: number;
+    random?: () => number;
+    may_start?: (under_way: number) => boolean;
+  };
 
 /** A started dispatcher on real rows, with a receiver that answers as told and a clock that the test moves. */
 export async function deliver(
@@ -43,20 +49,21 @@ async function dispatch(
   const transport = new ScriptedTransport(clock, answer);
   const reports: AttemptReport[] = [];
   const dispatcher = new Dispatcher(
-    {
-      url: 'http://receiver.invalid/',
-      secret: options.secret ?? '',
-      concurrency: options.concurrency ?? 16,
-      attempt_timeout_ms: options.attempt_timeout_ms ?? 15_000,
-    },
+    { concurrency: options.concurrency ?? 16 },
     {
       store,
-      transport,
+      sender: new UrlSender(
+        'http://receiver.invalid/',
+        options.secret ?? '',
+        options.attempt_timeout_ms ?? 15_000,
+        transport,
+      ),
       clock,
       log: pino({ level: 'silent' }),
       // In the middle of the jitter: waits are as long as they are named.
       random: options.random ?? (() => 0.5),
       on_attempt: (report) => reports.push(report),
+      ...(options.may_start ? { may_start: options.may_start } : {}),
     },
   );
   onTestFinished(() => dispatcher.stop());

@@ -104,6 +104,38 @@ describe('order and concurrency', () => {
     expect(store.rows.counts()).toMatchObject({ pending: 0, delivered: 5_000 });
   });
 
+  it('keeps no more than some mebibytes of large records in memory', async () => {
+    const { clock, store, transport, dispatcher } = await deliver(() => ({ status: 200, after_ms: 5 }), {
+      concurrency: 2,
+    });
+    dispatcher.pause();
+    const payload = JSON.stringify({ text: 'x'.repeat(1_000_000) });
+    for (let i = 0; i < 40; i++) store.append(draft(payload));
+    await dispatcher.start();
+    await clock.advance(0);
+    expect(transport.sent).toHaveLength(2);
+    // Four mebibytes to look at and as much that was read beyond them.
+    expect(store.rows.untried(0, 512).records.length * store.reads.untried).toBeLessThanOrEqual(15);
+    await clock.advance(1_000);
+    expect(transport.sequences).toEqual(range(1, 40));
+  });
+
+  it('starts nothing while it may not, and goes on when it is told to look', async () => {
+    let room = 3;
+    const { clock, transport, publish, dispatcher } = await deliver(() => ({ status: 200, after_ms: 10 }), {
+      may_start: (under_way) => under_way < room,
+    });
+    await publish(10);
+    expect(transport.sent).toHaveLength(3);
+    room = 0;
+    await clock.advance(1_000);
+    expect(transport.sent).toHaveLength(3);
+    room = 16;
+    dispatcher.look();
+    await clock.advance(1_000);
+    expect(transport.sequences).toEqual(range(1, 10));
+  });
+
   it('misses nothing that is committed while the backlog is being read', async () => {
     const { clock, store, transport, publish, dispatcher } = await deliver(() => 200, { concurrency: 4 });
     dispatcher.pause();
