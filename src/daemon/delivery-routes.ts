@@ -1,11 +1,11 @@
 import type { HttpApp } from '../base/http-app.ts';
 import { success } from '../base/http-app.ts';
+import { oneOf, queryOf, wholeNumber } from '../base/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../contract/defaults.ts';
 import { DELIVERY_STATES, type DeliveryState } from '../contract/deliveries.ts';
 import { CatalogueError, invalidField } from '../contract/errors.ts';
 import { EVENT_TYPES } from '../contract/events.ts';
 import type { Daemon } from './daemon.ts';
-import { oneOf, queryOf, wholeNumber } from './query.ts';
 
 const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
 

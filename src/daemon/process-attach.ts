@@ -3,6 +3,7 @@ import type { RawData, WebSocket } from 'ws';
 import type { Timer } from '../base/clock.ts';
 import { errorBody } from '../base/http-app.ts';
 import { isUpgrade, takeUpgrade } from '../base/http-listener.ts';
+import { queryOf, wholeNumber } from '../base/query.ts';
 import { BODY_MAX_BYTES } from '../contract/defaults.ts';
 import { CatalogueError, invalidField } from '../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
@@ -10,7 +11,6 @@ import type { OutputItems } from '../process/output-reader.ts';
 import { type AttachFrame, parseFrame } from './attach-frame.ts';
 import type { Daemon } from './daemon.ts';
 import { outputData } from './process-output.ts';
-import { queryOf, wholeNumber } from './query.ts';
 
 /** What may wait for a process that does not read its stdin before the connection is read no further. */
 const STDIN_PENDING_BYTES = BODY_MAX_BYTES;

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { flag, oneOf, type Query, queryOf, wholeNumber } from '../base/query.ts';
 import { CatalogueError, invalidField } from '../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../contract/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../process/output-reader.ts';
 import type { Daemon } from './daemon.ts';
 import { EventWriter, goneSignal, writeWithRoom } from './event-writer.ts';
-import { flag, oneOf, type Query, queryOf, wholeNumber } from './query.ts';
 
 const STARTS = ['offset', 'tail_bytes', 'tail_lines'] as const;
 

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../base/http-app.ts';
 import { allowLongBody } from '../base/http-listener.ts';
+import { flag, oneOf, queryOf, wholeNumber } from '../base/query.ts';
 import { OUTPUT_ANSWER_BYTES, PROCESS_WAIT_MAX_MS } from '../contract/defaults.ts';
 import { CatalogueError } from '../contract/errors.ts';
 import type { ProcessView } from '../contract/processes.ts';
@@ -11,7 +12,6 @@ import type { Daemon } from './daemon.ts';
 import { goneSignal } from './event-writer.ts';
 import { answerAttach } from './process-attach.ts';
 import { answerOutput } from './process-output.ts';
-import { flag, oneOf, queryOf, wholeNumber } from './query.ts';
 
 const closed = { additionalProperties: false };
 
