@@ -1,4 +1,8 @@
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
+import type { AddressGuard } from './address-guard.ts';
+
+/** The code of the error where a name leads only to addresses that may not be dialled. */
+export const BLOCKED = 'EBLOCKED';
 
 type LookupCallback = (
   error: NodeJS.ErrnoException | null,
@@ -11,7 +15,18 @@ type LookupCallback = (
  * that files need too, and a resolver that hangs must not take all of them.
  */
 export class SharedLookup {
+  readonly #guard: AddressGuard | null;
   readonly #waiting = new Map<string, LookupCallback[]>();
+
+  /** With a guard only the addresses that it allows are given: what is checked is what is dialled. */
+  constructor(guard: AddressGuard | null = null) {
+    this.#guard = guard;
+  }
+
+  /** True for a URL's host that is an address which may not be dialled: it is dialled without a look-up. */
+  refusesLiteral(hostname: string): boolean {
+    return this.#guard?.refusesLiteral(hostname) ?? false;
+  }
 
   /** True while the name is being resolved. */
   isPending(hostname: string): boolean {
@@ -34,7 +49,18 @@ export class SharedLookup {
     systemLookup(hostname, { all: true }, (error, addresses) => {
       const answers = this.#waiting.get(hostname) ?? [];
       this.#waiting.delete(hostname);
-      for (const each of answers) each(error, addresses);
+      const allowed = error ? addresses : this.#allowed(addresses);
+      const blocked = !error && allowed.length === 0 ? blockedError(hostname) : null;
+      for (const each of answers) each(error ?? blocked, allowed);
     });
   };
+
+  #allowed(addresses: LookupAddress[]): LookupAddress[] {
+    const guard = this.#guard;
+    return guard ? addresses.filter(({ address }) => guard.allows(address)) : addresses;
+  }
+}
+
+function blockedError(hostname: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${hostname} leads to no address that may be dialled`), { code: BLOCKED });
 }

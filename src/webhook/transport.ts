@@ -7,7 +7,7 @@ import {
   RESPONSE_READ_BYTES,
 } from '../contract/defaults.ts';
 import type { AttemptError } from '../contract/deliveries.ts';
-import { SharedLookup } from './lookup.ts';
+import { BLOCKED, SharedLookup } from './lookup.ts';
 import type { SignedRequest } from './request.ts';
 import type { AttemptResult } from './retry.ts';
 
@@ -19,17 +19,21 @@ export interface Transport {
   close(): Promise<void>;
 }
 
+/** An attempt at an address that may not be dialled. */
+const REFUSED: AttemptResult = { status: null, error: 'blocked', retry_after: null, response_body: null };
+
 /** Attempts over HTTP/1.1 with kept connections. Redirects are never followed. Source: contract sections 2 and 3. */
 export class HttpTransport implements Transport {
   readonly #clock: Clock;
-  readonly #lookup = new SharedLookup();
+  readonly #lookup: SharedLookup;
   readonly #agent: Agent;
   /** Nearly all requests go where the one before went. */
   #target = { url: '', origin: '', path: '', hostname: '' };
 
-  /** `connections` is the most connections to one origin. */
-  constructor(clock: Clock, connections: number) {
+  /** `connections` is the most connections to one origin; several transports may share a `lookup`. */
+  constructor(clock: Clock, connections: number, lookup = new SharedLookup()) {
     this.#clock = clock;
+    this.#lookup = lookup;
     this.#agent = new Agent({
       connections,
       pipelining: 1,
@@ -43,6 +47,7 @@ export class HttpTransport implements Transport {
 
   send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult> {
     const { origin, path, hostname } = this.#targetOf(request.url);
+    if (this.#lookup.refusesLiteral(hostname)) return Promise.resolve(REFUSED);
     return new Promise((resolve) => {
       const isResolving = () => this.#lookup.isPending(hostname);
       const exchange = new Exchange(this.#clock, timeout_ms, isResolving, resolve);
@@ -156,6 +161,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 /** The contract's word for a transport error. Source: contract section 4, `attempts`. */
 function classify(error: Error & { code?: string; cause?: unknown }, is_resolving: boolean): AttemptError {
   const code = error.code ?? '';
+  if (code === BLOCKED) return 'blocked';
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return is_resolving ? 'dns' : 'connect';
   if (/^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(code)) return 'dns';
   if (

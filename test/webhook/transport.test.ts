@@ -6,6 +6,9 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { parseCidr } from '../../src/webhook/address.ts';
+import { AddressGuard } from '../../src/webhook/address-guard.ts';
+import { SharedLookup } from '../../src/webhook/lookup.ts';
 import type { AttemptResult } from '../../src/webhook/retry.ts';
 import { HttpTransport } from '../../src/webhook/transport.ts';
 import { type RawRequest, rawServer } from '../support/hostile-server.ts';
@@ -371,3 +374,26 @@ async function tlsServer(names: string): Promise<{ url: string; received: string
   });
   return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/`, received };
 }
+
+describe('an address that may not be dialled', () => {
+  const guarded = (...allowed: string[]) => {
+    const guard = new AddressGuard(allowed.flatMap((range) => parseCidr(range) ?? []));
+    const made = new HttpTransport(systemClock, 4, new SharedLookup(guard));
+    onTestFinished(() => made.close());
+    return made;
+  };
+
+  it.each(['127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', 'localhost'])(
+    'is never connected to as %s',
+    async (host) => {
+      const server = await rawServer(({ socket }) => socket.write(`${OK_HEAD}Content-Length: 0\r\n\r\n`));
+      const url = `http://${host}:${new URL(server.url).port}/`;
+      const result = await guarded().send(request(url), TIMEOUT_MS);
+      expect(result).toMatchObject({ status: null, error: 'blocked' });
+      expect(server.connections).toBe(0);
+      // The same spelling leads there where it is allowed.
+      const allowed = await guarded('127.0.0.0/8').send(request(url), TIMEOUT_MS);
+      expect(allowed.status).toBe(200);
+    },
+  );
+});

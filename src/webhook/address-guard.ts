@@ -1,0 +1,95 @@
+import { type Address, type Cidr, contains, embeddedIPv4, parseAddress, parseCidr } from './address.ts';
+
+const cidr = (text: string): Cidr => {
+  const parsed = parseCidr(text);
+  if (!parsed) throw new TypeError(`${text} is not a range of addresses`);
+  return parsed;
+};
+
+/** What is not somebody else's public host. The registries of special purpose addresses say what each is. */
+const REFUSED_IPV4 = [
+  '0.0.0.0/8', // this network, unspecified
+  '10.0.0.0/8', // private
+  '100.64.0.0/10', // shared, and a cloud's metadata
+  '127.0.0.0/8', // loopback
+  '168.63.129.16/32', // a cloud's metadata, in public clothes
+  '169.254.0.0/16', // link-local, and metadata
+  '172.16.0.0/12', // private
+  '192.0.0.0/24', // protocol assignments
+  '192.0.2.0/24', // documentation
+  '192.88.99.0/24', // relays of 6to4
+  '192.168.0.0/16', // private
+  '198.18.0.0/15', // benchmarks
+  '198.51.100.0/24', // documentation
+  '203.0.113.0/24', // documentation
+  '224.0.0.0/4', // multicast
+  '240.0.0.0/4', // reserved, broadcast
+].map(cidr);
+
+/** Where public hosts are; everything outside is loopback, link-local, unique local, multicast or reserved. */
+const PUBLIC_IPV6 = cidr('2000::/3');
+
+const REFUSED_IPV6 = [
+  '2001::/23', // protocol assignments, Teredo
+  '2001:db8::/32', // documentation
+  '3fff::/20', // documentation
+].map(cidr);
+
+/** IPv6 addresses that lead to the IPv4 address in them, so many bits above their end. */
+const EMBEDDING = [
+  { range: cidr('::ffff:0:0/96'), above_end_bits: 0 },
+  { range: cidr('64:ff9b::/96'), above_end_bits: 0 },
+  { range: cidr('2002::/16'), above_end_bits: 80 },
+];
+
+/** The interface identifier that ISATAP makes of an IPv4 address, the universal bit set or not. */
+const ISATAP = [0x0000_5efen, 0x0200_5efen];
+
+/**
+ * Which addresses may be dialled: public ones, and what the operator lists. An address that carries an IPv4 address
+ * is judged by it. Source: contract section 7, "Webhook URLs are checked".
+ */
+export class AddressGuard {
+  readonly #allowed: Cidr[];
+
+  /** `allowed`: the ranges of `--allow-webhook-cidr`. */
+  constructor(allowed: Cidr[]) {
+    this.#allowed = allowed;
+  }
+
+  /** `text` is an address as a resolver or `URL.hostname` writes it; what is no address is not allowed. */
+  allows(text: string): boolean {
+    const address = parseAddress(text);
+    return address !== null && this.#allows(address);
+  }
+
+  /** True for a URL's host that is an address and must not be dialled; names are judged by what they resolve to. */
+  refusesLiteral(hostname: string): boolean {
+    const address = parseAddress(hostname);
+    return address !== null && !this.#allows(address);
+  }
+
+  #allows(address: Address): boolean {
+    if (this.#allowed.some((range) => contains(range, address))) return true;
+    if (address.family === 4) return !REFUSED_IPV4.some((range) => contains(range, address));
+    const embedding = EMBEDDING.find(({ range }) => contains(range, address));
+    if (embedding) return this.#allows(embeddedIPv4(address, embedding.above_end_bits));
+    if (!contains(PUBLIC_IPV6, address) || REFUSED_IPV6.some((range) => contains(range, address)))
+      return false;
+    const is_isatap = ISATAP.includes((address.bits >> 32n) & 0xffff_ffffn);
+    return !is_isatap || this.#allows(embeddedIPv4(address, 0));
+  }
+}
+
+/**
+ * Checks a webhook's URL at claim. Returns it in its one spelling, without a fragment, or what is wrong with it.
+ * Source: contract section 7, "Webhook URLs are checked".
+ */
+export function checkWebhookUrl(text: string, guard: AddressGuard): { url: string } | { fault: string } {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol)) return { fault: 'must be an http or https URL' };
+  if (url.username || url.password) return { fault: 'must not hold credentials' };
+  if (guard.refusesLiteral(url.hostname)) return { fault: 'must not lead to an address that is not public' };
+  url.hash = '';
+  return { url: url.href };
+}
