@@ -84,3 +84,7 @@ export const LIST_LIMIT_MAX = 1_000;
 export const PAUSE_FLUSH_MS = 2 * SECOND_MS;
 /** How long `POST /webhook/test` waits for its delivery. */
 export const WEBHOOK_TEST_WAIT_MS = 15 * SECOND_MS;
+
+/** Quotas. */
+/** A rate authority that takes longer does not answer. */
+export const RATE_TIMEOUT_MS = 100;

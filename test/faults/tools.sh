@@ -14,6 +14,7 @@ need mkfs.ext4 e2fsprogs
 need nft nftables
 need openssl openssl
 need redis-server redis-server
+need redis-server redis-server
 need strace strace
 need tini tini
 need xfs_io xfsprogs

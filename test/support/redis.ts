@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+
+/** Whether Debian's server is there; tests that need it are skipped by name where it is not. */
+export const HAS_REDIS = spawnSync('redis-server', ['--version'], { stdio: 'ignore' }).status === 0;
+
+const STARTS = 5;
+
+/** A server of its own on loopback that keeps nothing; it ends with `stop`. */
+export class RedisServer {
+  readonly port: number;
+  readonly #folder: string;
+  readonly #env: NodeJS.ProcessEnv;
+  #child: ChildProcess | null = null;
+
+  private constructor(port: number, env: NodeJS.ProcessEnv) {
+    this.port = port;
+    this.#env = env;
+    this.#folder = mkdtempSync(join(tmpdir(), 'sandboxd-redis-'));
+  }
+
+  static async start(env: NodeJS.ProcessEnv = {}): Promise<RedisServer> {
+    for (let i = 1; ; i++) {
+      const server = new RedisServer(await freePort(), env);
+      try {
+        await server.start();
+        return server;
+      } catch (error) {
+        await server.stop();
+        if (i === STARTS) throw error;
+      }
+    }
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** Starts it, again after `kill`; resolves when it listens. */
+  async start(): Promise<void> {
+    const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--dir', this.#folder];
+    const child = spawn('redis-server', args, {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: { ...process.env, ...this.#env },
+    });
+    this.#child = child;
+    let said = '';
+    for await (const chunk of child.stdout) {
+      said += chunk;
+      if (said.includes('Ready to accept connections')) break;
+    }
+    child.stdout.resume();
+    if (child.exitCode !== null || !said.includes('Ready')) throw new Error(`redis-server ended: ${said}`);
+  }
+
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child?.kill(signal);
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Asks it as an operator does, on a connection of its own. */
+  async command(name: string, ...args: string[]): Promise<unknown> {
+    const redis = new Redis(this.url, { retryStrategy: () => null, lazyConnect: true });
+    redis.on('error', () => {});
+    try {
+      await redis.connect();
+      return await redis.call(name, ...args);
+    } finally {
+      redis.disconnect();
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
