@@ -1,0 +1,16 @@
+const MIB_OF: Record<string, number> = { Mi: 1, Gi: 1024, Ti: 1024 * 1024 };
+const MEMORY = /^([1-9]\d{0,8})(Mi|Gi|Ti)$/;
+const CORES = /^(0|[1-9]\d{0,3})(\.\d{1,3})?$/;
+
+/** MiB of a size like `128Mi` or `1Gi`; null for anything else. Source: contract section 7, `resources`. */
+export function mebibytes(text: string): number | null {
+  const [, count, unit = ''] = MEMORY.exec(text) ?? [];
+  return count === undefined ? null : Number(count) * (MIB_OF[unit] as number);
+}
+
+/** Thousandths of a core, from cores like `0.5` or `2`; null for anything else, nothing at all among it. */
+export function millicores(cores: string | number): number | null {
+  const text = String(cores);
+  const millis = CORES.test(text) ? Math.round(Number(text) * 1000) : 0;
+  return millis > 0 ? millis : null;
+}
