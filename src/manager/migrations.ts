@@ -109,12 +109,10 @@ async function createOutbox(db: Kysely<Tables>, dialect: Dialect): Promise<void>
     .addColumn('failures', 'integer', (column) => column.notNull())
     .addColumn('created_at_ms', 'bigint', (column) => column.notNull())
     .addColumn('finished_at_ms', 'bigint')
-    .addColumn('lease_owner', 'text')
-    .addColumn('lease_until_ms', 'bigint')
-    .addColumn('fence', 'bigint', (column) => column.notNull())
     .execute();
   await indexed(db, 'outbox', 'outbox_due', ['endpoint', 'due_ms', 'id'], 'due_ms is not null');
-  await indexed(db, 'outbox', 'outbox_deadline', ['endpoint', 'deadline_ms'], 'due_ms is not null');
+  await indexed(db, 'outbox', 'outbox_deadline', ['endpoint', 'deadline_ms'], 'due_ms > 0');
+  await indexed(db, 'outbox', 'outbox_probe', ['endpoint', 'probe_ms'], 'due_ms > 0');
   await indexed(db, 'outbox', 'outbox_finished', ['finished_at_ms'], 'due_ms is null');
   await indexed(db, 'outbox', 'outbox_team', ['team_id', 'id']);
   await db.schema
@@ -128,6 +126,17 @@ async function createOutbox(db: Kysely<Tables>, dialect: Dialect): Promise<void>
     .addColumn('next_attempt_at_ms', 'bigint')
     .addColumn('response_body', 'text')
     .addPrimaryKeyConstraint('outbox_attempts_key', ['record_id', 'attempt'])
+    .execute();
+  await db.schema
+    .createTable('outbox_endpoints')
+    .addColumn('endpoint', 'text', (column) => column.primaryKey())
+    .addColumn('owner', 'text')
+    .addColumn('fence', 'bigint', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('outbox_replicas')
+    .addColumn('owner', 'text', (column) => column.primaryKey())
+    .addColumn('lease_until_ms', 'bigint', (column) => column.notNull())
     .execute();
 }
 

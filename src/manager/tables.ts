@@ -17,6 +17,8 @@ export interface Tables {
   idempotency_keys: IdempotencyKeyTable;
   outbox: OutboxTable;
   outbox_attempts: OutboxAttemptTable;
+  outbox_endpoints: OutboxEndpointTable;
+  outbox_replicas: OutboxReplicaTable;
   quota_policies: QuotaPolicyTable;
   settings: SettingTable;
   leases: LeaseTable;
@@ -123,7 +125,7 @@ export interface OutboxTable {
   secret_sealed: string | null;
   body: string;
   state: DeliveryState;
-  /** 0 until its first attempt here; null once it is final. */
+  /** When its next attempt is due: 0 before its first, null once it is final. */
   due_ms: number | null;
   probe_ms: number;
   deadline_ms: number;
@@ -132,10 +134,21 @@ export interface OutboxTable {
   failures: number;
   created_at_ms: number;
   finished_at_ms: number | null;
-  lease_owner: string | null;
-  lease_until_ms: number | null;
-  /** Goes up with every lease; an outcome under an old one is refused. */
+}
+
+/** Which replica delivers to an endpoint: one at a time, so that health, order and concurrency count for all of them. */
+export interface OutboxEndpointTable {
+  endpoint: string;
+  owner: string | null;
+  /** Goes up with every owner; an outcome under an old one is refused. */
   fence: number;
+}
+
+/** The leases of those that own endpoints. One that is over may be removed by anybody, and its endpoints are free. */
+export interface OutboxReplicaTable {
+  owner: string;
+  /** On the database's own clock. */
+  lease_until_ms: number;
 }
 
 export interface OutboxAttemptTable {

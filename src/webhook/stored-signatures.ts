@@ -1,0 +1,44 @@
+import { type StandardWebhookHeaders, standardWebhookHeaders } from './signature.ts';
+
+/** A signature holds for so long before the next one begins: receivers accept those of the last five minutes. */
+const STEP_MS = 4 * 60 * 1_000;
+
+/** When a signature begins, in whole seconds since the epoch, and the value of its `webhook-signature`. */
+export type StoredSignature = [timestamp_s: number, signature: string];
+
+/**
+ * Signatures of Standard Webhooks made ahead, one for every 4 minutes of a window that begins at `from_ms`, so that
+ * the secret need not be kept. Null where the secret asks for none. Source: contract section 7, `sandbox.deleted`.
+ */
+export function storedSignatures(
+  secret: string,
+  event_id: string,
+  body: string,
+  from_ms: number,
+  window_ms: number,
+): StoredSignature[] | null {
+  const signatures: StoredSignature[] = [];
+  for (let at_ms = from_ms; at_ms < from_ms + window_ms; at_ms += STEP_MS) {
+    const timestamp_s = Math.floor(at_ms / 1000);
+    const headers = standardWebhookHeaders(secret, event_id, timestamp_s, body);
+    if (!headers) return null;
+    signatures.push([timestamp_s, headers['webhook-signature']]);
+  }
+  return signatures;
+}
+
+/** The headers of the latest signature that has begun; of the first where none has. */
+export function storedHeaders(
+  signatures: StoredSignature[],
+  event_id: string,
+  now_ms: number,
+): StandardWebhookHeaders | null {
+  const latest = signatures.findLast(([timestamp_s]) => timestamp_s * 1000 <= now_ms) ?? signatures[0];
+  if (!latest) return null;
+  const [timestamp_s, signature] = latest;
+  return {
+    'webhook-id': event_id,
+    'webhook-timestamp': String(timestamp_s),
+    'webhook-signature': signature,
+  };
+}
