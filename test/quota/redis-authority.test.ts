@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createLog } from '../../src/base/log.ts';
+import type { RateDecision } from '../../src/quota/rate-authority.ts';
+import { RedisAuthority } from '../../src/quota/redis-authority.ts';
+import { timed, until } from '../faults/support/until.ts';
+import { HAS_REDIS, RedisServer } from '../support/redis.ts';
+
+const log = createLog('silent');
+const NAME = { team_id: 'team', dimension: 'api_requests' } as const;
+/** Never empty within a test. */
+const AMPLE = { limit_value: 1_000, interval_ms: 1, burst_value: 1_000_000 };
+/** 100 ms for the answer, and room for a busy machine. */
+const QUICKLY_MS = 400;
+const AT_ONCE_MS = 50;
+
+describe.skipIf(!HAS_REDIS)('the redis authority', () => {
+  let server: RedisServer;
+  let authority: RedisAuthority;
+  const draw = (): Promise<RateDecision> => authority.draw(NAME, AMPLE, 1);
+  const outcomes = async (count: number) => {
+    const all = await Promise.all(Array.from({ length: count }, draw));
+    return [...new Set(all.map(({ outcome }) => outcome))];
+  };
+  const recovered = () => until('the authority answers', async () => (await draw()).outcome === 'admitted');
+
+  beforeEach(async () => {
+    server = await RedisServer.start();
+    authority = await RedisAuthority.open({ url: server.url, region_id: 'eu', log });
+    expect((await draw()).outcome).toBe('admitted');
+  });
+  afterEach(async () => {
+    await authority.close();
+    await server.stop();
+  });
+
+  it('leaves a server that hangs after 100 ms, refuses at once from then on, and is back when it is', async () => {
+    server.signal('SIGSTOP');
+    const first = await timed(() => outcomes(32));
+    expect(first.result).toEqual(['unreachable']);
+    expect(first.took_ms).toBeGreaterThan(90);
+    expect(first.took_ms).toBeLessThan(QUICKLY_MS);
+    expect(authority.is_reachable).toBe(false);
+    for (let i = 0; i < 20; i++) {
+      const next = await timed(() => outcomes(32));
+      expect(next.result).toEqual(['unreachable']);
+      expect(next.took_ms).toBeLessThan(AT_ONCE_MS);
+    }
+    server.signal('SIGCONT');
+    await recovered();
+  });
+
+  it('knows that a server is back also where nobody asks', async () => {
+    server.signal('SIGSTOP');
+    await draw();
+    expect(authority.is_reachable).toBe(false);
+    server.signal('SIGCONT');
+    await until('it is reachable', () => authority.is_reachable);
+  });
+
+  it('finds a killed server again, and its buckets are full', async () => {
+    await server.kill();
+    const { result, took_ms } = await timed(() => outcomes(32));
+    expect(result).toEqual(['unreachable']);
+    expect(took_ms).toBeLessThan(QUICKLY_MS);
+    await server.start();
+    await recovered();
+  });
+
+  it('is unreachable while the server takes no writes for want of memory', async () => {
+    await server.command('config', 'set', 'maxmemory', '1');
+    expect(await outcomes(8)).toEqual(['unreachable']);
+    await server.command('config', 'set', 'maxmemory', '0');
+    await recovered();
+  });
+
+  it('is unreachable while the server is a replica', async () => {
+    await server.command('replicaof', '127.0.0.1', '1');
+    await until('it is refused', async () => (await draw()).outcome === 'unreachable');
+    expect(await outcomes(8)).toEqual(['unreachable']);
+    await server.command('replicaof', 'no', 'one');
+    await recovered();
+    await until('it is reachable', () => authority.is_reachable);
+  });
+
+  it('gives the script again to a server that forgot it', async () => {
+    for (let i = 0; i < 5; i++) {
+      await server.command('script', 'flush');
+      expect(await outcomes(32)).toEqual(['admitted']);
+    }
+  });
+
+  it('is unreachable while clients are paused, and goes on afterwards', async () => {
+    await server.command('client', 'pause', '400');
+    const { result, took_ms } = await timed(draw);
+    expect(result.outcome).toBe('unreachable');
+    expect(took_ms).toBeLessThan(QUICKLY_MS);
+    await recovered();
+  });
+
+  it('is unreachable where another kind of value is under its key, and takes junk for a full bucket', async () => {
+    const key = 'sandbox-manager:quota:eu:team:api_requests';
+    expect(await server.command('exists', key)).toBe(1);
+    await server.command('set', key, 'junk');
+    expect(await draw()).toMatchObject({ outcome: 'admitted', remaining: AMPLE.burst_value - 1 });
+    await server.command('del', key);
+    await server.command('rpush', key, 'junk');
+    expect((await draw()).outcome).toBe('unreachable');
+    await server.command('del', key);
+    await recovered();
+  });
+
+  it('holds region and team in its keys, and forgets what is full again', async () => {
+    const [key] = (await server.command('keys', '*team*')) as string[];
+    expect(key).toBe('sandbox-manager:quota:eu:team:api_requests');
+    const ttl_ms = (await server.command('pttl', key as string)) as number;
+    expect(ttl_ms).toBeGreaterThan(50_000);
+    expect(ttl_ms).toBeLessThan(70_000);
+    const other = await RedisAuthority.open({ url: server.url, region_id: 'us', log });
+    expect(await other.draw(NAME, { ...AMPLE, burst_value: 7 }, 1)).toMatchObject({ remaining: 6 });
+    await other.close();
+  });
+
+  it('starts without a server and finds it later', async () => {
+    await server.kill();
+    const early = await RedisAuthority.open({ url: server.url, region_id: 'eu', log });
+    expect(early.is_reachable).toBe(false);
+    expect((await early.draw(NAME, AMPLE, 1)).outcome).toBe('unreachable');
+    await server.start();
+    await until('it answers', async () => (await early.draw(NAME, AMPLE, 1)).outcome === 'admitted');
+    await early.close();
+  });
+
+  it.each(['', 'localhost:6379', 'http://localhost:6379', 'redis'])(
+    'does not start with the address %j',
+    (url) =>
+      expect(RedisAuthority.open({ url, region_id: 'eu', log })).rejects.toThrow('--redis must be like'),
+  );
+});
