@@ -37,6 +37,9 @@ const EMIT_RETRY_MS = 1_000;
 /** A commit under way for so long is told as trouble. */
 const SLOW_COMMIT_MS = 2_000;
 
+/** A copy of the outbox, there only while the sandbox is held still for a fork. */
+const OUTBOX_COPY = 'outbox-copy.db';
+
 /** What a sandbox is told once: by options at start, or by `POST /sandbox/init`. */
 export interface Initialisation {
   sandbox_id: string;
@@ -345,6 +348,9 @@ export class Daemon {
   /** Called when the daemon cannot go on; whoever runs it ends it. */
   on_fault: () => void = () => {};
 
+  /** Called when a `stop` is done, whoever asked for it. */
+  on_stopped: () => void = () => {};
+
   /** Emits, and where the outbox refuses, again until it takes it or the daemon ends. */
   async #emitForSure(event: SandboxEvent, within_ms = Number.POSITIVE_INFINITY): Promise<void> {
     const end_ms = this.clock.monotonicMs() + within_ms;
@@ -409,12 +415,31 @@ export class Daemon {
     return readiness({ state: this.state, outbox_damages: damages, outbox_trouble, watcher_degraded });
   }
 
+  /**
+   * Keeps every tree still, without an event, while `work` goes on with a consistent copy of the outbox beside it:
+   * the whole root file system can be copied then, the copy in place of the outbox.
+   */
+  async hold(work: () => Promise<void>): Promise<void> {
+    const copy = join(this.config.state_dir, OUTBOX_COPY);
+    await this.#pauseSwitch().hold(async () => {
+      try {
+        await this.store.copyTo(copy);
+        await work();
+      } finally {
+        rmSync(copy, { force: true });
+      }
+    });
+  }
+
   /** Hands a signal to the main command; false where there is none that runs. */
   forward(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): boolean {
     return this.#main?.forward(signal) ?? false;
   }
 
-  /** Ends the sandbox: processes, then `sandbox.killed`, then the flush. Idempotent. */
+  /**
+   * Ends the sandbox: processes, then `sandbox.killed`, then the flush. Idempotent. For `api` nothing more is
+   * delivered: whoever asked for the end takes over what is pending.
+   */
   stop(reason: EndReason, signal: string | null): Promise<void> {
     this.#stopping ??= this.#stop(reason, signal);
     return this.#stopping;
@@ -445,7 +470,8 @@ export class Daemon {
     this.#state = 'stopping';
     await this.#starting.catch(() => {});
     const was_initialised = this.#supervisor !== null;
-    if (this.#supervisor?.is_paused) await this.#dispatcher?.start();
+    if (reason === 'api') this.#dispatcher?.pause();
+    else if (this.#supervisor?.is_paused) await this.#dispatcher?.start();
     await this.#supervisor?.stop();
     await this.#watcher?.stop();
     this.#publisher?.close();
@@ -456,10 +482,11 @@ export class Daemon {
         grace_ms,
       );
     }
-    if (!this.#is_hurried) await this.#dispatcher?.flush(grace_ms);
+    if (!this.#is_hurried && reason !== 'api') await this.#dispatcher?.flush(grace_ms);
     await this.#listeners?.close();
     await this.#dispatcher?.stop();
     await this.#retention?.stop();
     await this.#store?.close();
+    this.on_stopped();
   }
 }

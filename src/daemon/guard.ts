@@ -40,6 +40,9 @@ export class Guard {
     }
     if (request.routeOptions.config.is_open !== true && !request.is404)
       this.#checkToken(headers.authorization);
+    if (request.routeOptions.config.is_socket_only) {
+      throw new CatalogueError('forbidden', 'This is served on the control socket alone.');
+    }
   }
 
   #checkHost(host: string | undefined): void {

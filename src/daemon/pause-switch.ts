@@ -16,7 +16,7 @@ interface Parts {
 
 /**
  * Freezes and thaws the sandbox. Changes happen one after another and are idempotent.
- * Source: contract section 4, POST `/sandbox/pause` and `/sandbox/resume`.
+ * Source: contract section 4, POST `/sandbox/pause` and `/sandbox/resume`; `hold` is for a fork (section 7).
  */
 export class PauseSwitch {
   readonly #parts: Parts;
@@ -39,6 +39,20 @@ export class PauseSwitch {
   /** Lets everything go on. */
   resume(reason: string | null): Promise<void> {
     return this.#exclusively(() => this.#resume(reason));
+  }
+
+  /** Keeps every tree still while `work` goes on, and tells nobody. A sandbox that is paused stays so. */
+  hold(work: () => Promise<void>): Promise<void> {
+    return this.#exclusively(async () => {
+      if (this.is_paused) return work();
+      const { supervisor } = this.#parts;
+      await supervisor.pause();
+      try {
+        await work();
+      } finally {
+        await supervisor.resume();
+      }
+    });
   }
 
   async #pause(reason: string | null, flush_ms: number): Promise<void> {

@@ -3,6 +3,7 @@ import type { Daemon } from './daemon.ts';
 import { registerDeliveryRoutes } from './delivery-routes.ts';
 import { registerEventStream } from './event-stream.ts';
 import { registerHealthRoutes } from './health-routes.ts';
+import { registerManagerRoutes } from './manager-routes.ts';
 import { registerProcessRoutes } from './process-routes.ts';
 import { registerPublishRoutes } from './publish-routes.ts';
 import { registerSandboxRoutes } from './sandbox-routes.ts';
@@ -17,6 +18,7 @@ export async function registerRoutes(app: HttpApp, daemon: Daemon): Promise<void
   registerDeliveryRoutes(app, daemon);
   registerEventStream(app, daemon);
   registerSandboxRoutes(app, daemon);
+  await registerManagerRoutes(app, daemon);
   await registerProcessRoutes(app, daemon);
   registerHealthRoutes(app, daemon);
   await sealRoutes(app, [...routes]);

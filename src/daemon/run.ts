@@ -42,7 +42,7 @@ function endOf(daemon: Daemon, log: Log): () => Promise<number> {
   const shutDown = (signal: 'SIGTERM' | 'SIGINT') => {
     signalled = signal;
     log.info({ signal }, 'shutting down');
-    void daemon.stop('signal', signal).then(() => stop(0));
+    void daemon.stop('signal', signal);
   };
   process.on('SIGTERM', (signal) => {
     if (daemon.state !== 'stopping') return shutDown('SIGTERM');
@@ -65,6 +65,7 @@ function endOf(daemon: Daemon, log: Log): () => Promise<number> {
     fail(1);
   });
   daemon.on_fault = () => fail(1);
+  daemon.on_stopped = () => stop(0);
   return () => Promise.race([fault, endWithMain(daemon, stopped, () => signalled)]);
 }
 

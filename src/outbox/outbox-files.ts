@@ -2,7 +2,7 @@ import { renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
-import { copyAside, databasePath, moveAside, openDatabase, syncPath } from './database-file.ts';
+import { copyAside, databasePath, moveAside, openDatabase, syncPath, touch } from './database-file.ts';
 import { HighWater } from './high-water.ts';
 import { lockStateDir, openOutbox, prepareStateDir } from './state-files.ts';
 
@@ -67,6 +67,13 @@ export class OutboxFiles {
     // The copy was read through descriptors of its own: with their end SQLite's locks on the file ended too.
     this.#db.close();
     this.open();
+  }
+
+  /** Writes a copy of the database, as of the last commit, to a path where nothing is. */
+  copyTo(path: string): void {
+    rmSync(path, { force: true });
+    touch(path);
+    this.#db.prepare('VACUUM INTO ?').run(path);
   }
 
   /** Writes the database anew from what is still open, where its files were removed or replaced. */

@@ -35,6 +35,7 @@ export interface Calls {
   tree: { in: { after_id: number; limit: number }; out: { id: number; entry: string }[] };
   prune: { in: null; out: { more: boolean } };
   checkpoint: { in: null; out: null };
+  copyTo: { in: { path: string }; out: null };
   close: { in: null; out: null };
 }
 

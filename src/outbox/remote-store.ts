@@ -20,6 +20,8 @@ import type {
 
 /** So many appends go to a writer that has nothing to do, although more may come in this turn. */
 const EARLY_APPENDS = 8;
+/** How long a copy of the whole database may take. */
+const COPY_TIMEOUT_MS = 60_000;
 /** Outcomes wait for the writer to be free, but not more than so many. */
 const WAITING_OUTCOMES = 128;
 
@@ -299,11 +301,15 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     this.#timer = null;
   }
 
-  #call<Name extends CallName>(name: Name, input: Calls[Name]['in']): Promise<Calls[Name]['out']> {
+  #call<Name extends CallName>(
+    name: Name,
+    input: Calls[Name]['in'],
+    within_ms = COMMIT_TIMEOUT_MS,
+  ): Promise<Calls[Name]['out']> {
     if (this.#is_closed) return Promise.reject(new CatalogueError('outbox_unavailable'));
     const call = ++this.#number;
     return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(COMMIT_TIMEOUT_MS, () => {
+      const timer = this.#clock.after(within_ms, () => {
         this.#calls.delete(call);
         reject(new CatalogueError('outbox_unavailable'));
       });
@@ -383,6 +389,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** Writes the log back into the database file and empties it. */
   async checkpoint(): Promise<void> {
     await this.#call('checkpoint', null);
+  }
+
+  /** Writes a copy of the database, as of the last commit, to a path; what is there is replaced. */
+  async copyTo(path: string): Promise<void> {
+    await this.#call('copyTo', { path }, COPY_TIMEOUT_MS);
   }
 
   /** Writes back, closes the files and ends the thread. Idempotent. */

@@ -230,6 +230,9 @@ export class Writer {
       case 'checkpoint':
         this.#checkpoint('TRUNCATE');
         return null;
+      case 'copyTo':
+        this.#files.copyTo(call.input.path);
+        return null;
       case 'close':
         this.#checkpoint('TRUNCATE');
         this.#files.close();

@@ -1,0 +1,117 @@
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+
+/** What the daemon answered; or that nobody answered, or not in time. */
+export type Answer =
+  | { outcome: 'answered'; status: number; data: unknown; error: AnswerError | null }
+  | { outcome: 'unreachable'; reason: string };
+
+export interface AnswerError {
+  code: string;
+  message: string;
+  details?: unknown;
+}
+
+interface Question {
+  method: string;
+  /** Below `/api/v1`. */
+  path: string;
+  body?: object;
+  /** From the first byte to the last; a pause or an end takes its time. */
+  within_ms: number;
+}
+
+/** Asks a sandbox's daemon over its control socket. Source: contract section 4, "The local API". */
+export async function ask(socket_path: string, question: Question): Promise<Answer> {
+  const { body, within_ms } = question;
+  const asked = open(socket_path, question, AbortSignal.timeout(within_ms));
+  try {
+    asked.end(body === undefined ? undefined : JSON.stringify(body));
+    const response = await head(asked);
+    const { data, error = null } = JSON.parse(await text(response)) as {
+      data?: unknown;
+      error?: AnswerError;
+    };
+    return { outcome: 'answered', status: response.statusCode ?? 0, data, error };
+  } catch (error) {
+    return {
+      outcome: 'unreachable',
+      reason: (error as NodeJS.ErrnoException).code ?? (error as Error).message,
+    };
+  } finally {
+    asked.destroy();
+  }
+}
+
+/** A sandbox that stands still as long as this is kept. */
+export interface Hold {
+  /** True until it is released, or the daemon is gone. */
+  isKept(): boolean;
+  /** Resolves when everything goes on. Idempotent. */
+  release(): Promise<void>;
+}
+
+/** Holds a sandbox still; gives the daemon's refusal where it does not. */
+export async function hold(socket_path: string, within_ms: number): Promise<Hold | Answer> {
+  const giving_up = new AbortController();
+  const asked = open(socket_path, { method: 'POST', path: '/sandbox/hold' }, giving_up.signal);
+  asked.flushHeaders();
+  const timer = AbortSignal.timeout(within_ms);
+  timer.onabort = () => giving_up.abort();
+  try {
+    const response = await head(asked);
+    if (response.statusCode !== 200) {
+      const { error } = JSON.parse(await text(response)) as { error: AnswerError };
+      asked.destroy();
+      return { outcome: 'answered', status: response.statusCode ?? 0, data: null, error };
+    }
+    return await held(asked, response);
+  } catch (error) {
+    asked.destroy();
+    return { outcome: 'unreachable', reason: (error as Error).message };
+  } finally {
+    timer.onabort = null;
+  }
+}
+
+async function held(asked: ClientRequest, response: IncomingMessage): Promise<Hold> {
+  const lines = createInterface({ input: response });
+  let is_kept = true;
+  const over = new Promise<void>((resolve) => {
+    response.once('close', () => {
+      is_kept = false;
+      resolve();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    lines.once('line', () => resolve());
+    response.once('close', () => reject(new Error('the daemon has let go')));
+  });
+  return {
+    isKept: () => is_kept,
+    async release() {
+      is_kept = false;
+      if (!asked.writableEnded) asked.end();
+      await over;
+    },
+  };
+}
+
+function open(socketPath: string, { method, path }: { method: string; path: string }, signal: AbortSignal) {
+  const headers = { host: 'localhost', 'content-type': 'application/json' };
+  const asked = request({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
+  // Whoever waits for the answer is told by `head`; what comes later changes nothing.
+  asked.on('error', () => {});
+  return asked;
+}
+
+function head(asked: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    asked.once('error', reject);
+    asked.once('response', (response) => {
+      response.on('error', () => {});
+      resolve(response);
+    });
+  });
+}
