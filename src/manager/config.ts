@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { LOG_LEVELS, type LogLevel } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
+import { type Cidr, parseCidr } from '../webhook/address.ts';
 import { mebibytes, millicores } from './quantity.ts';
 
 export const RUNTIMES = ['local', 'local-unsafe', 'none'] as const;
@@ -27,7 +28,8 @@ export interface ManagerConfig {
   readonly replicas: number;
   readonly metering: boolean;
   readonly quota_fail_open: boolean;
-  readonly allow_webhook_cidr: readonly string[];
+  /** Addresses that webhooks may reach although they are not public. */
+  readonly allow_webhook_cidr: Cidr[];
   readonly secret_key_file: string;
   readonly node: NodeBudget;
   readonly log_level: LogLevel;
@@ -116,7 +118,11 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
     replicas: from.read('replicas', '1', wholeNumber(1, 1_000), 'must be a whole number from 1 to 1000'),
     metering: from.read('metering', 'on', onOff, 'must be on or off'),
     quota_fail_open: from.read('quota_fail_open', 'false', onOff, 'must be true or false'),
-    allow_webhook_cidr: from.list('allow_webhook_cidr'),
+    allow_webhook_cidr: from.list(
+      'allow_webhook_cidr',
+      parseCidr,
+      'must be ranges of addresses like 10.0.0.0/8',
+    ),
     secret_key_file: from.read('secret_key_file', './sandbox-manager.key', path, 'must not be empty'),
     node: {
       memory_mib: from.optional('node_memory', mebibytes, SIZE),
@@ -166,11 +172,15 @@ class Source {
     return this.#text(name) === null ? null : this.read(name, '', parse, accepted);
   }
 
-  list(name: OptionName): string[] {
+  list<Value>(name: OptionName, parse: (text: string) => Value | null, accepted: string): Value[] {
     const value = this.#given[name] ?? [];
     const texts = typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value;
-    if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts;
-    throw badOption(name, 'must be a list of texts');
+    if (!Array.isArray(texts)) throw badOption(name, accepted);
+    return texts.map((text) => {
+      const entry = parse(String(text));
+      if (entry === null) throw badOption(name, accepted);
+      return entry;
+    });
   }
 
   #text(name: OptionName): string | null {

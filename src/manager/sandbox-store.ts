@@ -141,7 +141,7 @@ export class SandboxStore {
   /** Changes a sandbox with which nothing is under way, in one step; null where that cannot be. */
   async changeIdle(
     tx: Transaction,
-    { sandbox_id, team_id }: { sandbox_id: string; team_id: string },
+    sandbox_id: string,
     from: readonly ManagedStatus[],
     changes: Updateable<SandboxTable>,
   ): Promise<SandboxRow | null> {
@@ -149,7 +149,6 @@ export class SandboxStore {
       .updateTable('sandboxes')
       .set(changes)
       .where('sandbox_id', '=', sandbox_id)
-      .where('team_id', '=', team_id)
       .where('deleted_at_ms', 'is', null)
       .where('operation', 'is', null)
       .where('status', 'in', from)

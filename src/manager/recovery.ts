@@ -1,0 +1,58 @@
+import type { Operations, Works } from './operations.ts';
+import { hasEnded } from './replica.ts';
+import type { SandboxRow } from './sandbox-store.ts';
+import type { Job } from './schedule.ts';
+import type { Settler } from './settler.ts';
+
+/** How often operations are looked for whose owner is gone. */
+const LOOK_MS = 2_000;
+
+/**
+ * Takes over operations whose owner has died or given up, of whatever replica, and settles them: after a start, and
+ * then again and again. Source: contract section 7, "/readyz", and fault cases on death at any point.
+ */
+export class Recovery implements Job {
+  readonly name = 'recovery';
+  readonly #works: Works;
+  readonly #operations: Operations;
+  readonly #settler: Settler;
+  #is_done = false;
+
+  constructor(works: Works, operations: Operations, settler: Settler) {
+    this.#works = works;
+    this.#operations = operations;
+    this.#settler = settler;
+  }
+
+  /** Everything that was left behind before this replica's start is settled, or is being cleaned up. */
+  get is_done(): boolean {
+    return this.#is_done;
+  }
+
+  readonly run = async (): Promise<number> => {
+    const { store } = this.#works;
+    const rows = await store.withOperation();
+    const settled = rows.filter((row) => this.#isAbandoned(row)).map((row) => this.#takeOver(row));
+    await Promise.all(settled);
+    this.#is_done = true;
+    return LOOK_MS;
+  };
+
+  #isAbandoned(row: SandboxRow): boolean {
+    if (this.#operations.isUnderWay(row.sandbox_id)) return false;
+    const is_over = (row.operation_until_ms ?? 0) <= this.#works.clock.wallMs();
+    return is_over || hasEnded(row.operation_owner ?? '');
+  }
+
+  async #takeOver(row: SandboxRow): Promise<void> {
+    const { store, log } = this.#works;
+    const { sandbox_id, operation } = row;
+    const taken = await store.takeOver(row, this.#operations.lease());
+    if (!taken) return;
+    log.info({ sandbox_id, operation }, 'an operation that was left behind is settled');
+    const settling = this.#settler.settle(taken);
+    // Cleanups keep themselves alive, and a start need not wait for them.
+    if (operation === 'cleaning') return;
+    await this.#operations.run(sandbox_id, () => settling);
+  }
+}
