@@ -41,6 +41,14 @@ export const RETAIN_FAILED_MS = 7 * DAY_MS;
 /** A commit that takes longer is answered `outbox_unavailable`, within 10 s; the record may still be kept. */
 export const COMMIT_TIMEOUT_MS = 9_500;
 
+/** The manager's outbox. */
+/** Attempts under way in all, whatever their endpoints. */
+export const ATTEMPTS_MAX = 256;
+/** How long a replica owns endpoints without saying so again; longer than an attempt, so that none outlives it. */
+export const OUTBOX_LEASE_MS = 20 * SECOND_MS;
+/** Final records are kept so long after they end. */
+export const RETAIN_FINAL_MS = DAY_MS;
+
 /** Processes. */
 export const SHUTDOWN_GRACE_MS = 10 * SECOND_MS;
 export const RESTART_BACKOFF_FIRST_MS = SECOND_MS;

@@ -36,10 +36,13 @@ export interface DeliveryDetail extends DeliveryView {
   attempts: AttemptView[];
 }
 
-export interface DeliveryPage {
-  deliveries: DeliveryView[];
+export interface DeliveryPage<View = DeliveryView> {
+  deliveries: View[];
   next_cursor: string | null;
 }
+
+/** What the manager tells of a record: one team has those of many sandboxes. Source: contract section 7. */
+export type OfSandbox<View> = View & { sandbox_id: string };
 
 /** How many records are in each state, and the bytes of those that are not delivered. */
 export type OutboxCounts = Record<DeliveryState, number> & { bytes: number };

@@ -113,6 +113,7 @@ async function createOutbox(db: Kysely<Tables>, dialect: Dialect): Promise<void>
   await indexed(db, 'outbox', 'outbox_due', ['endpoint', 'due_ms', 'id'], 'due_ms is not null');
   await indexed(db, 'outbox', 'outbox_deadline', ['endpoint', 'deadline_ms'], 'due_ms > 0');
   await indexed(db, 'outbox', 'outbox_probe', ['endpoint', 'probe_ms'], 'due_ms > 0');
+  await indexed(db, 'outbox', 'outbox_age', ['created_at_ms'], 'due_ms is not null');
   await indexed(db, 'outbox', 'outbox_finished', ['finished_at_ms'], 'due_ms is null');
   await indexed(db, 'outbox', 'outbox_team', ['team_id', 'id']);
   await db.schema

@@ -32,6 +32,18 @@ export function verify(secret: string, body: string | Uint8Array, signature: unk
   return timingSafeEqual(Buffer.from(sign(secret, body)), Buffer.from(signature));
 }
 
+/** Whether the headers of Standard Webhooks are made with this secret. */
+export function asksForStandardWebhooks(secret: string): boolean {
+  return standardWebhooksKey(secret) !== null;
+}
+
+function standardWebhooksKey(secret: string): Buffer | null {
+  if (!secret.startsWith(STANDARD_WEBHOOKS_PREFIX)) return null;
+  const key = Buffer.from(secret.slice(STANDARD_WEBHOOKS_PREFIX.length), 'base64');
+  // Anyone can sign with an empty key.
+  return key.length === 0 ? null : key;
+}
+
 /**
  * The headers of Standard Webhooks for one attempt, `timestamp_s` in whole seconds since the epoch. Null where
  * the secret does not start with `whsec_` or no key follows it. Source: contract section 2.
@@ -42,10 +54,8 @@ export function standardWebhookHeaders(
   timestamp_s: number,
   body: string | Uint8Array,
 ): StandardWebhookHeaders | null {
-  if (!secret.startsWith(STANDARD_WEBHOOKS_PREFIX)) return null;
-  const key = Buffer.from(secret.slice(STANDARD_WEBHOOKS_PREFIX.length), 'base64');
-  // Anyone can sign with an empty key.
-  if (key.length === 0) return null;
+  const key = standardWebhooksKey(secret);
+  if (!key) return null;
   // A key object, because createHmac takes several times as long with the key's bytes.
   const signature = createHmac('sha256', createSecretKey(key))
     .update(`${event_id}.${timestamp_s}.`)

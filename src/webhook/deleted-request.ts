@@ -1,0 +1,33 @@
+import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
+import { body as bodyOf, type Identity, staticHeaders } from './envelope.ts';
+import { sign } from './signature.ts';
+import { type StoredSignature, storedSignatures } from './stored-signatures.ts';
+
+/** The end of a sandbox, as its consumer is told. Source: contract section 2, `sandbox.deleted`. */
+export interface Deletion extends Identity {
+  event_id: string;
+  reason: string;
+  actor: string | null;
+  happened_at_ms: number;
+}
+
+/** Everything that is sent, made once: after this the secret is not needed any more. */
+export interface DeletedRequest {
+  headers: Record<string, string>;
+  body: string;
+  signatures: StoredSignature[] | null;
+}
+
+/** The exact signed request of a `sandbox.deleted`. An empty secret signs nothing. */
+export function deletedRequest(deletion: Deletion, secret: string): DeletedRequest {
+  const { reason, actor, event_id, happened_at_ms } = deletion;
+  const payload = JSON.stringify({ reason, actor });
+  const envelope = { ...deletion, event_type: 'sandbox.deleted', sequence: null, payload };
+  const body = bodyOf(envelope);
+  const signature = secret === '' ? null : sign(secret, body);
+  return {
+    headers: staticHeaders(envelope, 'sandbox-manager', signature),
+    body,
+    signatures: storedSignatures(secret, event_id, body, happened_at_ms, DELIVERY_WINDOW_MS),
+  };
+}
