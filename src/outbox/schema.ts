@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3';
+import Sqlite, { type Database } from 'better-sqlite3';
 import { StartError } from '../contract/errors.ts';
 
 const VERSION = 1;
@@ -65,6 +65,21 @@ const SCHEMA = `
   );
   INSERT INTO outbox VALUES (1, NULL, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 `;
+
+const DEFINITIONS = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || sql, ';')
+  FROM (SELECT * FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name)`;
+
+/** Whether a database has the outbox's tables and indexes, and nothing else: no view or trigger runs when it is read. */
+export function hasOwnSchema(db: Database): boolean {
+  const own = new Sqlite(':memory:');
+  own.exec(SCHEMA);
+  const expected = own.prepare(DEFINITIONS).pluck().get();
+  own.close();
+  return (
+    db.pragma('user_version', { simple: true }) === VERSION &&
+    db.prepare(DEFINITIONS).pluck().get() === expected
+  );
+}
 
 /** How long the log may stay after it was written back: a burst must not occupy the disk for ever. */
 const WAL_LIMIT_BYTES = 8 * 1024 * 1024;

@@ -453,7 +453,16 @@ function checksumOf(headers: string, body: string): number {
   return crc32(body, crc32(headers));
 }
 
-function isWhole({ headers, body, checksum }: { headers: string; body: string; checksum: number }): boolean {
+/** Whether a record is as it was stored. */
+export function isWhole({
+  headers,
+  body,
+  checksum,
+}: {
+  headers: string;
+  body: string;
+  checksum: number;
+}): boolean {
   return checksumOf(headers, body) === checksum;
 }
 

@@ -1,4 +1,7 @@
-import type { AttemptError } from '../contract/deliveries.ts';
+import type { HandOverPage } from '../outbox/hand-over.ts';
+import type { HandedOver } from '../outbox/handed-over.ts';
+
+export type { HandedOver, HandOverPage };
 
 /** Where a sandbox's events go. `watch_dir` is an absolute path inside the sandbox, or null. */
 export interface RuntimeWebhook {
@@ -20,43 +23,6 @@ export interface RuntimeSpec {
   cpu_millis: number;
 }
 
-/** An attempt that the sandbox's own daemon made. Times are wall time in ms. */
-export interface HandedOverAttempt {
-  attempt: number;
-  started_at_ms: number;
-  duration_ms: number;
-  status: number | null;
-  error: AttemptError | null;
-  next_attempt_at_ms: number | null;
-  response_body: string | null;
-}
-
-/**
- * A record that a stopped daemon had not delivered: what is sent as it was stored, and where its delivery stands.
- * `…_in_ms` counts from the moment it was read, 0 where that time has come; whoever takes it over adds its own clock.
- */
-export interface HandedOver {
-  event_id: string;
-  event_type: string;
-  sequence: number;
-  /** The static headers, `X-Service-Signature` among them; those of each attempt are made by whoever sends it. */
-  headers: Record<string, string>;
-  body: string;
-  /** How many attempts were made: the next one's number is one more. */
-  attempts: number;
-  /** Failed attempts of the present window: what its backoff counts. */
-  failures: number;
-  /** Wall time of its commit. */
-  created_at_ms: number;
-  /** When it may be attempted next; 0 where it was never tried. */
-  due_in_ms: number;
-  /** When it may be the endpoint's probe; 0 where it was never tried. */
-  probe_in_ms: number;
-  /** What is left of its window of 24 h; 0 where one last attempt is owed. */
-  deadline_in_ms: number;
-  attempt_log: HandedOverAttempt[];
-}
-
 /**
  * What became of a change.
  * - `done`: also where it was so before
@@ -72,17 +38,6 @@ export type RuntimeFork = { outcome: 'created'; pod_name: string } | { outcome: 
 export interface RuntimeEnd {
   /** `killed`: its `sandbox.killed` was committed by this or an earlier call; `lost`: its daemon had died before. */
   outcome: 'killed' | 'lost' | 'absent';
-}
-
-/**
- * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
- * not be read. `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one
- * sentence for the log.
- */
-export interface HandOverPage {
-  records: HandedOver[];
-  lost_records: number;
-  trouble: string | null;
 }
 
 /**
