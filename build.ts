@@ -5,7 +5,7 @@ import { build } from 'rolldown';
  * Bundles each program into `dist/`: what users run. Only better-sqlite3 and the terminal library stay outside,
  * because they hold native code.
  */
-const PROGRAMS = ['sandboxd', 'sandboxctl'];
+const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
 
 rmSync('dist', { recursive: true, force: true });
 for (const input of [
@@ -16,7 +16,7 @@ for (const input of [
   await build({
     input,
     platform: 'node',
-    external: ['better-sqlite3', '@lydell/node-pty'],
+    external: ['better-sqlite3', '@lydell/node-pty', 'pg-native'],
     logLevel: 'warn',
     output: {
       dir: 'dist',

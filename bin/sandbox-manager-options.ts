@@ -1,0 +1,142 @@
+import { Command, CommanderError, Option } from 'commander';
+import { VERSION } from '../src/base/version.ts';
+import { StartError } from '../src/contract/errors.ts';
+import { SCOPES } from '../src/contract/tokens.ts';
+import { type Given, managerConfig, OPTIONS, type OptionDefinition } from '../src/manager/config.ts';
+import { readConfigFile } from '../src/manager/config-file.ts';
+import { runManager } from '../src/manager/run.ts';
+import { tokenCommand } from '../src/manager/token-command.ts';
+
+const ENV_PREFIX = 'SANDBOX_MANAGER_';
+
+const definitions: readonly OptionDefinition[] = OPTIONS;
+
+function optionOf({ name, value, description, is_list }: OptionDefinition): Option {
+  const long = `--${name.replaceAll('_', '-')}`;
+  const option = new Option(value === null ? long : `${long} <${value}>`, description);
+  if (is_list) option.argParser((text: string, before: string[] = []) => [...before, text]);
+  return option;
+}
+
+const databaseOption = () =>
+  optionOf(definitions.find(({ name }) => name === 'database') as OptionDefinition);
+const configOption = () => new Option('--config <file.yaml>', 'keys are the option names in snake_case');
+
+/** What the command line gives, by the options' names. */
+function commandLine(command: Command): Given {
+  const given: Given = {};
+  for (const option of command.options) {
+    const attribute = option.attributeName();
+    if (command.getOptionValueSource(attribute) !== 'cli') continue;
+    given[option.name().replaceAll('-', '_')] = command.getOptionValue(attribute);
+  }
+  return given;
+}
+
+/** What the environment gives; an empty variable counts as none. */
+function environment(): Given {
+  const given: Given = {};
+  for (const { name } of [...definitions, { name: 'config' }]) {
+    const text = process.env[ENV_PREFIX + name.toUpperCase()];
+    if (text) given[name] = text;
+  }
+  return given;
+}
+
+/** The config of a command line, with the environment and the config file that they name. */
+function configOf(command: Command) {
+  const { config: named, ...given } = commandLine(command);
+  const { config: from_environment, ...rest } = environment();
+  const path = named ?? from_environment;
+  return managerConfig(given, rest, path === undefined ? {} : readConfigFile(String(path)));
+}
+
+function tokenCommands(): Command {
+  const token = new Command('token').description('Bearer tokens of teams');
+  token
+    .command('create')
+    .description('print a new token, once')
+    .requiredOption('--team <id>', 'whose it is')
+    .option(
+      '--scope <scope>',
+      `repeatable: ${SCOPES.join(', ')}`,
+      (text: string, all: string[]) => [...all, text],
+      [],
+    )
+    .option('--internal', 'for callers behind the external gateway')
+    .addOption(databaseOption())
+    .addOption(configOption())
+    .action(async ({ team, scope, internal = false }, command: Command) => {
+      const { database } = configOf(command);
+      const made = await tokenCommand.create(database, { team, scopes: scope, internal });
+      process.stdout.write(`${made}\n`);
+    });
+  token
+    .command('list')
+    .description('show ids, never tokens')
+    .option('--json', 'as JSON')
+    .addOption(databaseOption())
+    .addOption(configOption())
+    .action(async ({ json }, command: Command) => {
+      const tokens = await tokenCommand.list(configOf(command).database);
+      if (json) return void process.stdout.write(`${JSON.stringify({ tokens })}\n`);
+      for (const each of tokens) {
+        const notes = [each.internal ? 'internal' : '', each.revoked_at ? `revoked ${each.revoked_at}` : ''];
+        const line = [each.token_id, each.team_id, each.scopes.join(','), each.created_at, ...notes];
+        process.stdout.write(`${line.filter(Boolean).join('  ')}\n`);
+      }
+    });
+  token
+    .command('revoke')
+    .description('from now on it is refused')
+    .argument('<id>')
+    .addOption(databaseOption())
+    .addOption(configOption())
+    .action(async (token_id: string, _options, command: Command) => {
+      await tokenCommand.revoke(configOf(command).database, token_id);
+    });
+  return token;
+}
+
+function program(exit: (code: number) => void): Command {
+  const manager = new Command('sandbox-manager')
+    .description(
+      `Claims, pauses, forks and deletes sandboxes. Each option is also read from ${ENV_PREFIX}<NAME>`,
+    )
+    .version(VERSION, '-V, --version')
+    .enablePositionalOptions()
+    .addOption(configOption());
+  for (const definition of definitions) manager.addOption(optionOf(definition));
+  manager.action(async (_options, command: Command) => exit(await runManager(configOf(command))));
+  manager.addCommand(tokenCommands());
+  for (const command of [
+    manager,
+    ...manager.commands,
+    ...manager.commands.flatMap((each) => each.commands),
+  ]) {
+    command.configureOutput({ outputError: () => {} }).exitOverride();
+  }
+  return manager;
+}
+
+/** Options → config → start. What goes wrong before is one line on stderr. */
+export async function main(argv: string[]): Promise<void> {
+  let exit_code = 0;
+  try {
+    await program((code) => {
+      exit_code = code;
+    }).parseAsync(argv);
+  } catch (error) {
+    exit_code = failure(error);
+  }
+  process.exit(exit_code);
+}
+
+/** Says in one line what went wrong; returns the exit code. */
+function failure(error: unknown): number {
+  if (error instanceof CommanderError && error.exitCode === 0) return 0;
+  const text = (error as Error).message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
+  process.stderr.write(`sandbox-manager: ${text}\n`);
+  if (error instanceof StartError) return error.exit_code;
+  return error instanceof CommanderError ? 2 : 1;
+}

@@ -1,0 +1,4 @@
+#!/usr/bin/env node
+import { main } from './sandbox-manager-options.ts';
+
+void main(process.argv);

@@ -1,0 +1,42 @@
+import { systemClock } from '../base/clock.ts';
+import { createLog } from '../base/log.ts';
+import { StartError } from '../contract/errors.ts';
+import { NoRuntime } from '../runtime/no-runtime.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { ManagerConfig } from './config.ts';
+import { Manager } from './manager.ts';
+
+/** Runs a manager until a signal ends it; resolves with the exit code. */
+export async function runManager(config: ManagerConfig): Promise<number> {
+  const log = createLog(config.log_level);
+  const manager = new Manager({ config, log, clock: systemClock, runtime: runtimeOf(config) });
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
+  let is_ending = false;
+  const shutDown = (signal: NodeJS.Signals) => {
+    // The second one does not wait.
+    if (is_ending) return end(0);
+    is_ending = true;
+    log.info({ signal }, 'shutting down');
+    void manager.stop().then(() => end(0));
+  };
+  process.on('SIGTERM', shutDown);
+  process.on('SIGINT', shutDown);
+  // Node would open its inspector.
+  process.on('SIGUSR1', () => {});
+  process.on('uncaughtException', (error) => {
+    log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
+    end(1);
+  });
+  try {
+    await manager.start();
+  } catch (error) {
+    await manager.stop();
+    if (error instanceof StartError) throw error;
+    throw new StartError((error as Error).message, 1, error);
+  }
+  return ended;
+}
+
+function runtimeOf(_config: ManagerConfig): Runtime {
+  return new NoRuntime();
+}

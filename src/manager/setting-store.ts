@@ -1,0 +1,25 @@
+import type { Queries } from './database.ts';
+
+/** Values that belong to the database as a whole. */
+export class SettingStore {
+  readonly #db: Queries;
+
+  constructor(db: Queries) {
+    this.#db = db;
+  }
+
+  /** Keeps a value unless there is one; returns the one that is kept. */
+  async keep(key: string, value: string): Promise<string> {
+    await this.#db
+      .insertInto('settings')
+      .values({ key, value })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    const { value: kept } = await this.#db
+      .selectFrom('settings')
+      .select('value')
+      .where('key', '=', key)
+      .executeTakeFirstOrThrow();
+    return kept;
+  }
+}
