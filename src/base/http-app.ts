@@ -13,7 +13,7 @@ import {
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { BODY_MAX_BYTES } from '../contract/defaults.ts';
-import { CatalogueError, type ErrorCode, invalidField } from '../contract/errors.ts';
+import { CatalogueError, type ErrorCode, errorBody, invalidField } from '../contract/errors.ts';
 import { kernelRandom } from './entropy.ts';
 import type { Log } from './log.ts';
 
@@ -185,9 +185,4 @@ function toCatalogue(error: Error & { code?: string }): CatalogueError {
   const code = CODES[error.code ?? ''];
   if (code === 'invalid_request') return new CatalogueError(code, error.message);
   return code ? new CatalogueError(code) : new CatalogueError('internal_error');
-}
-
-/** The envelope of an error. */
-export function errorBody({ code, message, details }: CatalogueError) {
-  return { success: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
 }

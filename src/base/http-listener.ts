@@ -3,8 +3,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../contract/defaults.ts';
-import { CatalogueError } from '../contract/errors.ts';
-import { errorBody, type HttpApp } from './http-app.ts';
+import { CatalogueError, errorBody } from '../contract/errors.ts';
 
 /** How often connections are looked at for those that are too slow; the limits below leave room for it. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -60,8 +59,13 @@ export class Connections {
   }
 }
 
-/** A server for one address, with the contract's time limits; `handle` is the application's router. */
-export function createListener(app: HttpApp, connections: Connections): Server {
+/** What answers requests: an application, also one that is still to be made. */
+export interface Router {
+  routing: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+/** A server for one address, with the contract's time limits. */
+export function createListener(app: Router, connections: Connections): Server {
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS - CHECK_INTERVAL_MS,
@@ -95,7 +99,7 @@ export interface Upgrade {
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /** A request for a WebSocket takes the way of all others, so that it is guarded and refused like them. */
-function routeUpgrade(app: HttpApp, request: IncomingMessage, socket: Socket, head: Buffer): void {
+function routeUpgrade(app: Router, request: IncomingMessage, socket: Socket, head: Buffer): void {
   socket.on('error', () => {});
   upgrades.set(request, { socket, head });
   const response = new ServerResponse(request);

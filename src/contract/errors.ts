@@ -41,6 +41,11 @@ export class CatalogueError extends Error {
   }
 }
 
+/** The envelope of an error. Source: contract section 4, "The local API". */
+export function errorBody({ code, message, details }: CatalogueError) {
+  return { success: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
+}
+
 /** A 400 that names the field at fault: `details` is `{field}`. */
 export function invalidField(field: string, message: string): CatalogueError {
   return new CatalogueError('invalid_request', `${field}: ${message}`, { field });

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../base/clock.ts';
-import { createHttpApp, type HttpApp } from '../base/http-app.ts';
+import type { HttpApp } from '../base/http-app.ts';
 import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
@@ -20,6 +20,7 @@ import type { DaemonConfig } from './config.ts';
 import { controlToken, makeToken, restoreToken } from './control-token.ts';
 import { Environment } from './environment.ts';
 import { Guard } from './guard.ts';
+import { LazyApp } from './lazy-app.ts';
 import { Listeners } from './listeners.ts';
 import { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
@@ -58,7 +59,8 @@ export interface DaemonParts {
   environment: Record<string, string>;
   /** Where the main command's output is copied. */
   stdout: Writable;
-  registerRoutes: (app: HttpApp, daemon: Daemon) => Promise<void>;
+  /** Makes the local API; called with its first request. */
+  createApp: (daemon: Daemon, prepare: (app: HttpApp) => void) => Promise<HttpApp>;
 }
 
 /** Why a sandbox ends. Source: contract section 2, `sandbox.killed`. */
@@ -72,7 +74,7 @@ export class Daemon {
   readonly environment: Environment;
   readonly metrics = new Metrics();
   readonly #stdout: Writable;
-  readonly #registerRoutes: DaemonParts['registerRoutes'];
+  readonly #createApp: DaemonParts['createApp'];
   readonly #started_ms: number;
   #state: Exclude<SandboxState, 'paused'> | 'starting' = 'starting';
   #listeners: Listeners | null = null;
@@ -94,12 +96,12 @@ export class Daemon {
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
 
-  constructor({ config, log, clock, environment, stdout, registerRoutes }: DaemonParts) {
+  constructor({ config, log, clock, environment, stdout, createApp }: DaemonParts) {
     this.config = config;
     this.log = log;
     this.clock = clock;
     this.#stdout = stdout;
-    this.#registerRoutes = registerRoutes;
+    this.#createApp = createApp;
     this.#started_ms = clock.monotonicMs();
     this.#outbox_health = new OutboxHealth(log, this.metrics);
     this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
@@ -226,22 +228,25 @@ export class Daemon {
 
   async #listen(): Promise<void> {
     const { host, port } = this.config;
-    const app = createHttpApp(this.log);
+    const app = new LazyApp(() => this.#createApp(this, (made) => this.#prepare(made)));
     const listeners = new Listeners(app);
-    const guard = new Guard({
+    this.#guard = new Guard({
       host,
       port: () => listeners.port,
       control_token: () => this.#token,
       is_trusted: listeners.isControl,
     });
+    this.#listeners = listeners;
+    await listeners.listen(host, port);
+  }
+
+  /** What comes before every route: the count of requests under way, and the guard. */
+  #prepare(app: HttpApp): void {
+    this.#listeners?.observe(app);
     app.addHook('onRequest', (request, _reply, done) => {
-      guard.check(request);
+      this.#guard?.check(request);
       done();
     });
-    this.#guard = guard;
-    this.#listeners = listeners;
-    await this.#registerRoutes(app, this);
-    await listeners.listen(host, port);
   }
 
   /** Makes this the sandbox it is told to be, and everything run. Throws StartError or a field's error. */

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { HttpApp } from '../base/http-app.ts';
-import { Connections, createListener } from '../base/http-listener.ts';
+import { Connections, createListener, type Router } from '../base/http-listener.ts';
 import { StartError } from '../contract/errors.ts';
 
 /** An IPv6 loopback that the platform does not have is left out. */
@@ -12,17 +12,20 @@ const FREE_PORT_TRIES = 20;
 
 /** The addresses on which one application is served. */
 export class Listeners {
-  readonly #app: HttpApp;
-  readonly #connections: Connections;
+  readonly #app: Router;
+  readonly #connections = new Connections();
   readonly #servers: Server[] = [];
   #control: Server | null = null;
   #addresses: string[] = [];
   #port = 0;
 
-  constructor(app: HttpApp) {
+  constructor(app: Router) {
     this.#app = app;
-    const connections = new Connections();
-    this.#connections = connections;
+  }
+
+  /** Lets the connections know which of the application's requests are under way. */
+  observe(app: HttpApp): void {
+    const connections = this.#connections;
     app.addHook('preHandler', (request, _reply, done) => {
       connections.requestComplete(request.raw.socket);
       done();

@@ -1,11 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RawData, WebSocket } from 'ws';
 import type { Timer } from '../base/clock.ts';
-import { errorBody } from '../base/http-app.ts';
 import { isUpgrade, takeUpgrade } from '../base/http-listener.ts';
 import { queryOf, wholeNumber } from '../base/query.ts';
 import { BODY_MAX_BYTES } from '../contract/defaults.ts';
-import { CatalogueError, invalidField } from '../contract/errors.ts';
+import { CatalogueError, errorBody, invalidField } from '../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import type { OutputItems } from '../process/output-reader.ts';
 import { type AttachFrame, parseFrame } from './attach-frame.ts';

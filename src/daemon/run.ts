@@ -3,7 +3,6 @@ import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import type { DaemonConfig } from './config.ts';
 import { Daemon } from './daemon.ts';
-import { registerRoutes } from './routes.ts';
 
 /** Runs a daemon until it ends; resolves with the exit code. Source: contract section 4, below the options. */
 export async function runDaemon(config: DaemonConfig): Promise<number> {
@@ -17,7 +16,7 @@ export async function runDaemon(config: DaemonConfig): Promise<number> {
     clock: systemClock,
     environment,
     stdout: process.stdout,
-    registerRoutes,
+    createApp: async (...given) => (await import('./app.ts')).createApp(...given),
   });
   const ended = endOf(daemon, log);
   try {

@@ -3,7 +3,6 @@ import { chown } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { execa } from 'execa';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { OutputStream, PtySize } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
@@ -166,6 +165,7 @@ export async function startProgram(
   spec: LaunchSpec,
   child_fds: readonly (number | undefined)[],
 ): Promise<{ pid: number; exited: Promise<ExitStatus> }> {
+  const { execa } = await import('execa');
   const [argv0, ...args] = spec.argv;
   const { stdio, uncover } = stdioOf(child_fds);
   const subprocess = execa(spec.program, args, {

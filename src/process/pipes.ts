@@ -1,6 +1,5 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { execa } from 'execa';
 
 /** Pipes made by one run of mkfifo(1): Node cannot make one, and one run per process would double its start. */
 const BATCH = 64;
@@ -43,6 +42,7 @@ export class PipePool {
 
   async #makeBatch(): Promise<void> {
     const batch = Array.from({ length: BATCH }, () => join(this.#folder, String(this.#made++)));
+    const { execa } = await import('execa');
     await execa('mkfifo', ['-m', '600', ...batch], { extendEnv: false });
     this.#ready.push(...batch);
   }

@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
 import type { Clock, Timer } from '../base/clock.ts';
 import {
   CONNECT_TIMEOUT_MS,
@@ -26,7 +26,9 @@ const REFUSED: AttemptResult = { status: null, error: 'blocked', retry_after: nu
 export class HttpTransport implements Transport {
   readonly #clock: Clock;
   readonly #lookup: SharedLookup;
-  readonly #agent: Agent;
+  readonly #connections: number;
+  #agent: Agent | null = null;
+  #loading: Promise<Agent> | null = null;
   /** Nearly all requests go where the one before went. */
   #target = { url: '', origin: '', path: '', hostname: '' };
 
@@ -34,33 +36,36 @@ export class HttpTransport implements Transport {
   constructor(clock: Clock, connections: number, lookup = new SharedLookup()) {
     this.#clock = clock;
     this.#lookup = lookup;
-    this.#agent = new Agent({
-      connections,
-      pipelining: 1,
-      allowH2: false,
-      // One deadline holds for the whole attempt; the library's own would start anew in each phase.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: { timeout: CONNECT_TIMEOUT_MS, lookup: this.#lookup.lookup },
+    this.#connections = connections;
+  }
+
+  /** The library and its connections, made with the first attempt. */
+  #load(): Promise<Agent> {
+    this.#loading ??= import('undici').then(({ Agent }) => {
+      this.#agent = new Agent({
+        connections: this.#connections,
+        pipelining: 1,
+        allowH2: false,
+        // One deadline holds for the whole attempt; the library's own would start anew in each phase.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        connect: { timeout: CONNECT_TIMEOUT_MS, lookup: this.#lookup.lookup },
+      });
+      return this.#agent;
     });
+    return this.#loading;
   }
 
   send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult> {
     const { origin, path, hostname } = this.#targetOf(request.url);
     if (this.#lookup.refusesLiteral(hostname)) return Promise.resolve(REFUSED);
+    const { headers, body } = request;
+    const options: Dispatcher.DispatchOptions = { origin, path, method: 'POST', headers, body };
     return new Promise((resolve) => {
       const isResolving = () => this.#lookup.isPending(hostname);
       const exchange = new Exchange(this.#clock, timeout_ms, isResolving, resolve);
-      this.#agent.dispatch(
-        {
-          origin,
-          path,
-          method: 'POST',
-          headers: request.headers,
-          body: request.body,
-        },
-        exchange,
-      );
+      if (this.#agent) this.#agent.dispatch(options, exchange);
+      else void this.#load().then((agent) => agent.dispatch(options, exchange));
     });
   }
 
@@ -73,7 +78,7 @@ export class HttpTransport implements Transport {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    await (await this.#loading)?.destroy();
   }
 }
 

@@ -7,8 +7,8 @@ import { onTestFinished, vi } from 'vitest';
 import { parseOptions } from '../../bin/sandboxd-options.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
+import { createApp } from '../../src/daemon/app.ts';
 import { Daemon } from '../../src/daemon/daemon.ts';
-import { registerRoutes } from '../../src/daemon/routes.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -49,7 +49,7 @@ export async function startDaemon(...args: string[]): Promise<Running> {
     clock: systemClock,
     environment: { PATH: process.env.PATH ?? '' },
     stdout: new PassThrough().resume(),
-    registerRoutes,
+    createApp,
   });
   onTestFinished(() => daemon.stop('signal', 'SIGTERM'));
   await daemon.start();

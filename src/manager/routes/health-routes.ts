@@ -1,5 +1,5 @@
-import { errorBody, type HttpApp, success } from '../../base/http-app.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { type HttpApp, success } from '../../base/http-app.ts';
+import { CatalogueError, errorBody } from '../../contract/errors.ts';
 import type { ManagerMetrics } from '../metrics.ts';
 
 const open = (summary: string) => ({ is_open: true, doc: { summary } });
