@@ -1,0 +1,65 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+/** The built program, as users run it. */
+export const MANAGER = fileURLToPath(new URL('../../dist/sandbox-manager.cjs', import.meta.url));
+
+if (!existsSync(MANAGER)) throw new Error(`${MANAGER} is not there: npm run build makes it`);
+
+const READY_MS = 30_000;
+const LOOK_MS = 10;
+
+/** A running sandbox-manager, in a process of its own. */
+export class ManagerProgram {
+  readonly child: ChildProcess;
+  readonly ended: Promise<unknown>;
+  url = '';
+  log = '';
+
+  private constructor(child: ChildProcess) {
+    this.child = child;
+    this.ended = once(child, 'exit');
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.log += text;
+      this.url ||= /"url":"([^"]+)"[^\n]*"msg":"listening"/.exec(this.log)?.[1] ?? '';
+    });
+  }
+
+  /** Starts it and waits until it is ready. */
+  static async start(options: string[]): Promise<ManagerProgram> {
+    const child = spawn(process.execPath, [MANAGER, ...options], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const program = new ManagerProgram(child);
+    const end_ms = performance.now() + READY_MS;
+    while (!(await program.#isReady())) {
+      if (child.exitCode !== null || child.signalCode !== null || performance.now() > end_ms) {
+        child.kill('SIGKILL');
+        throw new Error(`sandbox-manager is not ready: ${program.log}`);
+      }
+      await sleep(LOOK_MS);
+    }
+    return program;
+  }
+
+  async #isReady(): Promise<boolean> {
+    if (this.url === '') return false;
+    return fetch(`${this.url}/readyz`).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+  }
+
+  async end(signal: NodeJS.Signals): Promise<void> {
+    this.child.kill(signal);
+    await this.ended;
+  }
+}
+
+/** What one command of the program prints; rejects where it fails, with `code` and `stderr`. */
+export async function runManagerCommand(...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [MANAGER, ...args]);
+  return stdout.trim();
+}
