@@ -1,14 +1,15 @@
 /**
  * One draw from a bucket in Redis or Valkey, in one atomic step on the server's clock: the steps of bucket.ts.
  *
- * KEYS[1] holds `tokens remainder updated_ms limit_value interval_ms burst_value` as text; it goes a minute after the
- * bucket is full again, because a full bucket is as good as none. ARGV: limit_value, interval_ms, burst_value, tokens
- * requested. Returns whether it was admitted (1 or 0), tokens, remainder and the server's time in ms.
+ * KEYS[1] holds tokens, remainder, updated_ms, limit_value, interval_ms and burst_value, each a double of eight bytes
+ * with the high one first. ARGV: the last three; how many tokens are requested; after how many milliseconds a bucket
+ * that is left alone may be forgotten, because it is full. Returns what is held then, and `1` where it was admitted or
+ * `0`.
  *
  * Numbers are doubles here too. `math.fmod` is exact where Lua's `%` is not.
  */
 export const BUCKET_SCRIPT = `
-local EXACT_MAX, FORGET_MS, FORGET_MAX_MS = 9007199254740991, 60000, 1000000000000
+local EXACT_MAX = 9007199254740991
 local fmod = math.fmod
 
 local function divided(a, divisor)
@@ -37,44 +38,37 @@ local function share(a, b, divisor)
   return whole, rest
 end
 
+local call, unpack = redis.call, struct.unpack
 local limit, interval, burst, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local time = redis.call('TIME')
+local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local tokens, remainder = burst, 0
+local tokens, remainder, is_kept = burst, 0, false
 
-local stored = redis.call('GET', KEYS[1])
-if stored then
-  local t, r, u, l, i, b = string.match(stored, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-  if t then
-    t, r, u, l, i, b = tonumber(t), tonumber(r), tonumber(u), tonumber(l), tonumber(i), tonumber(b)
-    local room = b - t
-    if room > 0 then
-      local whole, rest = divided(math.max(0, now - u), i)
-      local gained = whole * l
-      if gained < room then
-        local part, part_rest = share(rest, l, i)
-        part, part_rest = added(part, part_rest, 0, r, i)
-        gained, r = gained + part, part_rest
-      end
-      if gained >= room then t, r = b, 0 else t = t + gained end
+local stored = call('GET', KEYS[1])
+if stored and #stored == 48 then
+  local t, r, u, l, i, b = unpack('>dddddd', stored)
+  is_kept = l == limit and i == interval and b == burst
+  if t < b then
+    local elapsed, part = divided(math.max(0, now - u), i)
+    local gained, room = elapsed * l, b - t
+    if gained < room then
+      local whole, rest = share(part, l, i)
+      whole, r = added(whole, rest, 0, r, i)
+      gained = gained + whole
     end
-    if l == limit and i == interval and b == burst then
-      tokens, remainder = t, r
-    elseif b > 0 then
-      tokens = share(t, burst, b)
-    end
+    if gained >= room then t, r = b, 0 else t = t + gained end
+  end
+  if is_kept then
+    tokens, remainder = t, r
+  elseif b > 0 then
+    tokens = share(t, burst, b)
   end
 end
 
-local admitted = 0
-if limit > 0 and tokens >= requested then
-  admitted = 1
-  tokens = tokens - requested
-end
-local forget_ms = FORGET_MAX_MS
-if limit > 0 then forget_ms = math.min(FORGET_MAX_MS, math.ceil((burst - tokens) / limit * interval) + FORGET_MS) end
-redis.call('SET', KEYS[1],
-  string.format('%.0f %.0f %.0f %.0f %.0f %.0f', tokens, remainder, now, limit, interval, burst),
-  'PX', string.format('%.0f', forget_ms))
-return {admitted, tokens, remainder, now}
+local is_admitted = limit > 0 and tokens >= requested
+if is_admitted then tokens = tokens - requested end
+local state = struct.pack('>dddddd', tokens, remainder, now, limit, interval, burst)
+-- What came in comes to the same later: a refusal leaves nothing to write.
+if is_admitted or not is_kept then call('SET', KEYS[1], state, 'PX', ARGV[5]) end
+return state .. (is_admitted and '1' or '0')
 `;

@@ -40,16 +40,22 @@ export function refilled(bucket: Bucket, now_ms: number): Bucket {
   const { tokens, remainder, updated_ms, limit_value, interval_ms, burst_value } = bucket;
   const room = burst_value - tokens;
   const elapsed = divided(Math.max(0, now_ms - updated_ms), interval_ms);
-  const policy = { limit_value, interval_ms, burst_value };
-  if (room === 0 || elapsed.whole * limit_value >= room) return fullBucket(policy, now_ms);
+  if (room === 0 || elapsed.whole * limit_value >= room) return fullBucket(bucket, now_ms);
   const part = added(
     share(elapsed.rest, limit_value, interval_ms),
     { whole: 0, rest: remainder },
     interval_ms,
   );
   const gained = elapsed.whole * limit_value + part.whole;
-  if (gained >= room) return fullBucket(policy, now_ms);
-  return { tokens: tokens + gained, remainder: part.rest, updated_ms: now_ms, ...policy };
+  if (gained >= room) return fullBucket(bucket, now_ms);
+  return {
+    tokens: tokens + gained,
+    remainder: part.rest,
+    updated_ms: now_ms,
+    limit_value,
+    interval_ms,
+    burst_value,
+  };
 }
 
 /** The bucket under another policy: it keeps its fill in whole tokens. One that had no size begins full. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import type { RatePolicy } from '../contract/quotas.ts';
+import { DIMENSIONS, type RatePolicy } from '../contract/quotas.ts';
 import { type Bucket, draw, refilled } from './bucket.ts';
 import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
 
@@ -11,7 +11,7 @@ export class LocalAuthority implements RateAuthority {
   readonly kind = 'process';
   readonly is_reachable = true;
   readonly #clock: Clock;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets = new Map(DIMENSIONS.map((dimension) => [dimension, new Map<string, Bucket>()]));
   #sweep_at = SWEEP_BUCKETS;
 
   constructor(clock: Clock) {
@@ -24,28 +24,30 @@ export class LocalAuthority implements RateAuthority {
     requested: number,
   ): Promise<RateDecision> {
     const now_ms = Math.floor(this.#clock.monotonicMs());
-    const key = `${dimension}:${team_id}`;
-    const { bucket, is_admitted } = draw(this.#buckets.get(key) ?? null, policy, requested, now_ms);
-    this.#buckets.set(key, bucket);
-    if (this.#buckets.size > this.#sweep_at) this.#sweep(now_ms);
+    const buckets = this.#buckets.get(dimension) as Map<string, Bucket>;
+    const { bucket, is_admitted } = draw(buckets.get(team_id) ?? null, policy, requested, now_ms);
+    buckets.set(team_id, bucket);
+    if (buckets.size > this.#sweep_at) this.#sweep(now_ms);
     return drawn(bucket, is_admitted, requested);
   }
 
   /** How many buckets are held. */
   get buckets(): number {
-    return this.#buckets.size;
+    return [...this.#buckets.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
   async close(): Promise<void> {
-    this.#buckets.clear();
+    for (const buckets of this.#buckets.values()) buckets.clear();
   }
 
   /** A full bucket is as good as none. */
   #sweep(now_ms: number): void {
-    for (const [key, bucket] of this.#buckets) {
-      const { tokens, burst_value } = refilled(bucket, now_ms);
-      if (tokens === burst_value) this.#buckets.delete(key);
+    for (const buckets of this.#buckets.values()) {
+      for (const [team_id, bucket] of buckets) {
+        const { tokens, burst_value } = refilled(bucket, now_ms);
+        if (tokens === burst_value) buckets.delete(team_id);
+      }
     }
-    this.#sweep_at = Math.max(SWEEP_BUCKETS, this.#buckets.size * 2);
+    this.#sweep_at = Math.max(SWEEP_BUCKETS, this.buckets * 2);
   }
 }

@@ -5,6 +5,8 @@ import type { Log } from '../base/log.ts';
 import { RATE_TIMEOUT_MS } from '../contract/defaults.ts';
 import { StartError } from '../contract/errors.ts';
 import type { RatePolicy } from '../contract/quotas.ts';
+import { AnswerWatch } from './answer-watch.ts';
+import type { Bucket } from './bucket.ts';
 import { BUCKET_SCRIPT } from './bucket-script.ts';
 import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
 
@@ -16,6 +18,13 @@ const RECONNECT_FIRST_MS = 25;
 const RECONNECT_CAP_MS = 500;
 /** How long a start waits for the first connection; without one it goes on, and rates are unreachable. */
 const FIRST_CONNECTION_MS = 1_000;
+
+const PROBE_POLICY = { limit_value: 1, interval_ms: 1, burst_value: 1 };
+/** What a full bucket is remembered for beside the time it takes to fill: clocks may step a little. */
+const FORGET_MS = 60_000;
+const FORGET_MAX_MS = 10 ** 12;
+/** `1`, as the script answers it. */
+const ADMITTED = 0x31;
 
 export interface RedisAuthorityOptions {
   url: string;
@@ -36,6 +45,7 @@ export class RedisAuthority implements RateAuthority {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #prefix: string;
+  readonly #watch: AnswerWatch;
   readonly #script: string;
   readonly #sha: string;
   #is_reachable = false;
@@ -64,6 +74,7 @@ export class RedisAuthority implements RateAuthority {
       retryStrategy: (attempt) =>
         Math.min(RECONNECT_CAP_MS, RECONNECT_FIRST_MS * 2 ** Math.min(attempt - 1, 8)),
     });
+    this.#watch = new AnswerWatch(clock, RATE_TIMEOUT_MS, () => this.#leave());
     this.#redis.on('error', (error: Error) => this.#lost(error.message));
     this.#redis.on('close', () => this.#lost(this.#trouble));
     this.#redis.on('ready', () => void this.#probe());
@@ -87,13 +98,11 @@ export class RedisAuthority implements RateAuthority {
     policy: RatePolicy,
     requested: number,
   ): Promise<RateDecision> {
-    const { limit_value, interval_ms, burst_value } = policy;
     const key = `${this.#prefix}:${encodeURIComponent(team_id)}:${dimension}`;
     try {
-      const answer = await this.#ask(key, limit_value, interval_ms, burst_value, requested);
+      const answer = await this.#ask(key, policy, requested);
       this.#reached();
-      const [admitted, tokens, remainder, updated_ms] = answer as [number, number, number, number];
-      return drawn({ tokens, remainder, updated_ms, ...policy }, admitted === 1, requested);
+      return drawn(bucketOf(answer, policy), answer[48] === ADMITTED, requested);
     } catch (error) {
       this.#lost((error as Error).message);
       return { outcome: 'unreachable', reason: this.#trouble };
@@ -103,32 +112,29 @@ export class RedisAuthority implements RateAuthority {
   async close(): Promise<void> {
     this.#closed = true;
     this.#next_probe?.cancel();
+    this.#watch.stop();
     this.#redis.disconnect();
   }
 
-  /** Runs the script; rejects after 100 ms, and leaves the connection, because what it still says comes too late. */
-  #ask(key: string, ...numbers: number[]): Promise<unknown> {
-    const { stream } = this.#redis;
-    return new Promise((resolve, reject) => {
-      const give_up = () => {
-        reject(new Error(`no answer within ${RATE_TIMEOUT_MS} ms`));
-        stream?.destroy();
-      };
-      // What came while this process was busy is read first.
-      const timer = this.#clock.after(RATE_TIMEOUT_MS, () => setImmediate(give_up));
-      this.#run(key, numbers)
-        .then(resolve, reject)
-        .finally(() => timer.cancel());
-    });
-  }
-
-  async #run(key: string, numbers: number[]): Promise<unknown> {
+  /** Runs the script; rejects where the server does not answer in time, or not as it should. */
+  async #ask(key: string, policy: RatePolicy, requested: number): Promise<Buffer> {
+    const { limit_value, interval_ms, burst_value } = policy;
+    const args = [1, key, limit_value, interval_ms, burst_value, requested, forgetMs(policy)];
+    this.#watch.asked();
     try {
-      return await this.#redis.evalsha(this.#sha, 1, key, ...numbers);
+      return (await this.#redis.callBuffer('evalsha', this.#sha, ...args)) as Buffer;
     } catch (error) {
       if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
-      return this.#redis.eval(this.#script, 1, key, ...numbers);
+      return (await this.#redis.callBuffer('eval', this.#script, ...args)) as Buffer;
+    } finally {
+      this.#watch.answered();
     }
+  }
+
+  /** What the connection still says comes too late: whoever waits for it is told at once. */
+  #leave(): void {
+    this.#lost(`no answer within ${RATE_TIMEOUT_MS} ms`);
+    this.#redis.stream?.destroy();
   }
 
   #reached(): void {
@@ -150,7 +156,7 @@ export class RedisAuthority implements RateAuthority {
     this.#next_probe = null;
     const { stream } = this.#redis;
     try {
-      await this.#ask(`${this.#prefix}::probe`, 1, 1, 1, 1);
+      await this.#ask(`${this.#prefix}::probe`, PROBE_POLICY, 1);
       this.#reached();
     } catch (error) {
       const { message } = error as Error;
@@ -170,4 +176,16 @@ export class RedisAuthority implements RateAuthority {
       });
     });
   }
+}
+
+/** The bucket as the script spells it. */
+function bucketOf(answer: Buffer, policy: RatePolicy): Bucket {
+  const [tokens, remainder, updated_ms] = [0, 8, 16].map((at) => answer.readDoubleBE(at));
+  return { tokens, remainder, updated_ms, ...policy } as Bucket;
+}
+
+/** After so long a bucket is full, however empty it was. */
+function forgetMs({ limit_value, interval_ms, burst_value }: RatePolicy): number {
+  if (limit_value === 0) return FORGET_MAX_MS;
+  return Math.min(FORGET_MAX_MS, Math.ceil((burst_value / limit_value) * interval_ms) + FORGET_MS);
 }

@@ -9,6 +9,7 @@ import { processChurn } from './process-churn.ts';
 import { processFlood } from './process-flood.ts';
 import { processStart, processStorm } from './process-start.ts';
 import { lonePublish, publish, slowDisk } from './publish.ts';
+import { localDecision, redisDecision } from './quota.ts';
 import { Bench, type Benchmark } from './support/bench.ts';
 import { PROGRAM } from './support/daemon.ts';
 import { type Row, table } from './support/table.ts';
@@ -33,6 +34,8 @@ const BENCHMARKS: Benchmark[] = [
   processStorm,
   processFlood,
   processChurn,
+  localDecision,
+  redisDecision,
 ];
 
 const { values, positionals } = parseArgs({

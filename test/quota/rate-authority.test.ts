@@ -26,10 +26,7 @@ function owned_here(): Owned {
 
 /** The script as it is, on a real server; only its time comes from a key. */
 const CLOCK_KEY = 'test:clock';
-const OWNED_SCRIPT = BUCKET_SCRIPT.replace(
-  "redis.call('TIME')",
-  `redis.call('LRANGE', '${CLOCK_KEY}', 0, 1)`,
-);
+const OWNED_SCRIPT = BUCKET_SCRIPT.replace("call('TIME')", `call('LRANGE', '${CLOCK_KEY}', 0, 1)`);
 
 const log = createLog('silent');
 let server: RedisServer;
