@@ -108,12 +108,8 @@ describe('the house', () => {
         path !== 'src/base/clock.ts' &&
         /(?<![.\w])(Date\.now\(|new Date\(\)|setTimeout\(|setInterval\()/.test(text),
     );
-    // The writer's thread has its own loop, the log its own stamps; a command's pause keeps its program running.
-    expect(wrong.map(({ path }) => path).sort()).toEqual([
-      'src/base/log.ts',
-      'src/ctl/pause.ts',
-      'src/outbox/writer-thread.ts',
-    ]);
+    // The log has its own stamps; a command's pause keeps its program running.
+    expect(wrong.map(({ path }) => path).sort()).toEqual(['src/base/log.ts', 'src/ctl/pause.ts']);
   });
 
   it('keeps SQL in the stores', () => {

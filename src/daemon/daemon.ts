@@ -18,6 +18,7 @@ import type { Watcher } from '../watch/watcher.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import type { DaemonConfig } from './config.ts';
 import { controlToken, makeToken, restoreToken } from './control-token.ts';
+import { diskAnswers } from './disk-answers.ts';
 import { Environment } from './environment.ts';
 import { Guard } from './guard.ts';
 import { LazyApp } from './lazy-app.ts';
@@ -149,7 +150,8 @@ export class Daemon {
   async #start(): Promise<void> {
     const { config } = this;
     await this.#listen();
-    this.#store = await this.#untilTheDiskTakesIt(() => this.#openStore());
+    const begins_here = await diskAnswers(config.state_dir, this.clock);
+    this.#store = await this.#untilTheDiskTakesIt(() => this.#openStore(begins_here));
     this.#publisher = new Publisher(this.#store, this.clock);
     await this.#announce();
     if (config.await_init) {
@@ -176,17 +178,19 @@ export class Daemon {
     this.log.info({ url: this.url, version: VERSION }, 'listening');
   }
 
-  async #openStore(): Promise<RemoteStore> {
+  async #openStore(begins_here: boolean): Promise<RemoteStore> {
     const { config } = this;
     const limits = {
       max_bytes: config.outbox_max_bytes,
       max_records: config.outbox_max_records,
       window_ms: config.delivery_window_ms,
     };
-    const store = await RemoteStore.open({ state_dir: config.state_dir, limits }, this.clock, (error) => {
+    const fault = (error: Error) => {
       this.log.fatal({ reason: error.message }, 'the outbox writer failed');
       this.on_fault();
-    });
+    };
+    const settings = { state_dir: config.state_dir, limits };
+    const store = await RemoteStore.open(settings, this.clock, fault, begins_here);
     store.onCommit((report) => {
       this.metrics.committed(report);
       this.#outbox_health.observe(report.trouble);

@@ -47,6 +47,16 @@ export type Call = {
 
 export type ToWriter = Batch | Call;
 
+/** What a writer that has closed its files leaves to the next one in this process. */
+export interface Handover {
+  /** Null where the outbox was not adopted yet. */
+  owner: Ownership | null;
+  offset_ms: number;
+}
+
+/** A thread first opens the outbox, then takes what a writer takes. */
+export type ToThread = { kind: 'open'; handed: Handover | null } | ToWriter;
+
 /** What became of one batch. `is_recorded` is false while its outcomes wait for a disk that works. */
 export interface BatchDone {
   batch: number;
@@ -67,9 +77,15 @@ export interface Mended {
   set_aside: string | null;
 }
 
-export type FromWriter =
+/** What became of opening the outbox. */
+export type Opened =
   | { kind: 'opened'; offset_ms: number; counts: OutboxCounts; sandbox_id: string | null }
-  | { kind: 'refused'; message: string; may_pass: boolean }
+  | { kind: 'refused'; message: string; may_pass: boolean };
+
+export type FromWriter =
+  | Opened
+  /** The thread runs, and has not opened anything. */
+  | { kind: 'up' }
   | {
       kind: 'done';
       batches: BatchDone[];

@@ -1,9 +1,17 @@
-import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../base/clock.ts';
 import { COMMIT_TIMEOUT_MS } from '../contract/defaults.ts';
 import type { DeliveryDetail, DeliveryPage, OutboxCounts } from '../contract/deliveries.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
-import type { Batch, BatchDone, CallName, Calls, FromWriter, Mended, WriterSettings } from './protocol.ts';
+import type {
+  Batch,
+  BatchDone,
+  Call,
+  CallName,
+  Calls,
+  FromWriter,
+  Mended,
+  WriterSettings,
+} from './protocol.ts';
 import type { Ownership } from './sqlite-store.ts';
 import type {
   Adoption,
@@ -17,6 +25,7 @@ import type {
   InspectionStore,
   StreamRecord,
 } from './store.ts';
+import { WriterHost } from './writer-host.ts';
 
 /** So many appends go to a writer that has nothing to do, although more may come in this turn. */
 const EARLY_APPENDS = 8;
@@ -24,6 +33,19 @@ const EARLY_APPENDS = 8;
 const COPY_TIMEOUT_MS = 60_000;
 /** Outcomes wait for the writer to be free, but not more than so many. */
 const WAITING_OUTCOMES = 128;
+
+/** What an outbox without backlog is asked before anything happens, and what reads nothing to speak of. */
+const CALLS_OF_A_START = new Set<CallName>([
+  'adopt',
+  'untried',
+  'due',
+  'overdue',
+  'probeCandidate',
+  'prune',
+  'lastSequence',
+  'oldestPending',
+  'close',
+]);
 
 interface PendingBatch {
   message: Batch;
@@ -53,7 +75,7 @@ export interface CommitReport {
  * thread as one message. An append that is not answered in time is told `unavailable`; it may still be kept.
  */
 export class RemoteStore implements DeliveryStore, InspectionStore {
-  readonly #worker: Worker;
+  readonly #host: WriterHost;
   readonly #clock: Clock;
   readonly #on_fault: (error: Error) => void;
   #offset_ms = 0;
@@ -77,45 +99,38 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #sandbox_id: string | null = null;
   #is_closed = false;
 
-  private constructor(worker: Worker, clock: Clock, on_fault: (error: Error) => void) {
-    this.#worker = worker;
+  private constructor(settings: WriterSettings, clock: Clock, on_fault: (error: Error) => void) {
+    this.#host = new WriterHost(settings, clock, {
+      receive: (message) => this.#receive(message),
+      fail: (error) => this.#fail(error),
+    });
     this.#clock = clock;
     this.#on_fault = on_fault;
   }
 
   /**
-   * Starts the writer thread and opens the outbox. Throws StartError where it cannot be used, and the catalogue's
-   * `outbox_unavailable` where that may pass. `on_fault`: the thread died, nothing is kept any more.
+   * Opens the outbox, in a writer thread or, with `begins_here`, in this thread until there is more to do than a start
+   * asks for. Throws StartError where it cannot be used, and the catalogue's `outbox_unavailable` where that may
+   * pass. `on_fault`: the writer died, nothing is kept any more.
    */
   static async open(
     settings: WriterSettings,
     clock: Clock,
     on_fault: (error: Error) => void,
+    begins_here = false,
   ): Promise<RemoteStore> {
-    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
-    const worker = new Worker(new URL(`./writer-thread.${extension}`, import.meta.url), {
-      workerData: settings,
-      // Rows pass through and are gone: a small young generation is collected in a blink.
-      resourceLimits: { maxYoungGenerationSizeMb: 8 },
-    });
-    const store = new RemoteStore(worker, clock, on_fault);
-    const opened = await new Promise<FromWriter>((resolve, reject) => {
-      worker.once('message', resolve);
-      worker.once('error', reject);
-    });
+    const store = new RemoteStore(settings, clock, on_fault);
+    const opened = begins_here ? store.#host.openHere() : await store.#host.openInThread();
     if (opened.kind === 'refused') {
-      await worker.terminate();
+      store.#is_closed = true;
+      await store.#host.end();
       if (opened.may_pass) throw new CatalogueError('outbox_unavailable', opened.message);
       throw new StartError(opened.message);
     }
-    if (opened.kind === 'opened') {
-      store.#offset_ms = opened.offset_ms;
-      store.#counts = opened.counts;
-      store.#sandbox_id = opened.sandbox_id;
-    }
-    worker.on('message', (message: FromWriter) => store.#receive(message));
-    worker.on('error', (error) => store.#fail(error));
-    worker.on('exit', () => store.#fail(new Error('the outbox writer ended')));
+    store.#offset_ms = opened.offset_ms;
+    store.#counts = opened.counts;
+    store.#sandbox_id = opened.sandbox_id;
+    if (opened.counts.pending > 0) store.#host.moveToThread();
     return store;
   }
 
@@ -130,6 +145,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** Whom the outbox was written for when it was opened; null where it is new. */
   get found_sandbox_id(): string | null {
     return this.#sandbox_id;
+  }
+
+  /** Whether commits are made in a thread of their own. */
+  get is_in_thread(): boolean {
+    return this.#host.is_in_thread;
   }
 
   onCommitted(wanted: () => boolean, listener: CommittedListener): void {
@@ -168,6 +188,9 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   append(append: Append): Promise<AppendResult> {
     // What waits for a disk that hangs is bounded by the time it takes to find out.
     if (this.#is_closed || this.#is_stuck) return Promise.resolve({ outcome: 'unavailable' });
+    if (append.tree || append.drafts.some(({ event_type }) => event_type !== 'sandbox.ready')) {
+      this.#host.moveToThread();
+    }
     const { message, answer } = this.#collect();
     message.appends.push(append);
     const answered = new Promise<AppendResult>((resolve) => answer.push(resolve));
@@ -178,6 +201,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
 
   record(outcome: AttemptOutcome): Promise<void> {
     if (this.#is_closed) return new Promise(() => {});
+    if (outcome.decision.state !== 'delivered') this.#host.moveToThread();
     const { message, recorded } = this.#collect();
     message.outcomes.push(outcome);
     // Nobody waits for these, and waking the writer costs more than they do: they go with what comes.
@@ -226,7 +250,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     batch.sent_ms = this.#clock.monotonicMs();
     this.#batches.set(batch.message.batch, batch);
     this.#under_way += 1;
-    this.#worker.postMessage(batch.message);
+    this.#host.post(batch.message);
     this.#watch();
   }
 
@@ -307,6 +331,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     within_ms = COMMIT_TIMEOUT_MS,
   ): Promise<Calls[Name]['out']> {
     if (this.#is_closed) return Promise.reject(new CatalogueError('outbox_unavailable'));
+    if (!CALLS_OF_A_START.has(name)) this.#host.moveToThread();
     const call = ++this.#number;
     return new Promise((resolve, reject) => {
       const timer = this.#clock.after(within_ms, () => {
@@ -323,7 +348,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
           reject(error);
         },
       });
-      this.#worker.postMessage({ kind: 'call', call, name, input });
+      this.#host.post({ kind: 'call', call, name, input } as Call);
     });
   }
 
@@ -403,7 +428,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     const closed = this.#call('close', null);
     this.#is_closed = true;
     await closed.catch(() => {});
-    await this.#worker.terminate();
+    await this.#host.end();
   }
 
   #fail(error: unknown): void {

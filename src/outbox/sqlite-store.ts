@@ -74,8 +74,11 @@ export class SqliteStore {
   /** Ids of pending records that the disk changed. */
   readonly #damaged: number[] = [];
 
-  /** `before`: the store whose place this one takes; numbers and the clock go on from there. */
-  constructor(db: Database, clock: Clock, limits: OutboxLimits, before?: SqliteStore) {
+  /**
+   * `before`: the store whose place this one takes; numbers and the clock go on from there. `offset_ms`: where only
+   * the clock goes on, because the rows are the same.
+   */
+  constructor(db: Database, clock: Clock, limits: OutboxLimits, before?: SqliteStore, offset_ms?: number) {
     this.#db = db;
     this.#clock = clock;
     this.#limits = limits;
@@ -85,11 +88,16 @@ export class SqliteStore {
     const wall_ms = clock.wallMs();
     // Time that passed while nobody ran is taken from the wall clock; one that was set back counts as no time.
     const away_ms = this.#row.clock_ms === 0 ? wall_ms : Math.max(0, wall_ms - this.#row.clock_wall_ms);
-    this.#offset_ms = before?.offset_ms ?? Math.round(this.#row.clock_ms + away_ms - clock.monotonicMs());
+    this.#offset_ms =
+      before?.offset_ms ?? offset_ms ?? Math.round(this.#row.clock_ms + away_ms - clock.monotonicMs());
     if (!before) return;
     const { sandbox_id, next_sequence, next_id, is_ready } = before.#row;
     this.#owner = before.#owner;
     Object.assign(this.#row, { sandbox_id, next_sequence, next_id, is_ready });
+  }
+
+  get owner(): Ownership | null {
+    return this.#owner;
   }
 
   get offset_ms(): number {

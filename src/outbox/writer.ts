@@ -4,7 +4,7 @@ import type { DeliveryState } from '../contract/deliveries.ts';
 import { isDamage } from './database-file.ts';
 import { Inspection } from './inspection.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import type { Batch, BatchDone, Call, CallName, Calls, FromWriter, ToWriter } from './protocol.ts';
+import type { Batch, BatchDone, Call, CallName, Calls, FromWriter, Handover, ToWriter } from './protocol.ts';
 import { salvage } from './salvage.ts';
 import { type OutboxLimits, SqliteStore } from './sqlite-store.ts';
 import type { AppendResult, AttemptOutcome, DueRecord } from './store.ts';
@@ -34,6 +34,8 @@ export interface WriterParts {
   limits: OutboxLimits;
   clock: Clock;
   reply: (message: FromWriter) => void;
+  /** What the writer before this one, in this process, left. */
+  handed?: Handover | null;
 }
 
 /**
@@ -58,13 +60,14 @@ export class Writer {
   /** A damaged database that was set aside, with nothing taken over yet. */
   #damaged: { set_aside: string; pending: number } | null = null;
 
-  constructor({ files, limits, clock, reply }: WriterParts) {
+  constructor({ files, limits, clock, reply, handed }: WriterParts) {
     this.#files = files;
     this.#limits = limits;
     this.#clock = clock;
     this.#reply = reply;
-    this.#store = new SqliteStore(files.db, clock, limits);
+    this.#store = new SqliteStore(files.db, clock, limits, undefined, handed?.offset_ms);
     this.#inspection = new Inspection(files.db, clock, () => this.#store.now());
+    if (handed?.owner) this.#adopt(handed.owner);
     const { offset_ms, sandbox_id } = this.#store;
     reply({ kind: 'opened', offset_ms, counts: this.#store.counts(), sandbox_id });
   }
@@ -80,6 +83,24 @@ export class Writer {
     if (batches.length > 0 || this.#unrecorded.length > 0) this.#commit(batches);
     for (const message of messages) if (message.kind === 'call') this.#answer(message);
     if (this.#log_bytes > CHECKPOINT_BYTES) this.#checkpoint('PASSIVE');
+  }
+
+  /**
+   * Closes the files for the next writer in this process and returns what that one goes on with. Throws where the
+   * disk has trouble: then this one goes on.
+   */
+  handOver(): Handover {
+    try {
+      // A commit finds out whether the disk works, and puts files in place that were removed meanwhile.
+      this.#write(() => {});
+    } catch (error) {
+      this.#undo(error);
+      throw error;
+    }
+    if (this.has_unrecorded) throw new Error('outcomes wait for the disk');
+    this.#checkpoint('TRUNCATE');
+    this.#files.close();
+    return { owner: this.#store.owner, offset_ms: this.#store.offset_ms };
   }
 
   #commit(batches: Batch[]): void {

@@ -317,6 +317,8 @@ describe('disk', () => {
       const ledger = new Ledger();
       for (let round = 0; round < 4; round++) {
         const daemon = await Daemon.start(scene, { webhook_url: receiver.url, state_dir });
+        // The first request alone waits for the API to be loaded.
+        await daemon.ask('/healthz');
         const publishing = ledger.publishMany(daemon, 60, 8);
         await sleep(20 + round * 25);
         disk.cutPower();
