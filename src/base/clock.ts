@@ -39,7 +39,11 @@ export function sleep(clock: Clock, delay_ms: number, signal?: AbortSignal): Pro
   });
 }
 
+/** The last that was asked for: what happens at once is stamped several times. */
+let stamped = { wall_ms: Number.NaN, text: '' };
+
 /** RFC 3339 UTC with milliseconds. */
 export function timestamp(wall_ms: number): string {
-  return new Date(wall_ms).toISOString();
+  if (stamped.wall_ms !== wall_ms) stamped = { wall_ms, text: new Date(wall_ms).toISOString() };
+  return stamped.text;
 }

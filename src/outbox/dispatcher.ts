@@ -186,7 +186,7 @@ export class Dispatcher implements Service {
 
   /** Whether the window is to be filled up again, if there is more. */
   #isLow(): boolean {
-    return this.#untried.length < WINDOW_RECORDS / 4 && this.#untried_bytes < WINDOW_BYTES;
+    return this.#untried.length < WINDOW_RECORDS / 2 && this.#untried_bytes < WINDOW_BYTES;
   }
 
   #committed(records: DueRecord[] | null): void {

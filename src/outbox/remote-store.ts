@@ -31,8 +31,9 @@ import { WriterHost } from './writer-host.ts';
 const EARLY_APPENDS = 8;
 /** How long a copy of the whole database may take. */
 const COPY_TIMEOUT_MS = 60_000;
-/** Outcomes wait for the writer to be free, but not more than so many. */
+/** Nobody waits for outcomes: they wait for an append to go with, but not more than so many, and no longer. */
 const WAITING_OUTCOMES = 128;
+const OUTCOME_WAIT_MS = 5;
 
 /** What an outbox without backlog is asked before anything happens, and what reads nothing to speak of. */
 const CALLS_OF_A_START = new Set<CallName>([
@@ -85,6 +86,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** Batches that the writer has not answered yet. */
   #under_way = 0;
   #is_flush_due = false;
+  #outcome_timer: Timer | null = null;
   readonly #batches = new Map<number, PendingBatch>();
   readonly #calls = new Map<number, PendingCall>();
   #timer: Timer | null = null;
@@ -204,8 +206,9 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     if (outcome.decision.state !== 'delivered') this.#host.moveToThread();
     const { message, recorded } = this.#collect();
     message.outcomes.push(outcome);
-    // Nobody waits for these, and waking the writer costs more than they do: they go with what comes.
-    if (this.#under_way === 0 || message.outcomes.length === WAITING_OUTCOMES) this.#flushSoon();
+    // Waking the writer, and a sync, cost more than they do.
+    if (message.outcomes.length === WAITING_OUTCOMES) this.#flushSoon();
+    this.#outcome_timer ??= this.#clock.after(OUTCOME_WAIT_MS, () => this.#flush());
     return new Promise((resolve) => recorded.push(resolve));
   }
 
@@ -236,6 +239,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   }
 
   #flush(): void {
+    this.#outcome_timer?.cancel();
+    this.#outcome_timer = null;
     const batch = this.#next;
     if (!batch) return;
     this.#next = null;
@@ -287,7 +292,6 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       const enqueued = message.batches.flatMap((done) => this.#enqueued(done));
       this.#on_commit({ commit_ms: message.commit_ms, batch_size, enqueued, trouble: message.trouble });
       for (const done of message.batches) this.#settle(done);
-      if (this.#next && this.#under_way === 0) this.#flushSoon();
       if (message.added?.length === 0) return;
       this.#on_committed(message.added);
       this.#next_commit.resolve();

@@ -71,6 +71,8 @@ export class SqliteStore {
   /** Store time minus monotonic time: makes the store's clock go on over restarts. */
   readonly #offset_ms: number;
   #added: DueRecord[] = [];
+  /** Ids for what this transaction adds: one question to the kernel for all of them. */
+  #event_ids: string[] = [];
   /** Ids of pending records that the disk changed. */
   readonly #damaged: number[] = [];
 
@@ -136,9 +138,11 @@ export class SqliteStore {
     return this.#row.is_ready === 1;
   }
 
-  begin(): void {
+  /** `drafts`: how many are about to be appended, at least. */
+  begin(drafts = 0): void {
     this.#before = { ...this.#row };
     this.#added = [];
+    this.#event_ids = newEventIds(drafts, this.#clock.wallMs());
     this.#sql.begin.run();
   }
 
@@ -149,6 +153,7 @@ export class SqliteStore {
     this.#sql.writeOutbox.run(this.#row);
     this.#sql.commit.run();
     this.#before = { ...this.#row };
+    this.#event_ids = [];
     return this.#added;
   }
 
@@ -156,6 +161,7 @@ export class SqliteStore {
     if (this.#db.inTransaction) this.#sql.rollback.run();
     this.#row = this.#before;
     this.#added = [];
+    this.#event_ids = [];
   }
 
   /**
@@ -199,7 +205,10 @@ export class SqliteStore {
     }
     if (first?.event_type === 'sandbox.ready' && this.is_ready) return { outcome: 'unneeded' };
     if (!this.#hasRoom(drafts)) return { outcome: 'full' };
-    const event_ids = newEventIds(drafts.length, this.#clock.wallMs());
+    if (this.#event_ids.length < drafts.length) {
+      this.#event_ids = newEventIds(drafts.length, this.#clock.wallMs());
+    }
+    const event_ids = this.#event_ids.splice(0, drafts.length);
     const records = drafts.map((draft, i) => this.#insert(draft, event_ids[i] as string));
     for (const { id, entry } of tree?.put ?? []) this.#sql.putTree.run(id, entry);
     for (const id of tree?.drop ?? []) this.#sql.dropTree.run(id);

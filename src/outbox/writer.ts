@@ -7,12 +7,13 @@ import type { OutboxFiles } from './outbox-files.ts';
 import type { Batch, BatchDone, Call, CallName, Calls, FromWriter, Handover, ToWriter } from './protocol.ts';
 import { salvage } from './salvage.ts';
 import { type OutboxLimits, SqliteStore } from './sqlite-store.ts';
-import type { AppendResult, AttemptOutcome, DueRecord } from './store.ts';
+import type { Append, AppendResult, AttemptOutcome, DueRecord } from './store.ts';
 
 /** Written back to the database file after about so much was added to the log. */
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
-/** A page of the log is written for most rows that change. */
-const ROW_LOG_BYTES = 4096;
+/** What a commit adds to the log whatever it holds, and each row beside its texts: a page is shared by several. */
+const COMMIT_LOG_BYTES = 24 * 1024;
+const ROW_LOG_BYTES = 1024;
 /** Removed in one transaction, so that publishes wait only shortly. */
 const PRUNE_ROWS = 500;
 const VACUUM_PAGES = 500;
@@ -107,7 +108,7 @@ export class Writer {
     const started_ms = performance.now();
     const waiting = this.#unrecorded;
     try {
-      this.#begin();
+      this.#begin(batches.reduce((sum, { appends }) => sum + draftsIn(appends), 0));
       for (const { outcomes } of waiting) for (const outcome of outcomes) this.#store.settle(outcome);
       const done = batches.map((batch) => this.#apply(batch));
       const added = this.#end();
@@ -119,9 +120,9 @@ export class Writer {
         null,
         started_ms,
       );
-      const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 1);
+      const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 0);
       const bytes = added.reduce((sum, { body }) => sum + body.length, 0);
-      this.#log_bytes += rows * ROW_LOG_BYTES + bytes;
+      this.#log_bytes += COMMIT_LOG_BYTES + rows * ROW_LOG_BYTES + bytes;
     } catch (error) {
       this.#undo(error);
       const lost = batches.filter(({ outcomes }) => outcomes.length > 0);
@@ -130,11 +131,11 @@ export class Writer {
     }
   }
 
-  #begin(): void {
+  #begin(drafts = 0): void {
     this.#mend();
     if (this.#is_log_doubtful) this.#files.db.pragma('wal_checkpoint(TRUNCATE)');
     this.#is_log_doubtful = false;
-    this.#store.begin();
+    this.#store.begin(drafts);
   }
 
   /** Opens a new database where a damaged one was set aside, and takes over all that can be read of that. */
@@ -344,6 +345,10 @@ export class Writer {
       if (isDamage(error)) this.#undo(error);
     }
   }
+}
+
+function draftsIn(appends: Append[]): number {
+  return appends.reduce((sum, { drafts }) => sum + drafts.length, 0);
 }
 
 function refused({ batch, appends, outcomes }: Batch): BatchDone {
