@@ -31,6 +31,7 @@ interface AttemptRow {
 }
 
 const VIEW_COLUMNS = 'id, event_id, event_type, sequence, state, created_at_ms, finished_at_ms, due_ms';
+const VIEW = 'deliveries JOIN records USING (id)';
 
 /** What people may see of the outbox. Reads only. Source: contract section 4, `/webhook/deliveries`. */
 export class Inspection {
@@ -55,7 +56,7 @@ export class Inspection {
     if (filter.event_type) conditions.push('event_type = @event_type');
     const rows = this.#db
       .prepare(
-        `SELECT ${VIEW_COLUMNS} FROM records WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT @limit`,
+        `SELECT ${VIEW_COLUMNS} FROM ${VIEW} WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT @limit`,
       )
       .all({
         before_id: filter.before_id ?? Number.MAX_SAFE_INTEGER,
@@ -73,7 +74,7 @@ export class Inspection {
 
   find(event_id: string): DeliveryDetail | null {
     const row = this.#db
-      .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM records WHERE event_id = ?`)
+      .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = ?`)
       .get(event_id) as (ViewRow & { headers: string; body: string }) | undefined;
     if (!row) return null;
     const attempts = this.#db

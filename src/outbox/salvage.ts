@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import type { SqliteStore, StoredRecord } from './sqlite-store.ts';
+import type { SqliteStore, StoredDelivery, StoredRecord } from './sqlite-store.ts';
 
 const TREE_ROWS = 1_000;
 
@@ -28,6 +28,7 @@ export function salvage(path: string, store: SqliteStore, last_id: number): numb
 function records(damaged: Database.Database, store: SqliteStore, last_id: number): number {
   // Not by an index, which may be what is damaged.
   const next = 'SELECT * FROM records NOT INDEXED WHERE id > ? ORDER BY id LIMIT 1';
+  const delivery = 'SELECT * FROM deliveries NOT INDEXED WHERE id = ?';
   const attempts = 'SELECT * FROM attempts WHERE record_id = ?';
   let pending = 0;
   for (let id = 0; id < last_id; ) {
@@ -35,8 +36,9 @@ function records(damaged: Database.Database, store: SqliteStore, last_id: number
     if (row === null) break;
     id = row?.id ?? id + 1;
     if (!row) continue;
+    const stands = readable(() => damaged.prepare(delivery).get(row.id) as StoredDelivery | undefined);
     const made = readable(() => damaged.prepare(attempts).all(row.id) as Record<string, unknown>[]) ?? [];
-    if (store.takeOver(row, made) && row.state === 'pending') pending += 1;
+    if (store.takeOver(row, stands ?? null, made) === 'pending') pending += 1;
   }
   return pending;
 }

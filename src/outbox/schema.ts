@@ -4,9 +4,9 @@ import { StartError } from '../contract/errors.ts';
 const VERSION = 1;
 
 /**
+ * A record is written once and never changed; what becomes of it is its row of `deliveries`, small, because it is
+ * written again with each attempt. `checksum` is over headers and body: what the disk changed is not sent.
  * `due_ms` is set exactly while a record is pending: 0 until its first attempt, then when the next one is due.
- * Pending records are therefore one small index in the order in which they are wanted, and nothing else is.
- * `checksum` is over headers and body: what the disk changed is not sent.
  */
 const SCHEMA = `
   CREATE TABLE records (
@@ -15,27 +15,30 @@ const SCHEMA = `
     event_type TEXT NOT NULL,
     sandbox_id TEXT NOT NULL,
     sequence INTEGER,
-    state TEXT NOT NULL,
     headers TEXT NOT NULL,
     body TEXT NOT NULL,
-    size_bytes INTEGER NOT NULL,
     checksum INTEGER NOT NULL,
     idempotency_key TEXT,
-    created_at_ms INTEGER NOT NULL,
-    finished_at_ms INTEGER,
-    finished_ms INTEGER,
-    deadline_ms INTEGER NOT NULL,
-    due_ms INTEGER,
-    probe_ms INTEGER,
-    attempts INTEGER NOT NULL DEFAULT 0,
-    failures INTEGER NOT NULL DEFAULT 0
+    created_at_ms INTEGER NOT NULL
   );
   CREATE UNIQUE INDEX records_event_id ON records (event_id);
   CREATE UNIQUE INDEX records_idempotency_key ON records (idempotency_key) WHERE idempotency_key IS NOT NULL;
-  CREATE INDEX records_due ON records (due_ms, id) WHERE due_ms IS NOT NULL;
-  CREATE INDEX records_deadline ON records (deadline_ms) WHERE due_ms > 0;
-  CREATE INDEX records_probe ON records (probe_ms) WHERE due_ms > 0;
-  CREATE INDEX records_finished ON records (state, finished_ms) WHERE due_ms IS NULL;
+  CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY,
+    state TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    deadline_ms INTEGER NOT NULL,
+    due_ms INTEGER,
+    probe_ms INTEGER,
+    finished_ms INTEGER,
+    finished_at_ms INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX deliveries_due ON deliveries (due_ms) WHERE due_ms > 0;
+  CREATE INDEX deliveries_deadline ON deliveries (deadline_ms) WHERE due_ms > 0;
+  CREATE INDEX deliveries_probe ON deliveries (probe_ms) WHERE due_ms > 0;
+  CREATE INDEX deliveries_finished ON deliveries (state, finished_ms) WHERE due_ms IS NULL;
   CREATE TABLE attempts (
     record_id INTEGER NOT NULL,
     attempt INTEGER NOT NULL,

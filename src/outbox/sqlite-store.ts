@@ -49,11 +49,23 @@ interface RecordRow extends Omit<DueRecord, 'headers'> {
 /** A record's row as it is on disk, as far as it matters to whoever takes it over. */
 export interface StoredRecord {
   id: number;
-  state: DeliveryState;
+  sandbox_id: string;
   headers: string;
   body: string;
-  size_bytes: number;
   checksum: number;
+}
+
+/** What became of a record, as it is on disk. */
+export interface StoredDelivery {
+  state: DeliveryState;
+  size_bytes: number;
+  deadline_ms: number;
+  due_ms: number | null;
+  probe_ms: number | null;
+  finished_ms: number | null;
+  finished_at_ms: number | null;
+  attempts: number;
+  failures: number;
 }
 
 /**
@@ -73,6 +85,8 @@ export class SqliteStore {
   #added: DueRecord[] = [];
   /** Ids for what this transaction adds: one question to the kernel for all of them. */
   #event_ids: string[] = [];
+  /** No record up to this one is untried. */
+  #tried_up_to_id = 0;
   /** Ids of pending records that the disk changed. */
   readonly #damaged: number[] = [];
 
@@ -173,6 +187,7 @@ export class SqliteStore {
     if (this.#row.sandbox_id === owner.sandbox_id) return 0;
     const is_first = this.#row.sandbox_id === null;
     const { changes } = this.#sql.setAside.run({ now_ms: this.now(), wall_ms: this.#clock.wallMs() });
+    this.#sql.forgetKeys.run();
     const foreign = this.#row.foreign + this.#row.pending + this.#row.delivered + this.#row.failed;
     Object.assign(this.#row, {
       sandbox_id: owner.sandbox_id,
@@ -256,7 +271,7 @@ export class SqliteStore {
     const signature = owner.secret === '' ? null : sign(owner.secret, text);
     const headers = staticHeaders(envelope, 'sandboxd', signature);
     const headers_text = JSON.stringify(headers);
-    const size_bytes = Buffer.byteLength(text) + headers_text.length + RECORD_OVERHEAD_BYTES;
+    const size_bytes = sizeOf(headers_text, text);
     const created_at_ms = this.#clock.wallMs();
     const deadline_ms = this.now() + this.#limits.window_ms;
     this.#sql.insert.run(
@@ -267,12 +282,11 @@ export class SqliteStore {
       sequence,
       headers_text,
       text,
-      size_bytes,
       checksumOf(headers_text, text),
       draft.idempotency_key ?? null,
       created_at_ms,
-      deadline_ms,
     );
+    this.#sql.insertDelivery.run(id, size_bytes, deadline_ms);
     this.#row.pending += 1;
     this.#row.bytes += size_bytes;
     if (draft.event_type === 'sandbox.ready') this.#row.is_ready = 1;
@@ -298,17 +312,17 @@ export class SqliteStore {
     const wall_ms = this.#clock.wallMs();
     const now_ms = this.now();
     const is_pending = decision.state === 'pending';
-    const row = this.#sql.settle.get({
-      id: outcome.id,
-      attempts: outcome.attempt,
-      state: decision.state,
-      due_ms: is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
-      probe_ms: is_pending ? Math.max(1, Math.round(decision.probe_ms)) : null,
-      finished_ms: is_pending ? null : now_ms,
-      finished_at_ms: is_pending ? null : wall_ms,
-    }) as { size_bytes: number } | undefined;
-    if (!row) return;
-    this.#move('pending', decision.state, row.size_bytes);
+    const size_bytes = this.#sql.settle.get(
+      decision.state,
+      outcome.attempt,
+      is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
+      is_pending ? Math.max(1, Math.round(decision.probe_ms)) : null,
+      is_pending ? null : now_ms,
+      is_pending ? null : wall_ms,
+      outcome.id,
+    ) as number | undefined;
+    if (size_bytes === undefined) return;
+    this.#move('pending', decision.state, size_bytes);
     this.#sql.insertAttempt.run(
       outcome.id,
       outcome.attempt,
@@ -332,12 +346,15 @@ export class SqliteStore {
     const rows: RecordRow[] = [];
     let bytes = 0;
     let more = false;
-    for (const row of this.#sql.untried.iterate(after_id, limit + 1) as IterableIterator<RecordRow>) {
+    const from_id = Math.max(after_id, this.#tried_up_to_id);
+    for (const row of this.#sql.untried.iterate(from_id, limit + 1) as IterableIterator<RecordRow>) {
       more = rows.length === limit || bytes >= READ_BYTES;
       if (more) break;
       rows.push(row);
       bytes += row.body.length;
     }
+    // Nothing becomes untried again: what was stepped over once need not be looked at any more.
+    if (from_id === this.#tried_up_to_id) this.#tried_up_to_id = (rows[0]?.id ?? this.#row.next_id) - 1;
     return { records: this.#whole(rows), more };
   }
 
@@ -423,6 +440,7 @@ export class SqliteStore {
     const gone = rows.filter((row, i) => i < surplus || row.finished_ms <= cutoff_ms);
     for (const { id, size_bytes } of gone) {
       this.#sql.remove.run(id);
+      this.#sql.removeDelivery.run(id);
       this.#sql.removeAttempts.run(id);
       this.#row[state] -= 1;
       if (state === 'failed' || state === 'expired') this.#row.bytes -= size_bytes;
@@ -442,15 +460,41 @@ export class SqliteStore {
     return times_ms.length > 0 ? Math.min(...times_ms) : null;
   }
 
-  /** Takes a record over from a damaged outbox, if it is whole; tells whether it was. */
-  takeOver(record: StoredRecord, attempts: Record<string, unknown>[]): boolean {
-    if (!isWhole(record)) return false;
+  /**
+   * Takes a record over from a damaged outbox, if it is whole; tells its state, or null. One of which nothing else is
+   * known is sent: a duplicate is better than a loss.
+   */
+  takeOver(
+    record: StoredRecord,
+    known: StoredDelivery | null,
+    attempts: Record<string, unknown>[],
+  ): DeliveryState | null {
+    if (!isWhole(record)) return null;
     const { changes } = this.#sql.takeOver.run(record);
-    if (changes === 0) return false;
-    this.#row[record.state] += 1;
-    if (record.state !== 'delivered' && record.state !== 'foreign') this.#row.bytes += record.size_bytes;
+    if (changes === 0) return null;
+    const delivery = known ?? this.#neverTried(record);
+    const { state, size_bytes } = delivery;
+    this.#sql.takeOverDelivery.run({ ...delivery, id: record.id });
+    this.#row[state] += 1;
+    if (state !== 'delivered' && state !== 'foreign') this.#row.bytes += size_bytes;
     for (const attempt of attempts) this.#sql.insertAttempt.run(...Object.values(attempt));
-    return true;
+    return state;
+  }
+
+  #neverTried({ sandbox_id, headers, body }: StoredRecord): StoredDelivery {
+    const is_ours = sandbox_id === this.#owner?.sandbox_id;
+    const now_ms = this.now();
+    return {
+      state: is_ours ? 'pending' : 'foreign',
+      size_bytes: sizeOf(headers, body),
+      deadline_ms: now_ms + this.#limits.window_ms,
+      due_ms: is_ours ? 0 : null,
+      probe_ms: null,
+      finished_ms: is_ours ? null : now_ms,
+      finished_at_ms: is_ours ? null : this.#clock.wallMs(),
+      attempts: 0,
+      failures: 0,
+    };
   }
 
   takeOverTree(rows: { id: number; entry: string }[]): void {
@@ -464,6 +508,10 @@ export class SqliteStore {
 
 function dueRecord({ due_ms: _due_ms, checksum: _checksum, ...row }: RecordRow): DueRecord {
   return { ...row, headers: JSON.parse(row.headers), probe_ms: row.probe_ms ?? 0 };
+}
+
+function sizeOf(headers: string, body: string): number {
+  return Buffer.byteLength(body) + headers.length + RECORD_OVERHEAD_BYTES;
 }
 
 function checksumOf(headers: string, body: string): number {
@@ -483,8 +531,8 @@ export function isWhole({
   return checksumOf(headers, body) === checksum;
 }
 
-const DUE_COLUMNS =
-  'id, event_id, event_type, headers, body, checksum, attempts, failures, deadline_ms, probe_ms, created_at_ms, due_ms';
+const DUE = `SELECT id, event_id, event_type, headers, body, checksum, attempts, failures, deadline_ms, probe_ms,
+  created_at_ms, due_ms FROM deliveries CROSS JOIN records USING (id)`;
 
 function prepareStatements(db: Database) {
   const sql = (text: string): Statement => db.prepare(text);
@@ -498,35 +546,37 @@ function prepareStatements(db: Database) {
       is_ready = @is_ready, clock_ms = @clock_ms, clock_wall_ms = @clock_wall_ms, pending = @pending,
       delivered = @delivered, failed = @failed, expired = @expired, "foreign" = @foreign, bytes = @bytes`),
     setAside:
-      sql(`UPDATE records SET state = 'foreign', due_ms = NULL, probe_ms = NULL, idempotency_key = NULL,
-      finished_ms = @now_ms, finished_at_ms = coalesce(finished_at_ms, @wall_ms) WHERE state != 'foreign'`),
-    insert: sql(`INSERT INTO records (id, event_id, event_type, sandbox_id, sequence, state, headers, body,
-      size_bytes, checksum, idempotency_key, created_at_ms, deadline_ms, due_ms)
-      VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, 0)`),
-    takeOver:
-      sql(`INSERT OR IGNORE INTO records VALUES (@id, @event_id, @event_type, @sandbox_id, @sequence, @state,
-      @headers, @body, @size_bytes, @checksum, @idempotency_key, @created_at_ms, @finished_at_ms, @finished_ms,
-      @deadline_ms, @due_ms, @probe_ms, @attempts, @failures)`),
+      sql(`UPDATE deliveries SET state = 'foreign', due_ms = NULL, probe_ms = NULL, finished_ms = @now_ms,
+      finished_at_ms = coalesce(finished_at_ms, @wall_ms) WHERE state != 'foreign'`),
+    forgetKeys: sql('UPDATE records SET idempotency_key = NULL WHERE idempotency_key IS NOT NULL'),
+    insert: sql('INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
+    insertDelivery: sql(
+      "INSERT INTO deliveries (id, state, size_bytes, deadline_ms, due_ms) VALUES (?, 'pending', ?, ?, 0)",
+    ),
+    takeOver: sql(`INSERT OR IGNORE INTO records VALUES (@id, @event_id, @event_type, @sandbox_id, @sequence,
+      @headers, @body, @checksum, @idempotency_key, @created_at_ms)`),
+    takeOverDelivery: sql(`INSERT INTO deliveries VALUES (@id, @state, @size_bytes, @deadline_ms, @due_ms,
+      @probe_ms, @finished_ms, @finished_at_ms, @attempts, @failures)`),
     byIdempotencyKey: sql('SELECT event_id, sequence, body FROM records WHERE idempotency_key = ?'),
-    settle: sql(`UPDATE records SET state = @state, attempts = @attempts, failures = failures + 1,
-      due_ms = @due_ms, probe_ms = @probe_ms, finished_ms = @finished_ms, finished_at_ms = @finished_at_ms
-      WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
-    fail: sql(`UPDATE records SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
+    settle:
+      sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
+      finished_ms = ?, finished_at_ms = ? WHERE id = ? AND state = 'pending' RETURNING size_bytes`).pluck(),
+    fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
       finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
     insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
-    untried: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms = 0 AND id > ? ORDER BY id LIMIT ?`),
-    due: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms > 0 ORDER BY due_ms, id LIMIT ?`),
-    overdue: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms > 0 ORDER BY deadline_ms LIMIT ?`),
-    probe: sql(`SELECT ${DUE_COLUMNS} FROM records WHERE due_ms > 0 ORDER BY probe_ms LIMIT ?`),
-    stateOf: sql('SELECT id, state, size_bytes FROM records WHERE event_id = ?'),
-    replay: sql(`UPDATE records SET state = 'pending', failures = 0, due_ms = @now_ms, probe_ms = @now_ms,
+    untried: sql(`${DUE} WHERE due_ms = 0 AND id > ? ORDER BY id LIMIT ?`),
+    due: sql(`${DUE} WHERE due_ms > 0 ORDER BY due_ms, id LIMIT ?`),
+    overdue: sql(`${DUE} WHERE due_ms > 0 ORDER BY deadline_ms LIMIT ?`),
+    probe: sql(`${DUE} WHERE due_ms > 0 ORDER BY probe_ms LIMIT ?`),
+    stateOf: sql('SELECT id, state, size_bytes FROM deliveries JOIN records USING (id) WHERE event_id = ?'),
+    replay: sql(`UPDATE deliveries SET state = 'pending', failures = 0, due_ms = @now_ms, probe_ms = @now_ms,
       deadline_ms = @deadline_ms, finished_ms = NULL, finished_at_ms = NULL WHERE id = @id`),
-    idsIn: sql(
-      'SELECT event_id FROM records WHERE due_ms IS NULL AND state = ? ORDER BY finished_ms LIMIT ?',
-    ),
-    oldest: sql(`SELECT id, finished_ms, size_bytes FROM records WHERE due_ms IS NULL AND state = ?
+    idsIn: sql(`SELECT event_id FROM deliveries JOIN records USING (id) WHERE due_ms IS NULL AND state = ?
+      ORDER BY finished_ms LIMIT ?`),
+    oldest: sql(`SELECT id, finished_ms, size_bytes FROM deliveries WHERE due_ms IS NULL AND state = ?
       ORDER BY finished_ms LIMIT ?`),
     remove: sql('DELETE FROM records WHERE id = ?'),
+    removeDelivery: sql('DELETE FROM deliveries WHERE id = ?'),
     removeAttempts: sql('DELETE FROM attempts WHERE record_id = ?'),
     tree: sql('SELECT id, entry FROM tree WHERE id > ? ORDER BY id LIMIT ?'),
     putTree: sql('INSERT OR REPLACE INTO tree (id, entry) VALUES (?, ?)'),

@@ -61,7 +61,9 @@ describe('the routes for the manager', () => {
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
     expect(consumer.types).not.toContain('sandbox.killed');
     const outbox = new Database(join(daemon.state_dir, 'outbox.db'), { readonly: true });
-    const rows = outbox.prepare('SELECT event_type, state, body FROM records ORDER BY id').all() as {
+    const rows = outbox
+      .prepare('SELECT event_type, state, body FROM records JOIN deliveries USING (id) ORDER BY id')
+      .all() as {
       event_type: string;
       state: string;
       body: string;

@@ -69,7 +69,9 @@ async function dispatch(
   onTestFinished(() => dispatcher.stop());
   await dispatcher.start();
   await clock.advance(0);
-  const state_of = db.prepare('SELECT state FROM records WHERE event_id = ?').pluck();
+  const state_of = db
+    .prepare('SELECT state FROM deliveries JOIN records USING (id) WHERE event_id = ?')
+    .pluck();
   return {
     clock,
     store,

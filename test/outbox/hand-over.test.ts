@@ -68,7 +68,9 @@ function overwrite(path: string, at: number, text: string): void {
 function stored(state_dir: string) {
   const db = new Database(join(state_dir, 'outbox.db'), { readonly: true });
   const rows = db
-    .prepare("SELECT event_id, headers, body, attempts FROM records WHERE state = 'pending' ORDER BY id")
+    .prepare(
+      "SELECT event_id, headers, body, attempts FROM records JOIN deliveries USING (id) WHERE state = 'pending' ORDER BY id",
+    )
     .all();
   db.close();
   return rows as { event_id: string; headers: string; body: string; attempts: number }[];
