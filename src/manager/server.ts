@@ -1,8 +1,9 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { FastifyReply } from 'fastify';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { HttpApp } from '../base/http-app.ts';
-import { Connections, createListener } from '../base/http-listener.ts';
+import { Connections, createListener, isUpgrade } from '../base/http-listener.ts';
 import { StartError } from '../contract/errors.ts';
 
 /** How long a stop leaves the requests under way. */
@@ -14,19 +15,22 @@ export class ApiServer {
   readonly #connections = new Connections();
   readonly #server: Server;
   readonly #clock: Clock;
-  #under_way = 0;
+  /** Of requests whose answer has not begun. */
+  readonly #replies = new Set<FastifyReply>();
 
   constructor(app: HttpApp, clock: Clock) {
     this.#clock = clock;
     this.#server = createListener(app, this.#connections);
-    app.addHook('onRequest', async () => {
-      this.#under_way += 1;
+    app.addHook('onRequest', async (request, reply) => {
+      this.#replies.add(reply);
+      // Nothing tells the end of an answer that becomes a WebSocket.
+      if (isUpgrade(request)) request.raw.socket.once('close', () => this.#replies.delete(reply));
     });
     app.addHook('preHandler', async (request) => {
       this.#connections.requestComplete(request.raw.socket);
     });
-    app.addHook('onResponse', async (request) => {
-      this.#under_way -= 1;
+    app.addHook('onResponse', async (request, reply) => {
+      this.#replies.delete(reply);
       this.#connections.answered(request.raw.socket);
     });
   }
@@ -51,7 +55,12 @@ export class ApiServer {
   async close(): Promise<void> {
     this.#server.close();
     const end_ms = this.#clock.monotonicMs() + STOP_MS;
-    while (this.#under_way > 0 && this.#clock.monotonicMs() < end_ms) await sleep(this.#clock, STOP_LOOK_MS);
+    while (this.#isAnswering() && this.#clock.monotonicMs() < end_ms) await sleep(this.#clock, STOP_LOOK_MS);
     this.#connections.close();
+  }
+
+  /** Answers that have begun may be cut: they are streams, which their readers take up again. */
+  #isAnswering(): boolean {
+    return [...this.#replies].some((reply) => !reply.sent && !reply.raw.headersSent);
   }
 }
