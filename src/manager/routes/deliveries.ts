@@ -6,9 +6,18 @@ import { CatalogueError, invalidField } from '../../contract/errors.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import { callerOf } from '../auth.ts';
 import type { Delivery } from '../delivery.ts';
+import {
+  DeliveryData,
+  DeliveryPageData,
+  DeliveryQuery,
+  REPLAYABLE,
+  ReplayedData,
+  ReplayQuery,
+} from '../delivery-schemas.ts';
+import type { RouteDoc } from '../openapi.ts';
 
-const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
 const PATH = '/api/v1/webhooks/deliveries';
+const EVENT_ID = /^evt_[0-9a-f-]{36}$/;
 
 interface EventParams {
   event_id: string;
@@ -16,10 +25,18 @@ interface EventParams {
 
 /** The manager's outbox as its teams see it, each its own. Source: contract section 7, `/webhooks/deliveries…`. */
 export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
-  const reading = { config: { scope: 'webhooks:read' } } as const;
-  const writing = { config: { scope: 'sandboxes:write' } } as const;
+  const reading = (doc: RouteDoc) => ({ config: { scope: 'webhooks:read', doc } }) as const;
+  const writing = (doc: RouteDoc) => ({ config: { scope: 'sandboxes:write', doc } }) as const;
+  const list = { summary: 'List deliveries, newest first', query: DeliveryQuery, data: DeliveryPageData };
+  const one = { summary: 'One delivery with its body and attempts', data: DeliveryData };
+  const replay = { summary: 'Send a record again', data: DeliveryData };
+  const replayAll = {
+    summary: 'Send all records in a state again',
+    query: ReplayQuery,
+    data: ReplayedData,
+  };
 
-  app.get(PATH, reading, async (request) => {
+  app.get(PATH, reading(list), async (request) => {
     const query = queryOf(request.query, ['state', 'event_type', 'limit', 'cursor']);
     return success(
       await delivery.views.list(callerOf(request).team_id, {
@@ -31,12 +48,12 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
     );
   });
 
-  app.get<{ Params: EventParams }>(`${PATH}/:event_id`, reading, async (request) => {
+  app.get<{ Params: EventParams }>(`${PATH}/:event_id`, reading(one), async (request) => {
     const { event_id } = request.params;
     return success(await found(delivery, callerOf(request).team_id, event_id));
   });
 
-  app.post<{ Params: EventParams }>(`${PATH}/:event_id/replay`, writing, async (request) => {
+  app.post<{ Params: EventParams }>(`${PATH}/:event_id/replay`, writing(replay), async (request) => {
     const { team_id } = callerOf(request);
     const { event_id } = request.params;
     await found(delivery, team_id, event_id);
@@ -44,7 +61,7 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
     return success(await found(delivery, team_id, event_id));
   });
 
-  app.post(`${PATH}/replay`, writing, async (request) => {
+  app.post(`${PATH}/replay`, writing(replayAll), async (request) => {
     const { state: given } = queryOf(request.query, ['state']);
     const state = oneOf(given, 'state', REPLAYABLE);
     if (!state) throw invalidField('state', `is needed, one of ${REPLAYABLE.join(', ')}`);
@@ -53,7 +70,7 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
 }
 
 async function found(delivery: Delivery, team_id: string, event_id: string) {
-  const record = await delivery.views.find(team_id, event_id);
+  const record = EVENT_ID.test(event_id) ? await delivery.views.find(team_id, event_id) : null;
   if (!record) throw new CatalogueError('not_found', `There is no record ${event_id}.`);
   return record;
 }
