@@ -1,9 +1,11 @@
 import { Command, CommanderError, Option } from 'commander';
 import { VERSION } from '../src/base/version.ts';
 import { StartError } from '../src/contract/errors.ts';
+import type { QuotaStatus } from '../src/contract/quotas.ts';
 import { SCOPES } from '../src/contract/tokens.ts';
 import { type Given, managerConfig, OPTIONS, type OptionDefinition } from '../src/manager/config.ts';
 import { readConfigFile } from '../src/manager/config-file.ts';
+import { quotaCommand } from '../src/manager/quota-command.ts';
 import { runManager } from '../src/manager/run.ts';
 import { tokenCommand } from '../src/manager/token-command.ts';
 
@@ -98,6 +100,46 @@ function tokenCommands(): Command {
   return token;
 }
 
+function quotaCommands(): Command {
+  const quota = new Command('quota').description("Quotas of teams, where they are not the region's");
+  const of = (name: string, description: string) =>
+    quota
+      .command(name)
+      .description(description)
+      .requiredOption('--team <id>', 'whose they are')
+      .option('--json', 'as JSON')
+      .addOption(databaseOption())
+      .addOption(configOption());
+  of('list', 'show what holds for a team').action(async ({ team, json }, command: Command) => {
+    printQuotas(await quotaCommand.list(configOf(command).database, team), json);
+  });
+  of('set', 'give a team a quota of its own')
+    .argument('<dimension>')
+    .option('--limit-value <n>', 'capacity: at most so many; rate: tokens in each interval')
+    .option('--interval-ms <n>', 'rate: the interval')
+    .option('--burst-value <n>', 'rate: at most so many at once')
+    .action(async (dimension: string, { team, json, ...texts }, command: Command) => {
+      const { database } = configOf(command);
+      printQuotas([await quotaCommand.set(database, team, dimension, texts)], json);
+    });
+  of('unset', "let the region's quota hold for a team")
+    .argument('<dimension>')
+    .action(async (dimension: string, { team, json }, command: Command) => {
+      printQuotas([await quotaCommand.unset(configOf(command).database, team, dimension)], json);
+    });
+  return quota;
+}
+
+function printQuotas(quotas: QuotaStatus[], json: boolean | undefined): void {
+  if (json) return void process.stdout.write(`${JSON.stringify({ quotas })}\n`);
+  for (const { dimension, limit_value, interval_ms, burst_value, current, source } of quotas) {
+    const rate = interval_ms === null ? '' : `every ${interval_ms} ms, at most ${burst_value} at once`;
+    const use = current === null ? '' : `${current} in use`;
+    const line = [dimension, limit_value ?? 'unlimited', rate, use, source === 'unlimited' ? '' : source];
+    process.stdout.write(`${line.filter((part) => part !== '').join('  ')}\n`);
+  }
+}
+
 function program(exit: (code: number) => void): Command {
   const manager = new Command('sandbox-manager')
     .description(
@@ -109,6 +151,7 @@ function program(exit: (code: number) => void): Command {
   for (const definition of definitions) manager.addOption(optionOf(definition));
   manager.action(async (_options, command: Command) => exit(await runManager(configOf(command))));
   manager.addCommand(tokenCommands());
+  manager.addCommand(quotaCommands());
   for (const command of [
     manager,
     ...manager.commands,

@@ -10,6 +10,13 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number];
 
+/** What the id of a team may be, as a message says it. */
+export const TEAM_ID_SHAPE = '1 to 128 of A-Z a-z 0-9 _ - . :';
+
+export function isTeamId(text: string): boolean {
+  return /^[A-Za-z0-9_.:-]{1,128}$/.test(text);
+}
+
 /** Whoever makes a request. `actor` is the token's id. */
 export interface Caller {
   actor: string;

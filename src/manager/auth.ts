@@ -15,16 +15,20 @@ declare module 'fastify' {
   }
 }
 
+/** What is charged for a request once its caller is known, and before what it may do is looked at. */
+export type Charge = (caller: Caller, request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+
 /**
  * Lets a request through whose token allows what its route needs, or throws `unauthorized` or `forbidden`; a route
  * that names no scope and is not open is refused. Source: contract section 7, "Bearer tokens".
  */
-export function guardRoutes(app: HttpApp, tokens: TokenStore): void {
+export function guardRoutes(app: HttpApp, tokens: TokenStore, charge: Charge): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', async (request, reply) => {
     const { is_open, scope } = request.routeOptions.config;
     if (is_open === true || request.is404) return;
     request.caller = await authenticate(request, reply, tokens);
+    await charge(request.caller, request, reply);
     if (scope === undefined) throw new CatalogueError('forbidden');
     if (scope !== null) demand(request.caller, scope);
   });

@@ -15,12 +15,13 @@ import { expiryJob, purgeJob, renewalJob, watchJob } from './housekeeping.ts';
 import { IdempotencyStore } from './idempotency-store.ts';
 import { ManagerMetrics } from './metrics.ts';
 import { Operations, type Works } from './operations.ts';
-import type { Admission } from './ports.ts';
+import { explainRefusals, Quotas } from './quotas.ts';
 import { Recovery } from './recovery.ts';
 import { replicaName } from './replica.ts';
 import { registerDeliveryRoutes } from './routes/deliveries.ts';
 import { registerHealthRoutes } from './routes/health-routes.ts';
 import { registerPassThroughRoutes } from './routes/pass-through-routes.ts';
+import { registerQuotaRoutes } from './routes/quota-routes.ts';
 import { registerSandboxRoutes } from './routes/sandbox-routes.ts';
 import { logTrouble, registerRoutes } from './routes.ts';
 import { SandboxStore } from './sandbox-store.ts';
@@ -41,9 +42,6 @@ export interface ManagerParts {
   clock: Clock;
   runtime: Runtime;
 }
-
-/** Admits whatever is asked for. */
-const unlimited: Admission = { async admit() {}, async admitChange() {} };
 
 /** The composition root: builds the parts, starts them in order and stops them in reverse. */
 export class Manager implements Service {
@@ -83,9 +81,11 @@ export class Manager implements Service {
     const delivery = new Delivery({ database, clock, log, seal, guard, replica });
     const store = new SandboxStore(database);
     const metrics = new ManagerMetrics();
+    const quotas = await Quotas.open({ config, database, clock, log });
+    this.#services.push({ start: async () => {}, stop: () => quotas.close() });
     const works: Works = {
       ...{ clock, log, store, runtime, seal, metrics, replica },
-      admission: unlimited,
+      admission: quotas.admission,
       metering: unmetered,
       notices: delivery,
     };
@@ -106,7 +106,7 @@ export class Manager implements Service {
     ]) {
       schedule.add(job);
     }
-    for (const figure of delivery.figures()) metrics.add(figure);
+    for (const figure of [...delivery.figures(), ...quotas.figures()]) metrics.add(figure);
     metrics.add({
       name: 'sandboxes',
       type: 'gauge',
@@ -119,11 +119,13 @@ export class Manager implements Service {
     const server = new ApiServer(app, clock);
     this.#server = server;
     logTrouble(app, log);
-    guardRoutes(app, new TokenStore(database.db, clock));
+    explainRefusals(app);
+    guardRoutes(app, new TokenStore(database.db, clock), (...request) => quotas.charges.charge(...request));
     await registerRoutes(app, [
       (routes) => registerSandboxRoutes(routes, { store, claims, sandboxes, deletions, guard }),
       (routes) => registerPassThroughRoutes(routes, { sandboxes, runtime, clock }),
       (routes) => registerDeliveryRoutes(routes, delivery),
+      (routes) => registerQuotaRoutes(routes, quotas),
       (routes) =>
         registerHealthRoutes(
           routes,
@@ -132,7 +134,7 @@ export class Manager implements Service {
               await store.countByStatus();
               return recovery.is_done ? null : 'What was left behind is being settled.';
             },
-            facts: () => ({ rate_authority: config.redis === null ? 'process' : 'redis' }),
+            facts: () => quotas.facts(),
           },
           metrics,
         ),

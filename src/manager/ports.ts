@@ -19,6 +19,8 @@ export interface Admission {
   admit(tx: Transaction, lease: Lease): Promise<void>;
   /** The same for a running sandbox whose memory changes; `lease` holds the memory it would have. */
   admitChange(tx: Transaction, lease: Lease): Promise<void>;
+  /** Whether a copy may be made, which is paused: it holds disk alone. */
+  admitCopy(tx: Transaction, lease: Lease): Promise<void>;
 }
 
 /** Metering of leases, inside the transaction that begins, changes or ends one. Times are wall time in ms. */

@@ -124,7 +124,7 @@ export class Sandboxes {
     named: Named,
     given: { ttl?: number | undefined; hard_ttl?: number | undefined },
   ): Promise<SandboxRow> {
-    const { store, clock, runtime, seal } = this.#works;
+    const { store, clock, runtime, seal, admission } = this.#works;
     const child_id = newId('sbx_', clock.wallMs());
     let child: SandboxRow | null = null;
     const copy = async (source: SandboxRow): Promise<RuntimeChange> => {
@@ -139,6 +139,7 @@ export class Sandboxes {
         this.#transition(named, 'fork', {
           onBegin: async (tx, source) => {
             child = this.#childOf(source, child_id, given);
+            await admission.admitCopy(tx, leaseOf(child));
             await store.insert(tx, child);
           },
           carryOut: copy,

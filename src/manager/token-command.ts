@@ -1,10 +1,8 @@
 import { systemClock } from '../base/clock.ts';
 import { StartError } from '../contract/errors.ts';
-import { SCOPES, type Scope } from '../contract/tokens.ts';
+import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../contract/tokens.ts';
 import { openDatabase } from './database.ts';
 import { TokenStore, type TokenView } from './token-store.ts';
-
-const TEAM = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 /** What `sandbox-manager token …` does, on the database that the server has. Each may throw StartError. */
 export const tokenCommand = {
@@ -13,7 +11,7 @@ export const tokenCommand = {
     database: string,
     { team, scopes, internal }: { team: string; scopes: string[]; internal: boolean },
   ): Promise<string> {
-    if (!TEAM.test(team)) throw new StartError('--team must be 1 to 128 of A-Z a-z 0-9 _ - . :', 2);
+    if (!isTeamId(team)) throw new StartError(`--team must be ${TEAM_ID_SHAPE}`, 2);
     if (scopes.length === 0) throw new StartError(`--scope is needed, one of ${SCOPES.join(', ')}`, 2);
     const checked = scopes.map(scope);
     return withTokens(database, (tokens) => tokens.create(team, checked, internal));

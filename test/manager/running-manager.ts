@@ -80,10 +80,11 @@ export async function startManager(
   database: string,
   {
     options = {},
+    file = {},
     runtime = new NoRuntime(),
     clock = systemClock,
     folder = scratchFolder(),
-  }: { options?: Given; runtime?: Runtime; clock?: Clock; folder?: string } = {},
+  }: { options?: Given; file?: Given; runtime?: Runtime; clock?: Clock; folder?: string } = {},
 ): Promise<RunningManager> {
   const config = managerConfig(
     {
@@ -96,7 +97,7 @@ export async function startManager(
       ...options,
     },
     {},
-    {},
+    file,
   );
   const manager = new Manager({ config, log: pino({ level: 'silent' }), clock, runtime });
   await manager.start();
