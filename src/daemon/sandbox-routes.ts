@@ -7,6 +7,9 @@ import { checkEnvironment } from '../process/request.ts';
 import { identifier, watchDir, webhookUrl } from './config.ts';
 import type { Daemon } from './daemon.ts';
 
+/** What an option is called in the body of an init. */
+const FIELDS = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
+
 const closed = { additionalProperties: false };
 
 const InitBody = Type.Object(
@@ -100,8 +103,15 @@ async function initialise(daemon: Daemon, body: Static<typeof InitBody>): Promis
   try {
     await daemon.initialise(given, env ?? {});
   } catch (error) {
-    throw error instanceof StartError ? new CatalogueError('invalid_request', error.message) : error;
+    throw error instanceof StartError ? asAnswer(error) : error;
   }
+}
+
+/** Why a sandbox cannot be what it is told to be, with the field in place of the option. */
+function asAnswer({ message }: StartError): CatalogueError {
+  const [option, field] = Object.entries(FIELDS).find(([each]) => message.startsWith(each)) ?? [];
+  if (option === undefined || field === undefined) return new CatalogueError('invalid_request', message);
+  return invalidField(field, message.slice(option.length).trim());
 }
 
 /** What the command line's checks say, as an answer that names the field. */

@@ -1,0 +1,23 @@
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { Bubblewrap, NoIsolation } from './isolation.ts';
+import { LocalRuntime } from './local-runtime.ts';
+import { NoRuntime } from './no-runtime.ts';
+import { daemonProgram } from './program.ts';
+import { ResourceGroups } from './resource-groups.ts';
+import type { Runtime } from './runtime.ts';
+
+/** Source: contract section 7, `--runtime`. */
+export type RuntimeKind = 'local' | 'local-unsafe' | 'none';
+
+/**
+ * The runtime that `--runtime` names; `start` finds out whether it can be had. Throws StartError where the built
+ * daemon is missing.
+ */
+export function chooseRuntime(kind: RuntimeKind, data_dir: string, clock: Clock, log: Log): Runtime {
+  if (kind === 'none') return new NoRuntime();
+  const program = daemonProgram();
+  const isolation = kind === 'local' ? new Bubblewrap(data_dir, program) : new NoIsolation(program);
+  if (kind === 'local-unsafe') log.warn('local-unsafe: nothing keeps sandboxes from this machine');
+  return new LocalRuntime({ data_dir, isolation, groups: ResourceGroups.open(log), clock, log });
+}

@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, constants, copyFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { CatalogueError } from '../contract/errors.ts';
+import { STATE_DIR } from './rootfs.ts';
+
+const OUTBOX_COPY = 'outbox-copy.db';
+const OUTBOX = 'outbox.db';
+const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
+
+/**
+ * Copies a sandbox's root that stands still, owners, modes, links and sparse files included. Of the state directory
+ * the copy of the outbox alone is taken, that the daemon has made for it: the rest belongs to the source.
+ */
+export async function copyRootfs(source: string, source_state_dir: string, target: string): Promise<void> {
+  mkdirSync(target, { recursive: true, mode: 0o755 });
+  const unpack = spawn('tar', ['-C', target, ...FLAGS, '-xpf', '-'], { stdio: ['pipe', 'ignore', 'pipe'] });
+  const pack = spawn(
+    'tar',
+    ['-C', source, ...FLAGS, '--sparse', '--anchored', `--exclude=.${STATE_DIR}`, '-cf', '-', '.'],
+    { stdio: ['ignore', unpack.stdin, 'pipe'] },
+  );
+  unpack.stdin.destroy(); // the other program has it
+  const ends = await Promise.all(
+    [pack, unpack].map(async (program) => {
+      const [said, [code]] = await Promise.all([text(program.stderr), once(program, 'close')]);
+      return code === 0 ? null : said.trim().split('\n').at(-1) || `tar ended with ${code}`;
+    }),
+  );
+  const failed = ends.find((end) => end !== null);
+  if (failed)
+    throw new CatalogueError('internal_error', `The root file system could not be copied: ${failed}`);
+  const state_dir = join(target, STATE_DIR);
+  mkdirSync(state_dir, { recursive: true, mode: 0o700 });
+  copyFileSync(join(source_state_dir, OUTBOX_COPY), join(state_dir, OUTBOX), constants.COPYFILE_FICLONE);
+  chmodSync(join(state_dir, OUTBOX), 0o600);
+}

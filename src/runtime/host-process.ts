@@ -1,0 +1,108 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { type Clock, sleep } from '../base/clock.ts';
+
+/** A process that cannot be mistaken for a later one with the same pid. */
+export interface ProcessIdentity {
+  pid: number;
+  /** Ticks after boot at which it began. */
+  start_ticks: number;
+  boot_id: string;
+}
+
+/** Set in the environment of everything that runs for a sandbox: finds what no record tells of. */
+export const MARK_VARIABLE = 'SANDBOX_DIRECTORY';
+
+const POLL_MS = 10;
+/** A process that SIGKILL does not end within this is stuck in the kernel. */
+const KILL_TIMEOUT_MS = 10_000;
+
+interface Stat {
+  pid: number;
+  parent: number;
+  start_ticks: number;
+  /** Ended, and only waits to be reaped. */
+  is_zombie: boolean;
+}
+
+/** The process with this pid, or null where there is none. */
+export async function identify(pid: number): Promise<ProcessIdentity | null> {
+  const stat = await readStat(pid);
+  return stat && { pid, start_ticks: stat.start_ticks, boot_id: await bootId() };
+}
+
+/** Whether a process still runs. */
+export async function isAlive(process: ProcessIdentity): Promise<boolean> {
+  const stat = await readStat(process.pid);
+  if (!stat || stat.is_zombie || stat.start_ticks !== process.start_ticks) return false;
+  return process.boot_id === (await bootId());
+}
+
+/** Resolves with true once a process has ended, or with false after `within_ms`. */
+export async function ended(clock: Clock, process: ProcessIdentity, within_ms: number): Promise<boolean> {
+  const until_ms = clock.monotonicMs() + within_ms;
+  while (await isAlive(process)) {
+    if (clock.monotonicMs() >= until_ms) return false;
+    await sleep(clock, POLL_MS);
+  }
+  return true;
+}
+
+/** The pids of a process's children. */
+export async function childrenOf(pid: number): Promise<number[]> {
+  return (await allStats()).filter((stat) => stat.parent === pid && !stat.is_zombie).map((stat) => stat.pid);
+}
+
+/**
+ * Kills everything that bears a sandbox's mark, and what that has started; with the first process of a pid namespace
+ * the kernel ends all others. Resolves when nothing is left; throws where something cannot be killed.
+ */
+export async function killMarked(clock: Clock, directory: string): Promise<void> {
+  const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
+  for (;;) {
+    const pids = await findMarked(directory);
+    if (pids.length === 0) return;
+    for (const pid of pids) kill(pid);
+    if (clock.monotonicMs() > until_ms) throw new Error(`process ${pids[0]} cannot be killed`);
+    await sleep(clock, POLL_MS);
+  }
+}
+
+async function findMarked(directory: string): Promise<number[]> {
+  const stats = (await allStats()).filter(({ pid, is_zombie }) => pid !== process.pid && !is_zombie);
+  const mark = `${MARK_VARIABLE}=${directory}`;
+  const bears = await Promise.all(stats.map(({ pid }) => hasVariable(pid, mark)));
+  const marked = new Set(stats.filter((_, i) => bears[i]).map(({ pid }) => pid));
+  const children = stats.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);
+  return [...new Set([...marked, ...children])];
+}
+
+async function hasVariable(pid: number, entry: string): Promise<boolean> {
+  const block = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+  return block.startsWith(`${entry}\0`) || block.includes(`\0${entry}\0`);
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+async function allStats(): Promise<Stat[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  return (await Promise.all(pids.map(readStat))).filter((stat) => stat !== null);
+}
+
+/** Source: proc_pid_stat(5). The name, in parentheses, may hold anything. */
+async function readStat(pid: number): Promise<Stat | null> {
+  const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
+  if (text === null) return null;
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state = '', parent] = fields;
+  return { pid, parent: Number(parent), start_ticks: Number(fields[19]), is_zombie: /^[ZX]/.test(state) };
+}
+
+async function bootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1')).trim();
+}

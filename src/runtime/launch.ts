@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, existsSync, linkSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { type Clock, sleep } from '../base/clock.ts';
+import { CatalogueError } from '../contract/errors.ts';
+import { childrenOf, identify, type ProcessIdentity } from './host-process.ts';
+import { type LaunchCommand, SOCKET, TOKEN } from './isolation.ts';
+import type { SandboxFiles } from './sandbox-files.ts';
+
+const START_TIMEOUT_MS = 30_000;
+const POLL_MS = 5;
+/** Writes this shell's pid into a group, then becomes the command. */
+const JOIN_GROUP = ['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"'] as const;
+
+/**
+ * Starts a sandbox's daemon, which outlives this program, and waits until it can be asked. Its control socket gets a
+ * name outside the sandbox and loses the one inside: what processes there put in its place is never connected to.
+ * Throws `internal_error` with the daemon's last words where it ends instead.
+ */
+export async function launchDaemon(
+  clock: Clock,
+  files: SandboxFiles,
+  command: LaunchCommand,
+  group: string | null,
+): Promise<ProcessIdentity> {
+  rmSync(files.run, { recursive: true, force: true });
+  rmSync(files.control_socket, { force: true });
+  mkdirSync(files.run, { mode: 0o700 });
+  const child = start(files, command, group);
+  await listening(clock, child, files);
+  linkSync(join(files.run, SOCKET), files.control_socket);
+  const daemon = await identify(
+    command.bubblewrap_args ? await innermost(child.pid as number) : (child.pid as number),
+  );
+  if (!daemon) throw failure(files);
+  return daemon;
+}
+
+/** Takes from the sandbox what would give its processes control of the daemon: the socket's name and the token. */
+export function takeControl(files: SandboxFiles): void {
+  rmSync(join(files.run, SOCKET), { force: true });
+  rmSync(join(files.run, TOKEN), { force: true });
+}
+
+function start(files: SandboxFiles, command: LaunchCommand, group: string | null): ChildProcess {
+  const { argv, cwd, env, bubblewrap_args } = command;
+  const [program, ...args] = group === null ? argv : [...JOIN_GROUP, join(group, 'cgroup.procs'), ...argv];
+  const log = files.openLog();
+  const run = openSync(files.run, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    const child = spawn(program as string, args, {
+      cwd,
+      env,
+      detached: true,
+      stdio: ['ignore', log, log, bubblewrap_args ? 'pipe' : run],
+    });
+    child.unref();
+    if (bubblewrap_args) {
+      const pipe = child.stdio[3] as Writable;
+      pipe.on('error', () => {}); // it has ended: its exit is what counts
+      pipe.end(bubblewrap_args.map((arg) => `${arg}\0`).join(''));
+    }
+    return child;
+  } finally {
+    closeSync(log);
+    closeSync(run);
+  }
+}
+
+async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles): Promise<void> {
+  let end: string | null = null;
+  void once(child, 'exit').then(
+    ([code, signal]) => {
+      end = `it ended with ${code ?? signal}`;
+    },
+    (error: Error) => {
+      end = error.message;
+    },
+  );
+  const until_ms = clock.monotonicMs() + START_TIMEOUT_MS;
+  while (!existsSync(join(files.run, SOCKET))) {
+    if (end !== null || clock.monotonicMs() > until_ms) throw failure(files, end ?? 'it takes too long');
+    await sleep(clock, POLL_MS);
+  }
+}
+
+function failure(files: SandboxFiles, reason = 'it has ended'): CatalogueError {
+  return new CatalogueError(
+    'internal_error',
+    `The sandbox's daemon did not start: ${reason}. ${files.lastLogLine()}`,
+  );
+}
+
+/** Bubblewrap is two processes: one outside, and the init of the new pid namespace, whose child is the daemon. */
+async function innermost(pid: number): Promise<number> {
+  const [init] = await childrenOf(pid);
+  const [daemon] = init === undefined ? [] : await childrenOf(init);
+  return daemon ?? -1;
+}

@@ -1,0 +1,77 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Log } from '../base/log.ts';
+
+export interface ResourceLimits {
+  memory_mib: number;
+  cpu_millis: number;
+}
+
+const GROUP = 'sandbox-manager';
+const CPU_PERIOD_US = 100_000;
+const CONTROLLERS = '+memory +cpu';
+
+/**
+ * Holds sandboxes to their memory and cores by control groups (version 2), one each, where this program may make
+ * them; otherwise limits are recorded alone, and the log says so once.
+ */
+export class ResourceGroups {
+  readonly #folder: string | null;
+
+  private constructor(folder: string | null) {
+    this.#folder = folder;
+  }
+
+  /** `mount`: where the hierarchy is; null where there is none. */
+  static open(log: Log, mount: string | null = mountPoint()): ResourceGroups {
+    try {
+      if (mount === null) throw new Error('no cgroup2 file system is mounted');
+      const folder = join(mount, GROUP);
+      writeFileSync(join(mount, 'cgroup.subtree_control'), CONTROLLERS);
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, 'cgroup.subtree_control'), CONTROLLERS);
+      return new ResourceGroups(folder);
+    } catch (error) {
+      const reason = (error as Error).message;
+      log.warn(
+        { reason },
+        'memory and cores of sandboxes are recorded, not enforced: cgroups cannot be used',
+      );
+      return new ResourceGroups(null);
+    }
+  }
+
+  /** Makes a sandbox's group, without limits yet; null where none are enforced. */
+  make(sandbox_id: string): string | null {
+    if (this.#folder === null) return null;
+    const folder = join(this.#folder, sandbox_id);
+    mkdirSync(folder, { recursive: true });
+    return folder;
+  }
+
+  /** Limits hold at once. */
+  limit(sandbox_id: string, { memory_mib, cpu_millis }: ResourceLimits): void {
+    if (this.#folder === null) return;
+    const folder = join(this.#folder, sandbox_id);
+    writeFileSync(join(folder, 'memory.max'), String(memory_mib * 1024 * 1024));
+    writeFileSync(
+      join(folder, 'cpu.max'),
+      `${Math.round((cpu_millis * CPU_PERIOD_US) / 1000)} ${CPU_PERIOD_US}`,
+    );
+  }
+
+  /** Removes the group of a sandbox of which nothing runs any more. */
+  remove(sandbox_id: string): void {
+    if (this.#folder === null) return;
+    try {
+      rmdirSync(join(this.#folder, sandbox_id));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+}
+
+function mountPoint(): string | null {
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  return mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4] ?? null;
+}

@@ -1,0 +1,103 @@
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { ProcessIdentity } from './host-process.ts';
+
+/** What is known of a sandbox beside its files; it holds no secret. */
+export interface SandboxRecord {
+  sandbox_id: string;
+  team_id: string;
+  memory_mib: number;
+  cpu_millis: number;
+  watch_dir: string | null;
+  /** `creating` until its daemon is ready; `ending` once its end was asked for; `ended` when nothing of it runs. */
+  state: 'creating' | 'created' | 'ending' | 'ended';
+  outcome: 'killed' | 'lost' | null;
+  /** As the host sees it; null until it runs. */
+  daemon: ProcessIdentity | null;
+}
+
+/** The daemon's log is emptied when it has become longer. */
+const LOG_MAX_BYTES = 4 * 1024 * 1024;
+
+/** A sandbox's directory. Source: `rootfs-layout.md`, "What the local runtime keeps". */
+export class SandboxFiles {
+  readonly sandbox_id: string;
+  readonly directory: string;
+  /** What its processes see as `/`. */
+  readonly rootfs: string;
+  /** The daemon's socket is made here, in the sandbox's `/run/sandboxd`. */
+  readonly run: string;
+  /** The same socket under a name that nobody in the sandbox can reach or replace. */
+  readonly control_socket: string;
+  /** A short path to it for this process alone: the kernel's structure for a socket's path holds 107 bytes. */
+  readonly socket_address: string;
+  readonly log: string;
+
+  /** `data_dir_fd`: a descriptor of `data_dir` that stays open. */
+  constructor(data_dir: string, data_dir_fd: number, sandbox_id: string) {
+    this.sandbox_id = sandbox_id;
+    this.directory = join(data_dir, sandbox_id);
+    this.rootfs = join(this.directory, 'rootfs');
+    this.run = join(this.directory, 'run');
+    this.control_socket = join(this.directory, 'control.sock');
+    this.socket_address = `/proc/self/fd/${data_dir_fd}/${sandbox_id}/control.sock`;
+    this.log = join(this.directory, 'daemon.log');
+  }
+
+  get #record(): string {
+    return join(this.directory, 'sandbox.json');
+  }
+
+  /** Null where there is none. */
+  read(): SandboxRecord | null {
+    try {
+      return JSON.parse(readFileSync(this.#record, 'utf8')) as SandboxRecord;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  /** Replaces the record; a crash leaves the old one or the new one. */
+  write(record: SandboxRecord): void {
+    const next = `${this.#record}.new`;
+    const file = openSync(next, 'w', 0o600);
+    try {
+      writeSync(file, `${JSON.stringify(record)}\n`);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(next, this.#record);
+  }
+
+  /** A descriptor to which the daemon's log is appended. */
+  openLog(): number {
+    const file = openSync(this.log, 'a', 0o600);
+    chmodSync(this.log, 0o600);
+    return file;
+  }
+
+  trimLog(): void {
+    if ((statSync(this.log, { throwIfNoEntry: false })?.size ?? 0) > LOG_MAX_BYTES) truncateSync(this.log);
+  }
+
+  /** The last line that the daemon wrote: why it did not start. */
+  lastLogLine(): string {
+    try {
+      return readFileSync(this.log, 'utf8').trimEnd().split('\n').at(-1) ?? '';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it, vi } from 'vitest';
+import { startConsumer } from '../support/consumer.ts';
+import { Sandboxes, SECRET, spec, webhook } from './sandboxes.ts';
+
+const DAEMON_KINDS = [
+  'sandbox.ready',
+  'sandbox.paused',
+  'sandbox.resumed',
+  'sandbox.killed',
+  'process.started',
+  'process.exited',
+  'process.crashed',
+  'file.modified',
+  'agent.event',
+];
+
+/** Everything that runs for a data directory, by its mark. */
+function leftProcesses(data_dir: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(data_dir);
+    } catch {
+      return false;
+    }
+  });
+}
+
+describe.each(['local', 'local-unsafe'] as const)('a sandbox of the runtime %s', (kind) => {
+  it('lives its whole life: all nine kinds of events of its daemon, each signed', async () => {
+    const sandboxes = await Sandboxes.open(kind);
+    const { runtime } = sandboxes;
+    const consumer = await startConsumer();
+    const watched = kind === 'local' ? '/work' : sandboxes.rootfs('sbx-1', 'work');
+    const { pod_name } = await runtime.create(
+      spec('sbx-1', { ...webhook(consumer.url, watched), env: { MODE: 'test' } }),
+    );
+    expect(pod_name).not.toBe('');
+    const ready = await consumer.arrival('sandbox.ready');
+    expect(ready.event.payload).toMatchObject({ watch_dir: watched });
+    expect(
+      await sandboxes.output('sbx-1', `mkdir -p ${watched} && echo hello > ${watched}/file; echo $MODE`),
+    ).toBe('test');
+    await vi.waitFor(() => {
+      const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
+      expect(paths).toContain(`${watched}/file`);
+    }, 20_000);
+    const publish = `curl -sf -X POST -H 'Content-Type: application/json' -d '{"payload":{"step":1}}' $SANDBOXD_URL/api/v1/webhook/publish`;
+    expect(await sandboxes.output('sbx-1', publish)).toContain('"success":true');
+    expect((await consumer.arrival('agent.event')).event.payload).toEqual({ step: 1 });
+    expect((await sandboxes.run('sbx-1', 'kill -SEGV $$')).exit_code).toBe(139);
+    await consumer.arrival('process.crashed');
+    expect(await runtime.pause('sbx-1', 'lunch')).toBe('done');
+    expect(await runtime.inspect('sbx-1')).toBe('paused');
+    expect((await consumer.arrival('sandbox.paused')).event.payload).toMatchObject({ reason: 'lunch' });
+    expect(await runtime.resume('sbx-1', null)).toBe('done');
+    expect(await runtime.inspect('sbx-1')).toBe('running');
+    await consumer.arrival('sandbox.resumed');
+    consumer.answer = (_, response) => response.writeHead(503).end();
+    expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
+    const left: string[] = [];
+    for await (const { records, lost_records } of runtime.handOver('sbx-1')) {
+      expect(lost_records).toBe(0);
+      left.push(...records.map(({ event_type }) => event_type));
+    }
+    expect(left).toEqual(['sandbox.killed']);
+    expect(new Set([...consumer.types, ...left])).toEqual(new Set(DAEMON_KINDS));
+    expect(consumer.unsigned(SECRET)).toEqual([]);
+    expect(consumer.deliveries.every(({ body }) => JSON.parse(body).sandbox_id === 'sbx-1')).toBe(true);
+    await runtime.remove('sbx-1');
+    expect(readdirSync(sandboxes.data_dir)).toEqual([]);
+    expect(leftProcesses(sandboxes.data_dir)).toEqual([]);
+    expect(readFileSync('/proc/mounts', 'utf8')).not.toContain(sandboxes.data_dir);
+  });
+
+  it('is found by another program that has the same data directory, which its daemon outlives', async () => {
+    const first = await Sandboxes.open(kind);
+    await first.runtime.create(spec('sbx-1'));
+    const second = await Sandboxes.open(kind, first.data_dir);
+    expect(await second.runtime.list()).toEqual(['sbx-1']);
+    expect(await second.runtime.inspect('sbx-1')).toBe('running');
+    expect(await second.runtime.pause('sbx-1', null)).toBe('done');
+    expect(await first.runtime.inspect('sbx-1')).toBe('paused');
+  });
+});
+
+describe('the local runtime', () => {
+  it('knows nothing of what it did not make', async () => {
+    const { runtime } = await Sandboxes.open();
+    expect(await runtime.inspect('sbx-1')).toBe('absent');
+    expect(await runtime.pause('sbx-1', null)).toBe('lost');
+    expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
+    expect(runtime.controlSocket('sbx-1')).toBeNull();
+    await runtime.remove('sbx-1');
+    await expect(runtime.inspect('../etc')).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
