@@ -5,12 +5,16 @@ import type { Runtime, RuntimeSpec } from '../runtime/runtime.ts';
 import type { Transaction } from './database.ts';
 import type { ManagerMetrics } from './metrics.ts';
 import type { Admission, Lease, Metering, Notices, Sender } from './ports.ts';
+import { hasEnded } from './replica.ts';
 import type { OperationLease, Refusal, SandboxRow, SandboxStore } from './sandbox-store.ts';
 import type { Seal } from './seal.ts';
 import type { Operation } from './tables.ts';
 
 /** How long an operation is its owner's after it was last said to be carried out. */
 const LEASE_MS = 15_000;
+
+/** An operation whose begin was just committed is not known to be under way until its commit is answered. */
+const ANSWER_MS = 3_000;
 
 /** What every part that changes sandboxes works with. */
 export interface Works {
@@ -43,6 +47,17 @@ export class Operations {
 
   isUnderWay(sandbox_id: string): boolean {
     return this.#under_way.has(sandbox_id);
+  }
+
+  /**
+   * True for an operation that nobody carries out: its owner has ended, its lease has, or it is this replica's own
+   * and could not be settled.
+   */
+  isAbandoned({ sandbox_id, operation_owner, operation_until_ms }: SandboxRow): boolean {
+    if (this.isUnderWay(sandbox_id)) return false;
+    const left_ms = (operation_until_ms ?? 0) - this.#works.clock.wallMs();
+    if (operation_owner === this.#works.replica) return left_ms <= LEASE_MS - ANSWER_MS;
+    return left_ms <= 0 || hasEnded(operation_owner ?? '');
   }
 
   /** Carries something out under the lease of the sandbox's operation. */

@@ -1,5 +1,4 @@
 import type { Operations, Works } from './operations.ts';
-import { hasEnded } from './replica.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 import type { Job } from './schedule.ts';
 import type { Settler } from './settler.ts';
@@ -32,17 +31,11 @@ export class Recovery implements Job {
   readonly run = async (): Promise<number> => {
     const { store } = this.#works;
     const rows = await store.withOperation();
-    const settled = rows.filter((row) => this.#isAbandoned(row)).map((row) => this.#takeOver(row));
+    const settled = rows.filter((row) => this.#operations.isAbandoned(row)).map((row) => this.#takeOver(row));
     await Promise.all(settled);
     this.#is_done = true;
     return LOOK_MS;
   };
-
-  #isAbandoned(row: SandboxRow): boolean {
-    if (this.#operations.isUnderWay(row.sandbox_id)) return false;
-    const is_over = (row.operation_until_ms ?? 0) <= this.#works.clock.wallMs();
-    return is_over || hasEnded(row.operation_owner ?? '');
-  }
 
   async #takeOver(row: SandboxRow): Promise<void> {
     const { store, log } = this.#works;

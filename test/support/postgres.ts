@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -9,15 +9,6 @@ import pg from 'pg';
 /** PostgreSQL refuses to run as root: then it runs as the user that its package brings. */
 const USER = 'postgres';
 const PACKAGED = '/usr/lib/postgresql';
-
-/** A real PostgreSQL of the present test file's own, on loopback. */
-export interface PostgresServer {
-  /** The process, to be stopped, continued or killed by a test. */
-  pid: number;
-  /** The URL of a new, empty database. */
-  database(): Promise<string>;
-  stop(): Promise<void>;
-}
 
 /** Where PostgreSQL's programs are, or null where it is not installed. */
 export function postgresPrograms(): string | null {
@@ -31,57 +22,120 @@ export function postgresPrograms(): string | null {
 
 /** Makes a cluster in a temporary folder and starts it; `settings` are added to its command line. */
 export async function startPostgres(settings: Record<string, string> = {}): Promise<PostgresServer> {
-  const programs = postgresPrograms();
-  if (!programs) throw new Error('PostgreSQL is not installed');
-  const folder = mkdtempSync(join(tmpdir(), 'sandbox-postgres-'));
-  const owner = ownerOf();
-  if (owner) chownSync(folder, owner.uid, owner.gid);
-  const data = join(folder, 'data');
-  execFileSync(
-    join(programs, 'initdb'),
-    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'],
-    { stdio: 'pipe', cwd: folder, ...owner },
-  );
-  const port = await freePort();
-  const options = {
-    listen_addresses: '127.0.0.1',
-    port: String(port),
-    unix_socket_directories: folder,
-    max_connections: '200',
-    ...settings,
-  };
-  const server = spawn(
-    join(programs, 'postgres'),
-    ['-D', data, ...Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder, ...owner },
-  );
-  let log = '';
-  server.stderr.on('data', (chunk: Buffer) => {
-    log = `${log}${chunk}`.slice(-4_000);
-  });
-  const ended = once(server, 'exit');
-  const url = (name: string) => `postgres://${USER}@127.0.0.1:${port}/${name}`;
-  const admin = await connected(
-    url('postgres'),
-    () => server.exitCode === null,
-    () => log,
-  );
-  let databases = 0;
-  return {
-    pid: server.pid as number,
-    async database() {
-      const name = `test_${++databases}`;
-      await admin.query(`CREATE DATABASE ${name}`);
-      return url(name);
-    },
-    async stop() {
-      await admin.end().catch(() => {});
-      server.kill('SIGCONT');
-      server.kill('SIGQUIT');
-      await ended;
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  const server = await PostgresServer.make(settings);
+  await server.begin();
+  return server;
+}
+
+/** A real PostgreSQL of the present test's own, on loopback. */
+export class PostgresServer {
+  readonly #programs: string;
+  readonly #folder: string;
+  readonly #port: number;
+  readonly #settings: Record<string, string>;
+  #child: ChildProcess | null = null;
+  #ended: Promise<unknown> = Promise.resolve();
+  #log = '';
+  #databases = 0;
+
+  private constructor(programs: string, folder: string, port: number, settings: Record<string, string>) {
+    this.#programs = programs;
+    this.#folder = folder;
+    this.#port = port;
+    this.#settings = settings;
+  }
+
+  static async make(settings: Record<string, string>): Promise<PostgresServer> {
+    const programs = postgresPrograms();
+    if (!programs) throw new Error('PostgreSQL is not installed');
+    const folder = mkdtempSync(join(tmpdir(), 'sandbox-postgres-'));
+    const owner = ownerOf();
+    if (owner) chownSync(folder, owner.uid, owner.gid);
+    const how = ['-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'];
+    execFileSync(join(programs, 'initdb'), ['-D', join(folder, 'data'), '-U', USER, ...how], {
+      stdio: 'pipe',
+      cwd: folder,
+      ...owner,
+    });
+    return new PostgresServer(programs, folder, await freePort(), settings);
+  }
+
+  /** The process, to be stopped, continued or killed by a test. */
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  /** The URL of a new, empty database. */
+  async database(): Promise<string> {
+    const name = `test_${++this.#databases}`;
+    await this.#ask(`CREATE DATABASE ${name}`);
+    return this.#url(name);
+  }
+
+  /** Ends every connection to a database, as an operator does. */
+  async dropConnections(url: string): Promise<void> {
+    const name = new URL(url).pathname.slice(1);
+    await this.#ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
+  }
+
+  /** Starts it, on the same files and port after an `end`. */
+  async begin(): Promise<void> {
+    const options = {
+      listen_addresses: '127.0.0.1',
+      port: String(this.#port),
+      unix_socket_directories: this.#folder,
+      max_connections: '200',
+      ...this.#settings,
+    };
+    const given = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+    const child = spawn(join(this.#programs, 'postgres'), ['-D', join(this.#folder, 'data'), ...given], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      cwd: this.#folder,
+      ...ownerOf(),
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.#log = `${this.#log}${chunk}`.slice(-4_000);
+    });
+    this.#child = child;
+    this.#ended = once(child, 'exit');
+    await this.#answers(child);
+  }
+
+  /** Ends it at once; its files stay. */
+  async end(): Promise<void> {
+    this.#child?.kill('SIGCONT');
+    this.#child?.kill('SIGQUIT');
+    await this.#ended;
+  }
+
+  async stop(): Promise<void> {
+    await this.end();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #url(name: string): string {
+    return `postgres://${USER}@127.0.0.1:${this.#port}/${name}`;
+  }
+
+  async #ask(sql: string): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url('postgres') });
+    // The server may end with its connections open.
+    client.on('error', () => {});
+    await client.connect();
+    await client.query(sql);
+    await client.end();
+  }
+
+  async #answers(child: ChildProcess): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#ask('SELECT 1');
+      } catch (error) {
+        if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${this.#log}`, { cause: error });
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  }
 }
 
 function ownerOf(): { uid: number; gid: number } | undefined {
@@ -97,19 +151,4 @@ async function freePort(): Promise<number> {
   server.close();
   await once(server, 'close');
   return port;
-}
-
-async function connected(url: string, isAlive: () => boolean, log: () => string): Promise<pg.Client> {
-  for (;;) {
-    const client = new pg.Client({ connectionString: url });
-    // The server is ended with its connections open.
-    client.on('error', () => {});
-    try {
-      await client.connect();
-      return client;
-    } catch (error) {
-      if (!isAlive()) throw new Error(`PostgreSQL ended: ${log()}`, { cause: error });
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
 }

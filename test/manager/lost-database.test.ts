@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
+import { type Client, type RunningManager, startManager } from './running-manager.ts';
+import { ScriptedRuntime } from './scripted-runtime.ts';
+
+const SANDBOXES = '/api/v1/sandboxes';
+/** The contract's 2 s, and what a busy machine adds. */
+const AT_MOST_MS = 3_000;
+
+async function scene() {
+  const server = await startPostgres();
+  onTestFinished(() => server.stop());
+  const runtime = new ScriptedRuntime();
+  const running = await startManager(await server.database(), { runtime });
+  const team = await running.client('team_1', 'sandboxes:write');
+  return { ...running, server, runtime, team, path: `${SANDBOXES}/${await team.claim()}` };
+}
+
+/** Signals the server with all of its processes. */
+function signal({ pid }: PostgresServer, name: NodeJS.Signals): void {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  for (const each of [pid, ...children.map(Number)]) process.kill(each, name);
+}
+
+async function refusesQuickly(team: Client, { manager }: RunningManager, path: string): Promise<void> {
+  const calls = [
+    () => team.get(path),
+    () => team.get(SANDBOXES),
+    () => team.post(SANDBOXES),
+    () => team.call('DELETE', path),
+    () => team.get('/readyz'),
+  ];
+  await Promise.all(
+    calls.map(async (call) => {
+      const began_ms = performance.now();
+      const { status, error, headers } = await call();
+      expect(status).toBe(503);
+      expect(error?.code).toBe('unavailable');
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(performance.now() - began_ms).toBeLessThan(AT_MOST_MS);
+    }),
+  );
+  expect((await fetch(`${manager.url}/healthz`)).status).toBe(200);
+  expect((await fetch(`${manager.url}/metrics`)).status).toBe(200);
+}
+
+describe.skipIf(postgresPrograms() === null)('a database that is lost', () => {
+  it('that hangs is told within 2 s, and nothing is half-done when it is back', async () => {
+    const { server, team, path, ...running } = await scene();
+    signal(server, 'SIGSTOP');
+    await refusesQuickly(team, running, path);
+    signal(server, 'SIGCONT');
+    await vi.waitFor(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
+    // A claim that was refused has left nothing, or is being undone.
+    await vi.waitFor(async () => expect((await team.get(SANDBOXES)).data.count).toBeLessThanOrEqual(1), {
+      timeout: 40_000,
+      interval: 200,
+    });
+    expect((await team.post(SANDBOXES)).status).toBe(201);
+  });
+
+  it('that drops every connection is used again at once', async () => {
+    const { server, database, team, path } = await scene();
+    await server.dropConnections(database);
+    await vi.waitFor(async () => expect((await team.get(path)).status).toBe(200));
+    expect((await team.call('DELETE', path)).status).toBe(200);
+  });
+
+  it('that ends is told, and found when it is back', async () => {
+    const { server, team, path, ...running } = await scene();
+    await server.end();
+    await refusesQuickly(team, running, path);
+    await server.begin();
+    await vi.waitFor(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
+    expect((await team.post(`${path}/pause`)).status).toBe(200);
+  });
+});
