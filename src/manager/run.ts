@@ -1,15 +1,15 @@
 import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
-import { NoRuntime } from '../runtime/no-runtime.ts';
-import type { Runtime } from '../runtime/runtime.ts';
+import { chooseRuntime } from '../runtime/choose.ts';
 import type { ManagerConfig } from './config.ts';
 import { Manager } from './manager.ts';
 
 /** Runs a manager until a signal ends it; resolves with the exit code. */
 export async function runManager(config: ManagerConfig): Promise<number> {
   const log = createLog(config.log_level);
-  const manager = new Manager({ config, log, clock: systemClock, runtime: runtimeOf(config) });
+  const runtime = chooseRuntime(config.runtime, config.data_dir, systemClock, log);
+  const manager = new Manager({ config, log, clock: systemClock, runtime });
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let is_ending = false;
   const shutDown = (signal: NodeJS.Signals) => {
@@ -35,8 +35,4 @@ export async function runManager(config: ManagerConfig): Promise<number> {
     throw new StartError((error as Error).message, 1, error);
   }
   return ended;
-}
-
-function runtimeOf(_config: ManagerConfig): Runtime {
-  return new NoRuntime();
 }

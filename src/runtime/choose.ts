@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
@@ -17,7 +18,8 @@ export type RuntimeKind = 'local' | 'local-unsafe' | 'none';
 export function chooseRuntime(kind: RuntimeKind, data_dir: string, clock: Clock, log: Log): Runtime {
   if (kind === 'none') return new NoRuntime();
   const program = daemonProgram();
-  const isolation = kind === 'local' ? new Bubblewrap(data_dir, program) : new NoIsolation(program);
+  const folder = resolve(data_dir);
+  const isolation = kind === 'local' ? new Bubblewrap(folder, program) : new NoIsolation(program);
   if (kind === 'local-unsafe') log.warn('local-unsafe: nothing keeps sandboxes from this machine');
-  return new LocalRuntime({ data_dir, isolation, groups: ResourceGroups.open(log), clock, log });
+  return new LocalRuntime({ data_dir: folder, isolation, groups: ResourceGroups.open(log), clock, log });
 }

@@ -102,7 +102,7 @@ export class LocalRuntime implements Runtime {
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
     const record: SandboxRecord = {
       ...{ sandbox_id, team_id, memory_mib, cpu_millis, watch_dir: webhook?.watch_dir ?? null },
-      ...{ state: 'creating', outcome: null, daemon: null },
+      ...{ state: 'creating', outcome: null, is_paused: false, daemon: null },
     };
     files.write(record);
     record.daemon = await launchDaemon(clock, files, isolation.command(files), groups.make(sandbox_id));
@@ -118,12 +118,22 @@ export class LocalRuntime implements Runtime {
     if (answer.outcome !== 'answered' || answer.status !== 200) throw refusal(answer);
   }
 
-  pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#change(sandbox_id, 'POST', '/sandbox/pause', { reason });
+  async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
+    const changed = await this.#change(sandbox_id, 'POST', '/sandbox/pause', { reason });
+    if (changed === 'done') this.#note(sandbox_id, { is_paused: true });
+    return changed;
   }
 
-  resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#change(sandbox_id, 'POST', '/sandbox/resume', { reason });
+  async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
+    const changed = await this.#change(sandbox_id, 'POST', '/sandbox/resume', { reason });
+    if (changed === 'done') this.#note(sandbox_id, { is_paused: false });
+    return changed;
+  }
+
+  #note(sandbox_id: string, change: Partial<SandboxRecord>): void {
+    const files = this.#files(sandbox_id);
+    const record = files.read();
+    if (record) files.write({ ...record, ...change });
   }
 
   async #change(sandbox_id: string, method: string, path: string, body: object): Promise<RuntimeChange> {
@@ -175,7 +185,7 @@ export class LocalRuntime implements Runtime {
     if (!record || (await isLost(record))) return 'lost';
     if (memory_mib !== undefined) {
       this.#parts.groups.limit(sandbox_id, { ...record, memory_mib });
-      files.write({ ...record, memory_mib });
+      this.#note(sandbox_id, { memory_mib });
     }
     if (env === undefined) return 'done';
     const question = { method: 'PUT', path: '/sandbox/env', body: { env: {} }, within_ms: ASK_TIMEOUT_MS };
@@ -259,7 +269,8 @@ export class LocalRuntime implements Runtime {
       return state === 'paused' || state === 'running' ? state : 'lost';
     }
     if (await isLost(record)) return 'lost';
-    throw refusal(answer);
+    // It lives, and has too much to do to answer, or is stopped itself.
+    return record.is_paused ? 'paused' : 'running';
   }
 
   controlSocket(sandbox_id: string): string | null {

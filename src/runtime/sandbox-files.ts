@@ -22,6 +22,8 @@ export interface SandboxRecord {
   /** `creating` until its daemon is ready; `ending` once its end was asked for; `ended` when nothing of it runs. */
   state: 'creating' | 'created' | 'ending' | 'ended';
   outcome: 'killed' | 'lost' | null;
+  /** What it was last told to be: the answer while its daemon gives none. */
+  is_paused: boolean;
   /** As the host sees it; null until it runs. */
   daemon: ProcessIdentity | null;
 }
