@@ -18,6 +18,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   manager: ['contract', 'base', 'webhook', 'quota', 'usage', 'outbox', 'runtime'],
   daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'outbox'],
   ctl: ['contract', 'base', 'webhook'],
+  image: ['contract', 'base'],
 };
 
 /** Where a library may be imported: one owner each. */

@@ -1,0 +1,19 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Script } from 'node:vm';
+import { cachePath, wrapped } from './loader.ts';
+
+/**
+ * Reads the recorded caches of a tree and writes them anew: functions were numbered in the order in which they were
+ * first called, which varies, and are now in the order in which they are kept.
+ */
+const [folder = ''] = process.argv.slice(2);
+for (const name of readdirSync(folder).filter((each) => /\..*\.cjs$/.test(each))) {
+  const filename = join(folder, name);
+  const script = new Script(wrapped(filename), {
+    filename: name,
+    cachedData: readFileSync(cachePath(filename)),
+  });
+  if (script.cachedDataRejected) throw new Error(`the cache of ${name} does not fit`);
+  writeFileSync(cachePath(filename), script.createCachedData());
+}
