@@ -9,8 +9,8 @@ import type {
   OfSandbox,
 } from '../contract/deliveries.ts';
 import type { DeliveryFilter } from '../outbox/store.ts';
+import type { DatabaseClock } from './clock-store.ts';
 import type { Database } from './database.ts';
-import type { DatabaseClock } from './database-clock.ts';
 import type { OutboxAttemptTable } from './tables.ts';
 
 /** So many records are made pending again in one commit. */

@@ -5,9 +5,10 @@ import { DELIVERY_CONCURRENCY } from '../contract/defaults.ts';
 import type { HandOverPage } from '../runtime/runtime.ts';
 import type { AddressGuard } from '../webhook/address-guard.ts';
 import { SharedLookup } from '../webhook/lookup.ts';
+import { threadlessResolve } from '../webhook/resolver.ts';
 import { HttpTransport, type Transport } from '../webhook/transport.ts';
+import { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
-import { DatabaseClock } from './database-clock.ts';
 import { DeliveryMetrics } from './delivery-metrics.ts';
 import { DeliveryViewStore } from './delivery-store.ts';
 import { EndpointStore } from './endpoint-store.ts';
@@ -45,7 +46,7 @@ export class Delivery implements Notices, Service {
   constructor({ database, clock, log, seal, guard, replica, make_transport }: Parts) {
     const database_clock = new DatabaseClock(database, clock);
     // One for all: a name that hangs is asked for once, however many endpoints have it.
-    const lookup = new SharedLookup(guard);
+    const lookup = new SharedLookup(guard, threadlessResolve());
     this.#clock = clock;
     this.views = new DeliveryViewStore(database, database_clock);
     this.#outbox = new OutboxStore(database, database_clock, seal);

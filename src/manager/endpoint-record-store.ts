@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
 import type { AttemptOutcome, CommittedListener, DeliveryStore, DueRecord } from '../outbox/store.ts';
+import type { DatabaseClock } from './clock-store.ts';
 import type { Database } from './database.ts';
-import type { DatabaseClock } from './database-clock.ts';
 import type { OwnedEndpoint } from './endpoint-store.ts';
 import type { OutcomeWriter } from './outcome-store.ts';
 import type { Tables } from './tables.ts';

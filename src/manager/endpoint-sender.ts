@@ -7,7 +7,7 @@ import type { AttemptResult } from '../webhook/retry.ts';
 import { type StandardWebhookHeaders, standardWebhookHeaders } from '../webhook/signature.ts';
 import { storedHeaders } from '../webhook/stored-signatures.ts';
 import type { Transport } from '../webhook/transport.ts';
-import type { DatabaseClock } from './database-clock.ts';
+import type { DatabaseClock } from './clock-store.ts';
 import type { EndpointRecordStore, StoredRequest } from './endpoint-record-store.ts';
 import { secretContext } from './outbox-store.ts';
 import type { EndpointUse, Permits } from './permits.ts';

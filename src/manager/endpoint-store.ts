@@ -5,8 +5,8 @@ import {
   OUTBOX_LEASE_MS,
   RETRY_AFTER_CAP_MS,
 } from '../contract/defaults.ts';
+import type { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
-import type { DatabaseClock } from './database-clock.ts';
 import { hasEnded } from './replica.ts';
 
 /** So many endpoints are named in one statement. */

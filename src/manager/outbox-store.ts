@@ -4,8 +4,8 @@ import type { EventType } from '../contract/events.ts';
 import type { HandedOver } from '../outbox/handed-over.ts';
 import { deletedRequest } from '../webhook/deleted-request.ts';
 import { asksForStandardWebhooks } from '../webhook/signature.ts';
+import type { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
-import type { DatabaseClock } from './database-clock.ts';
 import type { DeletionNotice, Sender } from './ports.ts';
 import type { Seal } from './seal.ts';
 

@@ -1,8 +1,8 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { AttemptOutcome } from '../outbox/store.ts';
+import type { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
-import type { DatabaseClock } from './database-clock.ts';
 import type { OwnedEndpoint } from './endpoint-store.ts';
 
 /** So many outcomes share a commit. */

@@ -1,5 +1,6 @@
-import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
+import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { AddressGuard } from './address-guard.ts';
+import { platformResolve, type Resolve } from './resolver.ts';
 
 /** The code of the error where a name leads only to addresses that may not be dialled. */
 export const BLOCKED = 'EBLOCKED';
@@ -16,11 +17,13 @@ type LookupCallback = (
  */
 export class SharedLookup {
   readonly #guard: AddressGuard | null;
+  readonly #resolve: Resolve;
   readonly #waiting = new Map<string, LookupCallback[]>();
 
   /** With a guard only the addresses that it allows are given: what is checked is what is dialled. */
-  constructor(guard: AddressGuard | null = null) {
+  constructor(guard: AddressGuard | null = null, resolve: Resolve = platformResolve) {
     this.#guard = guard;
+    this.#resolve = resolve;
   }
 
   /** True for a URL's host that is an address which may not be dialled: it is dialled without a look-up. */
@@ -46,14 +49,20 @@ export class SharedLookup {
       return;
     }
     this.#waiting.set(hostname, [answer]);
-    systemLookup(hostname, { all: true }, (error, addresses) => {
-      const answers = this.#waiting.get(hostname) ?? [];
-      this.#waiting.delete(hostname);
-      const allowed = error ? addresses : this.#allowed(addresses);
-      const blocked = !error && allowed.length === 0 ? blockedError(hostname) : null;
-      for (const each of answers) each(error ?? blocked, allowed);
-    });
+    void this.#resolve(hostname).then(
+      (addresses) => {
+        const allowed = this.#allowed(addresses);
+        this.#answer(hostname, allowed.length === 0 ? blockedError(hostname) : null, allowed);
+      },
+      (error) => this.#answer(hostname, error, []),
+    );
   };
+
+  #answer(hostname: string, error: NodeJS.ErrnoException | null, addresses: LookupAddress[]): void {
+    const answers = this.#waiting.get(hostname) ?? [];
+    this.#waiting.delete(hostname);
+    for (const each of answers) each(error, addresses);
+  }
 
   #allowed(addresses: LookupAddress[]): LookupAddress[] {
     const guard = this.#guard;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { DatabaseClock } from '../../src/manager/clock-store.ts';
 import type { Database } from '../../src/manager/database.ts';
-import { DatabaseClock } from '../../src/manager/database-clock.ts';
 import { DeliveryViewStore } from '../../src/manager/delivery-store.ts';
 import { EndpointRecordStore } from '../../src/manager/endpoint-record-store.ts';
 import { EndpointStore, type OwnedEndpoint } from '../../src/manager/endpoint-store.ts';

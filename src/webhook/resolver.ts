@@ -1,0 +1,81 @@
+import { promises as dns, type LookupAddress, lookup as systemLookup } from 'node:dns';
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+
+/** Finds a name's addresses; rejects with the platform's codes. */
+export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
+
+const HOSTS = '/etc/hosts';
+/** One question to one name server, and how often it is asked. */
+const QUESTION_MS = 1_500;
+const QUESTIONS = 2;
+/** Names that only the platform may know are asked for so many at a time: each takes one of its few threads. */
+const PLATFORM_MAX = 2;
+
+interface ResolveParts {
+  hosts?: string;
+  platform?: Resolve;
+  /** The machine's own where there are none. */
+  servers?: string[];
+}
+
+/** As the platform resolves names: on the few threads that files need too. */
+export const platformResolve: Resolve = (hostname) =>
+  new Promise((resolve, reject) => {
+    systemLookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)));
+  });
+
+/**
+ * Resolves names without threads, so that thousands of names that hang hold up no other: the hosts file, then the
+ * name servers; the platform is asked where those say that there is no such name, as where it is short.
+ */
+export function threadlessResolve({
+  hosts = HOSTS,
+  platform = platformResolve,
+  servers = [],
+}: ResolveParts = {}): Resolve {
+  let asked = 0;
+  const waiting: (() => void)[] = [];
+  const askPlatform: Resolve = async (hostname) => {
+    if (asked >= PLATFORM_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+    asked += 1;
+    try {
+      return await platform(hostname);
+    } finally {
+      asked -= 1;
+      waiting.shift()?.();
+    }
+  };
+  return async (hostname) => {
+    const name = hostname.replace(/\.$/, '').toLowerCase();
+    const known = fromHosts(name, hosts);
+    if (known.length > 0) return known;
+    // Asked anew each time: the name servers may have changed.
+    const resolver = new dns.Resolver({ timeout: QUESTION_MS, tries: QUESTIONS });
+    if (servers.length > 0) resolver.setServers(servers);
+    const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const found = [...addressesOf(four, 4), ...addressesOf(six, 6)];
+    if (found.length > 0) return found;
+    const codes = [four, six].map((each) => (each.status === 'rejected' ? String(each.reason.code) : ''));
+    if (codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA')) return askPlatform(hostname);
+    throw Object.assign(new Error(`${name} cannot be resolved`), { code: `EAI_${codes.join('_')}` });
+  };
+}
+
+function addressesOf(result: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+  return result.status === 'fulfilled' ? result.value.map((address) => ({ address, family })) : [];
+}
+
+function fromHosts(name: string, path: string): LookupAddress[] {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    return [];
+  }
+  return text.split('\n').flatMap((line) => {
+    const [address = '', ...names] = (line.split('#')[0] as string).trim().split(/\s+/);
+    const family = isIP(address);
+    return family && names.some((each) => each.toLowerCase() === name) ? [{ address, family }] : [];
+  });
+}
