@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { systemClock } from '../src/base/clock.ts';
 import { VERSION } from '../src/base/version.ts';
 import { DEFAULT_STATE_DIR, DEFAULT_URL, LIST_LIMIT } from '../src/contract/defaults.ts';
 import { DELIVERY_STATES } from '../src/contract/deliveries.ts';
 import { EVENT_TYPES } from '../src/contract/events.ts';
 import { OUTPUT_STREAMS, type ProcessRequest } from '../src/contract/processes.ts';
 import { type CommandOutline, completion, type OptionOutline, SHELLS } from '../src/ctl/completion.ts';
+import { findDaemon } from '../src/ctl/config.ts';
 import type { Context, Terminal } from '../src/ctl/context.ts';
 import { deliveries, watchDeliveries } from '../src/ctl/deliveries.ts';
 import { events, followEvents } from '../src/ctl/events.ts';
@@ -220,6 +222,29 @@ program
   .option('--grace-ms <ms>', 'from SIGTERM to SIGKILL', wholeNumber(0))
   .action((process_id: string, { graceMs }: { graceMs?: number }) =>
     withDaemon((context) => stop(context, process_id, graceMs)),
+  );
+
+program
+  .command('doctor')
+  .description('look at all that a sandbox needs: port, disk, watches, init, clock and webhook')
+  .option('--webhook-url <url>', 'the endpoint (SANDBOXD_WEBHOOK_URL)')
+  .option('--webhook-secret-file <path>', 'file of the secret that signs the test event where no daemon runs')
+  .option('--watch-dir <dir>', 'the watched directory (SANDBOXD_WATCH_DIR; default: what the daemon watches)')
+  .addHelpText('after', '\nExit code: 0 all is well, 1 with a warning, 2 with an error')
+  .action((options: { webhookUrl?: string; webhookSecretFile?: string; watchDir?: string }) =>
+    withoutDaemon(async (terminal) => {
+      const { doctor } = await import('../src/ctl/doctor/doctor.ts');
+      const { env } = process;
+      const secret_file = options.webhookSecretFile ?? env.SANDBOXD_WEBHOOK_SECRET_FILE;
+      const patient = {
+        ...findDaemon(program.opts(), env),
+        state_dir: program.opts().stateDir ?? (env.SANDBOXD_STATE_DIR || DEFAULT_STATE_DIR),
+        watch_dir: options.watchDir ?? (env.SANDBOXD_WATCH_DIR || null),
+        webhook_url: options.webhookUrl ?? (env.SANDBOXD_WEBHOOK_URL || null),
+        webhook_secret: secret_file ? readSecretFile(secret_file) : '',
+      };
+      return doctor(terminal, patient, systemClock);
+    }),
   );
 
 program

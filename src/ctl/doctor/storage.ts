@@ -1,0 +1,141 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fdatasyncSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { reason } from '../failure.ts';
+import { error, type Finding, ok, warning } from './finding.ts';
+
+/** File systems by the number that statfs(2) gives them. */
+const VOLATILE: Record<number, string> = { 16914836: 'tmpfs', 2240043254: 'ramfs' };
+const REMOTE: Record<number, string> = {
+  26985: 'NFS',
+  16914839: '9p',
+  1702057286: 'FUSE',
+  4283649346: 'CIFS',
+};
+const LOCAL: Record<number, string> = {
+  61267: 'ext4',
+  1481003842: 'XFS',
+  2435016766: 'Btrfs',
+  2035054128: 'overlay, kept as long as its upper layer',
+  801189825: 'ZFS',
+};
+
+const SYNCS = 16;
+const PAGE_BYTES = 4096;
+/** No disk is done sooner: who says so has kept the data in memory. */
+const HONEST_SYNC_MS = 0.02;
+const SLOW_SYNC_MS = 100;
+
+/** Where SQLite's header keeps what is told here, in bytes. */
+const WRITE_FORMAT_AT = 18;
+const LIBRARY_VERSION_AT = 96;
+const HEADER_BYTES = 100;
+const WAL_FORMAT = 2;
+
+/** Whether the state directory keeps what is written to it. */
+export async function checkStorage(state_dir: string): Promise<Finding[]> {
+  const place = existing(state_dir);
+  const findings = [checkDirectory(state_dir, place), checkPersistence(place)];
+  if (findings[0]?.level !== 'error') findings.push(checkSync(place));
+  return [...findings, checkDatabase(join(state_dir, 'outbox.db'))];
+}
+
+/** The directory, or the first above it that is there. */
+function existing(path: string): string {
+  return existsSync(path) || path === '/' ? path : existing(dirname(path));
+}
+
+function checkDirectory(state_dir: string, place: string): Finding {
+  const name = 'state_directory';
+  try {
+    accessSync(place, constants.W_OK | constants.X_OK);
+  } catch (thrown) {
+    return error(name, `${state_dir} cannot be written: ${reason(thrown)}`);
+  }
+  if (place !== state_dir) return ok(name, `${state_dir} will be made in ${place}`);
+  const stat = lstatSync(state_dir);
+  if (!stat.isDirectory()) return error(name, `${state_dir} is not a directory (links are refused)`);
+  if (stat.uid !== process.geteuid?.()) return error(name, `${state_dir} belongs to user ${stat.uid}`);
+  if (stat.mode & 0o022) return error(name, `${state_dir} can be written by others`);
+  return ok(name, `${state_dir} can be written`);
+}
+
+function checkPersistence(place: string): Finding {
+  const name = 'persistence';
+  const { type, bavail, bsize } = statfsSync(place);
+  const free = `${Math.round((bavail * bsize) / 2 ** 20)} MiB free`;
+  const lost = VOLATILE[type];
+  if (lost) return error(name, `${place} is on ${lost}: acknowledged events are lost with a reboot`);
+  const remote = REMOTE[type];
+  if (remote)
+    return warning(name, `${place} is on ${remote}: make sure that its server keeps what is synced`);
+  return ok(name, `${place} is on ${LOCAL[type] ?? `file system 0x${type.toString(16)}`}, ${free}`);
+}
+
+function checkSync(place: string): Finding {
+  const name = 'fsync';
+  let median_ms: number;
+  try {
+    median_ms = medianSyncMs(place);
+  } catch (thrown) {
+    return error(name, `a file in ${place} cannot be synced: ${reason(thrown)}`);
+  }
+  const took = `${median_ms.toPrecision(2)} ms`;
+  if (median_ms < HONEST_SYNC_MS) {
+    return warning(
+      name,
+      `a sync takes ${took}: no disk is as fast, what is acknowledged may be in memory alone`,
+    );
+  }
+  if (median_ms > SLOW_SYNC_MS) return warning(name, `a sync takes ${took}: each publish waits for one`);
+  return ok(name, `a sync takes ${took}`);
+}
+
+function medianSyncMs(place: string): number {
+  const folder = mkdtempSync(join(place, '.doctor-'));
+  try {
+    const file = openSync(join(folder, 'sync'), 'wx', 0o600);
+    const times = Array.from({ length: SYNCS }, (_, i) => {
+      const started_ms = performance.now();
+      writeSync(file, Buffer.alloc(PAGE_BYTES, i), 0, PAGE_BYTES, i * PAGE_BYTES);
+      fdatasyncSync(file);
+      return performance.now() - started_ms;
+    });
+    closeSync(file);
+    return times.sort((a, b) => a - b)[SYNCS / 2] ?? 0;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Read from the file itself: the daemon holds it for itself alone while it runs. */
+function checkDatabase(path: string): Finding {
+  const name = 'sqlite';
+  const header = Buffer.alloc(HEADER_BYTES);
+  try {
+    if (!existsSync(path)) return ok(name, 'there is no outbox yet');
+    const file = openSync(path, 'r');
+    const read = readSync(file, header, 0, HEADER_BYTES, 0);
+    closeSync(file);
+    if (read === 0) return ok(name, 'the outbox is about to be made');
+    if (!header.toString('latin1').startsWith('SQLite format 3\0')) return error(name, `${path} is damaged`);
+  } catch (thrown) {
+    return warning(name, `${path} cannot be read: ${reason(thrown)}`);
+  }
+  const number = header.readUInt32BE(LIBRARY_VERSION_AT);
+  const version = [Math.floor(number / 1e6), Math.floor(number / 1e3) % 1e3, number % 1e3].join('.');
+  if (header[WRITE_FORMAT_AT] !== WAL_FORMAT) return error(name, `${path} has no write-ahead log`);
+  return ok(name, `${version}, with a write-ahead log, a sync at each commit`);
+}
