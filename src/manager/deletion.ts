@@ -31,16 +31,28 @@ export class Deletions {
     team_id: string,
     { reason, actor }: { reason: Reason; actor: string | null },
   ): Promise<void> {
-    const { store, runtime, metrics, notices } = this.#works;
+    const { store, metrics, notices } = this.#works;
     const found = await store.find(store.db, sandbox_id, team_id);
     if (!found) throw new CatalogueError('not_found', 'There is no such sandbox.');
     if (found.status === 'terminating') return;
-    const is_lost = found.status === 'failed' || (await runtime.inspect(sandbox_id)) === 'lost';
+    const is_lost = found.status === 'failed' || (await this.#isLost(sandbox_id));
     const row = await this.#commit(found, is_lost ? 'runtime_lost' : reason, actor);
     if (!row) return;
     metrics.transitions.add(['delete', 'done']);
     notices.wake();
     void this.clean(row);
+  }
+
+  /** A deletion does not need the runtime's answer: without one it is taken to run. */
+  async #isLost(sandbox_id: string): Promise<boolean> {
+    const { runtime, log } = this.#works;
+    try {
+      const state = await runtime.inspect(sandbox_id);
+      return state === 'lost' || state === 'absent';
+    } catch (error) {
+      log.warn({ sandbox_id, reason: (error as Error).message }, 'the runtime does not tell of a sandbox');
+      return false;
+    }
   }
 
   /** Null where another caller was faster. */

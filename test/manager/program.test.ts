@@ -1,0 +1,139 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+interface Failure {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** How a command fails that must. */
+async function failureOf(...args: string[]): Promise<Failure> {
+  const outcome = await runManagerCommand(...args).then(
+    (stdout) => `it printed: ${stdout}`,
+    (error: Failure) => error,
+  );
+  if (typeof outcome === 'string') throw new Error(outcome);
+  return outcome;
+}
+
+function databaseOption(): [string, string] {
+  return ['--database', `sqlite:${join(scratchFolder(), 'manager.db')}`];
+}
+
+describe('sandbox-manager token', () => {
+  it('prints a new token alone, lists without it, and revokes', async () => {
+    const database = databaseOption();
+    const scopes = ['--scope', 'usage:read', '--scope', 'sandboxes:write'];
+    const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, ...database);
+    expect(token).toMatch(/^smt_[\w-]{43}$/);
+    const listed = await runManagerCommand('token', 'list', ...database);
+    expect(listed).not.toContain(token);
+    expect(listed).toMatch(/^tok_\S+ {2}team_1 {2}usage:read,sandboxes:write {2}\S+Z$/);
+    const [token_id = ''] = listed.split(' ');
+    expect(await runManagerCommand('token', 'revoke', token_id, ...database)).toBe('');
+    const { tokens } = JSON.parse(await runManagerCommand('token', 'list', '--json', ...database));
+    expect(tokens).toMatchObject([{ token_id, internal: false, revoked_at: expect.any(String) }]);
+    const unknown = await failureOf('token', 'revoke', 'tok_nobody', ...database);
+    expect(unknown).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'sandbox-manager: there is no token tok_nobody\n',
+    });
+  });
+
+  it.each([
+    [['create', '--team', 't', '--scope', 'everything'], '--scope everything is not known'],
+    [['create', '--team', 't'], '--scope is needed'],
+    [['create', '--scope', 'admin'], '--team'],
+    [['create', '--team', 'a b', '--scope', 'admin'], '--team must be'],
+    [['revoke'], 'missing required argument'],
+  ])('refuses %j with one line', async (args, line) => {
+    const { code, stdout, stderr } = await failureOf('token', ...args, ...databaseOption());
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^sandbox-manager: [^\n]+\n$/);
+    expect(stderr).toContain(line);
+  });
+});
+
+describe('sandbox-manager', () => {
+  it.each([
+    [['--colour', 'red'], '--colour'],
+    [['--runtime', 'docker'], '--runtime must be one of'],
+    [['--listen', 'everywhere'], '--listen must be'],
+    [['--replicas', '2'], '--redis is needed'],
+    [['--config', '/nowhere.yaml'], '--config /nowhere.yaml'],
+    [['surplus'], 'surplus'],
+  ])('refuses %j with exit 2 and one line', async (args, line) => {
+    const { code, stderr } = await failureOf(...args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^sandbox-manager: [^\n]+\n$/);
+    expect(stderr).toContain(line);
+  });
+
+  it('refuses a key of the config file that it does not know', async () => {
+    const path = join(scratchFolder(), 'config.yaml');
+    writeFileSync(path, 'runtime: none\nnode_memroy: 8Gi\n');
+    const { code, stderr } = await failureOf('--config', path);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: 'sandbox-manager: --config: node_memroy is not known\n',
+    });
+  });
+
+  it('ends with exit 1 and one line where its address is taken', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as { port: number };
+    const folder = scratchFolder();
+    const given = ['--database', `sqlite:${join(folder, 'm.db')}`, '--secret-key-file', join(folder, 'key')];
+    const { code, stderr } = await failureOf(...given, '--runtime', 'none', '--listen', `127.0.0.1:${port}`);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`--listen 127.0.0.1:${port} is in use by another program\n`);
+  });
+
+  it('serves, finds its sandboxes after a restart, and ends on SIGTERM with exit 0', async () => {
+    const folder = scratchFolder();
+    const config = join(folder, 'config.yaml');
+    const database = `sqlite:${join(folder, 'manager.db')}`;
+    writeFileSync(
+      config,
+      [
+        ...['listen: 127.0.0.1:0', 'runtime: none', `database: ${database}`],
+        `secret_key_file: ${join(folder, 'key')}`,
+      ].join('\n'),
+    );
+    const scope = ['--scope', 'sandboxes:write'];
+    const token = await runManagerCommand(
+      'token',
+      'create',
+      '--team',
+      'team_1',
+      ...scope,
+      '--config',
+      config,
+    );
+    const headers = { authorization: `Bearer ${token}` };
+    const first = await ManagerProgram.start(['--config', config]);
+    onTestFinished(() => void first.child.kill('SIGKILL'));
+    expect(existsSync(join(folder, 'key'))).toBe(true);
+    const claimed = await fetch(`${first.url}/api/v1/sandboxes`, { method: 'POST', headers });
+    expect(claimed.status).toBe(201);
+    await first.end('SIGTERM');
+    expect(first.child.exitCode).toBe(0);
+    const second = await ManagerProgram.start(['--config', config]);
+    onTestFinished(() => void second.child.kill('SIGKILL'));
+    const { data } = (await (await fetch(`${second.url}/api/v1/sandboxes`, { headers })).json()) as {
+      data: { count: number };
+    };
+    expect(data.count).toBe(1);
+    expect(first.log + second.log).not.toContain(token);
+    await second.end('SIGINT');
+    expect(second.child.exitCode).toBe(0);
+  });
+});
