@@ -9,7 +9,8 @@ import type { SandboxRow } from './sandbox-store.ts';
 import type { Settler } from './settler.ts';
 
 const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
-const CLUSTER_ID = 'local';
+/** Of everything that this manager runs. */
+export const CLUSTER_ID = 'local';
 const NODE = 'local';
 
 /** What a claim is answered. Source: contract section 7, POST `/api/v1/sandboxes`. */

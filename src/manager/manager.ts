@@ -6,7 +6,7 @@ import { VERSION } from '../base/version.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
 import { guardRoutes } from './auth.ts';
-import { Claims } from './claims.ts';
+import { CLUSTER_ID, Claims } from './claims.ts';
 import type { ManagerConfig } from './config.ts';
 import { type Database, openDatabase } from './database.ts';
 import { Deletions } from './deletion.ts';
@@ -23,6 +23,7 @@ import { registerHealthRoutes } from './routes/health-routes.ts';
 import { registerPassThroughRoutes } from './routes/pass-through-routes.ts';
 import { registerQuotaRoutes } from './routes/quota-routes.ts';
 import { registerSandboxRoutes } from './routes/sandbox-routes.ts';
+import { registerUsageRoutes } from './routes/usage-routes.ts';
 import { logTrouble, registerRoutes } from './routes.ts';
 import { SandboxStore } from './sandbox-store.ts';
 import { Sandboxes } from './sandboxes.ts';
@@ -33,7 +34,7 @@ import { ApiServer } from './server.ts';
 import { SettingStore } from './setting-store.ts';
 import { Settler } from './settler.ts';
 import { TokenStore } from './token-store.ts';
-import { unmetered } from './unmetered.ts';
+import { Usage } from './usage.ts';
 
 /** What a manager is given. */
 export interface ManagerParts {
@@ -83,10 +84,12 @@ export class Manager implements Service {
     const metrics = new ManagerMetrics();
     const quotas = await Quotas.open({ config, database, clock, log });
     this.#services.push({ start: async () => {}, stop: () => quotas.close() });
+    const metered = { runtime, clock, region_id: config.region, cluster_id: CLUSTER_ID };
+    const usage = await Usage.open(database, metered, config.metering);
     const works: Works = {
       ...{ clock, log, store, runtime, seal, metrics, replica },
       admission: quotas.admission,
-      metering: unmetered,
+      metering: usage.metering,
       notices: delivery,
     };
     const keys = new IdempotencyStore(database.db);
@@ -103,10 +106,12 @@ export class Manager implements Service {
       expiryJob(works, sandboxes, deletions),
       watchJob(works),
       purgeJob(works, keys),
+      ...usage.jobs(),
     ]) {
       schedule.add(job);
     }
-    for (const figure of [...delivery.figures(), ...quotas.figures()]) metrics.add(figure);
+    for (const figure of [...delivery.figures(), ...quotas.figures(), ...usage.figures()])
+      metrics.add(figure);
     metrics.add({
       name: 'sandboxes',
       type: 'gauge',
@@ -126,6 +131,7 @@ export class Manager implements Service {
       (routes) => registerPassThroughRoutes(routes, { sandboxes, runtime, clock }),
       (routes) => registerDeliveryRoutes(routes, delivery),
       (routes) => registerQuotaRoutes(routes, quotas),
+      (routes) => registerUsageRoutes(routes, usage),
       (routes) =>
         registerHealthRoutes(
           routes,

@@ -26,6 +26,8 @@ export interface RunningManager {
   database: string;
   /** Makes a token and gives what calls with it. */
   client(team_id: string, ...scopes: Scope[]): Promise<Client>;
+  /** The same behind the external gateway. */
+  internalClient(team_id: string, ...scopes: Scope[]): Promise<Client>;
   stop(): Promise<void>;
 }
 
@@ -102,16 +104,18 @@ export async function startManager(
   const manager = new Manager({ config, log: pino({ level: 'silent' }), clock, runtime });
   await manager.start();
   const stop = () => manager.stop();
+  const clientOf = async (team_id: string, scopes: Scope[], is_internal: boolean) => {
+    const opened = await openDatabase(database);
+    const token = await new TokenStore(opened.db, systemClock).create(team_id, scopes, is_internal);
+    await opened.close();
+    return new Client(() => manager.url, token);
+  };
   onTestFinished(stop);
   return {
     manager,
     database,
     stop,
-    async client(team_id, ...scopes) {
-      const opened = await openDatabase(database);
-      const token = await new TokenStore(opened.db, systemClock).create(team_id, scopes, false);
-      await opened.close();
-      return new Client(() => manager.url, token);
-    },
+    client: (team_id, ...scopes) => clientOf(team_id, scopes, false),
+    internalClient: (team_id, ...scopes) => clientOf(team_id, scopes, true),
   };
 }
