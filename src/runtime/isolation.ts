@@ -39,11 +39,14 @@ const CONFINEMENT = ['--cap-drop', 'ALL', '--new-session'];
 export class Bubblewrap implements Isolation {
   readonly #data_dir: string;
   readonly #program: DaemonProgram;
+  readonly #path: string;
   #user_namespace = USER_NAMESPACE;
 
-  constructor(data_dir: string, program: DaemonProgram) {
+  /** `path`: the folders in which `bwrap` is looked for. */
+  constructor(data_dir: string, program: DaemonProgram, path = PATH) {
     this.#data_dir = data_dir;
     this.#program = program;
+    this.#path = path;
   }
 
   async check(): Promise<void> {
@@ -58,7 +61,7 @@ export class Bubblewrap implements Isolation {
   async #tried(): Promise<string | null> {
     const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
     const probe = spawn('bwrap', [...args, '--', '/bin/true'], {
-      env: { PATH },
+      env: { PATH: this.#path },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     try {

@@ -1,0 +1,135 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { createLog } from '../../src/base/log.ts';
+import { NoIsolation } from '../../src/runtime/isolation.ts';
+import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
+import { nodeBudget } from '../../src/runtime/node-budget.ts';
+import { daemonProgram } from '../../src/runtime/program.ts';
+import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
+import { startConsumer } from '../support/consumer.ts';
+import { scratchFolder } from '../support/scratch.ts';
+import { Sandboxes, spec, webhook } from './sandboxes.ts';
+
+describe('create', () => {
+  it('gives the sandbox that is there for the same spec, and refuses another', async () => {
+    const { runtime } = await Sandboxes.open();
+    const given = spec('sbx-1', { env: { MODE: 'one' } });
+    const first = await runtime.create(given);
+    expect(await runtime.create(given)).toEqual(first);
+    await expect(runtime.create(spec('sbx-1', { env: { MODE: 'two' } }))).rejects.toMatchObject({
+      code: 'conflict',
+    });
+    expect(await runtime.inspect('sbx-1')).toBe('running');
+  });
+
+  it.each([
+    ['a file', '/etc/passwd', 'config.webhook.watch_dir'],
+    ['the outbox', '/var/lib/sandboxd/x', 'config.webhook.watch_dir'],
+    ['no absolute path', 'work', 'config.webhook.watch_dir'],
+  ])('refuses a watch_dir that is %s, by name, and leaves nothing', async (_, watch_dir, field) => {
+    const { runtime, data_dir } = await Sandboxes.open();
+    const consumer = await startConsumer();
+    const refused = runtime.create(spec('sbx-1', webhook(consumer.url, watch_dir)));
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_request', details: { field } });
+    expect(await runtime.list()).toEqual([]);
+    expect(await runtime.inspect('sbx-1')).toBe('absent');
+    expect(consumer.deliveries).toEqual([]);
+    expect(execFileSync('ps', ['axe', '-ww', '-o', 'args']).toString()).not.toContain(
+      join(data_dir, 'sbx-1'),
+    );
+  });
+
+  it('refuses an environment that no process can have', async () => {
+    const { runtime } = await Sandboxes.open();
+    const refused = runtime.create(spec('sbx-1', { env: { 'A=B': 'c' } }));
+    await expect(refused).rejects.toMatchObject({
+      code: 'invalid_request',
+      details: { field: expect.stringMatching(/^config\.env_vars/) },
+    });
+    expect(await runtime.list()).toEqual([]);
+  });
+
+  it('says why the daemon does not start, and leaves nothing', async () => {
+    const isolation = new NoIsolation({ ...daemonProgram(), dist: scratchFolder() });
+    const log = createLog('silent');
+    const data_dir = join(scratchFolder(), 'data');
+    const groups = ResourceGroups.open(log);
+    const runtime = new LocalRuntime({ data_dir, isolation, groups, clock: systemClock, log });
+    await runtime.start();
+    await expect(runtime.create(spec('sbx-1'))).rejects.toMatchObject({
+      code: 'internal_error',
+      message: expect.stringContaining('it ended with 1'),
+    });
+    expect(await runtime.list()).toEqual([]);
+  });
+
+  it('runs sandboxes side by side, each with its own port, files and consumer', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    const [one, two] = [await startConsumer(), await startConsumer()];
+    await Promise.all([
+      runtime.create(spec('sbx-1', webhook(one.url, '/work'))),
+      runtime.create(spec('sbx-2', webhook(two.url, '/work'))),
+    ]);
+    const shell = 'mkdir -p /work && echo $SANDBOXD_URL > /work/url; cat /work/url';
+    const urls = await Promise.all(
+      ['sbx-1', 'sbx-2'].map((sandbox_id) => sandboxes.output(sandbox_id, shell)),
+    );
+    expect(urls[0]).not.toBe(urls[1]);
+    await Promise.all([one.arrival('file.modified'), two.arrival('file.modified')]);
+    const ids = (consumer: typeof one) =>
+      new Set(consumer.deliveries.map(({ body }) => JSON.parse(body).sandbox_id));
+    expect(ids(one)).toEqual(new Set(['sbx-1']));
+    expect(ids(two)).toEqual(new Set(['sbx-2']));
+    await runtime.remove('sbx-1');
+    expect(await sandboxes.output('sbx-2', 'cat /work/url')).toBe(urls[1]);
+  });
+
+  it('keeps a changed environment from what went before', async () => {
+    const sandboxes = await Sandboxes.open();
+    await sandboxes.runtime.create(spec('sbx-1', { env: { A: '1', B: '2' } }));
+    expect(await sandboxes.runtime.change('sbx-1', { env: { B: '3', C: '4' }, memory_mib: 256 })).toBe(
+      'done',
+    );
+    expect(await sandboxes.output('sbx-1', 'echo "$A $B $C"')).toBe('3 4');
+    const record = JSON.parse(readFileSync(join(sandboxes.data_dir, 'sbx-1', 'sandbox.json'), 'utf8'));
+    expect(record.memory_mib).toBe(256);
+  });
+});
+
+describe('the limits of memory and cores', () => {
+  it('are written to a group of the sandbox own, where groups can be made', () => {
+    const mount = scratchFolder();
+    const groups = ResourceGroups.open(createLog('silent'), mount);
+    expect(readFileSync(join(mount, 'cgroup.subtree_control'), 'utf8')).toBe('+memory +cpu');
+    const folder = groups.make('sbx-1') ?? '';
+    groups.limit('sbx-1', { memory_mib: 256, cpu_millis: 100 });
+    expect(readFileSync(join(folder, 'memory.max'), 'utf8')).toBe('268435456');
+    expect(readFileSync(join(folder, 'cpu.max'), 'utf8')).toBe('10000 100000');
+  });
+
+  it('are said not to be enforced where groups cannot be made', () => {
+    const lines: string[] = [];
+    const log = createLog('info', { write: (line) => void lines.push(line) });
+    const groups = ResourceGroups.open(log, join(scratchFolder(), 'missing'));
+    expect(groups.make('sbx-1')).toBeNull();
+    groups.limit('sbx-1', { memory_mib: 256, cpu_millis: 100 });
+    groups.remove('sbx-1');
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('not enforced');
+  });
+});
+
+describe('the budget of the node', () => {
+  it('is what the machine has', () => {
+    const budget = nodeBudget(scratchFolder());
+    const meminfo = Number(/MemTotal: +(\d+) kB/.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]);
+    expect(Math.abs(budget.memory_mib - meminfo / 1024)).toBeLessThan(2);
+    expect(budget.cpu_millis).toBe(Number(execFileSync('nproc').toString()) * 1000);
+    expect(budget.disk_free_bytes).toBeLessThanOrEqual(budget.disk_bytes);
+    expect(budget.disk_free_bytes).toBeGreaterThan(0);
+  });
+});

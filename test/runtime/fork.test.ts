@@ -1,0 +1,126 @@
+import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { describe, expect, it, vi } from 'vitest';
+import { type Consumer, startConsumer } from '../support/consumer.ts';
+import { handedOver, Sandboxes, SECRET, spec, webhook } from './sandboxes.ts';
+
+/** A receiver that takes what is of one sandbox and refuses all others. */
+async function consumerOf(sandbox_id: string): Promise<Consumer> {
+  const consumer = await startConsumer();
+  consumer.answer = ({ body }, response) =>
+    response.writeHead(JSON.parse(body).sandbox_id === sandbox_id ? 204 : 503).end();
+  return consumer;
+}
+
+const delivered = (consumer: Consumer, sandbox_id: string) =>
+  consumer.deliveries.filter(({ body }) => JSON.parse(body).sandbox_id === sandbox_id);
+
+describe('a fork', () => {
+  it('is paused, has the files of its source, its own identity, and sets what its source left aside', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    const consumer = await consumerOf('sbx-child');
+    await runtime.create(spec('sbx-parent', { ...webhook(consumer.url, '/work'), env: { MODE: 'parent' } }));
+    await sandboxes.output(
+      'sbx-parent',
+      'mkdir -p /work/deep; echo data > /work/deep/file; ln -s file /work/deep/link; chmod 640 /work/deep/file',
+    );
+    await sandboxes.ask('sbx-parent', 'POST', '/webhook/publish', { payload: { of: 'parent' } });
+    const parent_before = await sandboxes.ask('sbx-parent', 'GET', '/sandbox');
+    expect(parent_before.outbox.pending).toBeGreaterThan(3);
+
+    const child = spec('sbx-child', { ...webhook(consumer.url, '/work'), env: { MODE: 'parent' } });
+    const forked = await runtime.fork('sbx-parent', child);
+    expect(forked).toEqual({ outcome: 'created', pod_name: expect.stringContaining('sbx-child') });
+    expect(await runtime.inspect('sbx-child')).toBe('paused');
+    expect(await runtime.inspect('sbx-parent')).toBe('running');
+
+    const view = await sandboxes.ask('sbx-child', 'GET', '/sandbox');
+    expect(view).toMatchObject({ sandbox_id: 'sbx-child', team_id: 'team_1', state: 'paused' });
+    expect(view.outbox.foreign).toBeGreaterThanOrEqual(parent_before.outbox.pending);
+    expect(view.outbox.pending).toBe(0);
+    expect(readFileSync(sandboxes.rootfs('sbx-child', 'work/deep/file'), 'utf8')).toBe('data\n');
+    expect(statSync(sandboxes.rootfs('sbx-child', 'work/deep/file')).mode & 0o777).toBe(0o640);
+    expect(readlinkSync(sandboxes.rootfs('sbx-child', 'work/deep/link'))).toBe('file');
+    expect(lstatSync(sandboxes.rootfs('sbx-child', 'var/lib/sandboxd')).mode & 0o777).toBe(0o700);
+    expect(readdirSync(sandboxes.rootfs('sbx-parent', 'var/lib/sandboxd'))).not.toContain('outbox-copy.db');
+
+    await runtime.resume('sbx-child', null);
+    expect(await sandboxes.output('sbx-child', 'cat /work/deep/file; echo $MODE')).toBe('data\nparent');
+    await sandboxes.output('sbx-child', 'echo more > /work/deep/more');
+    await consumer.arrival('sandbox.resumed');
+    const own = delivered(consumer, 'sbx-child');
+    expect(own.slice(0, 3).map(({ event }) => [event.event_type, event.sequence])).toEqual([
+      ['sandbox.ready', 1],
+      ['sandbox.paused', 2],
+      ['sandbox.resumed', 3],
+    ]);
+    expect(consumer.unsigned(SECRET)).toEqual([]);
+    expect(await sandboxes.output('sbx-parent', 'ls /work/deep')).not.toContain('more');
+    const of_parent = new Set(delivered(consumer, 'sbx-parent').map(({ event }) => event.event_type));
+    expect(of_parent).not.toContain('sandbox.paused');
+    expect(of_parent).not.toContain('sandbox.resumed');
+
+    await runtime.end('sbx-child');
+    const left = await handedOver(runtime, 'sbx-child');
+    expect(left.records.every(({ body }) => JSON.parse(body).sandbox_id === 'sbx-child')).toBe(true);
+    expect(left.records.at(-1)?.event_type).toBe('sandbox.killed');
+  });
+
+  it('takes a moment in which nothing moves: a counter is whole and goes on in its source', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    await runtime.create(spec('sbx-1'));
+    const shell = 'i=0; while :; do i=$((i+1)); echo $i > /root/a; echo $i > /root/b; done';
+    await sandboxes.ask('sbx-1', 'POST', '/processes', { shell, process_id: 'counter' });
+    const counted = () => Number(readFileSync(sandboxes.rootfs('sbx-1', 'root/b'), 'utf8') || '0');
+    await vi.waitFor(() => expect(counted()).toBeGreaterThan(100));
+    await sandboxes.output('sbx-1', 'head -c 20000000 /dev/urandom > /root/filler');
+    await runtime.fork('sbx-1', spec('sbx-2'));
+    const [a, b] = ['a', 'b'].map((name) =>
+      Number(readFileSync(sandboxes.rootfs('sbx-2', `root/${name}`), 'utf8')),
+    );
+    expect((a ?? 0) - (b ?? 0)).toBeLessThanOrEqual(1);
+    expect(statSync(sandboxes.rootfs('sbx-2', 'root/filler')).size).toBe(20_000_000);
+    const after = counted();
+    await vi.waitFor(() => expect(counted()).toBeGreaterThan(after));
+    expect(await sandboxes.ask('sbx-2', 'GET', '/processes')).toEqual({ processes: [] });
+  });
+
+  it('of a paused sandbox leaves that paused', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    await runtime.create(spec('sbx-1'));
+    await runtime.pause('sbx-1', null);
+    await runtime.fork('sbx-1', spec('sbx-2'));
+    expect(await runtime.inspect('sbx-1')).toBe('paused');
+    expect(await runtime.inspect('sbx-2')).toBe('paused');
+  });
+
+  it('follows no link that its source has planted in the place of what the runtime makes', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    await runtime.create(spec('sbx-1'));
+    await sandboxes.output(
+      'sbx-1',
+      'mv /etc /etc-moved; ln -s /var/elsewhere /etc; mv /opt /opt-moved; ln -s /root /opt; ln -s /tmp /dev-link',
+    );
+    await runtime.fork('sbx-1', spec('sbx-2'));
+    await runtime.resume('sbx-2', null);
+    expect(await sandboxes.output('sbx-2', 'cat /etc/passwd')).toContain('root:x:0:0');
+    expect(lstatSync(sandboxes.rootfs('sbx-2', 'etc')).isDirectory()).toBe(true);
+  });
+
+  it('that fails leaves nothing behind and its source as it was', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    const consumer = await startConsumer();
+    await runtime.create(spec('sbx-1', webhook(consumer.url)));
+    const bad = spec('sbx-2', webhook(consumer.url, '/etc/passwd'));
+    await expect(runtime.fork('sbx-1', bad)).rejects.toMatchObject({ code: 'invalid_request' });
+    expect(await runtime.list()).toEqual(['sbx-1']);
+    expect(await runtime.inspect('sbx-1')).toBe('running');
+    expect(await sandboxes.output('sbx-1', 'echo on')).toBe('on');
+    expect(delivered(consumer, 'sbx-2')).toEqual([]);
+    expect(await runtime.fork('sbx-9', spec('sbx-2'))).toEqual({ outcome: 'lost' });
+  });
+});
