@@ -191,13 +191,6 @@ class Source {
   }
 }
 
-/** Checks the `--database` of whoever only needs that. */
-export function databaseOption(text: string): string {
-  const url = databaseUrl(text);
-  if (url === null) throw badOption('database', DATABASE);
-  return url;
-}
-
 function databaseUrl(text: string): string | null {
   const file = /^sqlite:(.+)$/.exec(text)?.[1];
   if (file !== undefined) return `sqlite:${resolve(file)}`;
