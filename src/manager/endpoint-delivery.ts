@@ -64,7 +64,7 @@ export class EndpointDelivery {
       has_lease,
       on_lost,
     });
-    const again = () => this.#dispatcher.look();
+    const again = () => this.#dispatcher.wake();
     this.#dispatcher = new Dispatcher(
       { concurrency: DELIVERY_CONCURRENCY },
       {

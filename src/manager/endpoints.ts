@@ -18,7 +18,8 @@ const IDLE_POLLS = 10;
 const STOP_MS = 3_000;
 const STOP_LOOK_MS = 20;
 const PRUNE_EVERY_POLLS = 5;
-const PRUNED_AT_ONCE = 5_000;
+const PRUNED_AT_ONCE = 500;
+const PRUNES_AT_MOST = 20;
 
 interface Parts extends DeliveryParts {
   endpoints: EndpointStore;
@@ -136,7 +137,7 @@ export class Endpoints implements Service {
   }
 
   async #poll(): Promise<void> {
-    const { endpoints, outbox, database_clock } = this.#parts;
+    const { endpoints, database_clock } = this.#parts;
     this.#polls += 1;
     await database_clock.measure();
     await this.#renew();
@@ -148,8 +149,13 @@ export class Endpoints implements Service {
     const names = new Set(pending.map(({ endpoint }) => endpoint));
     for (const each of pending) this.#deliveries.get(each.endpoint)?.polled(each);
     await this.#dropIdle(names);
-    if (this.#polls % PRUNE_EVERY_POLLS === 0)
-      while ((await outbox.prune(PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
+    if (this.#polls % PRUNE_EVERY_POLLS === 0) await this.#prune();
+  }
+
+  async #prune(): Promise<void> {
+    for (let i = 0; i < PRUNES_AT_MOST; i++) {
+      if ((await this.#parts.outbox.prune(PRUNED_AT_ONCE)) < PRUNED_AT_ONCE) return;
+    }
   }
 
   /** Owned by this replica as far as the database knows, and given up here. */

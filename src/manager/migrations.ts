@@ -116,6 +116,7 @@ async function createOutbox(db: Kysely<Tables>, dialect: Dialect): Promise<void>
   await indexed(db, 'outbox', 'outbox_age', ['created_at_ms'], 'due_ms is not null');
   await indexed(db, 'outbox', 'outbox_finished', ['finished_at_ms'], 'due_ms is null');
   await indexed(db, 'outbox', 'outbox_team', ['team_id', 'id']);
+  await indexed(db, 'outbox', 'outbox_team_state', ['team_id', 'state', 'id']);
   await db.schema
     .createTable('outbox_attempts')
     .addColumn('record_id', 'bigint', (column) => column.notNull())

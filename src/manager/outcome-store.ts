@@ -56,9 +56,9 @@ export class OutcomeWriter {
   }
 
   async #writeAll(): Promise<void> {
-    // What ends in the same turn shares the commit.
-    await null;
     while (this.#waiting.length > 0) {
+      // What ends in the same turn of the event loop shares the commit.
+      await new Promise((resolve) => setImmediate(resolve));
       const batch = this.#waiting.splice(0, BATCH_OUTCOMES);
       const kept = await this.#write(batch);
       if (kept) {

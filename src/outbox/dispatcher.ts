@@ -37,7 +37,7 @@ interface Parts {
   log: Log;
   random?: () => number;
   on_attempt?: (report: AttemptReport) => void;
-  /** Whether one more attempt may start beside so many under way; whoever says no calls `look` when that changes. */
+  /** Whether one more attempt may start beside so many under way; whoever says no calls `wake` when that changes. */
   may_start?: (under_way: number) => boolean;
 }
 
@@ -137,6 +137,12 @@ export class Dispatcher implements Service {
   /** Looks what is due, as after a replay. */
   look(): void {
     this.#next_due_ms = 0;
+    this.#turn();
+    this.#wakeProbe();
+  }
+
+  /** Starts what may start now, as after `may_start` said no; the store is not asked for it. */
+  wake(): void {
     this.#turn();
     this.#wakeProbe();
   }

@@ -151,6 +151,27 @@ describeOnStores('the routes of deliveries', (fresh) => {
     expect([status, error?.code, error?.details?.field]).toEqual([400, 'invalid_request', field]);
   });
 
+  it('count what was done in the metrics', async () => {
+    const { running, consumer, client, deleted } = await scene(await fresh());
+    await deleted(2);
+    await vi.waitFor(async () => {
+      expect((await client.get(`${PATH}?state=delivered`)).data.deliveries).toHaveLength(2);
+    }, WITHIN);
+    const text = await (await fetch(`${running.manager.url}/metrics`)).text();
+    for (const line of [
+      'webhook_enqueued_total{event_type="sandbox.deleted"} 2',
+      'webhook_delivery_attempts_total{outcome="delivered",class="2xx"} 2',
+      'webhook_end_to_end_seconds_count 2',
+      'webhook_outbox_records{state="pending"} 0',
+      'webhook_outbox_oldest_pending_seconds 0',
+      'webhook_endpoints_owned 1',
+      'webhook_outcomes_refused_total 0',
+    ]) {
+      expect(text.split('\n')).toContain(line);
+    }
+    expect(text).not.toContain(consumer.url);
+  });
+
   it('know no record of another spelling, and cap a page', async () => {
     const { client } = await scene(await fresh());
     for (const id of ['evt_x', '%00', '..%2f', `evt_${'0'.repeat(36)}`]) {

@@ -120,20 +120,25 @@ describe('order and concurrency', () => {
     expect(transport.sequences).toEqual(range(1, 40));
   });
 
-  it('starts nothing while it may not, and goes on when it is told to look', async () => {
+  it('starts nothing while it may not, and goes on when it is woken, without asking the store', async () => {
     let room = 3;
-    const { clock, transport, publish, dispatcher } = await deliver(() => ({ status: 200, after_ms: 10 }), {
-      may_start: (under_way) => under_way < room,
-    });
+    const { clock, store, transport, publish, dispatcher } = await deliver(
+      () => ({ status: 200, after_ms: 10 }),
+      {
+        may_start: (under_way) => under_way < room,
+      },
+    );
     await publish(10);
     expect(transport.sent).toHaveLength(3);
     room = 0;
     await clock.advance(1_000);
     expect(transport.sent).toHaveLength(3);
     room = 16;
-    dispatcher.look();
+    const reads = { ...store.reads };
+    dispatcher.wake();
     await clock.advance(1_000);
     expect(transport.sequences).toEqual(range(1, 10));
+    expect(store.reads).toEqual(reads);
   });
 
   it('misses nothing that is committed while the backlog is being read', async () => {
