@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
 import { LocalRuntime } from './local-runtime.ts';
 import { NoRuntime } from './no-runtime.ts';
-import { daemonProgram } from './program.ts';
+import { builtProgram, ProgramCopies } from './program.ts';
 import { ResourceGroups } from './resource-groups.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -17,9 +17,16 @@ export type RuntimeKind = 'local' | 'local-unsafe' | 'none';
  */
 export function chooseRuntime(kind: RuntimeKind, data_dir: string, clock: Clock, log: Log): Runtime {
   if (kind === 'none') return new NoRuntime();
-  const program = daemonProgram();
   const folder = resolve(data_dir);
-  const isolation = kind === 'local' ? new Bubblewrap(folder, program) : new NoIsolation(program);
+  const programs = new ProgramCopies(folder, builtProgram());
+  const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
   if (kind === 'local-unsafe') log.warn('local-unsafe: nothing keeps sandboxes from this machine');
-  return new LocalRuntime({ data_dir: folder, isolation, groups: ResourceGroups.open(log), clock, log });
+  return new LocalRuntime({
+    data_dir: folder,
+    isolation,
+    programs,
+    groups: ResourceGroups.open(log),
+    clock,
+    log,
+  });
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { StartError } from '../contract/errors.ts';
 import { MARK_VARIABLE } from './host-process.ts';
-import { type DaemonProgram, privateNode } from './program.ts';
+import type { ProgramCopies } from './program.ts';
 import { hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
@@ -13,6 +13,8 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** How a sandbox's daemon is started. */
 export interface LaunchCommand {
   argv: [string, ...string[]];
+  /** The version of the daemon's program that it runs. */
+  program_version: string;
   cwd: string;
   env: Record<string, string>;
   /** Arguments for bubblewrap on descriptor 3, so that no process list shows the host's paths; null without it: then
@@ -37,15 +39,13 @@ const CONFINEMENT = ['--cap-drop', 'ALL', '--new-session'];
  * capabilities, its own init that reaps. The network is the host's. Source: contract section 7, `--runtime local`.
  */
 export class Bubblewrap implements Isolation {
-  readonly #data_dir: string;
-  readonly #program: DaemonProgram;
+  readonly #programs: ProgramCopies;
   readonly #path: string;
   #user_namespace = USER_NAMESPACE;
 
   /** `path`: the folders in which `bwrap` is looked for. */
-  constructor(data_dir: string, program: DaemonProgram, path = PATH) {
-    this.#data_dir = data_dir;
-    this.#program = program;
+  constructor(programs: ProgramCopies, path = PATH) {
+    this.#programs = programs;
     this.#path = path;
   }
 
@@ -78,9 +78,11 @@ export class Bubblewrap implements Isolation {
   }
 
   command(files: SandboxFiles): LaunchCommand {
-    const { dist, packages, node } = this.#program;
+    const program_version = this.#programs.version();
+    const { dist, packages, node } = this.#programs.installed(program_version);
     const readOnly = (from: string, to: string) => ['--ro-bind', from, to];
     return {
+      program_version,
       argv: [
         'bwrap',
         ...['--args', '3', '--', `${PROGRAM_DIR}/node`, `${PROGRAM_DIR}/dist/sandboxd.cjs`],
@@ -95,7 +97,7 @@ export class Bubblewrap implements Isolation {
         ...['--proc', '/proc', '--dev', '/dev', '--bind', files.run, RUN_DIR],
         ...readOnly(dist, `${PROGRAM_DIR}/dist`),
         ...readOnly(packages, `${PROGRAM_DIR}/node_modules`),
-        ...readOnly(privateNode(this.#data_dir, node), `${PROGRAM_DIR}/node`),
+        ...readOnly(node, `${PROGRAM_DIR}/node`),
         ...['--unsetenv', MARK_VARIABLE, '--chdir', '/root'],
       ],
     };
@@ -104,20 +106,22 @@ export class Bubblewrap implements Isolation {
 
 /** `local-unsafe`: nothing keeps a sandbox's processes from the host; paths are the host's. */
 export class NoIsolation implements Isolation {
-  readonly #program: DaemonProgram;
+  readonly #programs: ProgramCopies;
 
-  constructor(program: DaemonProgram) {
-    this.#program = program;
+  constructor(programs: ProgramCopies) {
+    this.#programs = programs;
   }
 
   async check(): Promise<void> {}
 
   command(files: SandboxFiles): LaunchCommand {
-    const { node, dist } = this.#program;
+    const program_version = this.#programs.version();
+    const { node, dist } = this.#programs.installed(program_version);
     const home = join(files.rootfs, 'root');
     // By its descriptor: the path of a socket is limited in length.
     const options = daemonOptions(join(files.rootfs, STATE_DIR), '/proc/self/fd/3');
     return {
+      program_version,
       argv: [node, join(dist, 'sandboxd.cjs'), ...options],
       cwd: home,
       env: { PATH, HOME: home, LANG: 'C.UTF-8', [MARK_VARIABLE]: files.directory },

@@ -12,6 +12,7 @@ import { initBody, refusal } from './daemon-answers.ts';
 import { ended, isAlive, killMarked } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, takeControl } from './launch.ts';
+import type { ProgramCopies } from './program.ts';
 import type { ResourceGroups } from './resource-groups.ts';
 import { prepareRootfs, stateDirOf } from './rootfs.ts';
 import type {
@@ -36,6 +37,7 @@ export interface LocalRuntimeParts {
   /** Made where missing; one directory for each sandbox is in it. */
   data_dir: string;
   isolation: Isolation;
+  programs: ProgramCopies;
   groups: ResourceGroups;
   clock: Clock;
   log: Log;
@@ -56,7 +58,7 @@ export class LocalRuntime implements Runtime {
   }
 
   async start(): Promise<void> {
-    const { data_dir, isolation } = this.#parts;
+    const { data_dir, isolation, programs } = this.#parts;
     try {
       mkdirSync(data_dir, { recursive: true, mode: 0o700 });
       this.#data_dir = realpathSync(data_dir);
@@ -65,6 +67,10 @@ export class LocalRuntime implements Runtime {
       throw new StartError(`--data-dir ${data_dir}: ${(error as Error).message}`);
     }
     await isolation.check();
+    const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).read());
+    programs.prune(new Set(records.flatMap((record) => record?.program_version ?? [])));
+    // Not with the first claim: it is a hundred megabytes.
+    programs.installed(programs.version());
   }
 
   async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
@@ -100,12 +106,14 @@ export class LocalRuntime implements Runtime {
   async #run(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
     const { isolation, groups, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
+    const command = isolation.command(files);
     const record: SandboxRecord = {
+      program_version: command.program_version,
       ...{ sandbox_id, team_id, memory_mib, cpu_millis, watch_dir: webhook?.watch_dir ?? null },
       ...{ state: 'creating', outcome: null, is_paused: false, daemon: null },
     };
     files.write(record);
-    record.daemon = await launchDaemon(clock, files, isolation.command(files), groups.make(sandbox_id));
+    record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id));
     await this.#init(files, spec);
     takeControl(files);
     groups.limit(sandbox_id, record);

@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   constants,
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -11,9 +14,10 @@ import {
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { kernelRandom } from '../base/entropy.ts';
 import { StartError } from '../contract/errors.ts';
 
-/** The daemon's program as it is on the host. */
+/** The daemon's program, on the host. */
 export interface DaemonProgram {
   /** The Node binary that runs it. */
   node: string;
@@ -23,11 +27,14 @@ export interface DaemonProgram {
   packages: string;
 }
 
-/** Two managers may start at the same time: each copies to a name of its own. */
-let copies = 0;
+const FOLDER = '.program';
+const KEY_LENGTH = 16;
+const NATIVE_PACKAGES = /^(better-sqlite3|@lydell\/node-pty(-linux-\w+)?)$/;
+/** Sources from which a package's native code was made. */
+const SOURCES = new Set(['deps', 'src']);
 
 /** Finds the built daemon, beside the built manager or, from source, in `dist`. Throws StartError where it is not. */
-export function daemonProgram(): DaemonProgram {
+export function builtProgram(): DaemonProgram {
   const is_built = import.meta.url.endsWith('.cjs');
   const sandboxd = fileURLToPath(
     new URL(is_built ? './sandboxd.cjs' : '../../dist/sandboxd.cjs', import.meta.url),
@@ -39,20 +46,76 @@ export function daemonProgram(): DaemonProgram {
 }
 
 /**
- * A copy of the Node binary that can be run and not read. The kernel keeps the memory of what runs from it from every
+ * Copies of the daemon's program below the data directory, one for each version: a daemon reads parts of its program
+ * when it first needs them, and lives on while the program it was started from is replaced.
+ *
+ * The copy of the Node binary can be run and not read. The kernel keeps the memory of what runs from it from every
  * process without privileges, the daemon's own user included: a sandbox's processes cannot read the webhook's secret.
- * Made where it is missing; those of other versions are removed, which harms nobody who runs from them.
  */
-export function privateNode(data_dir: string, node: string): string {
-  const folder = join(data_dir, '.program');
-  const { size, mtimeMs } = statSync(node);
-  const path = join(folder, `node-${size}-${Math.trunc(mtimeMs)}`);
-  if (existsSync(path)) return path;
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const next = join(folder, `.${basename(path)}-${process.pid}-${++copies}`);
-  copyFileSync(node, next, constants.COPYFILE_FICLONE);
-  chmodSync(next, 0o111);
-  renameSync(next, path);
-  return path;
+export class ProgramCopies {
+  readonly #folder: string;
+  readonly #source: DaemonProgram;
+
+  constructor(data_dir: string, source: DaemonProgram) {
+    this.#folder = join(data_dir, FOLDER);
+    this.#source = source;
+  }
+
+  /** The present version's name. */
+  version(): string {
+    const { node, dist } = this.#source;
+    const files = [node, ...readdirSync(dist).map((name) => join(dist, name))].sort();
+    const facts = files.map((file) => {
+      const { size, mtimeMs } = statSync(file);
+      return [basename(file), size, mtimeMs];
+    });
+    return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, KEY_LENGTH);
+  }
+
+  /** The copy of this version, made where it is missing. */
+  installed(version: string): DaemonProgram {
+    const folder = join(this.#folder, version);
+    if (!existsSync(folder)) this.#install(folder);
+    return programIn(folder);
+  }
+
+  /** Removes the versions that no sandbox was started from, and what was never finished. */
+  prune(used: ReadonlySet<string>): void {
+    const present = this.version();
+    for (const name of existsSync(this.#folder) ? readdirSync(this.#folder) : []) {
+      if (name === present || used.has(name)) continue;
+      rmSync(join(this.#folder, name), { recursive: true, force: true });
+    }
+  }
+
+  #install(folder: string): void {
+    const next = join(this.#folder, `.new-${kernelRandom(6).toString('hex')}`);
+    const { node, dist, packages } = programIn(next);
+    mkdirSync(next, { recursive: true, mode: 0o700 });
+    try {
+      copyFileSync(this.#source.node, node, constants.COPYFILE_FICLONE);
+      chmodSync(node, 0o111);
+      cpSync(this.#source.dist, dist, { recursive: true });
+      for (const name of nativePackages(this.#source.packages)) {
+        const filter = (path: string) => !(SOURCES.has(basename(path)) && dirname(path).endsWith(name));
+        cpSync(join(this.#source.packages, name), join(packages, name), { recursive: true, filter });
+      }
+      renameSync(next, folder);
+    } catch (error) {
+      rmSync(next, { recursive: true, force: true });
+      // Another manager on this machine was faster.
+      if (!existsSync(folder)) throw error;
+    }
+  }
+}
+
+function programIn(folder: string): DaemonProgram {
+  return { node: join(folder, 'node'), dist: join(folder, 'dist'), packages: join(folder, 'node_modules') };
+}
+
+function nativePackages(packages: string): string[] {
+  const names = readdirSync(packages).flatMap((name) =>
+    name.startsWith('@') ? readdirSync(join(packages, name)).map((each) => `${name}/${each}`) : [name],
+  );
+  return names.filter((name) => NATIVE_PACKAGES.test(name));
 }

@@ -19,6 +19,8 @@ export interface SandboxRecord {
   memory_mib: number;
   cpu_millis: number;
   watch_dir: string | null;
+  /** The version of the daemon's program that it was started from. */
+  program_version: string;
   /** `creating` until its daemon is ready; `ending` once its end was asked for; `ended` when nothing of it runs. */
   state: 'creating' | 'created' | 'ending' | 'ended';
   outcome: 'killed' | 'lost' | null;

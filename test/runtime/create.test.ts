@@ -7,7 +7,7 @@ import { createLog } from '../../src/base/log.ts';
 import { NoIsolation } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { nodeBudget } from '../../src/runtime/node-budget.ts';
-import { daemonProgram } from '../../src/runtime/program.ts';
+import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -53,11 +53,12 @@ describe('create', () => {
   });
 
   it('says why the daemon does not start, and leaves nothing', async () => {
-    const isolation = new NoIsolation({ ...daemonProgram(), dist: scratchFolder() });
+    const programs = new ProgramCopies(scratchFolder(), { ...builtProgram(), dist: scratchFolder() });
+    const isolation = new NoIsolation(programs);
     const log = createLog('silent');
     const data_dir = join(scratchFolder(), 'data');
     const groups = ResourceGroups.open(log);
-    const runtime = new LocalRuntime({ data_dir, isolation, groups, clock: systemClock, log });
+    const runtime = new LocalRuntime({ data_dir, isolation, programs, groups, clock: systemClock, log });
     await runtime.start();
     await expect(runtime.create(spec('sbx-1'))).rejects.toMatchObject({
       code: 'internal_error',

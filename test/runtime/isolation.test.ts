@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Bubblewrap } from '../../src/runtime/isolation.ts';
-import { daemonProgram } from '../../src/runtime/program.ts';
+import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { scratchFolder } from '../support/scratch.ts';
 import { Sandboxes, SECRET, spec, webhook } from './sandboxes.ts';
@@ -92,7 +92,7 @@ describe('a process in a sandbox', () => {
 
 describe('the start', () => {
   it('says in one line what is missing where there is no bubblewrap', async () => {
-    const isolation = new Bubblewrap(scratchFolder(), daemonProgram(), scratchFolder());
+    const isolation = new Bubblewrap(new ProgramCopies(scratchFolder(), builtProgram()), scratchFolder());
     await expect(isolation.check()).rejects.toMatchObject({
       name: 'StartError',
       message: expect.stringMatching(/^--runtime local .*bubblewrap.*local-unsafe/),

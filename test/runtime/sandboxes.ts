@@ -7,14 +7,14 @@ import { createLog } from '../../src/base/log.ts';
 import { ask } from '../../src/runtime/control-client.ts';
 import { Bubblewrap, NoIsolation } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
-import { daemonProgram } from '../../src/runtime/program.ts';
+import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import type { HandedOver, Runtime, RuntimeSpec } from '../../src/runtime/runtime.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';
 
-/** One copy of the daemon's Node binary for all tests of a file. */
+/** One copy of the daemon's program for all tests of a file. */
 const program_dir = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
 afterAll(() => rmSync(program_dir, { recursive: true, force: true }));
 
@@ -34,11 +34,11 @@ export class Sandboxes {
   }
 
   static async open(kind: 'local' | 'local-unsafe' = 'local', data_dir = join(scratchFolder(), 'data')) {
-    const isolation =
-      kind === 'local' ? new Bubblewrap(program_dir, daemonProgram()) : new NoIsolation(daemonProgram());
+    const programs = new ProgramCopies(program_dir, builtProgram());
+    const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
     const log = createLog('silent');
     const groups = ResourceGroups.open(log);
-    const runtime = new LocalRuntime({ data_dir, isolation, groups, clock: systemClock, log });
+    const runtime = new LocalRuntime({ data_dir, isolation, programs, groups, clock: systemClock, log });
     await runtime.start();
     onTestFinished(async () => {
       for (const sandbox_id of await runtime.list()) await runtime.remove(sandbox_id);
