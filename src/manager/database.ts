@@ -14,6 +14,7 @@ import { StartError } from '../contract/errors.ts';
 import { answeringDialect } from './database-driver.ts';
 import { DatabaseWatch } from './database-watch.ts';
 import { migrationsFor } from './migrations.ts';
+import { preparingOnce } from './prepared-database.ts';
 import type { Dialect, Tables } from './tables.ts';
 
 /** What stores read with: the database itself, or a transaction in it. */
@@ -68,7 +69,7 @@ function openSqlite(path: string): KyselyDialect {
     const database = new Sqlite(path, { timeout: SQLITE_BUSY_MS });
     database.pragma('journal_mode = WAL');
     database.pragma('synchronous = FULL');
-    return answeringDialect(new SqliteDialect({ database }));
+    return answeringDialect(new SqliteDialect({ database: preparingOnce(database) }));
   } catch (error) {
     throw new StartError(`--database ${path} cannot be opened: ${(error as Error).message}`, 1, error);
   }
