@@ -9,6 +9,7 @@ import type { Job } from './schedule.ts';
 /** Times that are set while nobody looks are found within this: a ttl holds within 1 s. */
 const EXPIRY_LOOK_MS = 500;
 const EXPIRED_AT_ONCE = 100;
+const MORE_LOOK_MS = 50;
 const RENEW_MS = 4_000;
 const WATCH_MS = 5_000;
 const PURGE_MS = 60_000;
@@ -36,6 +37,7 @@ export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletio
       const now_ms = clock.wallMs();
       const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE);
       await Promise.all(rows.map((row) => end(row, now_ms)));
+      if (rows.length === EXPIRED_AT_ONCE) return MORE_LOOK_MS;
       return Math.max(0, Math.min(EXPIRY_LOOK_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
     },
   };

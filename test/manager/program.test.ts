@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -83,6 +83,20 @@ describe('sandbox-manager', () => {
       code: 2,
       stderr: 'sandbox-manager: --config: node_memroy is not known\n',
     });
+  });
+
+  it('reads its options from the environment, the command line first', async () => {
+    const folder = scratchFolder();
+    vi.stubEnv('SANDBOX_MANAGER_DATABASE', `sqlite:${join(folder, 'environment.db')}`);
+    vi.stubEnv('SANDBOX_MANAGER_REGION', '');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const create = ['token', 'create', '--team', 't', '--scope', 'admin'];
+    await runManagerCommand(...create);
+    expect(existsSync(join(folder, 'environment.db'))).toBe(true);
+    await runManagerCommand(...create, '--database', `sqlite:${join(folder, 'line.db')}`);
+    expect(existsSync(join(folder, 'line.db'))).toBe(true);
+    vi.stubEnv('SANDBOX_MANAGER_METERING', 'maybe');
+    expect((await failureOf()).stderr).toBe('sandbox-manager: --metering must be on or off\n');
   });
 
   it('ends with exit 1 and one line where its address is taken', async () => {
