@@ -8,6 +8,7 @@ need() {
 }
 need bwrap bubblewrap
 need cc gcc
+need debootstrap debootstrap
 need fsfreeze util-linux
 need ip iproute2
 need mkfs.ext4 e2fsprogs
