@@ -58,7 +58,7 @@ export class LocalRuntime implements Runtime {
   }
 
   async start(): Promise<void> {
-    const { data_dir, isolation, programs } = this.#parts;
+    const { data_dir, isolation, programs, clock } = this.#parts;
     try {
       mkdirSync(data_dir, { recursive: true, mode: 0o700 });
       this.#data_dir = realpathSync(data_dir);
@@ -68,7 +68,8 @@ export class LocalRuntime implements Runtime {
     }
     await isolation.check();
     const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).read());
-    programs.prune(new Set(records.flatMap((record) => record?.program_version ?? [])));
+    const used = new Set(records.flatMap((record) => record?.program_version ?? []));
+    programs.prune(used, clock.wallMs());
     // Not with the first claim: it is a hundred megabytes.
     programs.installed(programs.version());
   }

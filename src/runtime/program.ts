@@ -28,6 +28,8 @@ export interface DaemonProgram {
 }
 
 const FOLDER = '.program';
+const UNFINISHED = /^\.new-/;
+const INSTALL_MAX_MS = 60 * 60 * 1000;
 const KEY_LENGTH = 16;
 const NATIVE_PACKAGES = /^(better-sqlite3|@lydell\/node-pty(-linux-\w+)?)$/;
 /** Sources from which a package's native code was made. */
@@ -80,11 +82,15 @@ export class ProgramCopies {
   }
 
   /** Removes the versions that no sandbox was started from, and what was never finished. */
-  prune(used: ReadonlySet<string>): void {
+  prune(used: ReadonlySet<string>, now_ms: number): void {
     const present = this.version();
     for (const name of existsSync(this.#folder) ? readdirSync(this.#folder) : []) {
       if (name === present || used.has(name)) continue;
-      rmSync(join(this.#folder, name), { recursive: true, force: true });
+      const path = join(this.#folder, name);
+      // Another manager may be making it right now.
+      const made_ms = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+      if (UNFINISHED.test(name) && made_ms > now_ms - INSTALL_MAX_MS) continue;
+      rmSync(path, { recursive: true, force: true });
     }
   }
 
