@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
+import { claimAdmission } from './admission.ts';
 import { deliver } from './deliver.ts';
 import { drain } from './drain.ts';
+import { footprint } from './footprint.ts';
 import { idle } from './idle.ts';
 import { kill } from './kill.ts';
 import { latency } from './latency.ts';
@@ -14,6 +16,7 @@ import { Bench, type Benchmark } from './support/bench.ts';
 import { PROGRAM } from './support/daemon.ts';
 import { type Row, table } from './support/table.ts';
 import { syncs } from './syncs.ts';
+import { warmPool } from './warm-pool.ts';
 
 /**
  * Measures the daemon as a whole against the bare operation in the same run:
@@ -28,6 +31,8 @@ const BENCHMARKS: Benchmark[] = [
   drain,
   memory,
   idle,
+  footprint,
+  warmPool,
   kill,
   syncs,
   processStart,
@@ -36,6 +41,7 @@ const BENCHMARKS: Benchmark[] = [
   processChurn,
   localDecision,
   redisDecision,
+  claimAdmission,
 ];
 
 const { values, positionals } = parseArgs({
