@@ -26,7 +26,7 @@ export async function copyRootfs(source: string, source_state_dir: string, targe
   const ends = await Promise.all(
     [pack, unpack].map(async (program) => {
       const [said, [code]] = await Promise.all([text(program.stderr), once(program, 'close')]);
-      return code === 0 ? null : said.trim().split('\n').at(-1) || `tar ended with ${code}`;
+      return code === 0 ? null : said.trim().split('\n')[0] || `tar ended with ${code}`;
     }),
   );
   const failed = ends.find((end) => end !== null);
