@@ -9,9 +9,11 @@ import { postgresPrograms, startPostgres } from '../support/postgres.ts';
  * Deletes sandboxes while the manager is killed at random points, on SQLite and on PostgreSQL, and tells what came of
  * it. Exit code 1 where a deleted sandbox has no notice, or more than one, or one that was not delivered.
  *
- *   node test/bench/manager-kill.ts [--deletions 500]
+ *   node test/bench/manager-kill.ts [--deletions 500] [--store sqlite|postgres]
  */
-const { values } = parseArgs({ options: { deletions: { type: 'string', default: '500' } } });
+const { values } = parseArgs({
+  options: { deletions: { type: 'string', default: '500' }, store: { type: 'string' } },
+});
 const deletions = Number(values.deletions);
 const folder = mkdtempSync(join(tmpdir(), 'sandbox-manager-kill-'));
 
@@ -26,10 +28,10 @@ async function run(store: string, database: string): Promise<void> {
 }
 
 try {
-  await run('SQLite', `sqlite:${join(folder, 'manager.db')}`);
+  if (values.store !== 'postgres') await run('SQLite', `sqlite:${join(folder, 'manager.db')}`);
   if (postgresPrograms() === null) {
     console.log('PostgreSQL is not installed');
-  } else {
+  } else if (values.store !== 'sqlite') {
     const server = await startPostgres();
     await run('PostgreSQL', await server.database()).finally(() => server.stop());
   }

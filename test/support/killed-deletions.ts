@@ -37,6 +37,22 @@ export async function deleteUnderKills(
   { deletions, kills_max }: { deletions: number; kills_max: number },
 ): Promise<KilledDeletions> {
   const consumer = await startReceiver();
+  const running: { program: ManagerProgram | null } = { program: null };
+  try {
+    return await run(database, folder, consumer, running, { deletions, kills_max });
+  } finally {
+    running.program?.child.kill('SIGKILL');
+    consumer.close();
+  }
+}
+
+async function run(
+  database: string,
+  folder: string,
+  consumer: Awaited<ReturnType<typeof startReceiver>>,
+  running: { program: ManagerProgram | null },
+  { deletions, kills_max }: { deletions: number; kills_max: number },
+): Promise<KilledDeletions> {
   const options = [
     ...['--database', database, '--runtime', 'none', '--listen', '127.0.0.1:0'],
     ...['--secret-key-file', join(folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
@@ -44,7 +60,12 @@ export async function deleteUnderKills(
   const token = await runManagerCommand(
     ...['token', 'create', '--team', 'team_1', '--scope', 'sandboxes:write', '--database', database],
   );
-  let program = await ManagerProgram.start(options);
+  const start = async () => {
+    const program = await ManagerProgram.start(options);
+    running.program = program;
+    return program;
+  };
+  let program = await start();
   const call = (method: string, path: string, body?: object) =>
     fetch(`${program.url}/api/v1/sandboxes${path}`, {
       method,
@@ -67,7 +88,7 @@ export async function deleteUnderKills(
       await program.end('SIGKILL');
       kills += 1;
       for (const id of await tornIn(database)) torn.add(id);
-      program = await ManagerProgram.start(options);
+      program = await start();
     }
   })();
   const callers = Array.from({ length: CALLERS }, async () => {
@@ -81,7 +102,6 @@ export async function deleteUnderKills(
   }
   const left = await leftOf(call);
   await program.end('SIGTERM');
-  consumer.close();
   for (const id of await tornIn(database)) torn.add(id);
   return {
     kills,
