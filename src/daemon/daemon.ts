@@ -78,6 +78,7 @@ export class Daemon {
   readonly #createApp: DaemonParts['createApp'];
   readonly #started_ms: number;
   #state: Exclude<SandboxState, 'paused'> | 'starting' = 'starting';
+  #app: LazyApp | null = null;
   #listeners: Listeners | null = null;
   #guard: Guard | null = null;
   #store: RemoteStore | null = null;
@@ -156,6 +157,7 @@ export class Daemon {
     await this.#announce();
     if (config.await_init) {
       this.#state = 'awaiting_init';
+      await this.#getReady();
       return;
     }
     await this.initialise({
@@ -165,6 +167,11 @@ export class Daemon {
       webhook_secret: config.webhook_secret,
       watch_dir: config.watch_dir,
     });
+  }
+
+  /** In a warm pool there is time now, and none once the init comes. */
+  async #getReady(): Promise<void> {
+    await Promise.all([this.#app?.load(), HttpTransport.load()]);
   }
 
   /** Tells where the API is, once it can be used as far as the disk allows. */
@@ -232,8 +239,8 @@ export class Daemon {
 
   async #listen(): Promise<void> {
     const { host, port } = this.config;
-    const app = new LazyApp(() => this.#createApp(this, (made) => this.#prepare(made)));
-    const listeners = new Listeners(app);
+    this.#app = new LazyApp(() => this.#createApp(this, (made) => this.#prepare(made)));
+    const listeners = new Listeners(this.#app);
     this.#guard = new Guard({
       host,
       port: () => listeners.port,

@@ -14,10 +14,11 @@ export class LazyApp implements Router {
 
   readonly routing = (request: IncomingMessage, response: ServerResponse): void => {
     if (this.#app) this.#app.routing(request, response);
-    else void this.#load().then((app) => app.routing(request, response));
+    else void this.load().then((app) => app.routing(request, response));
   };
 
-  #load(): Promise<HttpApp> {
+  /** Makes it ahead of the first request. */
+  load(): Promise<HttpApp> {
     this.#making ??= this.#make().then((app) => {
       this.#app = app;
       return app;

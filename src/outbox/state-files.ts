@@ -80,6 +80,8 @@ function takeLock(path: string): Database.Database {
   const lock = new Database(path, { timeout: 0 });
   try {
     lock.pragma('journal_mode = MEMORY');
+    // It holds nothing that is to outlive this process.
+    lock.pragma('synchronous = OFF');
     lock.pragma('locking_mode = EXCLUSIVE');
     lock.exec('BEGIN EXCLUSIVE');
     lock.pragma(`user_version = ${process.pid}`);

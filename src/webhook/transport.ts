@@ -39,6 +39,11 @@ export class HttpTransport implements Transport {
     this.#connections = connections;
   }
 
+  /** Loads the library ahead of the first attempt. */
+  static async load(): Promise<void> {
+    await import('undici');
+  }
+
   /** The library and its connections, made with the first attempt. */
   #load(): Promise<Agent> {
     this.#loading ??= import('undici').then(({ Agent }) => {
