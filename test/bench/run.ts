@@ -7,11 +7,13 @@ import { idle } from './idle.ts';
 import { kill } from './kill.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
+import { outage } from './outage.ts';
 import { processChurn } from './process-churn.ts';
 import { processFlood } from './process-flood.ts';
 import { processStart, processStorm } from './process-start.ts';
 import { lonePublish, publish, slowDisk } from './publish.ts';
 import { localDecision, redisDecision } from './quota.ts';
+import { restart } from './restart.ts';
 import { Bench, type Benchmark } from './support/bench.ts';
 import { PROGRAM } from './support/daemon.ts';
 import { type Row, table } from './support/table.ts';
@@ -29,6 +31,8 @@ const BENCHMARKS: Benchmark[] = [
   deliver,
   latency,
   drain,
+  outage,
+  restart,
   memory,
   idle,
   footprint,
