@@ -33,6 +33,7 @@ export interface Calls {
   lastSequence: { in: null; out: number };
   oldestPending: { in: null; out: number | null };
   tree: { in: { after_id: number; limit: number }; out: { id: number; entry: string }[] };
+  isPruneDue: { in: null; out: boolean };
   prune: { in: null; out: { more: boolean } };
   checkpoint: { in: null; out: null };
   copyTo: { in: { path: string }; out: null };

@@ -42,7 +42,7 @@ const CALLS_OF_A_START = new Set<CallName>([
   'due',
   'overdue',
   'probeCandidate',
-  'prune',
+  'isPruneDue',
   'lastSequence',
   'oldestPending',
   'close',
@@ -408,6 +408,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
 
   tree(after_id: number, limit: number): Promise<{ id: number; entry: string }[]> {
     return this.#call('tree', { after_id, limit });
+  }
+
+  /** Whether anything was kept long enough. */
+  isPruneDue(): Promise<boolean> {
+    return this.#call('isPruneDue', null);
   }
 
   /** Removes some of what was kept long enough; `more` where there is more to remove. */

@@ -41,7 +41,7 @@ export class Retention implements Service {
   async #prune(): Promise<void> {
     const { delivered, failed, expired, foreign } = this.#store.counts();
     try {
-      let more = delivered + failed + expired + foreign > 0;
+      let more = delivered + failed + expired + foreign > 0 && (await this.#store.isPruneDue());
       while (more && this.#is_running) ({ more } = await this.#store.prune());
     } catch (error) {
       this.#log.warn({ reason: (error as Error).message }, 'records that were kept long enough stay for now');

@@ -16,8 +16,9 @@ export interface HostHooks {
 
 /**
  * Where the writer runs. A thread of its own costs as much memory and time as a whole small program, so a writer can
- * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. Until that
- * one is up, work goes on here; what comes while the files change hands waits.
+ * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. What comes
+ * meanwhile waits for it: a disk that hangs must not hold up this thread. Only where no thread is to be had, work goes
+ * on here.
  */
 export class WriterHost {
   readonly #settings: WriterSettings;
@@ -79,9 +80,10 @@ export class WriterHost {
     else this.#toThread(message);
   }
 
-  /** Gives the files to a thread as soon as there is one. Idempotent. */
+  /** Gives the files to a thread as soon as there is one; what is posted from now on waits for it. Idempotent. */
   moveToThread(): void {
     if (!this.#here || this.#worker || this.#no_thread) return;
+    this.#held = [];
     try {
       this.#start().on('message', (message: FromWriter) => {
         if (message.kind === 'up') this.#handOver();
@@ -97,6 +99,7 @@ export class WriterHost {
   /** The platform grants no further thread at present: work goes on here. */
   #waitForThread(): void {
     this.#worker = null;
+    this.#workHere();
     this.#no_thread = this.#clock.after(RETRY_MS, () => {
       this.#no_thread = null;
       this.moveToThread();
@@ -126,7 +129,8 @@ export class WriterHost {
 
   #lost(worker: Worker, error: Error): void {
     if (!this.#here) this.#hooks.fail(error);
-    else if (this.#worker === worker && !this.#is_closing) this.#waitForThread();
+    else if (this.#is_closing) this.#workHere();
+    else if (this.#worker === worker) this.#waitForThread();
   }
 
   #toThread(message: ToThread): void {
@@ -147,19 +151,31 @@ export class WriterHost {
 
   #handOver(): void {
     const here = this.#here;
-    if (this.#is_closing || !here) return;
+    if (!here) return;
+    if (this.#is_closing) {
+      this.#workHere();
+      return;
+    }
     this.#handleQueue();
     here.stop();
     try {
       this.#handed = here.writer.handOver();
       this.#here = null;
-      this.#held = [];
+      this.#held ??= [];
       this.#toThread({ kind: 'open', handed: this.#handed });
     } catch {
       // The disk has trouble, which its commits tell: the files stay where they are open until it is over.
       here.handle([]);
+      this.#workHere();
       this.#clock.after(RETRY_MS, () => this.#handOver());
     }
+  }
+
+  /** Does here what was to wait for the thread. */
+  #workHere(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const message of held) this.#handleHere(message);
   }
 
   #refused({ message, may_pass }: FromWriter & { kind: 'refused' }): void {

@@ -247,6 +247,8 @@ export class Writer {
         return this.#store.oldestPending();
       case 'tree':
         return this.#store.tree(call.input.after_id, call.input.limit);
+      case 'isPruneDue':
+        return this.#prunable().length > 0 || this.#freePages() > 0;
       case 'prune':
         return this.#prune();
       case 'checkpoint':
@@ -308,9 +310,17 @@ export class Writer {
     return replayed;
   }
 
+  #prunable(): typeof RETENTION {
+    return RETENTION.filter(([state, ms, records]) => this.#store.hasPrunable(state, ms, records));
+  }
+
+  #freePages(): number {
+    return this.#files.db.pragma('freelist_count', { simple: true }) as number;
+  }
+
   /** Removes what was kept long enough and gives its space back, a part at a time. Source: contract section 3. */
   #prune(): { more: boolean } {
-    const due = RETENTION.filter(([state, ms, records]) => this.#store.hasPrunable(state, ms, records));
+    const due = this.#prunable();
     let removed = 0;
     if (due.length > 0) {
       this.#write(() => {
@@ -319,10 +329,9 @@ export class Writer {
         }
       });
     }
-    const { db } = this.#files;
-    const free_pages = db.pragma('freelist_count', { simple: true }) as number;
+    const free_pages = this.#freePages();
     if (free_pages > 0) {
-      db.exec(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
+      this.#files.db.exec(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
       this.#log_bytes += CHECKPOINT_BYTES / 4;
     }
     return { more: removed === PRUNE_ROWS || free_pages > VACUUM_PAGES };

@@ -54,6 +54,13 @@ describe('a writer that begins in the main thread', () => {
     expect([...faults, ...again.faults]).toEqual([]);
   });
 
+  it('commits no publish in the main thread, not even the first', async () => {
+    const { store } = await open();
+    expect(store.is_in_thread).toBe(false);
+    await append(store);
+    expect(store.is_in_thread).toBe(true);
+  });
+
   it('signs after the move as before it, and its clock goes on', async () => {
     const { store } = await open();
     const before_ms = store.now();
