@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
 import type { AttemptError } from '../contract/deliveries.ts';
 import { EVENT_TYPES } from '../contract/events.ts';
-import { isWhole } from './sqlite-store.ts';
+import { isWhole } from './rows.ts';
 
 /** An attempt that a sandbox's own daemon made. Times are wall time in ms. */
 export interface HandedOverAttempt {

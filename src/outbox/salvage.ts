@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3';
-import type { SqliteStore, StoredDelivery, StoredRecord } from './sqlite-store.ts';
+import type { StoredDelivery, StoredRecord } from './rows.ts';
+import type { SqliteStore } from './sqlite-store.ts';
 
 const TREE_ROWS = 1_000;
 

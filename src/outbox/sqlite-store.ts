@@ -1,16 +1,22 @@
-import { Buffer } from 'node:buffer';
-import { crc32 } from 'node:zlib';
-import type { Database, Statement } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
 import { newEventIds } from '../base/ids.ts';
 import { OUTBOX_RESERVE_RECORDS } from '../contract/defaults.ts';
 import type { DeliveryState, OutboxCounts } from '../contract/deliveries.ts';
 import { body, type Identity, staticHeaders } from '../webhook/envelope.ts';
 import { sign } from '../webhook/signature.ts';
+import {
+  checksumOf,
+  dueRecord,
+  isWhole,
+  type OutboxRow,
+  type RecordRow,
+  type StoredDelivery,
+  type StoredRecord,
+  sizeOf,
+} from './rows.ts';
+import { prepareStatements } from './statements.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from './store.ts';
-
-/** What a record costs beside its texts: its row, its index entries and its first attempt. */
-const RECORD_OVERHEAD_BYTES = 300;
 
 /** How much of the backlog is read at once: records may have a mebibyte each. */
 const READ_BYTES = 4 * 1024 * 1024;
@@ -28,44 +34,6 @@ export interface OutboxLimits {
 /** Which records the outbox is for, and how they are signed. An empty secret signs nothing. */
 export interface Ownership extends Identity {
   secret: string;
-}
-
-interface OutboxRow extends OutboxCounts {
-  sandbox_id: string | null;
-  next_sequence: number;
-  /** Never used again, so that "after this record" stays true when the newest are removed. */
-  next_id: number;
-  is_ready: number;
-  clock_ms: number;
-  clock_wall_ms: number;
-}
-
-interface RecordRow extends Omit<DueRecord, 'headers'> {
-  headers: string;
-  checksum: number;
-  due_ms: number;
-}
-
-/** A record's row as it is on disk, as far as it matters to whoever takes it over. */
-export interface StoredRecord {
-  id: number;
-  sandbox_id: string;
-  headers: string;
-  body: string;
-  checksum: number;
-}
-
-/** What became of a record, as it is on disk. */
-export interface StoredDelivery {
-  state: DeliveryState;
-  size_bytes: number;
-  deadline_ms: number;
-  due_ms: number | null;
-  probe_ms: number | null;
-  finished_ms: number | null;
-  finished_at_ms: number | null;
-  attempts: number;
-  failures: number;
 }
 
 /**
@@ -504,83 +472,4 @@ export class SqliteStore {
   tree(after_id: number, limit: number): { id: number; entry: string }[] {
     return this.#sql.tree.all(after_id, limit) as { id: number; entry: string }[];
   }
-}
-
-function dueRecord({ due_ms: _due_ms, checksum: _checksum, ...row }: RecordRow): DueRecord {
-  return { ...row, headers: JSON.parse(row.headers), probe_ms: row.probe_ms ?? 0 };
-}
-
-function sizeOf(headers: string, body: string): number {
-  return Buffer.byteLength(body) + headers.length + RECORD_OVERHEAD_BYTES;
-}
-
-function checksumOf(headers: string, body: string): number {
-  return crc32(body, crc32(headers));
-}
-
-/** Whether a record is as it was stored. */
-export function isWhole({
-  headers,
-  body,
-  checksum,
-}: {
-  headers: string;
-  body: string;
-  checksum: number;
-}): boolean {
-  return checksumOf(headers, body) === checksum;
-}
-
-const DUE = `SELECT id, event_id, event_type, headers, body, checksum, attempts, failures, deadline_ms, probe_ms,
-  created_at_ms, due_ms FROM deliveries CROSS JOIN records USING (id)`;
-
-function prepareStatements(db: Database) {
-  const sql = (text: string): Statement => db.prepare(text);
-  return {
-    begin: sql('BEGIN IMMEDIATE'),
-    commit: sql('COMMIT'),
-    rollback: sql('ROLLBACK'),
-    readOutbox: sql('SELECT * FROM outbox'),
-    writeOutbox:
-      sql(`UPDATE outbox SET sandbox_id = @sandbox_id, next_sequence = @next_sequence, next_id = @next_id,
-      is_ready = @is_ready, clock_ms = @clock_ms, clock_wall_ms = @clock_wall_ms, pending = @pending,
-      delivered = @delivered, failed = @failed, expired = @expired, "foreign" = @foreign, bytes = @bytes`),
-    setAside:
-      sql(`UPDATE deliveries SET state = 'foreign', due_ms = NULL, probe_ms = NULL, finished_ms = @now_ms,
-      finished_at_ms = coalesce(finished_at_ms, @wall_ms) WHERE state != 'foreign'`),
-    forgetKeys: sql('UPDATE records SET idempotency_key = NULL WHERE idempotency_key IS NOT NULL'),
-    insert: sql('INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
-    insertDelivery: sql(
-      "INSERT INTO deliveries (id, state, size_bytes, deadline_ms, due_ms) VALUES (?, 'pending', ?, ?, 0)",
-    ),
-    takeOver: sql(`INSERT OR IGNORE INTO records VALUES (@id, @event_id, @event_type, @sandbox_id, @sequence,
-      @headers, @body, @checksum, @idempotency_key, @created_at_ms)`),
-    takeOverDelivery: sql(`INSERT INTO deliveries VALUES (@id, @state, @size_bytes, @deadline_ms, @due_ms,
-      @probe_ms, @finished_ms, @finished_at_ms, @attempts, @failures)`),
-    byIdempotencyKey: sql('SELECT event_id, sequence, body FROM records WHERE idempotency_key = ?'),
-    settle:
-      sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
-      finished_ms = ?, finished_at_ms = ? WHERE id = ? AND state = 'pending' RETURNING size_bytes`).pluck(),
-    fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
-      finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
-    insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
-    untried: sql(`${DUE} WHERE due_ms = 0 AND id > ? ORDER BY id LIMIT ?`),
-    due: sql(`${DUE} WHERE due_ms > 0 ORDER BY due_ms, id LIMIT ?`),
-    overdue: sql(`${DUE} WHERE due_ms > 0 ORDER BY deadline_ms LIMIT ?`),
-    probe: sql(`${DUE} WHERE due_ms > 0 ORDER BY probe_ms LIMIT ?`),
-    stateOf: sql('SELECT id, state, size_bytes FROM deliveries JOIN records USING (id) WHERE event_id = ?'),
-    replay: sql(`UPDATE deliveries SET state = 'pending', failures = 0, due_ms = @now_ms, probe_ms = @now_ms,
-      deadline_ms = @deadline_ms, finished_ms = NULL, finished_at_ms = NULL WHERE id = @id`),
-    idsIn: sql(`SELECT event_id FROM deliveries JOIN records USING (id) WHERE due_ms IS NULL AND state = ?
-      ORDER BY finished_ms LIMIT ?`),
-    oldest: sql(`SELECT id, finished_ms, size_bytes FROM deliveries WHERE due_ms IS NULL AND state = ?
-      ORDER BY finished_ms LIMIT ?`),
-    remove: sql('DELETE FROM records WHERE id = ?'),
-    removeDelivery: sql('DELETE FROM deliveries WHERE id = ?'),
-    removeAttempts: sql('DELETE FROM attempts WHERE record_id = ?'),
-    tree: sql('SELECT id, entry FROM tree WHERE id > ? ORDER BY id LIMIT ?'),
-    putTree: sql('INSERT OR REPLACE INTO tree (id, entry) VALUES (?, ?)'),
-    dropTree: sql('DELETE FROM tree WHERE id = ?'),
-    clearTree: sql('DELETE FROM tree'),
-  };
 }
