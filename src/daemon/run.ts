@@ -3,6 +3,7 @@ import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import type { DaemonConfig } from './config.ts';
 import { Daemon } from './daemon.ts';
+import { isVolatile } from './volatile.ts';
 
 /** Runs a daemon until it ends; resolves with the exit code. Source: contract section 4, below the options. */
 export async function runDaemon(config: DaemonConfig): Promise<number> {
@@ -26,6 +27,10 @@ export async function runDaemon(config: DaemonConfig): Promise<number> {
     await daemon.abandon();
     if (error instanceof StartError) throw error;
     throw new StartError((error as Error).message, 1, error);
+  }
+  if (isVolatile(config.state_dir)) {
+    const { state_dir } = config;
+    log.warn({ state_dir }, 'the state directory is in memory: acknowledged events are lost with a reboot');
   }
   if (process.pid === 1) {
     log.warn('running as PID 1: orphaned processes are not reaped; put an init such as tini in front');

@@ -2,6 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
+import { systemClock } from '../base/clock.ts';
 import { cachePath, ProgramLoader, wrapped } from './loader.ts';
 
 /** So long until what the last answer set off is done, the slow timers of the delivery's library included. */
@@ -16,7 +17,7 @@ const loader = new ProgramLoader(folder, createRequire(import.meta.url));
 const { main } = loader.require('./sandboxd.sandboxd-options.cjs') as {
   main: (argv: string[], secret: undefined) => Promise<void>;
 };
-process.once('message', () => setTimeout(writeCaches, REST_MS));
+process.once('message', () => systemClock.after(REST_MS, writeCaches));
 void main(['node', 'sandboxd', ...args], undefined);
 
 function writeCaches(): void {

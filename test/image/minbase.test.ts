@@ -203,6 +203,12 @@ describe.skipIf(root === null)('in an empty root with glibc and no Node', () => 
     expect(sandbox.log).toMatch(/"level":"warn".*running as PID 1: .*put an init such as tini in front/);
   });
 
+  it('says in the log that a state directory in memory does not persist', async () => {
+    const sandbox = await Sandbox.start([], [TINI, '--', 'sandboxd'], ['--state-dir', '/tmp/state']);
+    await sandbox.until(() => sandbox.log.includes('in memory'));
+    expect(sandbox.log).toMatch(/"level":"warn".*"state_dir":"\/tmp\/state".*lost with a reboot/);
+  });
+
   it('is in order to its own doctor', async () => {
     const sandbox = await Sandbox.start([], [TINI, '--', 'sandboxd']);
     const { exit_code, output } = await sandbox.run({

@@ -1,0 +1,13 @@
+import { statfsSync } from 'node:fs';
+
+/** The numbers that statfs(2) gives to tmpfs and ramfs. */
+const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
+
+/** Whether a directory is lost with a reboot. */
+export function isVolatile(directory: string): boolean {
+  try {
+    return IN_MEMORY.has(statfsSync(directory).type);
+  } catch {
+    return false; // whoever uses it is told why it cannot be
+  }
+}
