@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { HttpApp } from '../base/http-app.ts';
 import type { Log } from '../base/log.ts';
@@ -97,6 +98,7 @@ export class Daemon {
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
+  #saves_memory = false;
 
   constructor({ config, log, clock, environment, stdout, createApp }: DaemonParts) {
     this.config = config;
@@ -169,6 +171,16 @@ export class Daemon {
     });
   }
 
+  /**
+   * Records pass through and are gone: a heap that is collected early stays a third of the size, for no more CPU. Not
+   * before there are some: a changed flag makes the engine compile anew what it holds compiled.
+   */
+  #saveMemory(): void {
+    if (this.#saves_memory) return;
+    this.#saves_memory = true;
+    setFlagsFromString('--optimize-for-size');
+  }
+
   /** In a warm pool there is time now, and none once the init comes. */
   async #getReady(): Promise<void> {
     await Promise.all([this.#app?.load(), HttpTransport.load()]);
@@ -200,6 +212,7 @@ export class Daemon {
     const store = await RemoteStore.open(settings, this.clock, fault, begins_here);
     store.onCommit((report) => {
       this.metrics.committed(report);
+      if (store.is_in_thread) this.#saveMemory();
       this.#outbox_health.observe(report.trouble);
     });
     store.onMended((mended) => {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 
 /** Node's own modules that are costly to load and not needed before something happens. */
-const DEFERRED = /^(node:)?(crypto|child_process|worker_threads|zlib|dns|dns\/promises|https|http2)$/;
+const DEFERRED = /^(node:)?(v8|crypto|child_process|worker_threads|zlib|dns|dns\/promises|https|http2)$/;
 const ADDON = 'addon:';
 
 /** What a module of the platform is loaded with. */
