@@ -10,9 +10,6 @@ export interface Finding {
   message: string;
 }
 
-/** A check of one thing; it may find several. It does not reject: what it cannot find out is a finding, too. */
-export type Check = () => Promise<Finding[]>;
-
 export const ok = (name: string, message: string): Finding => ({ name, level: 'ok', message });
 export const warning = (name: string, message: string): Finding => ({ name, level: 'warning', message });
 export const error = (name: string, message: string): Finding => ({ name, level: 'error', message });
