@@ -2,7 +2,8 @@ import { type Clock, sleep } from '../base/clock.ts';
 import { CatalogueError } from '../contract/errors.ts';
 import { refusal } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
-import type { Named, Sandboxes } from './sandboxes.ts';
+import type { Sandboxes } from './sandboxes.ts';
+import type { Named } from './transition-runner.ts';
 
 /** How long a call that resumes a sandbox waits for it, and how often it looks. */
 const WAIT_MS = 20_000;

@@ -7,6 +7,7 @@ import type { ManagerConfig } from './config.ts';
 import type { Database } from './database.ts';
 import { Deletions } from './deletion.ts';
 import { Delivery } from './delivery.ts';
+import { Forks } from './forks.ts';
 import { expiryJob, purgeJob, renewalJob, watchJob } from './housekeeping.ts';
 import { IdempotencyStore } from './idempotency-store.ts';
 import { ManagerMetrics } from './metrics.ts';
@@ -19,6 +20,7 @@ import { Sandboxes } from './sandboxes.ts';
 import { Schedule } from './schedule.ts';
 import type { Seal } from './seal.ts';
 import { Settler } from './settler.ts';
+import { TransitionRunner } from './transition-runner.ts';
 import { Usage } from './usage.ts';
 
 /** What a manager is given. */
@@ -53,10 +55,12 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const operations = new Operations(works);
   const deletions = new Deletions(works, operations);
   const settler = new Settler(works, operations, (row) => deletions.clean(row));
+  const transitions = new TransitionRunner(works, operations, settler);
   return {
     ...{ works, guard, delivery, quotas, usage, keys, operations, deletions },
     claims: new Claims(works, operations, settler, keys),
-    sandboxes: new Sandboxes(works, operations, settler),
+    sandboxes: new Sandboxes(works, transitions),
+    forks: new Forks(works, operations, settler, transitions),
     recovery: new Recovery(works, operations, settler),
   };
 }

@@ -1,52 +1,19 @@
-import type { Updateable } from 'kysely';
-import { newId } from '../base/ids.ts';
-import type { RuntimeChange } from '../runtime/runtime.ts';
 import type { ChangeRequest } from './change-request.ts';
 import { after } from './claim-request.ts';
-import type { Transaction } from './database.ts';
-import {
-  leaseOf,
-  type Operations,
-  refusal,
-  runtimeLost,
-  sealContext,
-  specOf,
-  type Works,
-} from './operations.ts';
+import { leaseOf, refusal, sealContext, type Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
-import type { Settler } from './settler.ts';
-import type { Operation, SandboxTable } from './tables.ts';
-import type { Verb } from './transitions.ts';
-
-/** The sandbox of a team; `team_id` null where the manager itself acts. */
-export interface Named {
-  sandbox_id: string;
-  team_id: string | null;
-}
-
-type Changes = Updateable<SandboxTable>;
-
-/** One transition: what its first commit checks and adds, what the runtime does, what its last commit changes. */
-interface Steps {
-  admit?: (tx: Transaction) => Promise<void>;
-  onBegin?: (tx: Transaction, row: SandboxRow) => Promise<void>;
-  carryOut: (row: SandboxRow) => Promise<RuntimeChange>;
-  changes: (row: SandboxRow, now_ms: number) => Changes;
-  onEnd: (tx: Transaction, row: SandboxRow, now_ms: number) => Promise<void>;
-}
+import type { Changes, Named, TransitionRunner } from './transition-runner.ts';
 
 const UP = ['running', 'paused'] as const;
 
 /** Transitions of sandboxes that are there. Errors: `not_found`, `conflict`. Source: contract section 7. */
 export class Sandboxes {
   readonly #works: Works;
-  readonly #operations: Operations;
-  readonly #settler: Settler;
+  readonly #transitions: TransitionRunner;
 
-  constructor(works: Works, operations: Operations, settler: Settler) {
+  constructor(works: Works, transitions: TransitionRunner) {
     this.#works = works;
-    this.#operations = operations;
-    this.#settler = settler;
+    this.#transitions = transitions;
   }
 
   async get({ sandbox_id, team_id }: Named): Promise<SandboxRow> {
@@ -59,7 +26,7 @@ export class Sandboxes {
   /** Freezes a sandbox; it leases nothing any more. */
   async pause(named: Named, reason: string | null): Promise<SandboxRow> {
     const { runtime, metering } = this.#works;
-    return this.#transition(named, 'pause', {
+    return this.#transitions.run(named, 'pause', {
       carryOut: (row) => runtime.pause(row.sandbox_id, reason),
       changes: () => ({ status: 'paused' }),
       onEnd: (tx, row, now_ms) => metering.ended(tx, row.sandbox_id, now_ms),
@@ -69,11 +36,10 @@ export class Sandboxes {
   /** Lets a sandbox go on where there is room for it; its ttl begins anew. */
   async resume(named: Named, reason: string | null): Promise<SandboxRow> {
     const { runtime, metering, store, admission } = this.#works;
-    return this.#transition(named, 'resume', {
+    return this.#transitions.run(named, 'resume', {
       admit: async (tx) => {
         const row = await store.find(tx, named.sandbox_id, named.team_id);
         if (row?.status !== 'paused' || row.operation !== null) return;
-        await store.lockTeam(tx, row.team_id);
         await admission.admit(tx, leaseOf(row));
       },
       carryOut: (row) => runtime.resume(row.sandbox_id, reason),
@@ -96,11 +62,10 @@ export class Sandboxes {
       ...(env_vars === undefined ? {} : { env: env_vars }),
       ...(memory_mib === undefined ? {} : { memory_mib }),
     };
-    return this.#transition(named, 'change', {
+    return this.#transitions.run(named, 'change', {
       admit: async (tx) => {
         const row = await store.find(tx, named.sandbox_id, named.team_id);
         if (memory_mib === undefined || row?.status !== 'running') return;
-        await store.lockTeam(tx, row.team_id);
         await admission.admitChange(tx, { ...leaseOf(row), memory_mib });
       },
       carryOut: (row) => runtime.change(row.sandbox_id, change),
@@ -119,83 +84,6 @@ export class Sandboxes {
     );
   }
 
-  /** Copies a sandbox; the child is paused. Its durations are the source's unless others are given. */
-  async fork(
-    named: Named,
-    given: { ttl?: number | undefined; hard_ttl?: number | undefined },
-  ): Promise<SandboxRow> {
-    const { store, clock, runtime, seal, admission } = this.#works;
-    const child_id = newId('sbx_', clock.wallMs());
-    let child: SandboxRow | null = null;
-    const copy = async (source: SandboxRow): Promise<RuntimeChange> => {
-      const made = child as SandboxRow;
-      const copied = await runtime.fork(source.sandbox_id, specOf(made, seal));
-      if (copied.outcome === 'lost') return 'lost';
-      child = { ...made, pod_name: copied.pod_name };
-      return 'done';
-    };
-    try {
-      await this.#operations.run(child_id, () =>
-        this.#transition(named, 'fork', {
-          onBegin: async (tx, source) => {
-            child = this.#childOf(source, child_id, given);
-            await admission.admitCopy(tx, leaseOf(child));
-            await store.insert(tx, child);
-          },
-          carryOut: copy,
-          changes: () => ({}),
-          onEnd: async (tx, _source, now_ms) => {
-            child = await this.#operations.end(tx, child_id, 'copying', changesOfCopy(child, now_ms));
-          },
-        }),
-      );
-      return child as unknown as SandboxRow;
-    } catch (error) {
-      if (child) await this.#settler.settle(child);
-      throw error;
-    }
-  }
-
-  async #transition(named: Named, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<SandboxRow> {
-    const { store, clock, metrics } = this.#works;
-    const begun = await store.write(async (tx) => {
-      await steps.admit?.(tx);
-      const where = { ...named, now_ms: clock.wallMs() };
-      const row = await store.begin(tx, verb, where, this.#operations.lease());
-      if ('refused' in row) throw refusal(row);
-      await steps.onBegin?.(tx, row);
-      return row;
-    });
-    return this.#operations.run(named.sandbox_id, async () => {
-      try {
-        const ended = await this.#carryOut(begun, steps);
-        metrics.transitions.add([verb, 'done']);
-        return ended;
-      } catch (error) {
-        metrics.transitions.add([verb, 'failed']);
-        throw error;
-      }
-    });
-  }
-
-  async #carryOut(row: SandboxRow, steps: Steps): Promise<SandboxRow> {
-    const { store, clock } = this.#works;
-    const operation = row.operation as Operation;
-    try {
-      if ((await steps.carryOut(row)) === 'lost') throw runtimeLost();
-      const now_ms = clock.wallMs();
-      return await store.write(async (tx) => {
-        const changes = { ...steps.changes(row, now_ms), updated_at_ms: now_ms };
-        const ended = await this.#operations.end(tx, row.sandbox_id, operation, changes);
-        await steps.onEnd(tx, ended, now_ms);
-        return ended;
-      });
-    } catch (error) {
-      await this.#settler.settle(row);
-      throw error;
-    }
-  }
-
   /** A change that the runtime has no part in. */
   async #changeIdle(
     { sandbox_id, team_id }: Named,
@@ -212,45 +100,6 @@ export class Sandboxes {
       return changed;
     });
   }
-
-  /** A child's record: the source's webhook, environment and resources under an identity of its own. */
-  #childOf(
-    source: SandboxRow,
-    sandbox_id: string,
-    { ttl, hard_ttl }: { ttl?: number | undefined; hard_ttl?: number | undefined },
-  ): SandboxRow {
-    const { clock, seal } = this.#works;
-    const now_ms = clock.wallMs();
-    const moved = (sealed: string | null, context: (id: string) => string) =>
-      sealed && seal.seal(seal.open(sealed, context(source.sandbox_id)), context(sandbox_id));
-    return {
-      ...source,
-      sandbox_id,
-      status: 'paused',
-      operation: 'copying',
-      pod_name: null,
-      runtime_generation: 1,
-      webhook_secret_sealed: moved(source.webhook_secret_sealed, sealContext.secret),
-      env_sealed: moved(source.env_sealed, sealContext.env),
-      ttl_s: ttl ?? source.ttl_s,
-      hard_ttl_s: hard_ttl ?? source.hard_ttl_s,
-      expires_at_ms: null,
-      hard_expires_at_ms: null,
-      claimed_at_ms: null,
-      created_at_ms: now_ms,
-      updated_at_ms: now_ms,
-    };
-  }
-}
-
-function changesOfCopy(child: SandboxRow | null, now_ms: number): Changes {
-  return {
-    pod_name: child?.pod_name ?? null,
-    claimed_at_ms: now_ms,
-    updated_at_ms: now_ms,
-    expires_at_ms: after(now_ms, child?.ttl_s ?? 0),
-    hard_expires_at_ms: after(now_ms, child?.hard_ttl_s ?? 0),
-  };
 }
 
 /** What a PUT changes in the record; a new duration counts from now. */

@@ -48,8 +48,10 @@ describeOnStores('the main path', (fresh) => {
     expect(headers['user-agent']).toMatch(/^sandbox-manager\//);
     await vi.waitFor(async () => expect((await team.get(path)).status).toBe(404));
     expect((await team.call('DELETE', path)).status).toBe(404);
-    const { data } = await team.get('/api/v1/webhooks/deliveries');
-    expect(data.deliveries).toMatchObject([{ event_id: event.event_id, state: 'delivered' }]);
+    await vi.waitFor(async () => {
+      const { data } = await team.get('/api/v1/webhooks/deliveries');
+      expect(data.deliveries).toMatchObject([{ event_id: event.event_id, state: 'delivered' }]);
+    });
   });
 
   it('pauses, resumes, forks, refreshes and changes', async () => {

@@ -10,9 +10,10 @@ import { ChangeBody, changeRequest, ForkBody, ReasonBody, RefreshBody } from '..
 import { ClaimBody, claimRequest } from '../claim-request.ts';
 import type { Claims } from '../claims.ts';
 import type { Deletions } from '../deletion.ts';
+import type { Forks } from '../forks.ts';
 import type { SandboxStore } from '../sandbox-store.ts';
 import { optionalTimestamp, sandboxView, statusView } from '../sandbox-view.ts';
-import type { Named, Sandboxes } from '../sandboxes.ts';
+import type { Sandboxes } from '../sandboxes.ts';
 import {
   ClaimedData,
   DeletedData,
@@ -25,6 +26,7 @@ import {
   SandboxListData,
   StatusData,
 } from '../schemas.ts';
+import type { Named } from '../transition-runner.ts';
 
 const LIST_LIMIT = 50;
 const LIST_LIMIT_MAX = 200;
@@ -35,6 +37,7 @@ export interface SandboxRouteParts {
   store: SandboxStore;
   claims: Claims;
   sandboxes: Sandboxes;
+  forks: Forks;
   deletions: Deletions;
   guard: AddressGuard;
 }
@@ -143,7 +146,7 @@ function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRoutePar
   });
 }
 
-function registerTransitions(app: HttpApp, { sandboxes }: SandboxRouteParts): void {
+function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRouteParts): void {
   const pause = { summary: 'Pause a sandbox', data: PausedData, is_body_optional: true };
   app.post<One>(
     `${PATH}/:sandbox_id/pause`,
@@ -171,7 +174,7 @@ function registerTransitions(app: HttpApp, { sandboxes }: SandboxRouteParts): vo
     async (request, reply) => {
       queryOf(request.query, []);
       const { config = {} } = (request.body ?? {}) as Static<typeof ForkBody>;
-      const child = await sandboxes.fork(named(request), config);
+      const child = await forks.fork(named(request), config);
       reply.code(201);
       return success({ source_sandbox_id: request.params.sandbox_id, sandbox: sandboxView(child) });
     },
