@@ -41,7 +41,7 @@ export class SandboxAdmission implements Admission {
     const policy = (await this.#policies.of(team_id, tx)).get('active_sandboxes');
     if (!policy) return;
     await this.#counted('active_sandboxes', async () => {
-      const current = await this.#store.activeSandboxes(tx, team_id);
+      const current = await this.#store.lockedActiveSandboxes(tx, team_id);
       if (current < policy.limit_value) return;
       throw quotaExceeded({
         dimension: 'active_sandboxes',

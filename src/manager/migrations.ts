@@ -6,7 +6,7 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
   return {
     '001_tokens_and_sandboxes': { up: (db) => createSandboxes(db) },
     '002_outbox': { up: (db) => createOutbox(db, dialect) },
-    '003_quotas': { up: (db) => createQuotas(db) },
+    '003_quotas': { up: (db) => createQuotas(db, dialect) },
     '004_usage': { up: (db) => createUsage(db, dialect) },
   };
 }
@@ -57,6 +57,7 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     .addColumn('node', 'text', (column) => column.notNull())
     .execute();
   await indexed(db, 'sandboxes', 'sandboxes_team', ['team_id', 'created_at_ms'], 'deleted_at_ms is null');
+  await indexed(db, 'sandboxes', 'sandboxes_active', ['team_id'], "status in ('starting', 'running')");
   await indexed(db, 'sandboxes', 'sandboxes_operation', ['operation_until_ms'], 'operation is not null');
   await indexed(db, 'sandboxes', 'sandboxes_expiry', ['expires_at_ms'], 'expires_at_ms is not null');
   await indexed(
@@ -142,7 +143,7 @@ async function createOutbox(db: Kysely<Tables>, dialect: Dialect): Promise<void>
     .execute();
 }
 
-async function createQuotas(db: Kysely<Tables>): Promise<void> {
+async function createQuotas(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   await db.schema
     .createTable('quota_policies')
     .addColumn('scope', 'text', (column) => column.notNull())
@@ -159,6 +160,24 @@ async function createQuotas(db: Kysely<Tables>): Promise<void> {
     .addColumn('key', 'text', (column) => column.primaryKey())
     .addColumn('value', 'text', (column) => column.notNull())
     .execute();
+  if (dialect === 'postgres') await createCount(db);
+}
+
+/**
+ * Locks a team and counts its active sandboxes. In a function, because every statement of it sees what was committed
+ * before it began, the second all that was while the first waited; and its plans are made once a connection.
+ */
+async function createCount(db: Kysely<Tables>): Promise<void> {
+  await sql`
+    create function locked_active_sandboxes(team text) returns bigint language plpgsql as $$
+    begin
+      perform 1 from teams where team_id = team for update;
+      if not found then
+        insert into teams (team_id) values (team) on conflict do nothing;
+        perform 1 from teams where team_id = team for update;
+      end if;
+      return (select count(*) from sandboxes where team_id = team and status in ('starting', 'running'));
+    end $$`.execute(db);
 }
 
 async function createUsage(db: Kysely<Tables>, dialect: Dialect): Promise<void> {

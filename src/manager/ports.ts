@@ -10,9 +10,9 @@ export interface Lease {
 }
 
 /**
- * Whether another sandbox may be active. Called inside the transaction of a claim or a resume, with the team's row
- * locked and before the sandbox counts: its row is written, or set to `starting`, right after. A sandbox is active
- * while its status is `starting` or `running`.
+ * Whether another sandbox may be active. Called inside the transaction of a claim or a resume, before the sandbox
+ * counts: its row is written, or set to `starting`, right after. A sandbox is active while its status is `starting` or
+ * `running`. Until the transaction ends nothing else is admitted for the team.
  */
 export interface Admission {
   /** Throws `quota_exceeded` or `capacity_exhausted`. */

@@ -15,8 +15,8 @@ export interface NodeUse {
   on_disk: number;
 }
 
-/** A sandbox holds a place, memory and cores in these states. */
-const ACTIVE = ['starting', 'running'] as const;
+/** A sandbox holds a place, memory and cores in these states; spelled as the index on them is. */
+const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
 /** Set once the legacy fields have had their chance. */
 const SEEDED = 'quotas_seeded';
 /** Names the lock under which a node's budget is looked at; any number that nobody else uses. */
@@ -138,10 +138,19 @@ export class QuotaStore {
       .selectFrom('sandboxes')
       .select(({ fn }) => fn.countAll<number>().as('active'))
       .where('team_id', '=', team_id)
-      .where('status', 'in', ACTIVE)
-      .where('deleted_at_ms', 'is', null)
+      .where(IS_ACTIVE)
       .executeTakeFirstOrThrow();
     return active;
+  }
+
+  /** The same for a transaction that is to add one: until it ends, no other counts the team's. */
+  async lockedActiveSandboxes(tx: Transaction, team_id: string): Promise<number> {
+    // On SQLite whoever writes is alone already.
+    if (this.#database.dialect === 'sqlite') return this.activeSandboxes(tx, team_id);
+    const { rows } = await sql<{
+      active: number;
+    }>`select locked_active_sandboxes(${team_id}) as active`.execute(tx);
+    return (rows[0] as { active: number }).active;
   }
 
   /** Lets one transaction at a time look at the node's budget and take from it. */
@@ -154,15 +163,13 @@ export class QuotaStore {
   /** What all sandboxes lease but the one that is named. */
   async nodeUse(queries: Queries, except_id: string): Promise<NodeUse> {
     const sum = (column: 'memory_mib' | 'cpu_millis') =>
-      sql<number>`cast(coalesce(sum(case when ${sql.ref('status')} in (${sql.join(ACTIVE)}) then ${sql.ref(column)} end), 0) as bigint)`;
+      sql<number>`cast(coalesce(sum(case when ${IS_ACTIVE} then ${sql.ref(column)} end), 0) as bigint)`;
     return queries
       .selectFrom('sandboxes')
       .select([
         sum('memory_mib').as('memory_mib'),
         sum('cpu_millis').as('cpu_millis'),
-        sql<number>`cast(count(case when ${sql.ref('status')} in (${sql.join(ACTIVE)}) then 1 end) as bigint)`.as(
-          'active',
-        ),
+        sql<number>`cast(count(case when ${IS_ACTIVE} then 1 end) as bigint)`.as('active'),
         ({ fn }) => fn.countAll<number>().as('on_disk'),
       ])
       .where('deleted_at_ms', 'is', null)

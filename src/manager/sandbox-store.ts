@@ -44,14 +44,17 @@ export class SandboxStore {
 
   /** Lets one transaction at a time admit something for a team. */
   async lockTeam(tx: Transaction, team_id: string): Promise<void> {
+    // On SQLite whoever writes is alone already.
+    if (this.#database.dialect === 'sqlite') return;
+    const lock = () =>
+      tx.selectFrom('teams').select('team_id').where('team_id', '=', team_id).forUpdate().executeTakeFirst();
+    if (await lock()) return;
     await tx
       .insertInto('teams')
       .values({ team_id })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    // On SQLite whoever writes is alone already.
-    if (this.#database.dialect === 'sqlite') return;
-    await tx.selectFrom('teams').select('team_id').where('team_id', '=', team_id).forUpdate().execute();
+    await lock();
   }
 
   async insert(tx: Transaction, row: SandboxRow): Promise<void> {

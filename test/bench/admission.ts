@@ -119,7 +119,6 @@ async function claims(bench: Bench, url: string) {
   const rowIn = (place: number) => rowOf(`team_${place}`, `sbx_${++ids}`);
   const write = (row: SandboxRow, take: (tx: Transaction) => Promise<void>) =>
     sandboxes.write(async (tx) => {
-      await sandboxes.lockTeam(tx, row.team_id);
       await admission.admit(tx, row);
       await take(tx);
     });
