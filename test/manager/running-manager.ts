@@ -4,9 +4,10 @@ import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 
 import type { Scope } from '../../src/contract/tokens.ts';
-import { type Given, managerConfig } from '../../src/manager/config.ts';
+import { managerConfig } from '../../src/manager/config.ts';
 import { openDatabase } from '../../src/manager/database.ts';
 import { Manager } from '../../src/manager/manager.ts';
+import type { Given } from '../../src/manager/options.ts';
 import { TokenStore } from '../../src/manager/token-store.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';

@@ -1,0 +1,51 @@
+export const RUNTIMES = ['local', 'local-unsafe', 'none'] as const;
+
+/** One option as the command line shows it; its name in the config file and the environment is `name`. */
+export interface OptionDefinition {
+  name: string;
+  /** What stands for its value in the help; null for a switch. */
+  value: string | null;
+  description: string;
+  is_list?: boolean;
+}
+
+export const OPTIONS = [
+  { name: 'listen', value: 'address', description: 'host and port (default: 127.0.0.1:8080)' },
+  {
+    name: 'database',
+    value: 'url',
+    description: 'sqlite:<path> (default: ./sandbox-manager.db) or postgres://…',
+  },
+  { name: 'redis', value: 'url', description: 'rate quotas shared by the replicas' },
+  { name: 'runtime', value: 'kind', description: `${RUNTIMES.join(', ')} (default: local)` },
+  {
+    name: 'data_dir',
+    value: 'dir',
+    description: 'rootfs and state of local sandboxes (default: ./sandbox-manager-data)',
+  },
+  { name: 'region', value: 'name', description: 'name of the region (default: local)' },
+  { name: 'replicas', value: 'n', description: 'how many managers share the database (default: 1)' },
+  { name: 'metering', value: 'on|off', description: 'record usage (default: on)' },
+  { name: 'quota_fail_open', value: null, description: 'admit while the rate authority cannot be reached' },
+  {
+    name: 'allow_webhook_cidr',
+    value: 'cidr',
+    description: 'addresses that webhooks may reach although they are not public; repeatable',
+    is_list: true,
+  },
+  {
+    name: 'secret_key_file',
+    value: 'path',
+    description: 'seals secrets in the database; made where missing (default: ./sandbox-manager.key)',
+  },
+  { name: 'node_memory', value: 'size', description: 'memory for sandboxes, like 8Gi' },
+  { name: 'node_cpus', value: 'cores', description: 'cores for sandboxes, like 3.5' },
+  { name: 'node_sandboxes', value: 'n', description: 'sandboxes that run at once' },
+  { name: 'node_disk', value: 'size', description: 'disk of --data-dir for sandboxes, like 50Gi' },
+  { name: 'log_level', value: 'level', description: 'of the JSON log on stderr (default: info)' },
+] as const satisfies OptionDefinition[];
+
+export type OptionName = (typeof OPTIONS)[number]['name'];
+
+/** What one place gives: texts, lists of them for repeatable options, `true` or a text for switches. */
+export type Given = Partial<Record<string, unknown>>;
