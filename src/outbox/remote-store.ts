@@ -132,7 +132,6 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     store.#offset_ms = opened.offset_ms;
     store.#counts = opened.counts;
     store.#sandbox_id = opened.sandbox_id;
-    if (opened.counts.pending > 0) store.#host.moveToThread();
     return store;
   }
 
@@ -356,8 +355,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     });
   }
 
-  adopt(owner: Ownership): Promise<Adoption> {
-    return this.#call('adopt', owner);
+  async adopt(owner: Ownership): Promise<Adoption> {
+    const adoption = await this.#call('adopt', owner);
+    // Not before: whoever takes the files over writes their log back, and damage is kept as it was found.
+    if (this.#counts.pending > 0) this.#host.moveToThread();
+    return adoption;
   }
 
   untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
