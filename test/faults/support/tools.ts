@@ -22,6 +22,7 @@ export type Need =
   | 'nft'
   | 'openssl'
   | 'prlimit'
+  | 'redis-server'
   | 'setpriv'
   | 'strace'
   | 'tc'
