@@ -13,6 +13,7 @@ import { processFlood } from './process-flood.ts';
 import { processStart, processStorm } from './process-start.ts';
 import { lonePublish, publish, slowDisk } from './publish.ts';
 import { localDecision, redisDecision } from './quota.ts';
+import { claimsForOnePlace, usageCursor } from './quota-races.ts';
 import { restart } from './restart.ts';
 import { Bench, type Benchmark } from './support/bench.ts';
 import { PROGRAM } from './support/daemon.ts';
@@ -46,6 +47,8 @@ const BENCHMARKS: Benchmark[] = [
   localDecision,
   redisDecision,
   claimAdmission,
+  claimsForOnePlace,
+  usageCursor,
 ];
 
 const { values, positionals } = parseArgs({

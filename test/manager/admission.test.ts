@@ -2,7 +2,8 @@ import { expect, it, vi } from 'vitest';
 import { scratchFolder } from '../support/scratch.ts';
 import { describeOnStores } from '../support/stores.ts';
 import { claimsAtOnce } from './claim-race.ts';
-import { type Client, startManager } from './running-manager.ts';
+import type { Client } from './manager-client.ts';
+import { startManager } from './running-manager.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 

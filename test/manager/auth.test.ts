@@ -6,7 +6,8 @@ import { TokenStore } from '../../src/manager/token-store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
 import { describeOnStores } from '../support/stores.ts';
-import { Client, startManager } from './running-manager.ts';
+import { Client } from './manager-client.ts';
+import { startManager } from './running-manager.ts';
 
 describeOnStores('tokens', (fresh) => {
   it('are found by themselves, kept as hashes, listed without themselves and revoked', async () => {

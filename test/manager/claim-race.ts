@@ -1,4 +1,4 @@
-import type { Client } from './running-manager.ts';
+import type { Client } from './manager-client.ts';
 
 const PATH = '/api/v1/sandboxes';
 

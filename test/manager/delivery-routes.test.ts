@@ -1,7 +1,8 @@
 import { expect, it, vi } from 'vitest';
 import { sign } from '../../src/webhook/signature.ts';
 import { describeOnStores } from '../support/stores.ts';
-import { type Client, type RunningManager, startManager } from './running-manager.ts';
+import type { Client } from './manager-client.ts';
+import { type RunningManager, startManager } from './running-manager.ts';
 import { TrackingConsumer } from './tracking-consumer.ts';
 
 const PATH = '/api/v1/webhooks/deliveries';

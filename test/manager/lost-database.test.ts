@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
-import { type Client, type RunningManager, startManager } from './running-manager.ts';
+import type { Client } from './manager-client.ts';
+import { type RunningManager, startManager } from './running-manager.ts';
 import { ScriptedRuntime } from './scripted-runtime.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';

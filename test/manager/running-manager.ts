@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
-
 import type { Scope } from '../../src/contract/tokens.ts';
 import { managerConfig } from '../../src/manager/config.ts';
 import { openDatabase } from '../../src/manager/database.ts';
@@ -12,15 +11,7 @@ import { TokenStore } from '../../src/manager/token-store.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
 import type { Runtime } from '../../src/runtime/runtime.ts';
 import { scratchFolder } from '../support/scratch.ts';
-
-/** What came back of a request. */
-export interface Answer {
-  status: number;
-  headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they like.
-  data: any;
-  error: { code: string; message: string; details?: { field?: string } } | undefined;
-}
+import { Client } from './manager-client.ts';
 
 export interface RunningManager {
   manager: Manager;
@@ -30,52 +21,6 @@ export interface RunningManager {
   /** The same behind the external gateway. */
   internalClient(team_id: string, ...scopes: Scope[]): Promise<Client>;
   stop(): Promise<void>;
-}
-
-/** Calls the API with one token. */
-export class Client {
-  readonly token: string;
-  readonly #url: () => string;
-
-  constructor(url: () => string, token: string) {
-    this.#url = url;
-    this.token = token;
-  }
-
-  async call(
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<Answer> {
-    const response = await fetch(this.#url() + path, {
-      method,
-      headers: {
-        authorization: `Bearer ${this.token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const parsed = text.startsWith('{') ? JSON.parse(text) : {};
-    return { status: response.status, headers: response.headers, data: parsed.data, error: parsed.error };
-  }
-
-  get(path: string): Promise<Answer> {
-    return this.call('GET', path);
-  }
-
-  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
-    return this.call('POST', path, body, headers);
-  }
-
-  /** Claims a sandbox that must be given. */
-  async claim(config: object = {}): Promise<string> {
-    const { status, data, error } = await this.post('/api/v1/sandboxes', { config });
-    if (status !== 201) throw new Error(`the claim was answered ${status} ${error?.message}`);
-    return data.sandbox_id;
-  }
 }
 
 /** A real manager in this process, on a port of its own; it ends with the present test. */

@@ -6,7 +6,8 @@ import { settlement } from '../../src/manager/transitions.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { scratchFolder } from '../support/scratch.ts';
 import { describeOnStores } from '../support/stores.ts';
-import { type Client, startManager } from './running-manager.ts';
+import type { Client } from './manager-client.ts';
+import { startManager } from './running-manager.ts';
 import { ScriptedRuntime } from './scripted-runtime.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';

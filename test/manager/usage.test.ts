@@ -9,7 +9,8 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
 import { describeOnStores } from '../support/stores.ts';
 import { race } from './cursor-race.ts';
-import { type Client, startManager } from './running-manager.ts';
+import type { Client } from './manager-client.ts';
+import { startManager } from './running-manager.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
