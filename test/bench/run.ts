@@ -20,6 +20,8 @@ import { PROGRAM } from './support/daemon.ts';
 import { type Row, table } from './support/table.ts';
 import { syncs } from './syncs.ts';
 import { warmPool } from './warm-pool.ts';
+import { watch } from './watch.ts';
+import { watchBurst } from './watch-burst.ts';
 
 /**
  * Measures the daemon as a whole against the bare operation in the same run:
@@ -49,6 +51,8 @@ const BENCHMARKS: Benchmark[] = [
   claimAdmission,
   claimsForOnePlace,
   usageCursor,
+  watch,
+  watchBurst,
 ];
 
 const { values, positionals } = parseArgs({

@@ -10,12 +10,14 @@ need bwrap bubblewrap
 need cc gcc
 need debootstrap debootstrap
 need fsfreeze util-linux
+need git git
+need inotifywait inotify-tools
 need ip iproute2
 need mkfs.ext4 e2fsprogs
 need nft nftables
 need openssl openssl
 need redis-server redis-server
-need redis-server redis-server
+need rsync rsync
 need strace strace
 need tini tini
 need xfs_io xfsprogs

@@ -67,6 +67,7 @@ export class Bench {
   async daemon(settings: {
     webhook_url: string;
     state_dir?: string;
+    options?: string[];
     env?: NodeJS.ProcessEnv;
   }): Promise<Daemon> {
     const daemon = await Daemon.start({ state_dir: join(this.folder(), 'state'), ...settings });

@@ -21,6 +21,8 @@ export const DOWN_URL = 'http://127.0.0.1:9/hook';
 export interface DaemonSettings {
   state_dir: string;
   webhook_url: string;
+  /** More of the command line. */
+  options?: string[];
   env?: NodeJS.ProcessEnv;
 }
 
@@ -42,7 +44,7 @@ export class Daemon {
   }
 
   /** Returns when it is ready. */
-  static async start({ state_dir, webhook_url, env = {} }: DaemonSettings): Promise<Daemon> {
+  static async start({ state_dir, webhook_url, options = [], env = {} }: DaemonSettings): Promise<Daemon> {
     const child = spawn(
       process.execPath,
       [
@@ -50,6 +52,7 @@ export class Daemon {
         PROGRAM,
         ...['--webhook-url', webhook_url, '--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1'],
         ...['--sandbox-id', 'sbx_bench', '--team-id', 'team_bench', '--outbox-max-bytes', String(2 ** 32)],
+        ...options,
       ],
       {
         env: { ...process.env, ...env, SANDBOXD_WEBHOOK_SECRET: SECRET },

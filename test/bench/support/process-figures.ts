@@ -33,6 +33,20 @@ export function openFiles(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 
+/** How many inotify watches a process holds. */
+export function inotifyWatches(pid: number): number {
+  const infos = readdirSync(`/proc/${pid}/fdinfo`).map((fd) => readOrNothing(`/proc/${pid}/fdinfo/${fd}`));
+  return infos.reduce((sum, info) => sum + (info.match(/^inotify wd:/gm)?.length ?? 0), 0);
+}
+
+function readOrNothing(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return ''; // it was closed meanwhile
+  }
+}
+
 /** Its children that have ended and were not waited for. */
 export function zombies(pid: number): number {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
