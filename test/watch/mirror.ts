@@ -21,6 +21,10 @@ export class Mirror {
     if (event_type === 'rename') this.#rename(old_path, path);
   }
 
+  has(path: string): boolean {
+    return this.#content.has(path);
+  }
+
   entries(): [string, string | null][] {
     return [...this.#content].sort(([a], [b]) => (a < b ? -1 : 1));
   }
