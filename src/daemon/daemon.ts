@@ -299,7 +299,7 @@ export class Daemon {
       grace_ms: config.shutdown_grace_ms,
     });
     await this.#supervisor.start();
-    if (given.watch_dir && given.webhook_url) await this.#startWatcher(given.watch_dir);
+    if (given.watch_dir) await this.#startWatcher(given.watch_dir, given.webhook_url !== null);
     if (config.command.length > 0) {
       this.#main = await MainCommand.start(this.#supervisor, config, this.#stdout);
     }
@@ -358,7 +358,8 @@ export class Daemon {
     await dispatcher.start();
   }
 
-  async #startWatcher(watch_dir: string): Promise<void> {
+  /** Without a webhook there is nobody to tell: then `watch_dir` is only checked. */
+  async #startWatcher(watch_dir: string, is_told: boolean): Promise<void> {
     const { Watcher, checkWatchDir } = await import('../watch/watcher.ts');
     const { config, clock, log, store } = this;
     const own_paths = [config.state_dir, config.control_token_file, config.control_socket ?? ''].filter(
@@ -369,6 +370,7 @@ export class Daemon {
     } catch (error) {
       throw new StartError(`--watch-dir ${(error as Error).message}`, 2, error);
     }
+    if (!is_told) return;
     const options = { watch_dir, ignore: config.watch_ignore, own_paths, clock, log };
     this.#watcher = new Watcher({ ...options, store: new OutboxTreeStore(store) });
     await this.#watcher.start();
