@@ -17,9 +17,9 @@ const { values } = parseArgs({
 const deletions = Number(values.deletions);
 const folder = mkdtempSync(join(tmpdir(), 'sandbox-manager-kill-'));
 
-async function run(store: string, database: string): Promise<void> {
+async function run(store: string, database: string, life_ms: number): Promise<void> {
   const began_ms = performance.now();
-  const result = await deleteUnderKills(database, folder, { deletions, kills_max: deletions });
+  const result = await deleteUnderKills(database, folder, { deletions, kills_max: deletions, life_ms });
   const seconds = ((performance.now() - began_ms) / 1000).toFixed(0);
   const { torn, not_delivered, not_one, left, ...figures } = result;
   const wrong = { torn, not_delivered, not_one, left };
@@ -28,12 +28,12 @@ async function run(store: string, database: string): Promise<void> {
 }
 
 try {
-  if (values.store !== 'postgres') await run('SQLite', `sqlite:${join(folder, 'manager.db')}`);
+  if (values.store !== 'postgres') await run('SQLite', `sqlite:${join(folder, 'manager.db')}`, 120);
   if (postgresPrograms() === null) {
     console.log('PostgreSQL is not installed');
   } else if (values.store !== 'sqlite') {
     const server = await startPostgres();
-    await run('PostgreSQL', await server.database()).finally(() => server.stop());
+    await run('PostgreSQL', await server.database(), 600).finally(() => server.stop());
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });

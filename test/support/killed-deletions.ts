@@ -10,8 +10,13 @@ import { ManagerProgram, runManagerCommand } from './manager-program.ts';
 const SECRET = 'a-key-for-this-run';
 const CALLERS = 8;
 const DRAIN_MS = 60_000;
-/** The longest that a manager lives after it is ready. */
-const LIFE_MS = 120;
+
+export interface KilledRun {
+  deletions: number;
+  kills_max: number;
+  /** The longest that a manager lives after it is ready. */
+  life_ms: number;
+}
 
 /** What a run of deletions came to; each list holds sandbox ids and is empty where all is well. */
 export interface KilledDeletions {
@@ -34,12 +39,12 @@ export interface KilledDeletions {
 export async function deleteUnderKills(
   database: string,
   folder: string,
-  { deletions, kills_max }: { deletions: number; kills_max: number },
+  wanted: KilledRun,
 ): Promise<KilledDeletions> {
   const consumer = await startReceiver();
   const running: { program: ManagerProgram | null } = { program: null };
   try {
-    return await run(database, folder, consumer, running, { deletions, kills_max });
+    return await run(database, folder, consumer, running, wanted);
   } finally {
     running.program?.child.kill('SIGKILL');
     consumer.close();
@@ -51,7 +56,7 @@ async function run(
   folder: string,
   consumer: Awaited<ReturnType<typeof startReceiver>>,
   running: { program: ManagerProgram | null },
-  { deletions, kills_max }: { deletions: number; kills_max: number },
+  { deletions, kills_max, life_ms }: KilledRun,
 ): Promise<KilledDeletions> {
   const options = [
     ...['--database', database, '--runtime', 'none', '--listen', '127.0.0.1:0'],
@@ -84,7 +89,7 @@ async function run(
   let kills = 0;
   const killer = (async () => {
     while (waiting.length > 0 && kills < kills_max) {
-      await sleep(Math.random() * LIFE_MS);
+      await sleep(Math.random() * life_ms);
       await program.end('SIGKILL');
       kills += 1;
       for (const id of await tornIn(database)) torn.add(id);
