@@ -334,7 +334,10 @@ export class Writer {
       this.#files.db.exec(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
       this.#log_bytes += CHECKPOINT_BYTES / 4;
     }
-    return { more: removed === PRUNE_ROWS || free_pages > VACUUM_PAGES };
+    const more = removed === PRUNE_ROWS || free_pages > VACUUM_PAGES;
+    // The file becomes shorter when the log is written back.
+    if (free_pages > 0 && !more) this.#checkpoint('PASSIVE');
+    return { more };
   }
 
   #write<Result>(change: () => Result): Result {

@@ -236,6 +236,9 @@ describe('process and signals', () => {
     async (scene) => {
       const group = new ResourceGroup(scene, 'pids');
       const { receiver, daemon } = await stage(scene, group.through);
+      // With its threads and a first process behind it, nothing else comes and goes.
+      await daemon.run(['true'], { process_id: 'first' });
+      await until('its end is told', () => tellsEnd(receiver, 'first'));
       group.set('pids.max', group.get('pids.current'));
       const refused = await daemon.ask('/api/v1/processes', {
         method: 'POST',
