@@ -27,11 +27,6 @@ export function factsOf(dimension: Dimension): DimensionFacts {
   return DIMENSION_FACTS[dimension];
 }
 
-/** At most `limit_value` at the same time. */
-export interface CapacityPolicy {
-  limit_value: number;
-}
-
 /** `limit_value` tokens every `interval_ms`, at most `burst_value` at once. All are whole, from 0 to 2⁵³ − 1. */
 export interface RatePolicy {
   limit_value: number;
@@ -40,7 +35,7 @@ export interface RatePolicy {
   burst_value: number;
 }
 
-/** A policy of either kind; a capacity has neither interval nor burst. */
+/** A policy of either kind; a capacity is at most `limit_value` at the same time, without interval and burst. */
 export interface QuotaPolicy {
   dimension: Dimension;
   limit_value: number;

@@ -149,6 +149,32 @@ describeOnStores('charging', (fresh) => {
     expect((await client.get('/api/v1/sandboxes')).status).toBe(200);
   });
 
+  it('is told in the metrics, with the windows that were closed', async () => {
+    const manager = await startManager(await fresh(), { options: { node_sandboxes: '1' } });
+    const admin = await manager.client(TEAM, 'admin');
+    const client = await manager.client(TEAM, 'sandboxes:write');
+    await admin.call('PUT', pathOf('sandbox_claims'), { ...RATE, burst_value: 2 });
+    await admin.call('PUT', pathOf('active_sandboxes'), { limit_value: 5 });
+    const sandbox_id = await client.claim();
+    expect((await client.post('/api/v1/sandboxes')).status).toBe(503);
+    expect((await client.post('/api/v1/sandboxes')).status).toBe(429);
+    await client.call('DELETE', `/api/v1/sandboxes/${sandbox_id}`);
+    const text = await (await fetch(`${manager.manager.url}/metrics`)).text();
+    const decisions = (dimension: string, outcome: string) =>
+      new RegExp(
+        `^quota_decisions_total\\{dimension="${dimension}",outcome="${outcome}"\\} (\\d+)$`,
+        'm',
+      ).exec(text)?.[1];
+    expect(decisions('sandbox_claims', 'admitted')).toBe('2');
+    expect(decisions('sandbox_claims', 'refused')).toBe('1');
+    expect(decisions('active_sandboxes', 'admitted')).toBe('2');
+    expect(decisions('node', 'admitted')).toBe('1');
+    expect(decisions('node', 'refused')).toBe('1');
+    expect(text).toMatch(/^quota_draw_duration_seconds_count 3$/m);
+    expect(text).toMatch(/^quota_rate_authority_up 1$/m);
+    expect(text).toMatch(/^usage_windows_total\{window_type="sandbox.runtime_mib_milliseconds"\} 1$/m);
+  });
+
   it('counts claims, and neither resumes nor forks', async () => {
     const manager = await startManager(await fresh());
     const admin = await manager.client(TEAM, 'admin');
