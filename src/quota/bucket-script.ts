@@ -42,12 +42,12 @@ local call, unpack = redis.call, struct.unpack
 local limit, interval, burst, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local tokens, remainder, is_kept = burst, 0, false
+local tokens, remainder, is_kept, is_ahead = burst, 0, false, false
 
 local stored = call('GET', KEYS[1])
 if stored and #stored == 48 then
   local t, r, u, l, i, b = unpack('>dddddd', stored)
-  is_kept = l == limit and i == interval and b == burst
+  is_kept, is_ahead = l == limit and i == interval and b == burst, u > now
   if t < b then
     local elapsed, part = divided(math.max(0, now - u), i)
     local gained, room = elapsed * l, b - t
@@ -68,7 +68,7 @@ end
 local is_admitted = limit > 0 and tokens >= requested
 if is_admitted then tokens = tokens - requested end
 local state = struct.pack('>dddddd', tokens, remainder, now, limit, interval, burst)
--- What came in comes to the same later: a refusal leaves nothing to write.
-if is_admitted or not is_kept then call('SET', KEYS[1], state, 'PX', ARGV[5]) end
+-- What came in comes to the same later: a refusal leaves nothing to write, unless the clock went back.
+if is_admitted or not is_kept or is_ahead then call('SET', KEYS[1], state, 'PX', ARGV[5]) end
 return state .. (is_admitted and '1' or '0')
 `;

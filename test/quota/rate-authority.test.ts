@@ -195,6 +195,27 @@ describe.skipIf(!HAS_REDIS)('both authorities', () => {
   });
 });
 
+describe.skipIf(!HAS_REDIS)('the redis authority', () => {
+  it('gives no more than a full bucket where its clock is set, and waits for no old time', async () => {
+    const { authority, pass, end } = await owned_in_redis();
+    const policy = { limit_value: 1, interval_ms: 100, burst_value: 5 };
+    const admitted = async () => {
+      const name = { team_id: 'team', dimension: 'api_requests' } as const;
+      for (let count = 0; ; count++) {
+        if ((await authority.draw(name, policy, 1)).outcome !== 'admitted') return count;
+      }
+    };
+    expect(await admitted()).toBe(5);
+    await pass(3_600_000);
+    expect(await admitted()).toBe(5);
+    await pass(-3_600_000);
+    expect(await admitted()).toBe(0);
+    await pass(300);
+    expect(await admitted()).toBe(3);
+    await end();
+  });
+});
+
 describe('the process authority', () => {
   it('forgets buckets that are full again', async () => {
     const { authority, pass } = owned_here();
