@@ -165,17 +165,14 @@ async function createQuotas(db: Kysely<Tables>, dialect: Dialect): Promise<void>
 
 /**
  * Locks a team and counts its active sandboxes. In a function, because every statement of it sees what was committed
- * before it began, the second all that was while the first waited; and its plans are made once a connection.
+ * before it began, the second all that was while the first waited; and its plans are made once a connection. The lock
+ * is none on a row: that would be a write.
  */
 async function createCount(db: Kysely<Tables>): Promise<void> {
   await sql`
     create function locked_active_sandboxes(team text) returns bigint language plpgsql as $$
     begin
-      perform 1 from teams where team_id = team for update;
-      if not found then
-        insert into teams (team_id) values (team) on conflict do nothing;
-        perform 1 from teams where team_id = team for update;
-      end if;
+      perform pg_advisory_xact_lock(hashtextextended(team, 0));
       return (select count(*) from sandboxes where team_id = team and status in ('starting', 'running'));
     end $$`.execute(db);
 }
