@@ -178,7 +178,8 @@ export class Daemon {
   #saveMemory(): void {
     if (this.#saves_memory) return;
     this.#saves_memory = true;
-    setFlagsFromString('--optimize-for-size');
+    setFlagsFromString('--semi-space-growth-factor=1');
+    setFlagsFromString('--heap-growing-percent=20');
   }
 
   /** In a warm pool there is time now, and none once the init comes. */
