@@ -37,6 +37,8 @@ import { OutboxTreeStore } from './tree-store.ts';
 const DISK_RETRY_MS = 1_000;
 /** How long until an event that the outbox refused is offered again. */
 const EMIT_RETRY_MS = 1_000;
+/** Publishes taken for each connection of the delivery in one turn, while that is behind. */
+const PUBLISHES_PER_DELIVERY = 1.75;
 /** A commit under way for so long is told as trouble. */
 const SLOW_COMMIT_MS = 2_000;
 
@@ -353,8 +355,9 @@ export class Daemon {
       },
     );
     const dispatcher = this.#dispatcher;
-    // A turn takes as many publishes as it can deliver, so that many publishers do not starve the delivery.
-    store.paceAppends((waiting) => (dispatcher.is_busy ? config.delivery_concurrency : waiting));
+    // A turn takes hardly more publishes than it can deliver, so that many publishers do not starve the delivery.
+    const pace = Math.ceil(PUBLISHES_PER_DELIVERY * config.delivery_concurrency);
+    store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
     publisher.open();
     await dispatcher.start();
   }
