@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readSync, truncateSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { StartError } from '../contract/errors.ts';
 import {
@@ -22,9 +22,9 @@ const OWNER_PID_OFFSET = 60;
  */
 export function prepareStateDir(state_dir: string): void {
   try {
-    mkdirSync(state_dir, { recursive: true, mode: 0o700 });
+    makeFolder(state_dir);
   } catch (error) {
-    throw new StartError(`state directory ${state_dir}: ${reasonOf(state_dir, error as Error)}`);
+    throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`);
   }
   const stat = lstatSync(state_dir);
   if (!stat.isDirectory())
@@ -37,13 +37,17 @@ export function prepareStateDir(state_dir: string): void {
     checkFile(join(state_dir, name));
 }
 
-/** The platform's recursive call says ENOENT for a read-only disk, too: the plain one tells what is wrong. */
-function reasonOf(state_dir: string, error: Error): string {
+/** Not the platform's recursive call: that never returns where the root directory itself was removed. */
+function makeFolder(path: string): void {
   try {
-    mkdirSync(state_dir, { mode: 0o700 });
-    return error.message;
-  } catch (plain) {
-    return (plain as NodeJS.ErrnoException).code === 'ENOENT' ? error.message : (plain as Error).message;
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return;
+    const parent = dirname(path);
+    if (code !== 'ENOENT' || parent === path || parent === '/') throw error;
+    makeFolder(parent);
+    mkdirSync(path, { mode: 0o700 });
   }
 }
 

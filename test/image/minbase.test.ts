@@ -90,7 +90,11 @@ class Sandbox {
     child.stderr?.on('data', (text: Buffer) => {
       sandbox.log += text;
     });
-    onTestFinished(() => void child.kill('SIGKILL'));
+    onTestFinished(() => {
+      // Where nothing else is PID 1, what runs inside outlives the one that set it up.
+      if (child.exitCode === null && child.signalCode === null) sandbox.signal('SIGKILL');
+      child.kill('SIGKILL');
+    });
     await sandbox.until(() => sandbox.log.includes('"ready"') || child.exitCode !== null);
     return sandbox;
   }
