@@ -2,7 +2,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type { DirectoryCoverage } from './coverage.ts';
 import type { FileEvent } from './events.ts';
-import { EVENTS_MAX, LOOKS_MAX, NAMES_PER_DIRECTORY_MAX, ROWS_MAX, TICK_MS } from './limits.ts';
+import {
+  CROWDED_EVENTS,
+  EVENTS_MAX,
+  LEFT_TO_OTHERS_MAX_MS,
+  LOOKS_MAX,
+  NAMES_PER_DIRECTORY_MAX,
+  ROWS_MAX,
+  TICK_MS,
+} from './limits.ts';
 import type { DirectoryLister } from './lister.ts';
 import type { Look, Settled } from './look.ts';
 import type { Looker, LooksTaken } from './looker.ts';
@@ -72,7 +80,9 @@ export class Turns {
       events_max: EVENTS_MAX,
       racy_after_ms,
     });
+    const began_ms = clock.monotonicMs();
     const committed = await this.#commit(settled);
+    const commit_ms = clock.monotonicMs() - began_ms;
     this.#requeue(taken, settled, committed);
     if (committed) this.#act(taken.looks, settled);
     for (const look of [...taken.looks, ...taken.raced, ...taken.postponed]) {
@@ -81,8 +91,17 @@ export class Turns {
       look.first_from = null;
       look.followers = [];
     }
-    await nextTurn();
+    if (settled.events.length >= CROWDED_EVENTS && commit_ms >= 1) await this.#leaveToOthers(commit_ms);
+    else await nextTurn();
     return committed ? 'more' : 'blocked';
+  }
+
+  /** In a burst every second moment is for those who publish: they wait for an answer. */
+  #leaveToOthers(commit_ms: number): Promise<void> {
+    const delay_ms = Math.min(commit_ms, LEFT_TO_OTHERS_MAX_MS);
+    return new Promise((resolve) => {
+      this.#options.clock.after(delay_ms, resolve);
+    });
   }
 
   #expired(): ReturnType<Vanished['expired']> {

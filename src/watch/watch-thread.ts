@@ -1,3 +1,4 @@
+import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../base/clock.ts';
 import { Engine } from './engine.ts';
@@ -10,6 +11,9 @@ import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from './tree-store.t
  */
 const port = parentPort;
 if (!port) throw new Error('the watch thread was started as a program');
+
+/** The kernel's nice value: a third of the processor where all of it is wanted. */
+const NICE = 5;
 
 const post = (message: FromThread) => port.postMessage(message);
 
@@ -50,6 +54,17 @@ const store = new StoreBeyondThread();
 const log = (method: LogMethod) => (fields: object, message: string) => {
   post({ kind: 'log', method, fields, message });
 };
+/** Whoever publishes waits for an answer, and nobody for a file event: this thread gives way. */
+function giveWay(): void {
+  try {
+    // On Linux this is the calling thread alone.
+    setPriority(0, NICE);
+  } catch (error) {
+    log('debug')({ err: error }, 'the watch runs at the same priority as everything else');
+  }
+}
+
+giveWay();
 const engine = new Engine({
   ...(workerData as ThreadSettings),
   clock: systemClock,
