@@ -1,20 +1,8 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { HOP_BY_HOP } from '../base/hop-by-hop.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../contract/defaults.ts';
 import { EXIT, Failure } from './failure.ts';
-
-/** Headers of one connection, not of the request that passes it. Source: RFC 9110, section 7.6.1. */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 
 /** The URL to pass requests on to; anything but http and https is bad usage. */
 export function forwardTarget(text: string): URL {

@@ -6,22 +6,12 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { HOP_BY_HOP } from '../base/hop-by-hop.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../base/http-listener.ts';
 import { CatalogueError } from '../contract/errors.ts';
 
-/** Headers that are between two neighbours alone, and those that the manager answers for itself. */
-const OWN_HEADERS = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
-const NOT_FORWARDED = new Set([...OWN_HEADERS, 'authorization', 'cookie', 'host', 'origin', 'expect']);
+/** Also those that the manager answers for itself. */
+const NOT_FORWARDED = new Set([...HOP_BY_HOP, 'authorization', 'cookie', 'host', 'origin', 'expect']);
 
 /**
  * Passes a request through to a sandbox's daemon over its control socket, and its answer back: bodies stream both
@@ -124,7 +114,7 @@ function forwarded(headers: IncomingHttpHeaders, is_upgrade: boolean): Record<st
 
 /** Every answer has this manager's own request id. */
 function answered(headers: IncomingHttpHeaders): Record<string, string | string[]> {
-  return kept_of(headers, OWN_HEADERS);
+  return kept_of(headers, HOP_BY_HOP);
 }
 
 function kept_of(

@@ -151,7 +151,8 @@ class Reader {
       // Not by an index, which may be what is damaged.
       const found = this.#db.prepare(`SELECT id, event_id, event_type, sequence, headers, body, checksum,
         created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
-        FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id) WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND length(body) + length(headers) < ?
+        FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
+        WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND length(body) + length(headers) < ?
         ORDER BY id LIMIT ?`);
       for (const row of found.iterate(last_id, this.#sandbox_id, TEXT_MAX_BYTES, PAGE_RECORDS)) {
         rows.push(row as PendingRow);

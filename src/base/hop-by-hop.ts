@@ -1,0 +1,12 @@
+/** Headers of one connection, not of the request that passes it. Source: RFC 9110, section 7.6.1. */
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
