@@ -10,6 +10,7 @@ import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
 import type { SandboxEvent } from '../contract/events.ts';
 import type { SandboxState, SandboxView } from '../contract/sandboxes.ts';
+import { diskAnswers } from '../outbox/disk-answers.ts';
 import { Dispatcher } from '../outbox/dispatcher.ts';
 import { RemoteStore } from '../outbox/remote-store.ts';
 import { Retention } from '../outbox/retention.ts';
@@ -19,7 +20,6 @@ import type { Watcher } from '../watch/watcher.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import type { DaemonConfig } from './config.ts';
 import { controlToken, makeToken, restoreToken } from './control-token.ts';
-import { diskAnswers } from './disk-answers.ts';
 import { Environment } from './environment.ts';
 import { Guard } from './guard.ts';
 import { LazyApp } from './lazy-app.ts';
@@ -359,6 +359,8 @@ export class Daemon {
     const pace = Math.ceil(PUBLISHES_PER_DELIVERY * config.delivery_concurrency);
     store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
     publisher.open();
+    // What is answered while the API loads is marked late, and a kill in between sends it twice.
+    if (store.counts().pending > 0) await this.#app?.load();
     await dispatcher.start();
   }
 

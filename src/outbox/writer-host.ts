@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../base/clock.ts';
+import { diskAnswered } from './disk-answers.ts';
 import { openWriter } from './open-writer.ts';
 import type { FromWriter, Handover, Opened, ToThread, ToWriter, WriterSettings } from './protocol.ts';
 import { WriterLoop } from './writer-loop.ts';
@@ -17,27 +18,34 @@ export interface HostHooks {
 /**
  * Where the writer runs. A thread of its own costs as much memory and time as a whole small program, so a writer can
  * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. What comes
- * meanwhile waits for it: a disk that hangs must not hold up this thread. Only where no thread is to be had, work goes
- * on here.
+ * meanwhile is done here, as soon as the disk has shown that it answers: one that hangs must not hold up this thread.
  */
 export class WriterHost {
   readonly #settings: WriterSettings;
   readonly #clock: Clock;
   readonly #hooks: HostHooks;
+  readonly #disk_answered: () => Promise<void>;
   #here: WriterLoop | null = null;
   #queue: ToWriter[] = [];
   #worker: Worker | null = null;
-  /** What waits for the thread to have the files. */
+  /** What waits for the disk to answer, or for the thread to have the files. */
   #held: ToWriter[] | null = null;
   #handed: Handover | null = null;
   #is_closing = false;
   /** Runs while no thread is to be had. */
   #no_thread: Timer | null = null;
 
-  constructor(settings: WriterSettings, clock: Clock, hooks: HostHooks) {
+  /** `disk_answered` resolves once the disk has taken a change, tried outside of this thread. */
+  constructor(
+    settings: WriterSettings,
+    clock: Clock,
+    hooks: HostHooks,
+    disk_answered = () => diskAnswered(settings.state_dir),
+  ) {
     this.#settings = settings;
     this.#clock = clock;
     this.#hooks = hooks;
+    this.#disk_answered = disk_answered;
   }
 
   /** Opens the outbox in this thread. */
@@ -80,13 +88,13 @@ export class WriterHost {
     else this.#toThread(message);
   }
 
-  /** Gives the files to a thread as soon as there is one; what is posted from now on waits for it. Idempotent. */
+  /** Gives the files to a thread as soon as there is one. Idempotent. */
   moveToThread(): void {
     if (!this.#here || this.#worker || this.#no_thread) return;
-    this.#held = [];
+    this.#whenDiskAnswers(() => this.#workHere());
     try {
       this.#start().on('message', (message: FromWriter) => {
-        if (message.kind === 'up') this.#handOver();
+        if (message.kind === 'up') this.#whenDiskAnswers(() => this.#handOver());
         else if (message.kind === 'opened') this.#release();
         else if (message.kind === 'refused') this.#refused(message);
         else this.#hooks.receive(message);
@@ -94,6 +102,14 @@ export class WriterHost {
     } catch {
       this.#waitForThread();
     }
+  }
+
+  /** Holds what is posted until the disk has answered, and then goes on. */
+  #whenDiskAnswers(next: () => void): void {
+    this.#held ??= [];
+    void this.#disk_answered().then(() => {
+      if (this.#here) next();
+    });
   }
 
   /** The platform grants no further thread at present: work goes on here. */
@@ -167,11 +183,11 @@ export class WriterHost {
       // The disk has trouble, which its commits tell: the files stay where they are open until it is over.
       here.handle([]);
       this.#workHere();
-      this.#clock.after(RETRY_MS, () => this.#handOver());
+      this.#clock.after(RETRY_MS, () => this.#whenDiskAnswers(() => this.#handOver()));
     }
   }
 
-  /** Does here what was to wait for the thread. */
+  /** Does here what was to wait. */
   #workHere(): void {
     const held = this.#held ?? [];
     this.#held = null;

@@ -1,8 +1,12 @@
 import { rmSync } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import type { FromWriter } from '../../src/outbox/protocol.ts';
 import { RemoteStore } from '../../src/outbox/remote-store.ts';
+import { WriterHost } from '../../src/outbox/writer-host.ts';
 import { draft } from '../support/in-process-store.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -54,11 +58,32 @@ describe('a writer that begins in the main thread', () => {
     expect([...faults, ...again.faults]).toEqual([]);
   });
 
-  it('commits no publish in the main thread, not even the first', async () => {
+  it('goes on in the main thread while the other one starts', async () => {
     const { store } = await open();
+    expect(await append(store)).toMatchObject({ outcome: 'committed' });
     expect(store.is_in_thread).toBe(false);
-    await append(store);
-    expect(store.is_in_thread).toBe(true);
+    await vi.waitFor(() => expect(store.is_in_thread).toBe(true), { timeout: 10_000 });
+  });
+
+  it('touches a disk in the main thread only once that has answered', async () => {
+    const disk = Promise.withResolvers<void>();
+    const received: string[] = [];
+    const state_dir = join(scratchFolder(), 'state');
+    const hooks = { receive: ({ kind }: FromWriter) => received.push(kind), fail: () => {} };
+    const host = new WriterHost({ state_dir, limits: LIMITS }, systemClock, hooks, () => disk.promise);
+    onTestFinished(() => host.end());
+    host.openHere();
+    host.post({ kind: 'call', call: 1, name: 'adopt', input: { ...OWNER, team_id: 't' } });
+    await vi.waitFor(() => expect(received).toEqual(['answer']));
+    host.moveToThread();
+    const appends = [{ drafts: [draft('{}')] }];
+    host.post({ kind: 'batch', batch: 2, appends, outcomes: [], wants_records: false });
+    await promisify(setImmediate)();
+    await access(state_dir);
+    expect(received).toEqual(['answer']);
+    disk.resolve();
+    await vi.waitFor(() => expect(received).toEqual(['answer', 'done']), { timeout: 10_000 });
+    await vi.waitFor(() => expect(host.is_in_thread).toBe(true), { timeout: 10_000 });
   });
 
   it('signs after the move as before it, and its clock goes on', async () => {

@@ -6,15 +6,19 @@ import { type Clock, sleep } from '../base/clock.ts';
 const ANSWER_MS = 500;
 
 /**
- * Whether the state directory's disk takes a change before long, tried outside of this thread. What is wrong with a
+ * Resolves once the state directory's disk has taken a change, tried outside of this thread. What is wrong with a
  * directory that refuses one is for whoever opens it to say.
  */
-export async function diskAnswers(state_dir: string, clock: Clock): Promise<boolean> {
+export async function diskAnswered(state_dir: string): Promise<void> {
   const probe = join(state_dir, '.probe');
-  const answered = mkdir(state_dir, { recursive: true, mode: 0o700 })
+  await mkdir(state_dir, { recursive: true, mode: 0o700 })
     .then(() => mkdir(probe, { mode: 0o700 }))
     .then(() => rmdir(probe))
-    .catch(() => rmdir(probe).catch(() => {}))
-    .then(() => true);
+    .catch(() => rmdir(probe).catch(() => {}));
+}
+
+/** Whether it does so before long. */
+export function diskAnswers(state_dir: string, clock: Clock): Promise<boolean> {
+  const answered = diskAnswered(state_dir).then(() => true);
   return Promise.race([answered, sleep(clock, ANSWER_MS).then(() => false)]);
 }
