@@ -17,6 +17,10 @@ const ROW_LOG_BYTES = 1024;
 /** Removed in one transaction, so that publishes wait only shortly. */
 const PRUNE_ROWS = 500;
 const VACUUM_PAGES = 500;
+/** For so long after a record came, free pages are left for the next ones, up to a share of all: moving costs much. */
+const GROWING_MS = 5_000;
+const SPARE_PAGES = 2_048;
+const SPARE_SHARE = 0.25;
 /** How long, and how many at most, finished records are kept. */
 const RETENTION: [state: DeliveryState, keep_ms: number, keep_records: number][] = [
   ['delivered', RETAIN_DELIVERED_MS, RETAIN_DELIVERED_RECORDS],
@@ -58,6 +62,8 @@ export class Writer {
   #log_bytes = 0;
   #is_log_doubtful = true;
   #set_aside_ms = Number.NEGATIVE_INFINITY;
+  /** When a record was added last. */
+  #added_ms = Number.NEGATIVE_INFINITY;
   /** A damaged database that was set aside, with nothing taken over yet. */
   #damaged: { set_aside: string; pending: number } | null = null;
 
@@ -122,6 +128,7 @@ export class Writer {
       );
       const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 0);
       const bytes = added.reduce((sum, { body }) => sum + body.length, 0);
+      if (added.length > 0) this.#added_ms = this.#clock.monotonicMs();
       this.#log_bytes += COMMIT_LOG_BYTES + rows * ROW_LOG_BYTES + bytes;
     } catch (error) {
       this.#undo(error);
@@ -248,7 +255,7 @@ export class Writer {
       case 'tree':
         return this.#store.tree(call.input.after_id, call.input.limit);
       case 'isPruneDue':
-        return this.#prunable().length > 0 || this.#freePages() > 0;
+        return this.#prunable().length > 0 || this.#surplusPages() > 0;
       case 'prune':
         return this.#prune();
       case 'checkpoint':
@@ -314,8 +321,12 @@ export class Writer {
     return RETENTION.filter(([state, ms, records]) => this.#store.hasPrunable(state, ms, records));
   }
 
-  #freePages(): number {
-    return this.#files.db.pragma('freelist_count', { simple: true }) as number;
+  /** Free pages that no record will need soon. */
+  #surplusPages(): number {
+    const pages = (name: string) => this.#files.db.pragma(name, { simple: true }) as number;
+    const is_growing = this.#clock.monotonicMs() - this.#added_ms < GROWING_MS;
+    const spare = is_growing ? Math.max(SPARE_PAGES, Math.ceil(pages('page_count') * SPARE_SHARE)) : 0;
+    return Math.max(0, pages('freelist_count') - spare);
   }
 
   /** Removes what was kept long enough and gives its space back, a part at a time. Source: contract section 3. */
@@ -329,14 +340,14 @@ export class Writer {
         }
       });
     }
-    const free_pages = this.#freePages();
-    if (free_pages > 0) {
-      this.#files.db.exec(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
+    const surplus_pages = this.#surplusPages();
+    if (surplus_pages > 0) {
+      this.#files.db.exec(`PRAGMA incremental_vacuum(${Math.min(surplus_pages, VACUUM_PAGES)})`);
       this.#log_bytes += CHECKPOINT_BYTES / 4;
     }
-    const more = removed === PRUNE_ROWS || free_pages > VACUUM_PAGES;
+    const more = removed === PRUNE_ROWS || surplus_pages > VACUUM_PAGES;
     // The file becomes shorter when the log is written back.
-    if (free_pages > 0 && !more) this.#checkpoint('PASSIVE');
+    if (surplus_pages > 0 && !more) this.#checkpoint('PASSIVE');
     return { more };
   }
 
