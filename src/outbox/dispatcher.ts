@@ -8,8 +8,10 @@ import type { Sender } from './sender.ts';
 import type { AttemptOutcome, DeliveryStore, DueRecord } from './store.ts';
 
 /** Records in memory that wait for their first attempt: enough to keep every connection busy, whatever the backlog. */
-const WINDOW_RECORDS = 512;
+const WINDOW_RECORDS = 1_024;
 const WINDOW_BYTES = 4 * 1024 * 1024;
+/** So many are read at once: while more of them are taken over, attempts that have ended would wait. */
+const READ_RECORDS = 128;
 /** Retries are looked up so many at a time. */
 const RETRY_RECORDS = 64;
 /** With so many outcomes that the disk has not taken, no attempt is started. */
@@ -192,7 +194,7 @@ export class Dispatcher implements Service {
 
   /** Whether the window is to be filled up again, if there is more. */
   #isLow(): boolean {
-    return this.#untried.length < WINDOW_RECORDS / 2 && this.#untried_bytes < WINDOW_BYTES;
+    return this.#untried.length <= WINDOW_RECORDS - READ_RECORDS && this.#untried_bytes < WINDOW_BYTES;
   }
 
   #committed(records: DueRecord[] | null): void {
@@ -303,7 +305,7 @@ export class Dispatcher implements Service {
     this.#is_reading = true;
     this.#is_behind = false;
     try {
-      const { records, more } = await this.#store.untried(this.#last_read_id, WINDOW_RECORDS / 2);
+      const { records, more } = await this.#store.untried(this.#last_read_id, READ_RECORDS);
       this.#take(records);
       this.#is_behind ||= more;
     } catch (error) {

@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { diskAnswered } from './disk-answers.ts';
 import { openWriter } from './open-writer.ts';
 import type { FromWriter, Handover, Opened, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import { type PackedFromWriter, packToThread, unpackFromWriter } from './wire.ts';
 import { WriterLoop } from './writer-loop.ts';
 
 /** How long until a disk that refused the thread is asked again. */
@@ -68,7 +69,8 @@ export class WriterHost {
     return new Promise((resolve, reject) => {
       const worker = this.#start();
       worker.once('error', reject);
-      worker.on('message', (message: FromWriter) => {
+      worker.on('message', (packed: PackedFromWriter) => {
+        const message = unpackFromWriter(packed);
         if (message.kind === 'up') this.#toThread({ kind: 'open', handed: null });
         else if (message.kind === 'opened' || message.kind === 'refused') resolve(message);
         else this.#hooks.receive(message);
@@ -93,7 +95,8 @@ export class WriterHost {
     if (!this.#here || this.#worker || this.#no_thread) return;
     this.#whenDiskAnswers(() => this.#workHere());
     try {
-      this.#start().on('message', (message: FromWriter) => {
+      this.#start().on('message', (packed: PackedFromWriter) => {
+        const message = unpackFromWriter(packed);
         if (message.kind === 'up') this.#whenDiskAnswers(() => this.#handOver());
         else if (message.kind === 'opened') this.#release();
         else if (message.kind === 'refused') this.#refused(message);
@@ -150,7 +153,7 @@ export class WriterHost {
   }
 
   #toThread(message: ToThread): void {
-    this.#worker?.postMessage(message);
+    this.#worker?.postMessage(packToThread(message));
   }
 
   /** All that one turn asks for is handled together, after it. */

@@ -1,7 +1,8 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../base/clock.ts';
 import { openWriter } from './open-writer.ts';
-import type { FromWriter, Handover, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import type { FromWriter, Handover, ToWriter, WriterSettings } from './protocol.ts';
+import { type PackedToThread, packFromWriter, unpackToThread } from './wire.ts';
 import { WriterLoop } from './writer-loop.ts';
 
 /**
@@ -9,17 +10,18 @@ import { WriterLoop } from './writer-loop.ts';
  * All that arrives while one commit is under way is taken together for the next.
  */
 function run(port: MessagePort, settings: WriterSettings): void {
-  const reply = (message: FromWriter) => port.postMessage(message);
+  const reply = (message: FromWriter) => port.postMessage(packFromWriter(message));
   let loop: WriterLoop | null = null;
   const open = (handed: Handover | null) => {
     const writer = openWriter(settings, reply, handed);
     loop = writer && new WriterLoop(writer, systemClock);
   };
-  port.on('message', (first: ToThread) => {
+  port.on('message', (packed: PackedToThread) => {
+    const first = unpackToThread(packed);
     if (first.kind === 'open') return open(first.handed);
     const messages = [first];
     for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
-      messages.push(next.message as ToWriter);
+      messages.push(unpackToThread(next.message) as ToWriter);
     }
     loop?.handle(messages);
   });
