@@ -280,7 +280,9 @@ export class SqliteStore {
     const wall_ms = this.#clock.wallMs();
     const now_ms = this.now();
     const is_pending = decision.state === 'pending';
-    const size_bytes = this.#sql.settle.get(
+    const size_bytes = this.#sql.pendingSize.get(outcome.id) as number | undefined;
+    if (size_bytes === undefined) return;
+    this.#sql.settle.run(
       decision.state,
       outcome.attempt,
       is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
@@ -288,8 +290,7 @@ export class SqliteStore {
       is_pending ? null : now_ms,
       is_pending ? null : wall_ms,
       outcome.id,
-    ) as number | undefined;
-    if (size_bytes === undefined) return;
+    );
     this.#move('pending', decision.state, size_bytes);
     this.#sql.insertAttempt.run(
       outcome.id,

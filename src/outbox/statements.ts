@@ -28,9 +28,9 @@ export function prepareStatements(db: Database) {
     takeOverDelivery: sql(`INSERT INTO deliveries VALUES (@id, @state, @size_bytes, @deadline_ms, @due_ms,
       @probe_ms, @finished_ms, @finished_at_ms, @attempts, @failures)`),
     byIdempotencyKey: sql('SELECT event_id, sequence, body FROM records WHERE idempotency_key = ?'),
-    settle:
-      sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
-      finished_ms = ?, finished_at_ms = ? WHERE id = ? AND state = 'pending' RETURNING size_bytes`).pluck(),
+    pendingSize: sql("SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending'").pluck(),
+    settle: sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
+      finished_ms = ?, finished_at_ms = ? WHERE id = ?`),
     fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
       finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
     insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),

@@ -12,21 +12,21 @@ const DELIVERED_SHARE = 0.7;
 export const deliver: Benchmark = {
   name: 'deliver',
   async run(bench) {
-    const load = await bench.load();
+    const flood = await bench.flood();
     const { consumer, url: webhook_url } = await bench.consumer({ port: 0 });
     const { url } = await bench.daemon({ webhook_url });
     const bare_url = await bench.withoutStorage();
     const bare = async (duration_ms: number) => {
-      const result = await load.ask('publish', { url: bare_url, connections: CONNECTIONS, duration_ms });
+      const result = await flood({ url: bare_url, connections: CONNECTIONS, duration_ms });
       return result.per_second;
     };
     await bare(WARM_UP_MS);
-    await load.ask('publish', { url, connections: CONNECTIONS, duration_ms: WARM_UP_MS });
+    await flood({ url, connections: CONNECTIONS, duration_ms: WARM_UP_MS });
     while ((await consumer.ask('count', null)).requests > 0) await sleepMs(500);
     const before = await bare(BARE_MS);
 
     const started_ms = nowMs();
-    const running = load.ask('publish', { url, connections: CONNECTIONS, duration_ms: RUN_MS });
+    const running = flood({ url, connections: CONNECTIONS, duration_ms: RUN_MS });
     const { acknowledged, per_second } = await running;
     const { requests } = await consumer.ask('count', null);
     const took_s = (nowMs() - started_ms) / 1000;

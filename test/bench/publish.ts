@@ -11,10 +11,10 @@ const SLOW_SYNC_MS = 5;
 export const publish: Benchmark = {
   name: 'publish',
   async run(bench) {
-    const load = await bench.load();
+    const flood = await bench.flood();
     const { url } = await bench.daemon({ webhook_url: DOWN_URL });
     const without_storage = await inTurns(
-      load,
+      flood,
       { bare: await bench.withoutStorage(), ours: url },
       { connections: CONNECTIONS },
       ({ per_second }) => per_second,
@@ -27,7 +27,7 @@ export const publish: Benchmark = {
       }),
     );
     const row_per_commit = await inTurns(
-      load,
+      flood,
       { bare: await bench.rowPerCommit(), ours: url },
       { connections: CONNECTIONS },
       ({ per_second }) => per_second,
@@ -48,7 +48,7 @@ export const lonePublish: Benchmark = {
   async run(bench) {
     const { url } = await bench.daemon({ webhook_url: DOWN_URL });
     const pair = await inTurns(
-      await bench.load(),
+      await bench.flood(),
       { bare: await bench.rowPerCommit(), ours: url },
       { connections: 1 },
       ({ p50_ms }) => p50_ms,
@@ -72,7 +72,7 @@ export const slowDisk: Benchmark = {
     if (!env) return bench.report(skipped(name, 'no C compiler'));
     const { url } = await bench.daemon({ webhook_url: DOWN_URL, env });
     const pair = await inTurns(
-      await bench.load(),
+      await bench.flood(),
       { bare: await bench.rowPerCommit(env), ours: url },
       { connections: CONNECTIONS },
       ({ per_second }) => per_second,

@@ -189,6 +189,30 @@ describe('pruning', () => {
   });
 });
 
+describe('free space', () => {
+  it('is left to the next records while those come, and given back soon after', async () => {
+    const { writer, call, clock, files } = open();
+    files.db.pragma('synchronous = OFF');
+    const ids = Array.from({ length: 500 }, (_, i) => i + 1);
+    const large = `{"text":"${'x'.repeat(2_000)}"}`;
+    const appends = ids.map(() => one(large));
+    writer.handle([batch(1, appends)]);
+    writer.handle([batch(2, [], ids.map(delivered))]);
+    await clock.advance(HOUR_MS);
+    writer.handle([batch(3, [one()])]);
+    const free_pages = () => files.db.pragma('freelist_count', { simple: true });
+    expect(call('prune', null).output).toEqual({ more: true });
+    expect(call('prune', null).output).toEqual({ more: false });
+    expect(free_pages()).toBeGreaterThan(100);
+    expect(call('isPruneDue', null).output).toBe(false);
+    await clock.advance(5_000);
+    expect(call('isPruneDue', null).output).toBe(true);
+    expect(call('prune', null).output).toEqual({ more: true });
+    expect(call('prune', null).output).toEqual({ more: false });
+    expect(free_pages()).toBe(0);
+  });
+});
+
 describe('replaying a state', () => {
   it('makes all its records pending, more than fit into one part, each once', () => {
     const { writer, files, call } = open();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { BareServerVerbs } from './bare-server.ts';
 import type { ConsumerVerbs, Consuming } from './consumer.ts';
 import { Daemon } from './daemon.ts';
+import { type Flood, wrkFlood } from './flood.ts';
 import type { LoadVerbs } from './load.ts';
 import { Program, type Verbs } from './program.ts';
 import type { Row } from './table.ts';
@@ -40,6 +41,14 @@ export class Bench {
 
   load(): Promise<Program<LoadVerbs>> {
     return this.program<LoadVerbs>(new URL('./load.ts', import.meta.url));
+  }
+
+  /** Publishes as fast as they are answered. */
+  async flood(): Promise<Flood> {
+    const wrk = await wrkFlood(this.folder());
+    if (wrk) return wrk;
+    const load = await this.load();
+    return (shape) => load.ask('publish', shape);
   }
 
   /** A consumer that listens, and where. */

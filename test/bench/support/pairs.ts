@@ -1,6 +1,5 @@
-import type { Load, LoadResult, LoadVerbs } from './load.ts';
+import type { Flood, FloodResult, FloodShape } from './flood.ts';
 import { median } from './numbers.ts';
-import type { Program } from './program.ts';
 
 const WARM_UP_MS = 1_500;
 const TURN_MS = 3_000;
@@ -17,13 +16,13 @@ export interface Pair {
  * turns and the ratio the median of theirs.
  */
 export async function inTurns(
-  load: Program<LoadVerbs>,
+  flood: Flood,
   urls: { bare: string; ours: string },
-  shape: Omit<Load, 'url'>,
-  figure: (result: LoadResult) => number,
+  { connections }: Pick<FloodShape, 'connections'>,
+  figure: (result: FloodResult) => number,
 ): Promise<Pair> {
   const turn = async (url: string, duration_ms: number) => {
-    const result = await load.ask('publish', { ...shape, url, duration_ms });
+    const result = await flood({ url, connections, duration_ms });
     if (result.refused > 0) throw new Error(`${result.refused} publishes were refused`);
     return figure(result);
   };
