@@ -1,6 +1,7 @@
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../base/clock.ts';
+import { makeFolder } from '../base/folder.ts';
 
 /** A disk that takes longer is waited for where it holds up nobody. */
 const ANSWER_MS = 500;
@@ -11,7 +12,7 @@ const ANSWER_MS = 500;
  */
 export async function diskAnswered(state_dir: string): Promise<void> {
   const probe = join(state_dir, '.probe');
-  await mkdir(state_dir, { recursive: true, mode: 0o700 })
+  await makeFolder(state_dir)
     .then(() => mkdir(probe, { mode: 0o700 }))
     .then(() => rmdir(probe))
     .catch(() => rmdir(probe).catch(() => {}));

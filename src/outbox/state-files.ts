@@ -1,6 +1,7 @@
-import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readSync, truncateSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { chmodSync, closeSync, lstatSync, openSync, readSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { makeFolderSync } from '../base/folder.ts';
 import { StartError } from '../contract/errors.ts';
 import {
   copyAside,
@@ -22,7 +23,7 @@ const OWNER_PID_OFFSET = 60;
  */
 export function prepareStateDir(state_dir: string): void {
   try {
-    makeFolder(state_dir);
+    makeFolderSync(state_dir);
   } catch (error) {
     throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`);
   }
@@ -35,20 +36,6 @@ export function prepareStateDir(state_dir: string): void {
   if ((stat.mode & 0o777) !== 0o700) chmodSync(state_dir, 0o700);
   for (const name of [...DATABASE_FILES, 'lock', 'control-token', 'high-water'])
     checkFile(join(state_dir, name));
-}
-
-/** Not the platform's recursive call: that never returns where the root directory itself was removed. */
-function makeFolder(path: string): void {
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return;
-    const parent = dirname(path);
-    if (code !== 'ENOENT' || parent === path || parent === '/') throw error;
-    makeFolder(parent);
-    mkdirSync(path, { mode: 0o700 });
-  }
 }
 
 function checkFile(path: string): void {

@@ -1,5 +1,6 @@
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolder } from '../base/folder.ts';
 
 /** Pipes made by one run of mkfifo(1): Node cannot make one, and one run per process would double its start. */
 const BATCH = 64;
@@ -22,7 +23,7 @@ export class PipePool {
 
   async open(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await makeFolder(this.#folder);
   }
 
   /** Moves a new pipe to `path`, in place of what is there. */

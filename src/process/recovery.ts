@@ -1,4 +1,4 @@
-import { mkdir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProcessContext } from './context.ts';
 import { SupervisedProcess } from './process.ts';
@@ -14,7 +14,6 @@ export async function recoverAll(
   directory: string,
   spare: string,
 ): Promise<SupervisedProcess[]> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
   const recovered: SupervisedProcess[] = [];
   for (const name of await readdir(directory)) {
     if (name === spare) continue;

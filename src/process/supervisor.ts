@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { kernelRandom } from '../base/entropy.ts';
+import { makeFolder } from '../base/folder.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import { PROCESSES_LIVE_MAX } from '../contract/defaults.ts';
@@ -104,7 +105,7 @@ export class Supervisor implements Service {
   /** Takes over what an earlier daemon left: running processes, ended ones and their output, events not stored. */
   async start(): Promise<void> {
     this.#boot_id = await readBootId();
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await makeFolder(this.#directory);
     await Promise.all([this.#pipes.open(), this.#oom.open(), this.#freezer.open()]);
     const recovered = await recoverAll(this.#context(), this.#directory, PIPES_FOLDER);
     for (const process of recovered.sort((a, b) => a.record.created_at_ms - b.record.created_at_ms)) {
