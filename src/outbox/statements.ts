@@ -29,7 +29,8 @@ export function prepareStatements(db: Database) {
       @probe_ms, @finished_ms, @finished_at_ms, @attempts, @failures)`),
     byIdempotencyKey: sql('SELECT event_id, sequence, body FROM records WHERE idempotency_key = ?'),
     pendingSize: sql("SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending'").pluck(),
-    settle: sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
+    settle:
+      sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
       finished_ms = ?, finished_at_ms = ? WHERE id = ?`),
     fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
       finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
