@@ -407,12 +407,13 @@ export class SqliteStore {
     }[];
     const cutoff_ms = this.now() - keep_ms;
     const gone = rows.filter((row, i) => i < surplus || row.finished_ms <= cutoff_ms);
-    for (const { id, size_bytes } of gone) {
-      this.#sql.remove.run(id);
-      this.#sql.removeDelivery.run(id);
-      this.#sql.removeAttempts.run(id);
-      this.#row[state] -= 1;
-      if (state === 'failed' || state === 'expired') this.#row.bytes -= size_bytes;
+    const ids = JSON.stringify(gone.map(({ id }) => id));
+    this.#sql.remove.run(ids);
+    this.#sql.removeDeliveries.run(ids);
+    this.#sql.removeAttempts.run(ids);
+    this.#row[state] -= gone.length;
+    if (state === 'failed' || state === 'expired') {
+      for (const { size_bytes } of gone) this.#row.bytes -= size_bytes;
     }
     return gone.length;
   }

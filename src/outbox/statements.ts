@@ -46,9 +46,9 @@ export function prepareStatements(db: Database) {
       ORDER BY finished_ms LIMIT ?`),
     oldest: sql(`SELECT id, finished_ms, size_bytes FROM deliveries WHERE due_ms IS NULL AND state = ?
       ORDER BY finished_ms LIMIT ?`),
-    remove: sql('DELETE FROM records WHERE id = ?'),
-    removeDelivery: sql('DELETE FROM deliveries WHERE id = ?'),
-    removeAttempts: sql('DELETE FROM attempts WHERE record_id = ?'),
+    remove: sql('DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))'),
+    removeDeliveries: sql('DELETE FROM deliveries WHERE id IN (SELECT value FROM json_each(?))'),
+    removeAttempts: sql('DELETE FROM attempts WHERE record_id IN (SELECT value FROM json_each(?))'),
     tree: sql('SELECT id, entry FROM tree WHERE id > ? ORDER BY id LIMIT ?'),
     putTree: sql('INSERT OR REPLACE INTO tree (id, entry) VALUES (?, ?)'),
     dropTree: sql('DELETE FROM tree WHERE id = ?'),
