@@ -6,10 +6,14 @@ import { copyAside, databasePath, moveAside, openDatabase, syncPath, touch } fro
 import { HighWater } from './high-water.ts';
 import { lockStateDir, openOutbox, prepareStateDir } from './state-files.ts';
 
-/** What a name leads to; null for nothing. */
-function identityOf(path: string): string | null {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat ? `${stat.dev}:${stat.ino}` : null;
+/** What a name leads to. */
+interface Identity {
+  dev: number;
+  ino: number;
+}
+
+function identityOf(path: string): Identity | undefined {
+  return statSync(path, { throwIfNoEntry: false });
 }
 
 /**
@@ -21,7 +25,9 @@ export class OutboxFiles {
   #lock: Database;
   #db: Database;
   #set_aside: string | null;
-  #identities: (string | null)[];
+  /** The names that a restart looks at, and what they led to when the files were opened. */
+  readonly #names: string[];
+  #identities: (Identity | undefined)[];
   readonly high_water: HighWater;
 
   /** Takes the state directory and opens what it holds. Throws StartError, or what SQLite says. */
@@ -38,7 +44,9 @@ export class OutboxFiles {
       throw error;
     }
     this.high_water = new HighWater(join(state_dir, 'high-water'), clock);
-    this.#identities = this.#names().map(identityOf);
+    const path = databasePath(state_dir);
+    this.#names = [path, `${path}-wal`, join(state_dir, 'lock')];
+    this.#identities = this.#names.map(identityOf);
   }
 
   get db(): Database {
@@ -50,14 +58,12 @@ export class OutboxFiles {
     return this.#set_aside;
   }
 
-  #names(): string[] {
-    const path = databasePath(this.#state_dir);
-    return [path, `${path}-wal`, join(this.#state_dir, 'lock')];
-  }
-
   /** Whether the names still lead to the files that are open: what is written to others is gone with this process. */
   areInPlace(): boolean {
-    return this.#names().every((path, i) => identityOf(path) === this.#identities[i]);
+    return this.#names.every((path, i) => {
+      const [is, was] = [identityOf(path), this.#identities[i]];
+      return is?.ino === was?.ino && is?.dev === was?.dev;
+    });
   }
 
   /** Keeps a copy of the files as they were found, where they are whole but not all that they were. */
@@ -87,7 +93,7 @@ export class OutboxFiles {
     this.#lock.close();
     this.#lock = lockStateDir(this.#state_dir);
     // Before closing, which removes the log by its name, whoever put it there.
-    if (identityOf(path) !== null) moveAside(this.#state_dir);
+    if (identityOf(path)) moveAside(this.#state_dir);
     this.#db.close();
     renameSync(next, path);
     syncPath(this.#state_dir);
@@ -105,7 +111,7 @@ export class OutboxFiles {
   open(): void {
     if (this.#db.open) return;
     this.#db = openDatabase(this.#state_dir);
-    this.#identities = this.#names().map(identityOf);
+    this.#identities = this.#names.map(identityOf);
   }
 
   close(): void {
