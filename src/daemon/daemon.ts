@@ -39,6 +39,8 @@ const DISK_RETRY_MS = 1_000;
 const EMIT_RETRY_MS = 1_000;
 /** Publishes taken for each connection of the delivery in one turn, while that is behind. */
 const PUBLISHES_PER_DELIVERY = 1.75;
+/** How long the delivery of a backlog waits for the rest of the daemon. */
+const BACKLOG_WAIT_MS = 1_000;
 /** A commit under way for so long is told as trouble. */
 const SLOW_COMMIT_MS = 2_000;
 
@@ -359,9 +361,14 @@ export class Daemon {
     const pace = Math.ceil(PUBLISHES_PER_DELIVERY * config.delivery_concurrency);
     store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
     publisher.open();
-    // What is answered while the API loads is marked late, and a kill in between sends it twice.
-    if (store.counts().pending > 0) await this.#app?.load();
+    if (store.counts().pending > 0) await this.#getBusy();
     await dispatcher.start();
+  }
+
+  /** With a backlog: what is answered while the API loads or the outbox moves is marked late, and sent twice by a kill. */
+  async #getBusy(): Promise<void> {
+    const ready = Promise.all([this.#app?.load(), HttpTransport.load(), this.store.moved]);
+    await Promise.race([ready, sleep(this.clock, BACKLOG_WAIT_MS)]);
   }
 
   /** Without a webhook there is nobody to tell: then `watch_dir` is only checked. */

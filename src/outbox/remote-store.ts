@@ -153,6 +153,11 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     return this.#host.is_in_thread;
   }
 
+  /** Resolves when a move to the thread is over; never where none was begun. */
+  get moved(): Promise<void> {
+    return this.#host.moved;
+  }
+
   onCommitted(wanted: () => boolean, listener: CommittedListener): void {
     this.#wanted = wanted;
     this.#on_committed = listener;

@@ -35,6 +35,7 @@ export class WriterHost {
   #is_closing = false;
   /** Runs while no thread is to be had. */
   #no_thread: Timer | null = null;
+  readonly #moved = Promise.withResolvers<void>();
 
   /** `disk_answered` resolves once the disk has taken a change, tried outside of this thread. */
   constructor(
@@ -83,6 +84,11 @@ export class WriterHost {
     return this.#here === null && this.#held === null;
   }
 
+  /** Resolves when the thread has the files, or none is to be had. */
+  get moved(): Promise<void> {
+    return this.is_in_thread ? Promise.resolve() : this.#moved.promise;
+  }
+
   post(message: ToWriter): void {
     if (message.kind === 'call' && message.name === 'close') this.#is_closing = true;
     if (this.#held) this.#held.push(message);
@@ -119,6 +125,7 @@ export class WriterHost {
   #waitForThread(): void {
     this.#worker = null;
     this.#workHere();
+    this.#moved.resolve();
     this.#no_thread = this.#clock.after(RETRY_MS, () => {
       this.#no_thread = null;
       this.moveToThread();
@@ -206,5 +213,6 @@ export class WriterHost {
     const held = this.#held ?? [];
     this.#held = null;
     for (const message of held) this.#toThread(message);
+    this.#moved.resolve();
   }
 }

@@ -62,7 +62,8 @@ describe('a writer that begins in the main thread', () => {
     const { store } = await open();
     expect(await append(store)).toMatchObject({ outcome: 'committed' });
     expect(store.is_in_thread).toBe(false);
-    await vi.waitFor(() => expect(store.is_in_thread).toBe(true), { timeout: 10_000 });
+    await store.moved;
+    expect(store.is_in_thread).toBe(true);
   });
 
   it('touches a disk in the main thread only once that has answered', async () => {
@@ -90,7 +91,8 @@ describe('a writer that begins in the main thread', () => {
     const { store } = await open();
     const before_ms = store.now();
     await append(store, '{"before":1}');
-    await vi.waitFor(() => expect(store.is_in_thread).toBe(true), { timeout: 10_000 });
+    await store.moved;
+    expect(store.is_in_thread).toBe(true);
     await append(store, '{"after":1}');
     const { deliveries } = await store.list({ limit: 10 });
     const details = await Promise.all(deliveries.map(({ event_id }) => store.find(event_id)));
@@ -105,7 +107,8 @@ describe('a writer that begins in the main thread', () => {
     const first = append(store, '{"n":1}');
     await first;
     rmSync(state_dir, { recursive: true });
-    await vi.waitFor(() => expect(store.is_in_thread).toBe(true), { timeout: 10_000 });
+    await store.moved;
+    expect(store.is_in_thread).toBe(true);
     await append(store, '{"n":2}');
     expect(mended).toEqual(['restored']);
     expect(store.counts().pending).toBe(2);
