@@ -38,7 +38,7 @@ const DISK_RETRY_MS = 1_000;
 /** How long until an event that the outbox refused is offered again. */
 const EMIT_RETRY_MS = 1_000;
 /** Publishes taken for each connection of the delivery in one turn, while that is behind. */
-const PUBLISHES_PER_DELIVERY = 1.75;
+const PUBLISHES_PER_DELIVERY = 1.5;
 /** How long the delivery of a backlog waits for the rest of the daemon. */
 const BACKLOG_WAIT_MS = 1_000;
 /** A commit under way for so long is told as trouble. */

@@ -13,8 +13,8 @@ export const deliver: Benchmark = {
   name: 'deliver',
   async run(bench) {
     const flood = await bench.flood();
-    const { consumer, url: webhook_url } = await bench.consumer({ port: 0 });
-    const { url } = await bench.daemon({ webhook_url });
+    const sink = await bench.sink();
+    const { url } = await bench.daemon({ webhook_url: sink.url });
     const bare_url = await bench.withoutStorage();
     const bare = async (duration_ms: number) => {
       const result = await flood({ url: bare_url, connections: CONNECTIONS, duration_ms });
@@ -22,16 +22,16 @@ export const deliver: Benchmark = {
     };
     await bare(WARM_UP_MS);
     await flood({ url, connections: CONNECTIONS, duration_ms: WARM_UP_MS });
-    while ((await consumer.ask('count', null)).requests > 0) await sleepMs(500);
+    while ((await sink.counted()).requests > 0) await sleepMs(500);
     const before = await bare(BARE_MS);
 
     const started_ms = nowMs();
     const running = flood({ url, connections: CONNECTIONS, duration_ms: RUN_MS });
     const { acknowledged, per_second } = await running;
-    const { requests } = await consumer.ask('count', null);
+    const { requests } = await sink.counted();
     const took_s = (nowMs() - started_ms) / 1000;
 
-    while ((await consumer.ask('count', null)).requests > 0) await sleepMs(500);
+    while ((await sink.counted()).requests > 0) await sleepMs(500);
     const without_storage = (before + (await bare(BARE_MS))) / 2;
     bench.report(
       comparison({

@@ -1,9 +1,8 @@
 import type { BareLoopVerbs } from './support/bare-loop.ts';
 import type { Benchmark } from './support/bench.ts';
-import type { ConsumerVerbs } from './support/consumer.ts';
 import { SECRET } from './support/daemon.ts';
 import { sleepMs } from './support/numbers.ts';
-import type { Program } from './support/program.ts';
+import type { Sink } from './support/sink.ts';
 import { comparison } from './support/table.ts';
 
 const PENDING = 20_000;
@@ -15,23 +14,23 @@ export const drain: Benchmark = {
   name: 'drain',
   async run(bench) {
     const load = await bench.load();
-    const { consumer, url: webhook_url } = await bench.consumer({ port: 0 });
+    const sink = await bench.sink();
     const loop = await bench.program<BareLoopVerbs>(new URL('./support/bare-loop.ts', import.meta.url));
-    const { url } = await bench.daemon({ webhook_url });
+    const { url } = await bench.daemon({ webhook_url: sink.url });
     const bare: number[] = [];
     const ours: number[] = [];
     for (let turn = 0; turn < TURNS; turn++) {
       await loop.ask('send', {
-        url: webhook_url,
+        url: sink.url,
         requests: PENDING,
         concurrency: CONCURRENCY,
         secret: SECRET,
       });
-      bare.push(await rate(consumer, PENDING));
-      await consumer.ask('close', null);
+      bare.push(await rate(sink, PENDING));
+      await sink.close();
       await load.ask('publish', { url, connections: 64, publishes: PENDING });
-      await consumer.ask('listen', { port: Number(new URL(webhook_url).port) });
-      ours.push(await rate(consumer, PENDING));
+      await sink.listen();
+      ours.push(await rate(sink, PENDING));
     }
     // The first turn of each side is slower: it is not warm.
     const best = (values: number[]) => Math.max(...values);
@@ -45,13 +44,13 @@ export const drain: Benchmark = {
 };
 
 /** Requests a second from the first to the last, once that many have come. */
-async function rate(consumer: Program<ConsumerVerbs>, wanted: number): Promise<number> {
+async function rate(sink: Sink, wanted: number): Promise<number> {
   let requests = 0;
   let first_ms = 0;
   let last_ms = 0;
   while (requests < wanted) {
     await sleepMs(100);
-    const counted = await consumer.ask('count', null);
+    const counted = await sink.counted();
     if (counted.requests === 0) continue;
     if (requests === 0) first_ms = counted.first_ms;
     requests += counted.requests;

@@ -7,6 +7,7 @@ import { Daemon } from './daemon.ts';
 import { type Flood, wrkFlood } from './flood.ts';
 import type { LoadVerbs } from './load.ts';
 import { Program, type Verbs } from './program.ts';
+import { nginxSink, type Sink } from './sink.ts';
 import type { Row } from './table.ts';
 
 /** A benchmark: reports its rows as they are known. */
@@ -55,6 +56,25 @@ export class Bench {
   async consumer(consuming: Consuming): Promise<{ consumer: Program<ConsumerVerbs>; url: string }> {
     const consumer = await this.program<ConsumerVerbs>(new URL('./consumer.ts', import.meta.url));
     return { consumer, ...(await consumer.ask('listen', consuming)) };
+  }
+
+  /** A consumer that only counts, and listens. */
+  async sink(): Promise<Sink> {
+    const sink = (await nginxSink(this.folder())) ?? (await this.#nodeSink());
+    this.#undo.push(() => sink.close());
+    await sink.listen();
+    return sink;
+  }
+
+  async #nodeSink(): Promise<Sink> {
+    const { consumer, url } = await this.consumer({ port: 0 });
+    await consumer.ask('close', null);
+    return {
+      url,
+      listen: async () => void (await consumer.ask('listen', { port: Number(new URL(url).port) })),
+      close: () => consumer.ask('close', null),
+      counted: () => consumer.ask('count', null),
+    };
   }
 
   /** The server that keeps nothing; returns its address. */
