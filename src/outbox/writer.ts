@@ -9,14 +9,17 @@ import { salvage } from './salvage.ts';
 import { type OutboxLimits, SqliteStore } from './sqlite-store.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord } from './store.ts';
 
-/** Written back to the database file after about so much was added to the log. */
-const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+/** Written back to the database file when about so much was added to the log and nothing waits: a short moment. */
+const WRITE_BACK_BYTES = 1024 * 1024;
+/** The same, whatever waits. */
+const WRITE_BACK_AT_LATEST_BYTES = 4 * 1024 * 1024;
 /** What a commit adds to the log whatever it holds, and each row beside its texts: a page is shared by several. */
 const COMMIT_LOG_BYTES = 24 * 1024;
 const ROW_LOG_BYTES = 1024;
 /** Removed in one transaction, so that publishes wait only shortly. */
 const PRUNE_ROWS = 500;
 const VACUUM_PAGES = 500;
+const VACUUM_LOG_BYTES = 1024 * 1024;
 /** For so long after a record came, free pages are left for the next ones, up to a share of all: moving costs much. */
 const GROWING_MS = 5_000;
 const SPARE_PAGES = 2_048;
@@ -89,7 +92,24 @@ export class Writer {
     const batches = messages.filter((message): message is Batch => message.kind === 'batch');
     if (batches.length > 0 || this.#unrecorded.length > 0) this.#commit(batches);
     for (const message of messages) if (message.kind === 'call') this.#answer(message);
-    if (this.#log_bytes > CHECKPOINT_BYTES) this.#checkpoint('PASSIVE');
+    if (this.#log_bytes > WRITE_BACK_AT_LATEST_BYTES) this.#checkpoint('PASSIVE');
+  }
+
+  /** True where `writeBack` has something to do. A log in doubt is written back by the next commit. */
+  get is_write_back_due(): boolean {
+    return this.#log_bytes > WRITE_BACK_BYTES && !this.#is_log_doubtful;
+  }
+
+  /** To be called when nothing waits: whoever comes meanwhile waits for it, and the longer the log the longer. */
+  writeBack(): void {
+    if (!this.is_write_back_due) return;
+    this.#checkpoint('PASSIVE');
+    try {
+      // The first commit to a log that begins anew has a sync more: it is one that nobody waits for.
+      this.#write(() => {}, 0);
+    } catch (error) {
+      this.#undo(error);
+    }
   }
 
   /**
@@ -157,7 +177,7 @@ export class Writer {
     const taken = salvage(set_aside, this.#store, this.#store.last_id);
     this.#store.commit();
     this.#damaged = null;
-    this.#log_bytes = CHECKPOINT_BYTES;
+    this.#log_bytes = WRITE_BACK_AT_LATEST_BYTES;
     const lost_records = Math.max(0, pending - taken);
     this.#reply({ kind: 'mended', how: 'replaced', lost_records, set_aside });
   }
@@ -311,7 +331,7 @@ export class Writer {
       if (event_ids.length === 0) break;
       this.#write(() => {
         for (const event_id of event_ids) this.#store.replay(event_id);
-      });
+      }, REPLAY_ROWS);
       replayed += event_ids.length;
     }
     return replayed;
@@ -338,12 +358,12 @@ export class Writer {
         for (const [state, ms, records] of due) {
           removed = Math.max(removed, this.#store.prune(state, ms, records, PRUNE_ROWS));
         }
-      });
+      }, PRUNE_ROWS);
     }
     const surplus_pages = this.#surplusPages();
     if (surplus_pages > 0) {
       this.#files.db.exec(`PRAGMA incremental_vacuum(${Math.min(surplus_pages, VACUUM_PAGES)})`);
-      this.#log_bytes += CHECKPOINT_BYTES / 4;
+      this.#log_bytes += VACUUM_LOG_BYTES;
     }
     const more = removed === PRUNE_ROWS || surplus_pages > VACUUM_PAGES;
     // The file becomes shorter when the log is written back.
@@ -351,11 +371,11 @@ export class Writer {
     return { more };
   }
 
-  #write<Result>(change: () => Result): Result {
+  #write<Result>(change: () => Result, rows = 1): Result {
     this.#begin();
     const result = change();
     this.#end();
-    this.#log_bytes += PRUNE_ROWS * ROW_LOG_BYTES;
+    this.#log_bytes += COMMIT_LOG_BYTES + rows * ROW_LOG_BYTES;
     return result;
   }
 

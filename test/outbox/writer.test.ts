@@ -1,10 +1,11 @@
-import { chmodSync, statSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { OutboxFiles } from '../../src/outbox/outbox-files.ts';
 import type { Batch, Call, FromWriter } from '../../src/outbox/protocol.ts';
 import type { Append, AttemptOutcome } from '../../src/outbox/store.ts';
 import { Writer } from '../../src/outbox/writer.ts';
+import { WriterLoop } from '../../src/outbox/writer-loop.ts';
 import { draft } from '../support/in-process-store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -110,6 +111,75 @@ describe('a group commit', () => {
     expect(answer.call).toBe(77);
     expect((answer.output as { records: { id: number }[] }).records.map(({ id }) => id)).toEqual([2, 3]);
     expect(call('find', { event_id: 'evt_x' }).output).toBeNull();
+  });
+});
+
+describe('the log', () => {
+  const database_bytes = ({ db }: OutboxFiles) => statSync(db.name).size;
+  const part = (number: number) => batch(number, Array.from({ length: 10 }, large));
+
+  /** Commits so many parts of about 200 kB each. */
+  function grow({ writer, files }: ReturnType<typeof open>, parts: number) {
+    const before = database_bytes(files);
+    for (let n = 1; n <= parts; n++) writer.handle([part(n)]);
+    return database_bytes(files) - before;
+  }
+
+  it('is written back when nothing waits', () => {
+    const opened = open();
+    expect(grow(opened, 2)).toBe(0);
+    expect(opened.writer.is_write_back_due).toBe(false);
+    expect(grow(opened, 5)).toBe(0);
+    expect(opened.writer.is_write_back_due).toBe(true);
+    const before = database_bytes(opened.files);
+    opened.writer.writeBack();
+    expect(database_bytes(opened.files) - before).toBeGreaterThan(1_000_000);
+    expect(opened.writer.is_write_back_due).toBe(false);
+  });
+
+  it('has begun anew before the next commit, which then has one sync', async () => {
+    const opened = open();
+    grow(opened, 6);
+    await opened.clock.advance(1);
+    const salts = () => readFileSync(`${opened.files.db.name}-wal`).toString('hex', 16, 24);
+    const before = salts();
+    opened.writer.writeBack();
+    const after = salts();
+    expect(after).not.toBe(before);
+    opened.writer.handle([batch(7, [one()])]);
+    expect(salts()).toBe(after);
+  });
+
+  it('is written back in the end whatever waits', () => {
+    expect(grow(open(), 25)).toBeGreaterThan(3_000_000);
+  });
+
+  it('waits for the next commit where it is in doubt', () => {
+    const opened = open();
+    grow(opened, 6);
+    const makeRoom = fillDisk(opened.files);
+    opened.writer.handle([part(7)]);
+    expect(lastDone(opened.replies).trouble).toMatch(/full/);
+    makeRoom();
+    expect(opened.writer.is_write_back_due).toBe(false);
+    opened.writer.handle([batch(8, [one()])]);
+    expect(lastDone(opened.replies).trouble).toBeNull();
+    expect(opened.writer.is_write_back_due).toBe(true);
+  });
+
+  it('is not written back by a loop before all that has arrived is handled, nor after it has stopped', async () => {
+    const opened = open();
+    const loop = new WriterLoop(opened.writer, opened.clock);
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    const before = database_bytes(opened.files);
+    for (let n = 1; n <= 8; n++) loop.handle([part(n)]);
+    expect(database_bytes(opened.files)).toBe(before);
+    loop.stop();
+    await turn();
+    expect(database_bytes(opened.files)).toBe(before);
+    loop.handle([part(9)]);
+    await turn();
+    expect(database_bytes(opened.files)).toBeGreaterThan(before + 1_000_000);
   });
 });
 
