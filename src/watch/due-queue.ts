@@ -1,7 +1,7 @@
 /** Items that all wait equally long, so that the first in is the first due. An item put in again counts once. */
 export class DueQueue<Item extends { ticket: number }> {
   readonly delay_ms: number;
-  #items: { item: Item; ticket: number; due_ms: number }[] = [];
+  #items: ({ item: Item; ticket: number; due_ms: number } | null)[] = [];
   #head = 0;
 
   constructor(delay_ms: number) {
@@ -28,6 +28,8 @@ export class DueQueue<Item extends { ticket: number }> {
   }
 
   shift(): void {
+    // Not held on to until the list is cut: there may be as many of them as wait.
+    this.#items[this.#head] = null;
     this.#head++;
     if (this.#head < 1024 || this.#head * 2 < this.#items.length) return;
     this.#items = this.#items.slice(this.#head);

@@ -14,8 +14,8 @@ export const ABSENT_POLL_MS = 1_000;
 export const COMPARE_MIN_MS = 2_000;
 /** A comparison takes at most this part of the time: 1 / 20. */
 export const COMPARE_SHARE = 20;
-/** Names looked at in one go; each gives at most three events. Small, so that publishes get their turn. */
-export const LOOKS_MAX = 100;
+/** Names looked at in one go; each gives at most three events. Few, so that a publish that comes meanwhile waits shortly. */
+export const LOOKS_MAX = 50;
 /** Rows of one commit while the first index is made. */
 export const ROWS_MAX = 1_000;
 /** Events of one commit; a removed directory's are spread over several. */
@@ -29,6 +29,6 @@ export const RACES_MAX = 5;
 /** Timestamps this young may hide a second write: the kernel's clock tick at 100 Hz. */
 export const TICK_MS = 10;
 /** Events in one commit from which on the outbox is left to others afterwards, for as long as the commit took. */
-export const CROWDED_EVENTS = 50;
-/** The longest that the outbox is left to others between two commits. */
-export const LEFT_TO_OTHERS_MAX_MS = 50;
+export const CROWDED_EVENTS = 25;
+/** The longest that the outbox is left to others between two commits: as long as one of their commits takes. */
+export const LEFT_TO_OTHERS_MAX_MS = 2;

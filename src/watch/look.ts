@@ -22,8 +22,8 @@ export interface Look {
   from: Step | null;
   /** The same of this one's first. */
   first_from: Step | null;
-  /** The names that have this one as their `from`. */
-  followers: Look[];
+  /** The names that have this one as their `from`; null for none. */
+  followers: Look[] | null;
   /** How often this look contradicted the tree. */
   races: number;
   /** Wall time of the first signal, in ms. */

@@ -157,7 +157,7 @@ class Round {
     for (let i = 0; i < this.#looks.length; i++) {
       const look = this.#looks[i] as Look;
       const { facts, from } = look;
-      if (facts === null) this.#pull(look.followers);
+      if (facts === null) this.#pull(look.followers ?? []);
       if (facts === null) continue;
       const node = this.#tree.child(look.dir, look.name);
       if (node && sameIdentity(node, facts)) continue;
@@ -205,7 +205,7 @@ function lookWithoutSignal(dir: TreeNode, node: TreeNode, now_ms: number): Look 
     changed: false,
     from: null,
     first_from: null,
-    followers: [],
+    followers: null,
     races: 0,
     happened_at_ms: node.missing_since_ms >= 0 ? node.missing_at_ms : now_ms,
   };

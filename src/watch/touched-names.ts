@@ -17,7 +17,7 @@ export class TouchedName implements Look {
   changed = false;
   from: Step | null = null;
   first_from: Step | null = null;
-  followers: TouchedName[] = [];
+  followers: TouchedName[] | null = null;
   races = 0;
   ticket = 0;
   urgent = false;
@@ -27,6 +27,12 @@ export class TouchedName implements Look {
     this.dir = dir;
     this.name = name;
     this.happened_at_ms = happened_at_ms;
+  }
+
+  /** Most have one: a list that is made for it takes no room for more, as one that grows does. */
+  addFollower(follower: TouchedName): void {
+    if (this.followers) this.followers.push(follower);
+    else this.followers = [follower];
   }
 }
 
@@ -76,7 +82,7 @@ export class TouchedNames {
     const from = last && { look: last, renames: last.renames };
     if (touched.renames++ === 0) touched.first_from = from;
     touched.from = from;
-    last?.followers.push(touched);
+    last?.addFollower(touched);
     this.#last_renamed = touched;
     if (touched.urgent) return;
     touched.urgent = true;

@@ -89,14 +89,14 @@ export class Turns {
       // A name must not hold on to those signalled before it.
       look.from = null;
       look.first_from = null;
-      look.followers = [];
+      look.followers = null;
     }
     if (settled.events.length >= CROWDED_EVENTS && commit_ms >= 1) await this.#leaveToOthers(commit_ms);
     else await nextTurn();
     return committed ? 'more' : 'blocked';
   }
 
-  /** In a burst every second moment is for those who publish: they wait for an answer. */
+  /** In a burst there are moments for those who publish: they wait for an answer. */
   #leaveToOthers(commit_ms: number): Promise<void> {
     const delay_ms = Math.min(commit_ms, LEFT_TO_OTHERS_MAX_MS);
     return new Promise((resolve) => {

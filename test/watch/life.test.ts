@@ -273,7 +273,7 @@ describe('many changes', () => {
     expect(tree.store.largest_commit).toBeLessThanOrEqual(1_000);
   }, 30_000);
 
-  it('leave the outbox to others for as long as each commit takes', async () => {
+  it('leave the outbox to others between two commits', async () => {
     watched().make('./');
     await tree.start();
     const commit = tree.store.commit.bind(tree.store);
@@ -282,7 +282,7 @@ describe('many changes', () => {
     tree.store.commit = async (batch) => {
       gaps_ms.push(performance.now() - last_end_ms);
       await new Promise((resolve) => setTimeout(resolve, 20));
-      last_end_ms = batch.events.length >= 50 ? performance.now() : Number.NaN;
+      last_end_ms = batch.events.length >= 25 ? performance.now() : Number.NaN;
       return commit(batch);
     };
     await tree.told_since(() => {
@@ -290,7 +290,7 @@ describe('many changes', () => {
     });
     const after_crowded = gaps_ms.filter((gap_ms) => !Number.isNaN(gap_ms));
     expect(after_crowded.length).toBeGreaterThanOrEqual(4);
-    expect(Math.min(...after_crowded)).toBeGreaterThanOrEqual(18);
+    expect(Math.min(...after_crowded)).toBeGreaterThanOrEqual(1.5);
   });
 
   it('in many new directories that go at once are told to the end', async () => {
