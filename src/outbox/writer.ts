@@ -13,6 +13,10 @@ import type { Append, AppendResult, AttemptOutcome, DueRecord } from './store.ts
 const WRITE_BACK_BYTES = 1024 * 1024;
 /** The same, whatever waits. */
 const WRITE_BACK_AT_LATEST_BYTES = 4 * 1024 * 1024;
+/** Early, it may take this part of the time, 1 / 25: where syncs are slow, or commits many, few and long ones cost less. */
+const WRITE_BACK_SHARE = 25;
+/** Until the next early one at most: one that took long may have met something else. */
+const WRITE_BACK_PAUSE_MAX_MS = 1_000;
 /** What a commit adds to the log whatever it holds, and each row beside its texts: a page is shared by several. */
 const COMMIT_LOG_BYTES = 24 * 1024;
 const ROW_LOG_BYTES = 1024;
@@ -63,6 +67,8 @@ export class Writer {
   #inspection: Inspection;
   #unrecorded: { batch: number; outcomes: AttemptOutcome[] }[] = [];
   #log_bytes = 0;
+  /** When the log may be written back early again, in monotonic ms. */
+  #early_from_ms = Number.NEGATIVE_INFINITY;
   #is_log_doubtful = true;
   #set_aside_ms = Number.NEGATIVE_INFINITY;
   /** When a record was added last. */
@@ -97,12 +103,14 @@ export class Writer {
 
   /** True where `writeBack` has something to do. A log in doubt is written back by the next commit. */
   get is_write_back_due(): boolean {
-    return this.#log_bytes > WRITE_BACK_BYTES && !this.#is_log_doubtful;
+    if (this.#log_bytes <= WRITE_BACK_BYTES || this.#is_log_doubtful) return false;
+    return this.#clock.monotonicMs() >= this.#early_from_ms;
   }
 
   /** To be called when nothing waits: whoever comes meanwhile waits for it, and the longer the log the longer. */
   writeBack(): void {
     if (!this.is_write_back_due) return;
+    const began_ms = this.#clock.monotonicMs();
     this.#checkpoint('PASSIVE');
     try {
       // The first commit to a log that begins anew has a sync more: it is one that nobody waits for.
@@ -110,6 +118,9 @@ export class Writer {
     } catch (error) {
       this.#undo(error);
     }
+    const ended_ms = this.#clock.monotonicMs();
+    const pause_ms = Math.min((ended_ms - began_ms) * WRITE_BACK_SHARE, WRITE_BACK_PAUSE_MAX_MS);
+    this.#early_from_ms = ended_ms + pause_ms;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OutboxFiles } from '../../src/outbox/outbox-files.ts';
 import type { Batch, Call, FromWriter } from '../../src/outbox/protocol.ts';
 import type { Append, AttemptOutcome } from '../../src/outbox/store.ts';
@@ -148,6 +148,26 @@ describe('the log', () => {
     expect(after).not.toBe(before);
     opened.writer.handle([batch(7, [one()])]);
     expect(salts()).toBe(after);
+  });
+
+  it('is left alone for a while where writing it back takes long', async () => {
+    const clock = new ManualClock();
+    const opened = open(clock);
+    grow(opened, 6);
+    const pragma = opened.files.db.pragma.bind(opened.files.db);
+    let took_ms = 0;
+    const monotonicMs = clock.monotonicMs.bind(clock);
+    vi.spyOn(clock, 'monotonicMs').mockImplementation(() => monotonicMs() + took_ms);
+    vi.spyOn(opened.files.db, 'pragma').mockImplementation((...asked) => {
+      took_ms += 20;
+      return pragma(...asked);
+    });
+    opened.writer.writeBack();
+    grow(opened, 6);
+    await clock.advance(490);
+    expect(opened.writer.is_write_back_due).toBe(false);
+    await clock.advance(10);
+    expect(opened.writer.is_write_back_due).toBe(true);
   });
 
   it('is written back in the end whatever waits', () => {
