@@ -11,6 +11,9 @@ const openFile = promisify(openCallback);
 /** What one drain takes at most: more than a pipe holds, so that a flood by a survivor does not keep it going. */
 const DRAIN_MAX_BYTES = 1024 * 1024;
 
+/** What is read is copied at once, so that all readers share it. */
+const read_buffer = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
+
 /**
  * Carries what a process writes into a named pipe over to its output log.
  *
@@ -34,7 +37,7 @@ export class PipeReader {
     this.#log = log;
     this.#see = see;
     const onread = {
-      buffer: Buffer.allocUnsafe(OUTPUT_CHUNK_BYTES),
+      buffer: read_buffer,
       callback: (length: number, buffer: Uint8Array) => this.#accept(buffer.subarray(0, length)),
     };
     this.#socket = new Socket({ fd, readable: true, writable: false, onread });
@@ -54,12 +57,11 @@ export class PipeReader {
 
   /** Takes what the pipe holds now into the log, without waiting for more. */
   drain(): void {
-    const buffer = Buffer.allocUnsafe(OUTPUT_CHUNK_BYTES);
     // The number of a destroyed socket may be another file's by now.
     for (let taken = 0; !this.#socket.destroyed && taken < DRAIN_MAX_BYTES; ) {
-      const length = readAvailable(this.#fd, buffer);
+      const length = readAvailable(this.#fd, read_buffer);
       if (length === 0) return;
-      this.#accept(buffer.subarray(0, length));
+      this.#accept(read_buffer.subarray(0, length));
       taken += length;
     }
   }
