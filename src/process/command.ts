@@ -1,5 +1,5 @@
 import { access, constants, stat } from 'node:fs/promises';
-import { delimiter, isAbsolute, join, resolve } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { CatalogueError } from '../contract/errors.ts';
 
 /** Where programs are looked for when the environment has no PATH: the value that execvp(3) takes. */
@@ -22,24 +22,12 @@ export class CannotStart extends CatalogueError {
   }
 }
 
-/** Throws CannotStart unless `cwd` is a directory. */
-export async function checkDirectory(cwd: string): Promise<void> {
-  const entry = await stat(cwd).catch(() => null);
-  if (!entry) throw new CannotStart('cwd', `${cwd} does not exist`);
-  if (!entry.isDirectory()) throw new CannotStart('cwd', `${cwd} is not a directory`);
-}
-
 /**
- * The file that `program` means: a path is taken from `cwd`, a bare name is looked for along `path`.
- * Throws CannotStart where it is not found or not executable.
+ * The file that `program` means: a path is taken from `cwd`, a bare name is looked for along `path`. Throws CannotStart
+ * where a bare name is not found or not executable; whether a path is, its start tells.
  */
 export async function findProgram(program: string, cwd: string, path = DEFAULT_PATH): Promise<string> {
-  if (program.includes('/')) {
-    const file = isAbsolute(program) ? program : resolve(cwd, program);
-    const kind = await kindOf(file);
-    if (kind === 'program') return file;
-    throw kind === 'missing' ? notFound(program) : notExecutable(program);
-  }
+  if (program.includes('/')) return resolve(cwd, program);
   let found_unusable = false;
   for (const folder of path.split(delimiter)) {
     const file = join(resolve(cwd, folder), program);
@@ -47,10 +35,18 @@ export async function findProgram(program: string, cwd: string, path = DEFAULT_P
     if (kind === 'program') return file;
     if (kind === 'unusable') found_unusable = true; // a directory of that name is passed over, as shells do
   }
+  await checkDirectory(cwd);
   throw found_unusable ? notExecutable(program) : notFound(program);
 }
 
-/** What a caller is told when the kernel refused to start `program`, which was found and looked executable. */
+/** Throws CannotStart unless `cwd` is a directory and `file` a program; `name` is what the caller calls it. */
+export async function checkStart(file: string, cwd: string, name: string): Promise<void> {
+  await checkDirectory(cwd);
+  const kind = await kindOf(file);
+  if (kind !== 'program') throw kind === 'missing' ? notFound(name) : notExecutable(name);
+}
+
+/** What a caller is told when the kernel refused to start `program`, where `checkStart` finds nothing wrong. */
 export function spawnRefusal(code: string | undefined, program: string): CatalogueError {
   if (code === 'ENOENT') return new CannotStart('command', `${program}: its interpreter is not found`);
   if (code === 'EPERM') return new CannotStart('user', 'the daemon may not start processes as this user');
@@ -61,14 +57,23 @@ export function spawnRefusal(code: string | undefined, program: string): Catalog
   return new CannotStart('command', `${program} cannot be executed (${code ?? 'unknown error'})`);
 }
 
+async function checkDirectory(cwd: string): Promise<void> {
+  const entry = await stat(cwd).catch(() => null);
+  if (!entry) throw new CannotStart('cwd', `${cwd} does not exist`);
+  if (!entry.isDirectory()) throw new CannotStart('cwd', `${cwd} is not a directory`);
+}
+
 async function kindOf(file: string): Promise<'program' | 'unusable' | 'directory' | 'missing'> {
-  const entry = await stat(file).catch((error: NodeJS.ErrnoException) => error);
+  const [entry, is_executable] = await Promise.all([
+    stat(file).catch((error: NodeJS.ErrnoException) => error),
+    access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    ),
+  ]);
   if (entry instanceof Error) return entry.code === 'EACCES' ? 'unusable' : 'missing';
   if (entry.isDirectory()) return 'directory';
-  return access(file, constants.X_OK).then(
-    () => 'program' as const,
-    () => 'unusable' as const,
-  );
+  return is_executable ? 'program' : 'unusable';
 }
 
 function notFound(program: string): CannotStart {

@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Emit } from './event-queue.ts';
+import type { FolderPool } from './folder-pool.ts';
 import type { Freezer } from './freezer.ts';
 import type { OomWatch } from './oom.ts';
-import type { PipePool } from './pipes.ts';
 import type { TreeFinder } from './tree.ts';
 
 /** What every supervised process shares. */
@@ -20,7 +20,7 @@ export interface ProcessContext {
   /** Numbers from 0 to 1, for jitter. */
   random: () => number;
   boot_id: string;
-  pipes: PipePool;
+  folders: FolderPool;
   trees: TreeFinder;
   oom: OomWatch;
   freezer: Freezer;

@@ -1,40 +1,20 @@
-import { close as closeCallback, closeSync, constants, open as openCallback, openSync } from 'node:fs';
-import { chown } from 'node:fs/promises';
-import { Socket } from 'node:net';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { type Clock, sleep } from '../base/clock.ts';
-import type { OutputStream, PtySize } from '../contract/processes.ts';
-import { OUTPUT_STREAMS } from '../contract/processes.ts';
-import { spawnRefusal } from './command.ts';
+import { closeSync, constants, openSync } from 'node:fs';
+import type { PtySize } from '../contract/processes.ts';
+import { checkStart, spawnRefusal } from './command.ts';
 import { coveredTerminals } from './leaked-terminals.ts';
-import type { OutputLog } from './output-log.ts';
-import { PipeReader } from './pipe-reader.ts';
-import type { PipePool } from './pipes.ts';
-import { Stdin } from './stdin.ts';
+import type { OpenPipes } from './open-pipes.ts';
+import type { Stdin } from './stdin.ts';
 import type { User } from './user.ts';
 
-const openFile = promisify(openCallback);
-const closeFile = promisify(closeCallback);
-
-/** A program opens its stdin in its first seconds or not at all. */
-const OPENERS_WAIT_MS = 30_000;
-
-/** Everything that is needed to start a process once. */
+/** What is started, and as whom. */
 export interface LaunchSpec {
   argv: [string, ...string[]];
   /** The file that `argv[0]` means. */
   program: string;
   cwd: string;
   env: Record<string, string>;
+  /** The account to change to; null where it is the daemon's own. */
   user: User | null;
-  stdin: 'pipe' | 'ignore';
-  pty: PtySize | null;
-  clock: Clock;
-  folder: string;
-  logs: Record<OutputStream, OutputLog>;
-  /** Is shown every piece of output before it is logged. */
-  see: (stream: OutputStream, data: Buffer) => void;
 }
 
 /** How a process ended: a code, or the signal that ended it; null where nobody can know. */
@@ -55,105 +35,20 @@ export interface Launched {
   resize?(size: PtySize): void;
 }
 
-/** Where the named pipe of a process's stream is. */
-export function pipePath(folder: string, name: OutputStream | 'stdin'): string {
-  return join(folder, `${name}.pipe`);
-}
-
 /**
- * Starts a process with named pipes, as the leader of its own session and process group, once `recorded` resolves.
+ * Starts a process with these pipes, as the leader of its own session and process group.
  * Throws the catalogue's error where the kernel refuses.
  */
-export async function launch(spec: LaunchSpec, pipes: PipePool, recorded: Promise<void>): Promise<Launched> {
-  const opened: Opened = { child_fds: [], readers: [], stdin: null };
-  try {
-    // All of them to their end, also when one fails: what is opened later would not be closed.
-    const steps = await Promise.allSettled([
-      ...OUTPUT_STREAMS.map((stream, index) => openOutput(spec, pipes, stream, index + 1, opened)),
-      spec.stdin === 'pipe' ? openStdin(spec, pipes, opened) : null,
-      recorded,
-    ]);
-    for (const step of steps) if (step.status === 'rejected') throw step.reason;
-    return await spawn(spec, opened);
-  } catch (error) {
-    for (const reader of opened.readers) reader.close();
-    opened.stdin?.close();
-    throw error;
-  } finally {
-    await Promise.all(opened.child_fds.filter((fd) => fd !== undefined).map((fd) => closeFile(fd)));
-  }
-}
-
-interface Opened {
-  /** By number in the child. */
-  child_fds: (number | undefined)[];
-  readers: PipeReader[];
-  stdin: Stdin | null;
-}
-
-async function openOutput(
-  spec: LaunchSpec,
-  pipes: PipePool,
-  stream: OutputStream,
-  number: number,
-  opened: Opened,
-): Promise<void> {
-  const path = pipePath(spec.folder, stream);
-  await takePipe(spec, pipes, path);
-  opened.child_fds[number] = await openFile(path, constants.O_RDWR);
-  const see = (data: Buffer) => spec.see(stream, data);
-  opened.readers.push(await PipeReader.open(path, spec.logs[stream], see));
-}
-
-async function openStdin(spec: LaunchSpec, pipes: PipePool, opened: Opened): Promise<void> {
-  const path = pipePath(spec.folder, 'stdin');
-  await takePipe(spec, pipes, path);
-  // An end of a pipe opens at once only while the other is open: this one is both.
-  const both = await openFile(path, constants.O_RDWR | constants.O_NONBLOCK);
-  try {
-    opened.child_fds[0] = await openFile(path, constants.O_RDONLY);
-    const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK);
-    const socket = new Socket({ fd, readable: false, writable: true });
-    opened.stdin = new Stdin(socket);
-    socket.once('close', () => letOpenersIn(spec.clock, path));
-  } finally {
-    await closeFile(both);
-  }
-}
-
-/**
- * Who opens /dev/stdin of a process waits for a writer, for ever when the last one has closed already. Opening the
- * pipe for a moment lets it in, to read what is left and the end. Repeated while somebody may still come.
- */
-async function letOpenersIn(clock: Clock, path: string): Promise<void> {
-  for (let delay_ms = 10; delay_ms < OPENERS_WAIT_MS; delay_ms *= 2) {
-    await sleep(clock, delay_ms);
-    const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null);
-    if (fd === null) return; // nobody reads it any more
-    await closeFile(fd);
-  }
-}
-
-async function takePipe(spec: LaunchSpec, pipes: PipePool, path: string): Promise<void> {
-  await pipes.take(path);
-  // So that /dev/stdout and its kin can be opened by the process, too.
-  if (spec.user) await chown(path, spec.user.uid, spec.user.gid);
-}
-
-async function spawn(spec: LaunchSpec, { child_fds, readers, stdin }: Opened): Promise<Launched> {
-  const { pid, exited } = await startProgram(spec, child_fds);
+export async function launch(spec: LaunchSpec, pipes: OpenPipes): Promise<Launched> {
+  const { pid, exited } = await startProgram(spec, pipes.child_fds);
+  pipes.closeChildEnds();
   return {
     pid,
-    stdin,
+    stdin: pipes.stdin,
     exited,
-    output_closed: Promise.all(readers.map((reader) => reader.closed)).then(() => {}),
-    drain: () => {
-      for (const reader of readers) reader.drain();
-    },
-    close: () => {
-      for (const reader of readers) reader.close();
-      stdin?.close();
-    },
+    output_closed: pipes.output_closed,
+    drain: () => pipes.drain(),
+    close: () => pipes.close(),
   };
 }
 
@@ -182,7 +77,11 @@ export async function startProgram(
   });
   uncover();
   const { pid } = subprocess;
-  if (pid === undefined) throw spawnRefusal((await subprocess).code, argv0);
+  if (pid === undefined) {
+    const { code } = await subprocess;
+    await checkStart(spec.program, spec.cwd, argv0);
+    throw spawnRefusal(code, argv0);
+  }
   const exited = new Promise<ExitStatus>((resolve) => {
     subprocess.nodeChildProcess.once('exit', (code, signal) => resolve({ code, signal }));
   });

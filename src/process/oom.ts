@@ -1,9 +1,12 @@
-import { constants } from 'node:fs';
+import { constants, writeFileSync } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 
 /** The longest record of the kernel's log: PRINTK_MESSAGE_MAX and its header. */
 const RECORD_BYTES = 8 * 1024;
 const KILLED = /Killed process (\d+)/;
+/** Children are chosen before the daemon, and are never shielded by what shields it. */
+const SCORE_ABOVE = 100;
+const SCORE_MAX = 1_000;
 const REMEMBERED_MAX = 1_000;
 /** The log's clock and the start times of processes may differ by this. */
 const SLACK_MS = 1_000;
@@ -18,6 +21,7 @@ export class OomWatch {
   readonly #killed = new Map<number, number>();
   #reading: Promise<void> = Promise.resolve();
   #kills_seen = 0;
+  /** The daemon's own oom_score_adj at its start, 0 where it cannot be read. */
   #own_score = 0;
 
   async open(): Promise<void> {
@@ -26,9 +30,12 @@ export class OomWatch {
     this.#own_score = Number(await readFile('/proc/self/oom_score_adj', 'latin1').catch(() => '0'));
   }
 
-  /** The daemon's own oom_score_adj at its start, 0 where it cannot be read. */
-  get own_score(): number {
-    return this.#own_score;
+  /** Lets the kernel choose this process before the daemon when memory runs out. */
+  rankBefore(pid: number): void {
+    const score = Math.min(SCORE_MAX, Math.max(0, this.#own_score + SCORE_ABOVE));
+    try {
+      writeFileSync(`/proc/${pid}/oom_score_adj`, String(score));
+    } catch {} // it has ended already
   }
 
   async close(): Promise<void> {

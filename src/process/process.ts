@@ -1,4 +1,6 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
+import { setImmediate as turn } from 'node:timers/promises';
+import { allEnded } from '../base/all-ended.ts';
 import { type Clock, type Timer, timestamp } from '../base/clock.ts';
 import { PROCESS_EVENTS_WAITING_MAX, RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
 import { CatalogueError } from '../contract/errors.ts';
@@ -10,14 +12,17 @@ import { Changes } from './changes.ts';
 import type { ProcessContext } from './context.ts';
 import { endTree, sendSignal } from './ending.ts';
 import { EventQueue } from './event-queue.ts';
-import { type Launched, launch, pipePath } from './launch.ts';
+import { type Launched, launch } from './launch.ts';
+import { OpenPipes } from './open-pipes.ts';
+import type { Outlet } from './outlet.ts';
 import { OutputLog } from './output-log.ts';
 import type { OutputSource } from './output-reader.ts';
 import { TimerSet } from './pausable-timer.ts';
+import { makePipes, removePipes } from './pipes.ts';
 import { prepare } from './prepare.ts';
-import { type ProcStat, readStat } from './proc.ts';
+import { type ProcStat, readStatNow } from './proc.ts';
 import { ReadyWatch } from './ready.ts';
-import { type ProcessRecord, RecordFile, type RunRecord, removeFolder } from './record.ts';
+import { type ProcessRecord, RecordFile, removeFolder } from './record.ts';
 import { RestartBackoff } from './restart.ts';
 import { processStarted, Run, type RunEnd } from './run.ts';
 import type { Stdin } from './stdin.ts';
@@ -25,9 +30,6 @@ import { launchTerminal } from './terminal.ts';
 import type { TreeRoot } from './tree.ts';
 import { NO_USAGE, usageOf } from './usage.ts';
 
-/** Children are chosen before the daemon when memory runs out, and are never shielded by what shields it. */
-const OOM_SCORE_ABOVE = 100;
-const OOM_SCORE_MAX = 1_000;
 const SAVE_DELAY_MS = 100;
 
 /**
@@ -75,15 +77,22 @@ export class SupervisedProcess implements OutputSource {
     this.#timers = new TimerSet(clock, context.isPaused);
   }
 
-  /** Starts a new process; `folder` exists and is its own. Throws the catalogue's error where it can't be started. */
+  /** Starts a new process; `folder` becomes its own. Throws the catalogue's error where it can't be started. */
   static async start(
     context: ProcessContext,
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
     const started = new SupervisedProcess(context, folder, record);
-    await started.#launch();
-    return started;
+    const made = await context.folders.take();
+    try {
+      await started.#launch(made);
+      return started;
+    } catch (error) {
+      await started.#file.close();
+      await removeFolder(made).catch(() => {});
+      throw error;
+    }
   }
 
   /** Takes over what an earlier daemon left in `folder`. */
@@ -226,6 +235,7 @@ export class SupervisedProcess implements OutputSource {
     this.#watch?.close();
     await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
     await this.#save();
+    await this.#file.close();
   }
 
   async save(): Promise<void> {
@@ -235,7 +245,7 @@ export class SupervisedProcess implements OutputSource {
   /** Removes it from the disk, once it has been closed. */
   async remove(): Promise<void> {
     this.#save_timer?.cancel();
-    await this.#file.save().catch(() => {}); // none may be under way when its folder goes
+    await this.#file.close(); // no save may be under way when its folder goes
     await removeFolder(this.#folder);
   }
 
@@ -244,31 +254,53 @@ export class SupervisedProcess implements OutputSource {
     return this.#run;
   }
 
-  async #launch(): Promise<void> {
-    const { record, logs } = this;
-    const prepared = await prepare(this.#context, record.request, record.mark);
-    record.cwd = prepared.cwd;
-    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
-    const spec = { ...prepared, clock: this.#context.clock, folder: this.#folder, logs, see };
+  /** `made`: a folder that was made ahead; it becomes the process's own just before the program runs. */
+  async #launch(made?: string): Promise<void> {
+    const { clock } = this.#context;
+    const { pty } = this.record.request;
     this.#watch = this.#newWatch();
+    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
+    const outlet = { clock, logs: this.logs, see };
+    const opening = pty ? null : this.#openPipes(outlet, made);
+    this.#file.moveTo(made ?? this.#folder);
     try {
-      const recorded = this.#file.save();
+      const [spec, pipes] = await allEnded([prepare(this.#context, this.record), opening, this.#file.save()]);
+      await allEnded([
+        made === undefined ? null : rename(made, this.#folder),
+        spec.user && pipes?.giveTo(spec.user),
+      ]);
+      this.#file.moveTo(this.#folder);
       const typed = (signal: string) => this.#run?.asked.add(signal);
-      const launched = spec.pty
-        ? await launchTerminal({ ...spec, pty: spec.pty }, recorded, typed)
-        : await launch(spec, this.#context.pipes, recorded);
-      this.#onStarted(launched);
+      if (pipes) this.#onStarted(await launch(spec, pipes));
+      else if (pty) this.#onStarted(await launchTerminal(spec, pty, outlet, typed));
+      await turn(); // its event goes to the disk now, the rest is done meanwhile
+      this.#nameRun();
     } catch (error) {
       this.#watch?.close();
+      await opening?.then(
+        (pipes) => pipes.close(),
+        () => {},
+      );
       throw error;
     }
+  }
+
+  async #openPipes(outlet: Outlet, made?: string): Promise<OpenPipes> {
+    const folder = this.#folder;
+    if (made === undefined) {
+      await removePipes(folder); // those of the last run
+      await makePipes([folder]);
+    }
+    const { stdin = 'ignore' } = this.record.request;
+    return OpenPipes.open({ ...outlet, made_in: made ?? folder, folder, stdin });
   }
 
   #newWatch(): ReadyWatch | null {
     const { ready } = this.record.request;
     if (!ready) return null;
     return new ReadyWatch(this.#context.clock, ready, () => {
-      if (this.record.run) this.record.run.is_ready = true;
+      if (!this.record.run) return; // seen before the start is done, and noted with it
+      this.record.run.is_ready = true;
       this.#save();
       this.changes.notify();
     });
@@ -280,24 +312,18 @@ export class SupervisedProcess implements OutputSource {
     const is_ready = this.#watch ? this.#watch.is_ready : null;
     record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), is_ready };
     record.end = null;
-    this.#emit('started', processStarted(record, record.run));
-    this.#tellKernel(record.run);
+    this.#note('started', processStarted(record, record.run));
+    this.#events.send();
     this.#follow(new Run(this.#context, record, record.run, launched, this.logs, 0));
-    this.#tellKernel(record.run).catch((error) =>
-      this.#warn(error, 'process not registered with the kernel'),
-    );
   }
 
-  /** Notes what names the process for good, and ranks it before the daemon when memory runs out. */
-  async #tellKernel(run: RunRecord): Promise<void> {
-    const { oom } = this.#context;
-    const score = Math.min(OOM_SCORE_MAX, Math.max(0, oom.own_score + OOM_SCORE_ABOVE));
-    const [stat] = await Promise.all([
-      readStat(run.pid),
-      writeFile(`/proc/${run.pid}/oom_score_adj`, String(score)).catch(() => {}), // it has ended already
-    ]);
-    run.start_ticks = stat?.start_ticks ?? 0;
-    this.#saveSoon();
+  /** Notes what names the run for good, while its pid is still its own whatever has become of it. */
+  #nameRun(): void {
+    const { run } = this.record;
+    if (!run) return;
+    run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
+    this.#context.oom.rankBefore(run.pid);
+    this.#save();
   }
 
   #follow(run: Run): void {
@@ -336,7 +362,9 @@ export class SupervisedProcess implements OutputSource {
     const delay_ms = this.#may_restart ? this.#backoff.after(outcome) : null;
     record.end = { kind: end.kind, exit_code, signal: end.signal, exited_at_ms };
     record.is_final = delay_ms === null;
-    this.#emit('ended', event);
+    this.#note('ended', event);
+    // It is in the record first: once it was told, the next daemon must not take the end for an unknown one.
+    this.#save().then(() => this.#events.send());
     this.changes.notify();
     if (delay_ms === null) return this.#settle();
     await this.#ending; // a time-out ends the whole tree before the next run begins
@@ -386,8 +414,7 @@ export class SupervisedProcess implements OutputSource {
 
   async #closeOutput(): Promise<void> {
     await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
-    const pipes = [...OUTPUT_STREAMS, 'stdin' as const].map((name) => pipePath(this.#folder, name));
-    await Promise.all(pipes.map((pipe) => rm(pipe, { force: true })));
+    await removePipes(this.#folder);
   }
 
   #endTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
@@ -419,14 +446,10 @@ export class SupervisedProcess implements OutputSource {
     this.#follow(new Run(this.#context, record, run, launched, this.logs, age_ms));
   }
 
-  /** Stores an event; it is in the record, so it is emitted again rather than lost. */
-  #emit(what: 'started' | 'ended', event: ProcessEvent): void {
+  /** Puts an event into the record, from where it is emitted until it is stored. */
+  #note(what: 'started' | 'ended', event: ProcessEvent): void {
     const { mark, restart_count, unsent } = this.record;
     unsent.push({ key: `${mark}.${restart_count}.${what}`, event });
-    const saved = this.#save();
-    if (what === 'started') this.#events.send();
-    // An end is in the record first: once it was told, the next daemon must not take it for an unknown one.
-    else saved.then(() => this.#events.send());
   }
 
   #onStored(): void {

@@ -1,4 +1,4 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { ProcessRequest } from '../contract/processes.ts';
@@ -54,16 +54,30 @@ export interface UnsentEvent {
   event: ProcessEvent;
 }
 
-/** Writes a record; calls that come while a write is under way share the next one. */
+/** A longer file is written anew, with its last line alone. */
+const FILE_MAX_BYTES = 256 * 1024;
+
+/**
+ * The file of a record: every save adds a line, and the last whole one counts. So a daemon that is killed in the
+ * middle of one leaves the one before, and a save takes one step; calls that come while one is under way share the
+ * next.
+ */
 export class RecordFile {
-  readonly #path: string;
   readonly #record: ProcessRecord;
+  #path: string;
+  #file: FileHandle | null = null;
+  #size_bytes = 0;
   #writing: Promise<void> | null = null;
   #next: Promise<void> | null = null;
 
   constructor(folder: string, record: ProcessRecord) {
-    this.#path = join(folder, 'process.json');
+    this.#path = recordPath(folder);
     this.#record = record;
+  }
+
+  /** Where its folder is from now on. */
+  moveTo(folder: string): void {
+    this.#path = recordPath(folder);
   }
 
   /** Resolves when the record as it is at this call, or later, is on disk. */
@@ -78,21 +92,63 @@ export class RecordFile {
     return this.#next;
   }
 
-  async #write(): Promise<void> {
-    const temporary = `${this.#path}.new`;
-    await writeFile(temporary, JSON.stringify(this.#record), { mode: 0o600 });
-    await rename(temporary, this.#path);
+  /** Lets go of the file, once no save is under way. It is opened again where there is more. */
+  async close(): Promise<void> {
+    await (this.#next ?? this.#writing)?.catch(() => {});
+    await this.#release();
   }
+
+  async #write(): Promise<void> {
+    // The line break comes first: behind a line that was cut off a new one begins.
+    const line = `\n${JSON.stringify(this.#record)}`;
+    if (this.#size_bytes > FILE_MAX_BYTES) return this.#rewrite(line);
+    this.#file ??= await open(this.#path, 'a', 0o600);
+    await this.#file.writeFile(line);
+    this.#size_bytes += line.length;
+    if (this.#record.is_final && this.#record.unsent.length === 0) await this.#release();
+  }
+
+  async #rewrite(line: string): Promise<void> {
+    const temporary = `${this.#path}.new`;
+    await writeFile(temporary, line, { mode: 0o600 });
+    await rename(temporary, this.#path);
+    this.#size_bytes = line.length;
+    await this.#release();
+  }
+
+  async #release(): Promise<void> {
+    const file = this.#file;
+    this.#file = null;
+    await file?.close();
+  }
+}
+
+/** Makes the file of a record, with none in it. */
+export function makeRecord(folder: string): Promise<void> {
+  return writeFile(recordPath(folder), '', { mode: 0o600 });
 }
 
 /** The record in `folder`, or null where there is none that can be read. */
 export async function loadRecord(folder: string): Promise<ProcessRecord | null> {
+  const text = await readFile(recordPath(folder), 'utf8').catch(() => '');
+  for (const line of text.split('\n').reverse()) {
+    const record = parsed(line);
+    if (record) return record;
+  }
+  return null;
+}
+
+function parsed(line: string): ProcessRecord | null {
   try {
-    const record = JSON.parse(await readFile(join(folder, 'process.json'), 'utf8'));
+    const record = JSON.parse(line);
     return typeof record.process_id === 'string' && Array.isArray(record.unsent) ? record : null;
   } catch {
     return null;
   }
+}
+
+function recordPath(folder: string): string {
+  return join(folder, 'process.json');
 }
 
 /** Removes a process's folder with everything in it. */

@@ -1,5 +1,4 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { kernelRandom } from '../base/entropy.ts';
@@ -15,11 +14,11 @@ import { spawnRefusal } from './command.ts';
 import type { ProcessContext } from './context.ts';
 import { copyOutput } from './copy.ts';
 import type { Emit } from './event-queue.ts';
+import { FolderPool } from './folder-pool.ts';
 import { Freezer } from './freezer.ts';
 import { OomWatch } from './oom.ts';
 import { type OutputItems, type OutputQuery, readOutput } from './output-reader.ts';
 import { type OutputTail, outputTail } from './output-tail.ts';
-import { PipePool } from './pipes.ts';
 import { readBootId } from './proc.ts';
 import { SupervisedProcess } from './process.ts';
 import { type ProcessRecord, removeFolder } from './record.ts';
@@ -33,8 +32,9 @@ import { NO_USAGE, sumUsage } from './usage.ts';
 import { type WaitQuery, waitFor } from './wait.ts';
 
 /** A folder beside those of the processes; no process_id is spelled so. */
-const PIPES_FOLDER = '+pipes';
+const FOLDERS_AHEAD = '+ready';
 const RETENTION_INTERVAL_MS = 60_000;
+const PRUNE_DELAY_MS = 500;
 /** How long the copy of a process's output may go on after its end, where the target takes it slowly. */
 const COPY_REST_MS = 2_000;
 
@@ -83,7 +83,7 @@ export class Supervisor implements Service {
   readonly #directory: string;
   readonly #trees = new TreeFinder();
   readonly #oom = new OomWatch();
-  readonly #pipes: PipePool;
+  readonly #folders: FolderPool;
   readonly #freezer: Freezer;
   readonly #entries = new Map<string, Entry>();
   /** Those that are known for good, in the order of their starts. */
@@ -93,12 +93,13 @@ export class Supervisor implements Service {
   #is_paused = false;
   #pausing: Promise<void> = Promise.resolve();
   #retention: Timer | null = null;
+  #pruning: Timer | null = null;
   #stopped: Promise<void> | null = null;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#directory = options.directory;
-    this.#pipes = new PipePool(join(options.directory, PIPES_FOLDER));
+    this.#folders = new FolderPool(options.clock, join(options.directory, FOLDERS_AHEAD));
     this.#freezer = new Freezer(options.clock, options.log, this.#trees, options.directory);
   }
 
@@ -106,8 +107,8 @@ export class Supervisor implements Service {
   async start(): Promise<void> {
     this.#boot_id = await readBootId();
     await makeFolder(this.#directory);
-    await Promise.all([this.#pipes.open(), this.#oom.open(), this.#freezer.open()]);
-    const recovered = await recoverAll(this.#context(), this.#directory, PIPES_FOLDER);
+    await Promise.all([this.#folders.open(), this.#oom.open(), this.#freezer.open()]);
+    const recovered = await recoverAll(this.#context(), this.#directory, FOLDERS_AHEAD);
     for (const process of recovered.sort((a, b) => a.record.created_at_ms - b.record.created_at_ms)) {
       const { process_id, request } = process.record;
       this.#entries.set(process_id, {
@@ -245,7 +246,7 @@ export class Supervisor implements Service {
       process_id,
       request,
       command: commandOf(request),
-      cwd: '',
+      cwd: resolve(request.cwd ?? '.'),
       mark: kernelRandom(12).toString('hex'),
       created_at_ms: this.#options.clock.wallMs(),
       restart_count: 0,
@@ -256,7 +257,6 @@ export class Supervisor implements Service {
       unsent: [],
     };
     try {
-      await mkdir(folder, { mode: 0o700 });
       return await SupervisedProcess.start(this.#context(), folder, record);
     } catch (error) {
       await removeFolder(folder).catch(() => {});
@@ -342,6 +342,8 @@ export class Supervisor implements Service {
 
   async #stop(): Promise<void> {
     this.#retention?.cancel();
+    this.#pruning?.cancel();
+    this.#folders.close();
     const processes = await this.#settledStarts();
     await this.resume();
     const members = await this.#trees.find(processes.map(({ root }) => root));
@@ -367,6 +369,14 @@ export class Supervisor implements Service {
     this.#retention = this.#options.clock.after(RETENTION_INTERVAL_MS, () => {
       this.#prune();
       this.#scheduleRetention();
+    });
+  }
+
+  /** Not for each of many that end together: all that are kept are looked at. */
+  #pruneSoon(): void {
+    this.#pruning ??= this.#options.clock.after(PRUNE_DELAY_MS, () => {
+      this.#pruning = null;
+      this.#prune();
     });
   }
 
@@ -413,12 +423,12 @@ export class Supervisor implements Service {
       grace_ms,
       random,
       boot_id: this.#boot_id,
-      pipes: this.#pipes,
+      folders: this.#folders,
       trees: this.#trees,
       oom: this.#oom,
       freezer: this.#freezer,
       isPaused: () => this.#is_paused,
-      rested: () => this.#prune(),
+      rested: () => this.#pruneSoon(),
     };
   }
 }

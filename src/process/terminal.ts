@@ -5,9 +5,10 @@ import { promisify } from 'node:util';
 import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { PtySize } from '../contract/processes.ts';
-import { CannotStart } from './command.ts';
+import { CannotStart, checkStart } from './command.ts';
 import { type ExitStatus, type Launched, type LaunchSpec, startProgram } from './launch.ts';
 import { coverTerminal } from './leaked-terminals.ts';
+import type { Outlet } from './outlet.ts';
 import { Stdin } from './stdin.ts';
 
 const closeFile = promisify(closeCallback);
@@ -28,16 +29,19 @@ const SIGNAL_KEYS = new Map([
 ]);
 
 /**
- * Starts a process at a terminal of its own, which is its stdin and its output, once `recorded` resolves.
+ * Starts a process at a terminal of its own, which is its stdin and its output.
  * `typed` is told of signals that are asked for by a key. Throws CannotStart.
  */
 export async function launchTerminal(
-  spec: LaunchSpec & { pty: PtySize },
-  recorded: Promise<void>,
+  spec: LaunchSpec,
+  { cols, rows }: PtySize,
+  outlet: Outlet,
   typed: (signal: string) => void,
 ): Promise<Launched> {
-  const [terminals] = await Promise.all([loadLibrary(), recorded]);
-  const { master, slave, pty } = terminals.open(spec.pty.cols, spec.pty.rows);
+  // What becomes the program at the terminal is started in any case.
+  await checkStart(spec.program, spec.cwd, spec.argv[0]);
+  const terminals = await loadLibrary();
+  const { master, slave, pty } = terminals.open(cols, rows);
   const uncover = coverTerminal(master);
   const uncoverSlave = coverTerminal(slave);
   const stream = new ReadStream(master);
@@ -45,7 +49,7 @@ export async function launchTerminal(
   try {
     if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
     const { pid, exited } = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
-    return launched(spec, terminals, { master, stream }, pid, exited, typed);
+    return launched(outlet, terminals, { master, stream }, pid, exited, typed);
   } catch (error) {
     stream.destroy();
     throw error;
@@ -70,7 +74,7 @@ function atTerminal({ argv }: LaunchSpec, pty: string): Pick<LaunchSpec, 'argv' 
 }
 
 function launched(
-  spec: LaunchSpec,
+  outlet: Outlet,
   terminals: Terminals,
   { master, stream }: { master: number; stream: ReadStream },
   pid: number,
@@ -78,7 +82,7 @@ function launched(
   typed: (signal: string) => void,
 ): Launched {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
-  takeOutput(stream, spec);
+  takeOutput(stream, outlet);
   const see = (data: Uint8Array) => {
     for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) typed(signal);
   };
@@ -86,7 +90,7 @@ function launched(
     pid,
     stdin: new Stdin(stream, { is_terminal: true, see }),
     exited: exited.then(async (status) => {
-      await closedOrLate(spec.clock, closed);
+      await closedOrLate(outlet.clock, closed);
       return status;
     }),
     output_closed: closed,
@@ -98,7 +102,7 @@ function launched(
   };
 }
 
-function takeOutput(stream: ReadStream, { logs: { stdout }, see }: LaunchSpec): void {
+function takeOutput(stream: ReadStream, { logs: { stdout }, see }: Outlet): void {
   stream.on('error', () => {}); // EIO: the last one at the terminal has gone; 'close' follows
   stream.on('data', async (data: Buffer) => {
     see('stdout', data);

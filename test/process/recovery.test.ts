@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProcessRequest, ProcessView } from '../../src/contract/processes.ts';
+import { loadRecord, type RunRecord } from '../../src/process/record.ts';
 import { MARK_VARIABLE } from '../../src/process/tree.ts';
 import { isAlive, outputOf, program, start, until } from './harness.ts';
 
@@ -110,9 +111,7 @@ test('an end that fell while no daemon ran is told once, as unknown, and its out
 
 test('events that were not stored when the daemon was killed are emitted by the next, with the same keys', async () => {
   await startDaemon('-', { shell: 'exit 7', process_id: 'p' });
-  await until(
-    async () => JSON.parse(await readFile(join(directory, 'p/process.json'), 'utf8')).unsent.length === 2,
-  );
+  await until(async () => (await loadRecord(join(directory, 'p')))?.unsent.length === 2);
   await killDaemon();
   const first = await start({ directory });
   await until(() => first.events.length === 2);
@@ -130,17 +129,16 @@ test('events that were not stored when the daemon was killed are emitted by the 
 test('a pid that belongs to another process by now is not taken for the one that was started', async () => {
   await startDaemon(join(root, 'events'), { command: ['sleep', '1000'], process_id: 'p' });
   await until(async () => (await readEvents(join(root, 'events'))).length === 1);
-  const file = join(directory, 'p/process.json');
-  const { run } = await until(async () => {
-    const record = JSON.parse(await readFile(file, 'utf8'));
-    return record.run?.start_ticks > 0 ? record : null;
+  const record = await until(async () => {
+    const known = await loadRecord(join(directory, 'p'));
+    return known?.run ? known : null;
   });
   await killDaemon();
+  const run = record.run as RunRecord;
   process.kill(-run.pid, 'SIGKILL');
-  const record = JSON.parse(await readFile(file, 'utf8'));
   const innocent = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' });
-  record.run.pid = innocent.pid;
-  await writeFile(file, JSON.stringify(record));
+  run.pid = innocent.pid as number;
+  await writeFile(join(directory, 'p/process.json'), JSON.stringify(record));
   const { supervisor, events } = await start({ directory });
   await until(() => events.length === 1);
   await supervisor.stop();
@@ -187,7 +185,7 @@ test('a daemon that was killed while paused leaves nobody stopped', async () => 
   await startDaemon(join(root, 'events'), { command: program('tick.mjs'), process_id: 'tick' });
   await until(async () => (await contents('tick/stdout')).includes('\n3\n'));
   daemon?.kill('SIGUSR2');
-  await until(async () => JSON.parse(await contents('tick/process.json'))?.is_stopped);
+  await until(async () => (await loadRecord(join(directory, 'tick')))?.is_stopped);
   await killDaemon();
   const { supervisor } = await start({ directory });
   const before = (await numbers(supervisor, 'tick')).length;
