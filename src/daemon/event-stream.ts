@@ -1,5 +1,6 @@
 import type { HttpApp } from '../base/http-app.ts';
 import { invalidField } from '../contract/errors.ts';
+import type { DueRecord, StreamRecord } from '../outbox/store.ts';
 import type { Daemon } from './daemon.ts';
 import { EventWriter, orGone } from './event-writer.ts';
 
@@ -16,19 +17,29 @@ export function registerEventStream(app: HttpApp, daemon: Daemon): void {
   });
 }
 
-/** Reads what is kept after `sequence`, then waits for more; a slow reader holds up nobody. */
+/**
+ * Reads what is kept after `sequence`, then waits for more; a slow reader holds up nobody. What a commit hands over
+ * goes on at once where nothing is missing before it, and is read otherwise.
+ */
 async function follow({ store }: Daemon, sequence: number, writer: EventWriter): Promise<void> {
   let last = sequence;
+  let added: StreamRecord[] = [];
   while (!writer.gone.aborted) {
     const arrived = store.nextCommit();
-    const records = await store.after(last, PAGE_RECORDS);
+    const is_next = added[0]?.sequence === last + 1;
+    const records = is_next ? added : await store.after(last, PAGE_RECORDS);
     for (const { sequence, event_type, body } of records) {
       last = sequence;
       await writer.write({ id: String(sequence), event: event_type, data: body });
       if (writer.gone.aborted) return;
     }
-    if (records.length < PAGE_RECORDS) await orGone(arrived, writer.gone);
+    const is_behind = !is_next && records.length === PAGE_RECORDS;
+    added = is_behind ? [] : ((await orGone(arrived, writer.gone)) ?? []).map(streamed);
   }
+}
+
+function streamed({ headers, event_type, body }: DueRecord): StreamRecord {
+  return { sequence: Number(headers['ce-sequence']), event_type, body };
 }
 
 function lastEventId(value: string | string[] | undefined): number | null {

@@ -84,15 +84,16 @@ export async function writeWithRoom(
   await once(raw, 'drain', { signal: gone }).catch(() => {});
 }
 
-/** Resolves with `wait`, or when `signal` aborts; nothing of it is left behind then. */
-export function orGone(wait: Promise<unknown>, signal: AbortSignal): Promise<void> {
+/** What `wait` comes to, or undefined once `signal` aborts; nothing of it is left behind then. */
+export function orGone<Value>(wait: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
   return new Promise((resolve) => {
-    const done = () => {
-      signal.removeEventListener('abort', done);
-      resolve();
+    const done = (value?: Value) => {
+      signal.removeEventListener('abort', gone);
+      resolve(value);
     };
+    const gone = () => done();
     if (signal.aborted) return done();
-    signal.addEventListener('abort', done);
-    wait.then(done, done);
+    signal.addEventListener('abort', gone);
+    wait.then(done, gone);
   });
 }

@@ -97,7 +97,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** An append was not answered in time, and nothing was since. */
   #is_stuck = false;
   #pace: (waiting: number) => number = (waiting) => waiting;
-  #next_commit = Promise.withResolvers<void>();
+  #next_commit = Promise.withResolvers<DueRecord[] | null>();
+  #is_commit_awaited = false;
   #sandbox_id: string | null = null;
   #is_closed = false;
 
@@ -172,8 +173,9 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     this.#on_mended = listener;
   }
 
-  /** Resolves at the next commit that added records. */
-  nextCommit(): Promise<void> {
+  /** The records that the next commit adds; null where they are to be read. */
+  nextCommit(): Promise<DueRecord[] | null> {
+    this.#is_commit_awaited = true;
     return this.#next_commit.promise;
   }
 
@@ -255,7 +257,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       later.answer = batch.answer.splice(admitted);
       this.#flushSoon();
     }
-    batch.message.wants_records = this.#wanted();
+    batch.message.wants_records = this.#is_commit_awaited || this.#wanted();
     batch.sent_ms = this.#clock.monotonicMs();
     this.#batches.set(batch.message.batch, batch);
     this.#under_way += 1;
@@ -298,8 +300,9 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       for (const done of message.batches) this.#settle(done);
       if (message.added?.length === 0) return;
       this.#on_committed(message.added);
-      this.#next_commit.resolve();
-      this.#next_commit = Promise.withResolvers<void>();
+      this.#next_commit.resolve(message.added);
+      this.#next_commit = Promise.withResolvers();
+      this.#is_commit_awaited = false;
     } else if (message.kind === 'answer') {
       this.#counts = message.counts;
       const call = this.#calls.get(message.call);

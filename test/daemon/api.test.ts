@@ -614,6 +614,18 @@ describe('the stream of events', () => {
     expect(JSON.parse(stream.events[0]?.data ?? '').payload).toEqual({ a: 1, b: 2 });
   });
 
+  it('gives each of many that are committed while it is read once, in order', async () => {
+    const { token, port, publish } = await delivering();
+    const count = 1_500;
+    const { events, read } = await readStream(port, token, { 'last-event-id': '0' }, count + 1);
+    for (let i = 0; i < count; i += 100) {
+      await Promise.all(Array.from({ length: 100 }, (_, n) => publish(`{"i":${i + n}}`)));
+    }
+    await read;
+    expect(events.map(({ id }) => Number(id))).toEqual(Array.from({ length: count + 1 }, (_, n) => n + 1));
+    expect(new Set(events.map(({ data }) => JSON.parse(data).event_id)).size).toBe(count + 1);
+  });
+
   it('refuses a Last-Event-ID that is no sequence', async () => {
     const { call } = await startDaemon();
     const answer = await call('GET', '/api/v1/events/stream', { headers: { 'last-event-id': 'x' } });
