@@ -218,7 +218,11 @@ export class Writer {
     if (now_ms - this.#set_aside_ms < SET_ASIDE_INTERVAL_MS) return;
     this.#set_aside_ms = now_ms;
     const { pending } = this.#store.counts();
-    this.#damaged = { set_aside: this.#files.setAside(), pending };
+    try {
+      this.#damaged = { set_aside: this.#files.setAside(), pending };
+    } catch {
+      // A disk that refuses this, too, has trouble: SQLite also calls damage what cannot be read at present.
+    }
   }
 
   #useNewDatabase(): void {

@@ -27,6 +27,11 @@ export class Ledger {
     return answer;
   }
 
+  /** Leaves out of judgement what was acknowledged after the first `count`. */
+  keepFirst(count: number): void {
+    for (const event_id of [...this.acknowledged.keys()].slice(count)) this.acknowledged.delete(event_id);
+  }
+
   /** Publishes `count` events, `beside` of them at a time; returns the statuses, 0 for no answer. */
   async publishMany(daemon: Daemon, count: number, beside = 1): Promise<number[]> {
     const statuses: number[] = [];
