@@ -186,6 +186,9 @@ describe('receiver', () => {
       async (scene) => {
         const { receiver, daemon, ledger } = await stage(scene);
         await ledger.publish(daemon);
+        // What is measured is not the thread that the outbox has from its first events on.
+        await until('the outbox has its thread', () => daemon.threads().includes('WorkerThread'));
+        await ledger.publishMany(daemon, 100);
         await expectKept({ receiver, ledger });
         receiver.requests.length = 0;
         const before = daemon.residentBytes();

@@ -183,6 +183,12 @@ export class Daemon {
     return Number(line?.split(' ').at(-1));
   }
 
+  /** The names of its threads. */
+  threads(): string[] {
+    const tasks = `/proc/${this.pid}/task`;
+    return readdirSync(tasks).map((id) => readFileSync(`${tasks}/${id}/comm`, 'utf8').trim());
+  }
+
   /** The daemon's own resident memory. */
   residentBytes(): number {
     const pages = readFileSync(`/proc/${this.pid}/statm`, 'utf8').split(' ')[1];
