@@ -15,7 +15,8 @@ export function openWriter(
   } catch (error) {
     const message = (error as Error).message;
     const where = error instanceof StartError ? '' : `state directory ${settings.state_dir}: `;
-    reply({ kind: 'refused', message: where + message, may_pass: mayPass(error) });
+    // What was open a moment ago can be opened again, once the disk's trouble is over.
+    reply({ kind: 'refused', message: where + message, may_pass: handed !== null || mayPass(error) });
     return null;
   }
 }
