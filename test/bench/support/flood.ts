@@ -34,7 +34,16 @@ export async function wrkFlood(folder: string): Promise<Flood | null> {
   );
   return async ({ url, connections, duration_ms }) => {
     const seconds = Math.ceil(duration_ms / 1000);
-    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', script];
+    const options = [
+      '-t1',
+      '--timeout',
+      '30s',
+      `-c${connections}`,
+      `-d${seconds}s`,
+      '--latency',
+      '-s',
+      script,
+    ];
     const { stdout } = await run('wrk', [...options, url + PATH]);
     return figuresIn(stdout);
   };
