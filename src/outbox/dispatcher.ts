@@ -69,6 +69,8 @@ export class Dispatcher implements Service {
   #retries: DueRecord[] = [];
   #next_due_ms = 0;
   #next_deadline_ms = 0;
+  /** The endpoint is back and what failed meanwhile is being read: it comes before what was never tried. */
+  #is_recovering = false;
   /** Read from the store and not yet settled there: not to be taken from it again. */
   readonly #held = new Set<number>();
   #under_way = 0;
@@ -242,6 +244,7 @@ export class Dispatcher implements Service {
       if (retry && retry.deadline_ms <= now_ms) return this.#takeRetry();
       return untried && untried.deadline_ms <= now_ms ? this.#takeUntried() : null;
     }
+    if (this.#is_recovering) return null;
     const share = untried ? Math.ceil(this.#options.concurrency / 2) : this.#options.concurrency;
     if (retry && this.#retries_under_way < share) return this.#takeRetry();
     return untried ? this.#takeUntried() : null;
@@ -292,9 +295,11 @@ export class Dispatcher implements Service {
         await this.#readRetries();
       } while (this.#looks_again);
       this.#is_looking = false;
+      this.#is_recovering = false;
       this.#turn();
     } catch (error) {
       this.#is_looking = false;
+      this.#is_recovering = false;
       this.#log.warn({ reason: (error as Error).message }, 'the outbox cannot be read; it is asked again');
       this.#schedule(STORE_RETRY_MS);
     }
@@ -461,6 +466,7 @@ export class Dispatcher implements Service {
 
   #recovered(): void {
     this.#next_due_ms = 0;
+    this.#is_recovering = this.#retries.length === 0;
     this.#turn();
   }
 }

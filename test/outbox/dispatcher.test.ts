@@ -141,6 +141,23 @@ describe('order and concurrency', () => {
     expect(store.reads).toEqual(reads);
   });
 
+  it('reads what failed in an outage before it goes on with what was never tried, however long that takes', async () => {
+    let is_up = false;
+    const { clock, store, transport, publish } = await deliver(() => (is_up ? 200 : 503), { concurrency: 4 });
+    await publish(40);
+    await clock.advance(1_000);
+    const tried = transport.sent.length;
+    const answer = Promise.withResolvers<void>();
+    store.answers_after.due = answer.promise;
+    is_up = true;
+    await clock.advance(60_000);
+    const probes = transport.sent.length - tried;
+    answer.resolve();
+    await clock.advance(60_000);
+    expect(probes).toBeLessThanOrEqual(5);
+    expect(new Set(transport.sequences)).toEqual(new Set(range(1, 40)));
+  });
+
   it('misses nothing that is committed while the backlog is being read', async () => {
     const { clock, store, transport, publish, dispatcher } = await deliver(() => 200, { concurrency: 4 });
     dispatcher.pause();
