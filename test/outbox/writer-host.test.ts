@@ -50,6 +50,7 @@ describe('a writer that begins in the main thread', () => {
       for (const result of results)
         sequences.push(...('records' in result ? result.records : []).map((r) => r.sequence));
     }
+    await store.moved;
     expect(store.is_in_thread).toBe(true);
     expect(sequences).toEqual(all.map((i) => i + 1));
     await store.close();
