@@ -80,7 +80,10 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
       throw new CatalogueError('conflict', 'The sandbox is initialised already, with another body.');
     }
     if (!initialised) {
-      initialised = { body: request.body, done: initialise(daemon, request.body) };
+      initialised = {
+        body: request.body,
+        done: initialise(daemon, request.body, daemon.isControl(request.raw.socket)),
+      };
       initialised.done.catch(() => {
         initialised = null;
       });
@@ -90,7 +93,7 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
   });
 }
 
-async function initialise(daemon: Daemon, body: Static<typeof InitBody>): Promise<void> {
+async function initialise(daemon: Daemon, body: Static<typeof InitBody>, is_control: boolean): Promise<void> {
   const { webhook, env } = body;
   const given = asField(() => ({
     sandbox_id: identifier(body.sandbox_id, 'sandbox_id'),
@@ -100,6 +103,8 @@ async function initialise(daemon: Daemon, body: Static<typeof InitBody>): Promis
     watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
   }));
   if (env) checkEnvironment(env, 'env');
+  // Before the first process that could read it.
+  if (is_control) daemon.forgetToken();
   try {
     await daemon.initialise(given, env ?? {});
   } catch (error) {

@@ -8,10 +8,14 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HOP_BY_HOP } from '../base/hop-by-hop.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../base/http-listener.ts';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 import { CatalogueError } from '../contract/errors.ts';
 
 /** Also those that the manager answers for itself. */
-const NOT_FORWARDED = new Set([...HOP_BY_HOP, 'authorization', 'cookie', 'host', 'origin', 'expect']);
+const NOT_FORWARDED = new Set([
+  ...HOP_BY_HOP,
+  ...['authorization', 'cookie', 'host', 'origin', 'expect', CONTROL_SCOPE_HEADER],
+]);
 
 /**
  * Passes a request through to a sandbox's daemon over its control socket, and its answer back: bodies stream both
@@ -20,14 +24,14 @@ const NOT_FORWARDED = new Set([...HOP_BY_HOP, 'authorization', 'cookie', 'host',
 export async function passThrough(
   request: FastifyRequest,
   reply: FastifyReply,
-  target: { socket: string; path: string },
+  target: { socket: string; path: string; scope: ControlScope },
 ): Promise<void> {
   const is_upgrade = isUpgrade(request);
   const outgoing = httpRequest({
     socketPath: target.socket,
     method: request.method,
     path: target.path,
-    headers: forwarded(request.headers, is_upgrade),
+    headers: { ...forwarded(request.headers, is_upgrade), [CONTROL_SCOPE_HEADER]: target.scope },
   });
   if (!is_upgrade) allowLongBody(request, reply);
   // Whoever asked went away: nobody waits for the rest.

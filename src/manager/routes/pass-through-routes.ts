@@ -59,7 +59,8 @@ async function answer(
 ): Promise<void> {
   const caller = callerOf(request);
   // Whoever is attached to a process can also write to it.
-  if (request.method !== 'GET' || isUpgrade(request)) demand(caller, 'sandboxes:write');
+  const scope = request.method !== 'GET' || isUpgrade(request) ? 'write' : 'read';
+  if (scope === 'write') demand(caller, 'sandboxes:write');
   const { sandbox_id } = request.params as { sandbox_id: string };
   const path = daemonPath(request.raw.url ?? '');
   await find(sandboxes, { sandbox_id, team_id: caller.team_id }, clock);
@@ -67,7 +68,7 @@ async function answer(
   if (socket === null) {
     throw new CatalogueError('conflict', 'This runtime runs no daemon that could answer.');
   }
-  await passThrough(request, reply, { socket, path });
+  await passThrough(request, reply, { socket, path, scope });
 }
 
 /** The path at the daemon: what follows the sandbox's id, as it was sent. */
