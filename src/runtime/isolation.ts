@@ -2,10 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
 import { MARK_VARIABLE, markOf } from './host-process.ts';
 import { kernelParts } from './kernel-parts.ts';
-import { NODE_FLAGS, type ProgramCopies } from './program.ts';
+import type { ProgramCopies } from './program.ts';
 import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 

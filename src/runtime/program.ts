@@ -28,9 +28,6 @@ export interface DaemonProgram {
   packages: string;
 }
 
-/** Given to Node wherever the daemon is started: from its first instruction on SIGUSR1 opens no inspector. */
-export const NODE_FLAGS = ['--disable-sigusr1'];
-
 /** A program that is installed, and what covers paths that the host lacks. */
 export interface InstalledProgram extends DaemonProgram {
   /** All of it. */
