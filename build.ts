@@ -1,5 +1,6 @@
 import { chmodSync, rmSync } from 'node:fs';
-import { build } from 'rolldown';
+import { build, type Plugin } from 'rolldown';
+import { withoutOptionals } from './src/image/optionals.ts';
 
 /**
  * Bundles each program into `dist/`: what users run. Only better-sqlite3 and the terminal library stay outside,
@@ -7,18 +8,32 @@ import { build } from 'rolldown';
  */
 const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
 
-rmSync('dist', { recursive: true, force: true });
-for (const input of [
+/** An entry does its first work before anything else is loaded, so that it is bundled by itself. */
+const separateOptions: Plugin = {
+  name: 'separate-options',
+  resolveId(id, importer) {
+    const name = /\/(\w[\w-]*-options)\.ts$/.exec(id)?.[1];
+    return name && importer ? { id: `./${name}.cjs`, external: true } : null;
+  },
+};
+
+const BUNDLES: Record<string, string>[] = [
+  { sandboxd: 'bin/sandboxd.ts' },
   // The daemon starts in every sandbox: it shares no file with the manager, which holds much more.
-  Object.fromEntries(['sandboxd', 'sandboxctl'].map((name) => [name, `bin/${name}.ts`])),
+  { 'sandboxd-options': 'bin/sandboxd-options.ts', sandboxctl: 'bin/sandboxctl.ts' },
   { 'sandbox-manager': 'bin/sandbox-manager.ts' },
+  { 'sandbox-manager-options': 'bin/sandbox-manager-options.ts' },
   { 'writer-thread': 'src/outbox/writer-thread.ts' },
   { 'watch-thread': 'src/watch/watch-thread.ts' },
-]) {
+];
+
+rmSync('dist', { recursive: true, force: true });
+for (const input of BUNDLES) {
   await build({
     input,
     platform: 'node',
     external: ['better-sqlite3', '@lydell/node-pty', 'pg-native'],
+    plugins: [separateOptions, withoutOptionals],
     logLevel: 'warn',
     output: {
       dir: 'dist',
@@ -26,6 +41,7 @@ for (const input of [
       entryFileNames: '[name].cjs',
       chunkFileNames: '[name]-[hash].cjs',
       cleanDir: false,
+      dynamicImportInCjs: false,
     },
   });
 }

@@ -1,4 +1,6 @@
-#!/usr/bin/env node
-import { main } from './sandbox-manager-options.ts';
+#!/usr/bin/env -S node --disable-sigusr1
+import { refuseInspector } from '../src/base/inspector.ts';
 
-void main(process.argv);
+// Before the rest is loaded, which takes a while.
+refuseInspector();
+void import('./sandbox-manager-options.ts').then(({ main }) => main(process.argv));

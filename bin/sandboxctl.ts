@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --disable-sigusr1
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { systemClock } from '../src/base/clock.ts';
 import { VERSION } from '../src/base/version.ts';

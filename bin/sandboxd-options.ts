@@ -151,9 +151,13 @@ export function parseOptions(argv: string[], env_secret: string | undefined): Da
 }
 
 /** Options → config → start. Exits with the daemon's code; what goes wrong before is one line on stderr. */
-export async function main(argv: string[], env_secret: string | undefined): Promise<void> {
+export async function main(
+  argv: string[],
+  env_secret: string | undefined,
+  environment: Record<string, string>,
+): Promise<void> {
   try {
-    process.exit(await runDaemon(parseOptions(argv, env_secret)));
+    process.exit(await runDaemon(parseOptions(argv, env_secret), environment));
   } catch (error) {
     process.exit(failure(error));
   }

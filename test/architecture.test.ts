@@ -30,7 +30,7 @@ const OWNERS: Record<string, RegExp> = {
   undici: /^src\/webhook\/transport\.ts$/,
   'better-sqlite3': /^src\/(outbox\/|manager\/database\.ts$)/,
   kysely: /^src\/manager\//,
-  pg: /^src\/manager\/database\.ts$/,
+  pg: /^src\/manager\/(database|postgres-[a-z]+)\.ts$/,
   ioredis: /^src\/quota\//,
   yaml: /^src\/manager\/config-file\.ts$/,
   'p-retry': /^src\/outbox\//,

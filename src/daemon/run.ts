@@ -3,14 +3,15 @@ import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import type { DaemonConfig } from './config.ts';
 import { Daemon } from './daemon.ts';
+import { isMemoryPrivate } from './private-memory.ts';
 import { isVolatile } from './volatile.ts';
 
-/** Runs a daemon until it ends; resolves with the exit code. Source: contract section 4, below the options. */
-export async function runDaemon(config: DaemonConfig): Promise<number> {
+/**
+ * Runs a daemon until it ends; resolves with the exit code. `environment` is what its processes get: the daemon's own
+ * without its secrets. Source: contract section 4, below the options.
+ */
+export async function runDaemon(config: DaemonConfig, environment: Record<string, string>): Promise<number> {
   const log = createLog(config.log_level);
-  const environment = Object.fromEntries(
-    Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
-  );
   const daemon = new Daemon({
     config,
     log,
@@ -31,6 +32,11 @@ export async function runDaemon(config: DaemonConfig): Promise<number> {
   if (isVolatile(config.state_dir)) {
     const { state_dir } = config;
     log.warn({ state_dir }, 'the state directory is in memory: acknowledged events are lost with a reboot');
+  }
+  if ((config.webhook_secret !== '' || config.await_init) && !isMemoryPrivate()) {
+    log.warn(
+      'supervised processes can read the webhook secret from memory: use the image tree, or run as root',
+    );
   }
   if (process.pid === 1) {
     log.warn('running as PID 1: orphaned processes are not reaped; put an init such as tini in front');
@@ -60,8 +66,6 @@ function endOf(daemon: Daemon, log: Log): () => Promise<number> {
     else shutDown('SIGINT');
   });
   process.on('SIGHUP', () => daemon.forward('SIGHUP'));
-  // Node would open its inspector.
-  process.on('SIGUSR1', () => {});
   // A reader of our output that is gone ends nothing.
   process.stdout.on('error', () => {});
   process.on('uncaughtException', (error) => {

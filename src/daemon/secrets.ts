@@ -1,6 +1,8 @@
 import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { NODE_FLAGS } from '../base/inspector.ts';
+import { setAside } from '../base/node-variables.ts';
 
 const SECRET_VARIABLE = 'SANDBOXD_WEBHOOK_SECRET';
 const SECRET_OPTION = '--webhook-secret';
@@ -9,20 +11,36 @@ const HANDED_OVER = 'SANDBOXD_SECRET_ON_STDIN';
 
 /**
  * Takes the webhook secret out of what others can see of this process: its arguments, its environment block and what
- * children would inherit. Called before anything else. Returns the secret from the environment, if there is one.
- * Source: contract section 4, "The daemon removes its secret variables".
+ * children would inherit; and takes what changes Node itself out of the environment. Where either takes a new start,
+ * the program is started anew in the same process. Called before anything else. Returns the secret from the
+ * environment, if there is one. Source: contract section 4, "The daemon removes its secret variables".
  */
 export function takeSecrets(): string | undefined {
   keepMemoryPrivate();
   if (process.env[HANDED_OVER] !== undefined) return takeHandedOver();
   const secret = process.env[SECRET_VARIABLE];
   delete process.env[SECRET_VARIABLE];
-  const hidden = [
-    ...overwrite('cmdline', 48, argumentSecrets),
-    ...overwrite('environ', 50, (parts) => parts.map((part) => valueAfter(part, `${SECRET_VARIABLE}=`))),
-  ];
-  if (secret && hidden.includes(false)) startAnew(secret);
+  const is_changed = setAside(process.env);
+  const are_arguments_hidden = overwrite('cmdline', 48, argumentSecrets);
+  const is_variable_hidden = overwrite('environ', 50, (parts) =>
+    parts.map((part) => valueAfter(part, `${SECRET_VARIABLE}=`)),
+  );
+  if (is_changed || !are_arguments_hidden || (secret && !is_variable_hidden)) {
+    const { args, given } = are_arguments_hidden
+      ? { args: process.argv, given: undefined }
+      : plainArguments();
+    startAnew(args.slice(1), given ?? secret);
+  }
   return secret;
+}
+
+/** The arguments without the secret, and the secret. */
+function plainArguments(): { args: string[]; given: string | undefined } {
+  const starts = argumentSecrets(process.argv);
+  const is_secret = (i: number) => (starts[i] ?? -1) >= 0;
+  const given = process.argv.flatMap((arg, i) => (is_secret(i) ? [arg.slice(starts[i])] : [])).at(-1);
+  const args = process.argv.filter((_, i) => !is_secret(i) && !(starts[i + 1] === 0));
+  return { args, given };
 }
 
 /** Where each argument's secret begins, or -1. */
@@ -41,15 +59,15 @@ function valueAfter(text: string, prefix: string): number {
 
 /**
  * Overwrites parts of this process's own argument or environment block, through its memory file.
- * `field` is the block's start among the fields of proc(5)'s stat. Tells for each part whether it is gone.
+ * `field` is the block's start among the fields of proc(5)'s stat. False where a part can be seen and stays.
  */
-function overwrite(block: string, field: number, find: (parts: string[]) => number[]): boolean[] {
+function overwrite(block: string, field: number, find: (parts: string[]) => number[]): boolean {
   let parts: string[] = [];
   try {
     // One character a byte, so that offsets are offsets.
     parts = readFileSync(`/proc/self/${block}`, 'latin1').split('\0');
     const starts = find(parts);
-    if (starts.every((start) => start < 0)) return [];
+    if (starts.every((start) => start < 0)) return true;
     const stat = readFileSync('/proc/self/stat', 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     let address = Number(fields[field - 3]);
@@ -62,24 +80,28 @@ function overwrite(block: string, field: number, find: (parts: string[]) => numb
       address += part.length + 1;
     });
     closeSync(memory);
-    return [true];
+    return true;
   } catch {
-    // Without /proc nobody else can read the block either.
-    return parts.length > 0 ? [false] : [];
+    // What this process may not read itself nobody else of its user may read either.
+    return parts.length === 0;
   }
 }
 
-/** The same program in the same process, with an environment block that never held the secret. */
-function startAnew(secret: string): void {
-  const path = join(tmpdir(), `.sandboxd-${process.pid}-${process.hrtime.bigint()}`);
-  const file = openSync(path, 'wx+', 0o600);
-  unlinkSync(path);
-  writeSync(file, secret, 0);
-  // Descriptors 0 to 2 alone live through an exec: the lowest free one is given to the next open.
-  closeSync(0);
-  openSync(`/proc/self/fd/${file}`, 'r');
-  const env = { ...process.env, [HANDED_OVER]: '1' } as Record<string, string>;
-  process.execve?.(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], env);
+/** The same program in the same process, with blocks that never held the secret and without what changes Node. */
+function startAnew(args: string[], secret: string | undefined): void {
+  const env = { ...process.env } as Record<string, string>;
+  if (secret) {
+    const path = join(tmpdir(), `.sandboxd-${process.pid}-${process.hrtime.bigint()}`);
+    const file = openSync(path, 'wx+', 0o600);
+    unlinkSync(path);
+    writeSync(file, secret, 0);
+    // Descriptors 0 to 2 alone live through an exec: the lowest free one is given to the next open.
+    closeSync(0);
+    openSync(`/proc/self/fd/${file}`, 'r');
+    env[HANDED_OVER] = '1';
+  }
+  const flags = new Set([...process.execArgv, ...NODE_FLAGS]);
+  process.execve?.(process.execPath, [process.execPath, ...flags, ...args], env);
 }
 
 function takeHandedOver(): string {

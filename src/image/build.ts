@@ -20,6 +20,11 @@ import { bundlePrograms } from './programs.ts';
 import { removeSymbols } from './symbols.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
+/**
+ * Run by others, not read: the kernel then keeps the memory of what runs from it from processes of the same user.
+ * Whoever builds without being root must be able to copy it.
+ */
+const NODE_MODE = process.getuid?.() === 0 ? 0o111 : 0o511;
 const COMMANDS = ['sandboxd', 'sandboxctl'];
 
 /**
@@ -49,6 +54,7 @@ export async function buildImage(image: string): Promise<void> {
   for (const name of readdirSync(library)) chmodSync(join(library, name), name === 'node' ? 0o755 : 0o644);
   for (const name of COMMANDS) chmodSync(join(commands, name), 0o755);
   writeFileSync(join(library, 'manifest.json'), manifest(image, packages), { mode: 0o644 });
+  chmodSync(node, NODE_MODE);
 }
 
 function nodePackage(): string {

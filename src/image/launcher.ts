@@ -1,3 +1,6 @@
+import { NODE_FLAGS } from '../base/inspector.ts';
+import { ASIDE_PREFIX, NODE_VARIABLES } from '../base/node-variables.ts';
+
 /** The dynamic loader that programs of an architecture are started by, where there is glibc. */
 const DYNAMIC_LOADERS: Record<string, string> = {
   x64: '/lib64/ld-linux-x86-64.so.2',
@@ -6,7 +9,7 @@ const DYNAMIC_LOADERS: Record<string, string> = {
 
 /**
  * The shell script that is started as `program`: it becomes the program, so that a signal to its pid reaches it. It
- * runs nothing of its own, and finds the tree also where that was copied elsewhere. Another architecture, or a root
+ * runs nothing of its own, keeps what is meant for another Node from this one, and finds the tree also where that was copied elsewhere. Another architecture, or a root
  * without glibc, is one line and exit 1.
  */
 export function launcher(program: string, arch: string): string {
@@ -19,6 +22,9 @@ if ! [ -e ${loader} ]; then
   echo "${program}: this build is for ${arch} Linux with glibc: ${loader} is not there" >&2
   exit 1
 fi
-exec "$lib/node" "$lib/${program}.cjs" "$@"
+for name in ${NODE_VARIABLES.join(' ')}; do
+  eval '[ -z "\${'$name'+set}" ] || { export ${ASIDE_PREFIX}'$name'="$'$name'"; unset '$name'; }'
+done
+exec "$lib/node" ${NODE_FLAGS.join(' ')} "$lib/${program}.cjs" "$@"
 `;
 }

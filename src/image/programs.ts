@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
+import { withoutOptionals } from './optionals.ts';
 
 /** Stands before every program: its parts are loaded by the image's own loader. */
 const LOADER = 'src/image/loader.ts';
@@ -45,7 +46,7 @@ async function bundle(root: string, name: string, source: string): Promise<Outpu
     cwd: root,
     input: { [name]: source },
     platform: 'node',
-    plugins: [imageLibraries(root)],
+    plugins: [imageLibraries(root), withoutOptionals],
     logLevel: 'warn',
     write: false,
     output: {

@@ -2,6 +2,7 @@ import type { Service } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
 import { makeApi } from './api.ts';
 import { type Database, openDatabase } from './database.ts';
+import { refuseExposure } from './exposure.ts';
 import { addFigures, type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 import { openSeal } from './seal.ts';
 import { checkSeal } from './seal-check.ts';
@@ -36,6 +37,7 @@ export class Manager implements Service {
     const { db } = this.#database;
     await checkSeal(seal, new SettingStore(db));
     const parts = await makeParts(this.#given, this.#database, seal);
+    await refuseExposure(config);
     addFigures(parts);
     const { quotas, delivery, deletions, operations } = parts;
     this.#services.push(

@@ -21,8 +21,6 @@ export async function runManager(config: ManagerConfig): Promise<number> {
   };
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
-  // Node would open its inspector.
-  process.on('SIGUSR1', () => {});
   process.on('uncaughtException', (error) => {
     log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
     end(1);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { type Clock, sleep } from '../base/clock.ts';
 
@@ -10,7 +11,9 @@ export interface ProcessIdentity {
 }
 
 /** Set in the environment of everything that runs for a sandbox: finds what no record tells of. */
-export const MARK_VARIABLE = 'SANDBOX_DIRECTORY';
+export const MARK_VARIABLE = 'SANDBOX_MARK';
+/** The mark of sandboxes that an earlier version has started: the directory's path itself. */
+const PATH_VARIABLE = 'SANDBOX_DIRECTORY';
 
 const POLL_MS = 10;
 /** A process that SIGKILL does not end within this is stuck in the kernel. */
@@ -22,6 +25,11 @@ interface Stat {
   start_ticks: number;
   /** Ended, and only waits to be reaped. */
   is_zombie: boolean;
+}
+
+/** What stands for a sandbox's directory in an environment that its processes may read: not the host's path. */
+export function markOf(directory: string): string {
+  return createHash('sha256').update(directory).digest('hex');
 }
 
 /** The process with this pid, or null where there is none. */
@@ -69,16 +77,16 @@ export async function killMarked(clock: Clock, directory: string): Promise<void>
 
 async function findMarked(directory: string): Promise<number[]> {
   const stats = (await allStats()).filter(({ pid, is_zombie }) => pid !== process.pid && !is_zombie);
-  const mark = `${MARK_VARIABLE}=${directory}`;
-  const bears = await Promise.all(stats.map(({ pid }) => hasVariable(pid, mark)));
+  const marks = [`${MARK_VARIABLE}=${markOf(directory)}`, `${PATH_VARIABLE}=${directory}`];
+  const bears = await Promise.all(stats.map(({ pid }) => hasVariable(pid, marks)));
   const marked = new Set(stats.filter((_, i) => bears[i]).map(({ pid }) => pid));
   const children = stats.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);
   return [...new Set([...marked, ...children])];
 }
 
-async function hasVariable(pid: number, entry: string): Promise<boolean> {
+async function hasVariable(pid: number, entries: string[]): Promise<boolean> {
   const block = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
-  return block.startsWith(`${entry}\0`) || block.includes(`\0${entry}\0`);
+  return entries.some((entry) => `\0${block}`.includes(`\0${entry}\0`));
 }
 
 function kill(pid: number): void {

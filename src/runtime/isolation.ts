@@ -2,10 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
-import { MARK_VARIABLE } from './host-process.ts';
+import { MARK_VARIABLE, markOf } from './host-process.ts';
+import { kernelParts } from './kernel-parts.ts';
 import type { ProgramCopies } from './program.ts';
-import { hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
+import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -17,8 +19,8 @@ export interface LaunchCommand {
   program_version: string;
   cwd: string;
   env: Record<string, string>;
-  /** Arguments for bubblewrap on descriptor 3, so that no process list shows the host's paths; null without it: then
-   * that descriptor is the run directory's. */
+  /** Arguments for bubblewrap on descriptor 3, so that no process list shows the host's paths, with the log on
+   * descriptor 4; null without it: then descriptor 3 is the run directory's. */
   bubblewrap_args: string[] | null;
 }
 
@@ -33,6 +35,17 @@ const NAMESPACES = ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshar
 /** One user, who has no rights outside of it, and no way to make another namespace. */
 const USER_NAMESPACE = ['--unshare-user', '--uid', '0', '--gid', '0', '--disable-userns'];
 const CONFINEMENT = ['--cap-drop', 'ALL', '--new-session'];
+/**
+ * Makes the host's device nodes read-only for what follows, in a mount namespace that ends with it: a sandbox of a
+ * manager run by root owns them otherwise, and could change their mode on the host. Writing to the devices still works.
+ */
+const READ_ONLY_DEVICES = [
+  ...['unshare', '--mount', '--propagation', 'private', '/bin/sh', '-c'],
+  'mount --bind /dev /dev && mount -o remount,bind,ro /dev && exec "$@"',
+  'sh',
+];
+/** The daemon writes its log to descriptor 4, which the init of the sandbox, unlike the daemon, does not keep open. */
+const LOG_ON_4 = ['/bin/sh', '-c', 'exec "$0" "$@" >&4 2>&4 3<&- 4>&-'];
 
 /**
  * Isolation by bubblewrap: mount, pid, ipc, uts and (where the kernel grants it) user namespaces of its own, no
@@ -42,6 +55,7 @@ export class Bubblewrap implements Isolation {
   readonly #programs: ProgramCopies;
   readonly #path: string;
   #user_namespace = USER_NAMESPACE;
+  #devices: string[] = [];
 
   /** `path`: the folders in which `bwrap` is looked for. */
   constructor(programs: ProgramCopies, path = PATH) {
@@ -50,17 +64,25 @@ export class Bubblewrap implements Isolation {
   }
 
   async check(): Promise<void> {
-    if ((await this.#tried()) === null) return;
-    // Some hosts forbid user namespaces; root can do without.
-    this.#user_namespace = [];
-    const why = await this.#tried();
-    if (why !== null) throw new StartError(`--runtime local cannot isolate sandboxes: ${why}`);
+    const prefixes = process.getuid?.() === 0 ? [READ_ONLY_DEVICES, []] : [[]];
+    let why: string | null = null;
+    for (const devices of prefixes) {
+      // Some hosts forbid user namespaces; root can do without.
+      for (const user_namespace of [USER_NAMESPACE, []]) {
+        this.#devices = devices;
+        this.#user_namespace = user_namespace;
+        why = await this.#tried();
+        if (why === null) return;
+      }
+    }
+    throw new StartError(`--runtime local cannot isolate sandboxes: ${why}`);
   }
 
   /** Null where a sandbox can be made; otherwise why not. */
   async #tried(): Promise<string | null> {
     const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
-    const probe = spawn('bwrap', [...args, '--', '/bin/true'], {
+    const [program = '', ...rest] = [...this.#devices, 'bwrap', ...args, '--', '/bin/true'];
+    const probe = spawn(program, rest, {
       env: { PATH: this.#path },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
@@ -79,25 +101,35 @@ export class Bubblewrap implements Isolation {
 
   command(files: SandboxFiles): LaunchCommand {
     const program_version = this.#programs.version();
-    const { dist, packages, node } = this.#programs.installed(program_version);
+    const { folder, empty_file, empty_folder } = this.#programs.installed(program_version);
     const readOnly = (from: string, to: string) => ['--ro-bind', from, to];
+    const cover = (is_directory: boolean) => (is_directory ? empty_folder : empty_file);
+    const parts = hostParts();
+    const mounted = [...parts.map(({ path }) => path), PROGRAM_DIR, RUN_DIR];
     return {
       program_version,
       argv: [
+        ...this.#devices,
         'bwrap',
-        ...['--args', '3', '--', `${PROGRAM_DIR}/node`, `${PROGRAM_DIR}/dist/sandboxd.cjs`],
-        ...daemonOptions(STATE_DIR, RUN_DIR),
-      ],
+        ...['--args', '3', '--', ...LOG_ON_4, `${PROGRAM_DIR}/node`, ...NODE_FLAGS],
+        ...[`${PROGRAM_DIR}/dist/sandboxd.cjs`, ...daemonOptions(STATE_DIR, RUN_DIR)],
+      ] as LaunchCommand['argv'],
       cwd: '/',
-      env: { PATH, HOME: '/root', USER: 'root', LANG: 'C.UTF-8', [MARK_VARIABLE]: files.directory },
+      env: { PATH, HOME: '/root', USER: 'root', LANG: 'C.UTF-8', [MARK_VARIABLE]: markOf(files.directory) },
       bubblewrap_args: [
         ...this.#namespaces(files.sandbox_id),
         ...['--bind', files.rootfs, '/'],
-        ...hostParts().flatMap(({ path }) => readOnly(path, path)),
-        ...['--proc', '/proc', '--dev', '/dev', '--bind', files.run, RUN_DIR],
-        ...readOnly(dist, `${PROGRAM_DIR}/dist`),
-        ...readOnly(packages, `${PROGRAM_DIR}/node_modules`),
-        ...readOnly(node, `${PROGRAM_DIR}/node`),
+        // A folder can be renamed with the mount points in it; one that is a mount point itself cannot.
+        ...foldersAbove(mounted).flatMap((path) => ['--bind', join(files.rootfs, path), path]),
+        ...parts.flatMap(({ path, is_there, is_directory }) =>
+          readOnly(is_there ? path : cover(is_directory), path),
+        ),
+        ...['--proc', '/proc'],
+        ...kernelParts().flatMap(({ path, is_hidden, is_directory }) =>
+          readOnly(is_hidden ? cover(is_directory) : path, path),
+        ),
+        ...['--dev', '/dev', '--bind', files.run, RUN_DIR],
+        ...readOnly(folder, PROGRAM_DIR),
         ...['--unsetenv', MARK_VARIABLE, '--chdir', '/root'],
       ],
     };
@@ -122,9 +154,9 @@ export class NoIsolation implements Isolation {
     const options = daemonOptions(join(files.rootfs, STATE_DIR), '/proc/self/fd/3');
     return {
       program_version,
-      argv: [node, join(dist, 'sandboxd.cjs'), ...options],
+      argv: [node, ...NODE_FLAGS, join(dist, 'sandboxd.cjs'), ...options],
       cwd: home,
-      env: { PATH, HOME: home, LANG: 'C.UTF-8', [MARK_VARIABLE]: files.directory },
+      env: { PATH, HOME: home, LANG: 'C.UTF-8', [MARK_VARIABLE]: markOf(files.directory) },
       bubblewrap_args: null,
     };
   }

@@ -11,6 +11,8 @@ import type { SandboxFiles } from './sandbox-files.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const POLL_MS = 5;
+/** What is kept of bubblewrap's own words. */
+const SAID_MAX_LENGTH = 2_000;
 /** Writes this shell's pid into a group, then becomes the command. */
 const JOIN_GROUP = ['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"'] as const;
 
@@ -30,6 +32,7 @@ export async function launchDaemon(
   mkdirSync(files.run, { mode: 0o700 });
   const child = start(files, command, group);
   await listening(clock, child, files);
+  child.stderr?.destroy();
   linkSync(join(files.run, SOCKET), files.control_socket);
   const daemon = await identify(
     command.bubblewrap_args ? await innermost(child.pid as number) : (child.pid as number),
@@ -54,7 +57,8 @@ function start(files: SandboxFiles, command: LaunchCommand, group: string | null
       cwd,
       env,
       detached: true,
-      stdio: ['ignore', log, log, bubblewrap_args ? 'pipe' : run],
+      // Bubblewrap's own words are only wanted until the daemon runs.
+      stdio: bubblewrap_args ? ['ignore', 'ignore', 'pipe', 'pipe', log] : ['ignore', log, log, run],
     });
     child.unref();
     if (bubblewrap_args) {
@@ -71,6 +75,10 @@ function start(files: SandboxFiles, command: LaunchCommand, group: string | null
 
 async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles): Promise<void> {
   let end: string | null = null;
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = `${said}${text}`.slice(-SAID_MAX_LENGTH);
+  });
   void once(child, 'exit').then(
     ([code, signal]) => {
       end = `it ended with ${code ?? signal}`;
@@ -81,15 +89,17 @@ async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles)
   );
   const until_ms = clock.monotonicMs() + START_TIMEOUT_MS;
   while (!existsSync(join(files.run, SOCKET))) {
-    if (end !== null || clock.monotonicMs() > until_ms) throw failure(files, end ?? 'it takes too long');
+    if (end !== null || clock.monotonicMs() > until_ms) {
+      throw failure(files, end ?? 'it takes too long', said.trim());
+    }
     await sleep(clock, POLL_MS);
   }
 }
 
-function failure(files: SandboxFiles, reason = 'it has ended'): CatalogueError {
+function failure(files: SandboxFiles, reason = 'it has ended', said = ''): CatalogueError {
   return new CatalogueError(
     'internal_error',
-    `The sandbox's daemon did not start: ${reason}. ${files.lastLogLine()}`,
+    `The sandbox's daemon did not start: ${reason}. ${said || files.lastLogLine()}`,
   );
 }
 

@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
@@ -25,6 +26,14 @@ export interface DaemonProgram {
   dist: string;
   /** The folder of the packages with native code, which are not in the built programs. */
   packages: string;
+}
+
+/** A program that is installed, and what covers paths that the host lacks. */
+export interface InstalledProgram extends DaemonProgram {
+  /** All of it. */
+  folder: string;
+  empty_file: string;
+  empty_folder: string;
 }
 
 const FOLDER = '.program';
@@ -75,7 +84,7 @@ export class ProgramCopies {
   }
 
   /** The copy of this version, made where it is missing. */
-  installed(version: string): DaemonProgram {
+  installed(version: string): InstalledProgram {
     const folder = join(this.#folder, version);
     if (!existsSync(folder)) this.#install(folder);
     return programIn(folder);
@@ -96,9 +105,11 @@ export class ProgramCopies {
 
   #install(folder: string): void {
     const next = join(this.#folder, `.new-${kernelRandom(6).toString('hex')}`);
-    const { node, dist, packages } = programIn(next);
+    const { node, dist, packages, empty_file, empty_folder } = programIn(next);
     mkdirSync(next, { recursive: true, mode: 0o700 });
     try {
+      writeFileSync(empty_file, '', { mode: 0o444 });
+      mkdirSync(empty_folder, { mode: 0o555 });
       copyFileSync(this.#source.node, node, constants.COPYFILE_FICLONE);
       chmodSync(node, 0o111);
       cpSync(this.#source.dist, dist, { recursive: true });
@@ -115,8 +126,13 @@ export class ProgramCopies {
   }
 }
 
-function programIn(folder: string): DaemonProgram {
-  return { node: join(folder, 'node'), dist: join(folder, 'dist'), packages: join(folder, 'node_modules') };
+function programIn(folder: string): InstalledProgram {
+  const within = (name: string) => join(folder, name);
+  return {
+    folder,
+    ...{ node: within('node'), dist: within('dist'), packages: within('node_modules') },
+    ...{ empty_file: within('empty'), empty_folder: within('empty.d') },
+  };
 }
 
 function nativePackages(packages: string): string[] {

@@ -5,10 +5,8 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  readlinkSync,
   rmSync,
   statSync,
-  symlinkSync,
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -52,44 +50,61 @@ const FILES: [path: string, text: (sandbox_id: string) => string][] = [
   ['etc/hostname', (sandbox_id) => `${sandbox_id}\n`],
 ];
 
-/** Links on most systems, directories on others. */
+/** Links on most systems, directories on others, and not all of them are there. */
 const PROGRAM_FOLDERS = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 
-/** What programs need of the host's `/etc`: names, certificates, libraries, times. No account, no key. */
+/**
+ * What programs need of the host's `/etc`: names, certificates, libraries, times. No account, no key. Folders end with
+ * a slash.
+ */
 const HOST_ETC = [
-  'alternatives',
+  'alternatives/',
   'bash.bashrc',
-  'ca-certificates',
+  'ca-certificates/',
   'ca-certificates.conf',
   'hosts',
   'ld.so.cache',
   'ld.so.conf',
-  'ld.so.conf.d',
+  'ld.so.conf.d/',
   'localtime',
   'mime.types',
   'nsswitch.conf',
   'protocols',
   'resolv.conf',
   'services',
-  'ssl/certs',
+  'ssl/certs/',
   'ssl/openssl.cnf',
   'timezone',
 ];
+/** What would be loaded into every program, the daemon of a fork included. */
+const PRELOADED = '/etc/ld.so.preload';
 
 /** A part of the host that the sandbox sees read-only at the same path. */
 export interface HostPart {
   path: string;
   is_directory: boolean;
+  /** False where the host has none: then it is shown empty, so that the sandbox cannot put its own there. */
+  is_there: boolean;
 }
 
 /** The host's programs and what they need: what a sandbox's shell, `curl` and usual tools are. */
 export function hostParts(): HostPart[] {
-  const folders = PROGRAM_FOLDERS.filter((name) => !isLink(`/${name}`));
-  const paths = ['/usr', ...folders.map((name) => `/${name}`), ...HOST_ETC.map((name) => `/etc/${name}`)];
-  return paths.flatMap((path) => {
-    const is_directory = isDirectory(path);
-    return is_directory === null ? [] : [{ path, is_directory }];
+  const paths = [
+    ...['usr', ...PROGRAM_FOLDERS].map((name) => `/${name}/`),
+    ...HOST_ETC.map((name) => `/etc/${name}`),
+  ];
+  const parts = paths.map((declared) => {
+    const path = declared.replace(/\/$/, '');
+    const found = isDirectory(path);
+    return { path, is_directory: found ?? declared.endsWith('/'), is_there: found !== null };
   });
+  return [...parts, { path: PRELOADED, is_directory: false, is_there: false }];
+}
+
+/** The folders in which these paths are, `/` aside, each before those in it. */
+export function foldersAbove(paths: string[]): string[] {
+  const above = (path: string): string[] => (path === '/' ? [] : [...above(dirname(path)), path]);
+  return [...new Set(paths.flatMap((path) => above(dirname(path))))];
 }
 
 /**
@@ -101,9 +116,6 @@ export function prepareRootfs(rootfs: string, sandbox_id: string): void {
   mkdirSync(rootfs, { recursive: true, mode: 0o755 });
   chmodSync(rootfs, 0o755);
   for (const [path, mode] of DIRECTORIES) chmodSync(placeDirectory(rootfs, path), mode);
-  for (const name of PROGRAM_FOLDERS.filter((each) => isLink(`/${each}`))) {
-    placeLink(join(rootfs, name), readlinkSync(`/${name}`));
-  }
   for (const { path, is_directory } of hostParts()) {
     if (is_directory) placeDirectory(rootfs, path);
     else placeFile(rootfs, path, '');
@@ -141,17 +153,6 @@ function placeFile(rootfs: string, inside: string, text: string): void {
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o644);
   writeSync(file, text);
   closeSync(file);
-}
-
-function placeLink(path: string, target: string): void {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat?.isSymbolicLink() && readlinkSync(path) === target) return;
-  rmSync(path, { recursive: true, force: true });
-  symlinkSync(target, path);
-}
-
-function isLink(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }
 
 /** Following links, as a mount does; null where there is nothing. */

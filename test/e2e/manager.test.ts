@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EVENT_TYPES } from '../../src/contract/events.ts';
+import { markOf } from '../../src/runtime/host-process.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -77,12 +78,14 @@ function sandboxesIn(data_dir: string): string[] {
   return readdirSync(data_dir).filter((name) => !name.startsWith('.'));
 }
 
-/** Pids of everything that runs for sandboxes below a directory. */
-function processesOf(data_dir: string): string[] {
+/** Pids of everything that runs for one of these sandboxes below a directory. */
+function processesOf(data_dir: string, sandbox_ids: string[]): string[] {
+  const marks = sandbox_ids.map((id) => markOf(join(data_dir, id)));
   return readdirSync('/proc').filter((name) => {
     if (!/^\d+$/.test(name)) return false;
     try {
-      return readFileSync(`/proc/${name}/environ`, 'utf8').includes(`SANDBOX_DIRECTORY=${data_dir}`);
+      const environment = readFileSync(`/proc/${name}/environ`, 'utf8');
+      return marks.some((mark) => environment.includes(mark));
     } catch {
       return false;
     }
@@ -146,7 +149,7 @@ describe('the real run', () => {
     expect(kinds.filter((kind) => kind === 'sandbox.ready')).toHaveLength(1);
     expect(consumer.of('sandbox.killed').every(({ event }) => event.payload.reason === 'api')).toBe(true);
     expect(sandboxesIn(data_dir)).toEqual([]);
-    expect(processesOf(data_dir)).toEqual([]);
+    expect(processesOf(data_dir, [id, child.id])).toEqual([]);
     expect(readFileSync('/proc/mounts', 'utf8')).not.toContain(data_dir);
   });
 

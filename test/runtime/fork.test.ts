@@ -1,4 +1,14 @@
-import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import {
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
 import { handedOver, Sandboxes, SECRET, spec, webhook } from './sandboxes.ts';
@@ -96,18 +106,27 @@ describe('a fork', () => {
     expect(await runtime.inspect('sbx-2')).toBe('paused');
   });
 
-  it('follows no link that its source has planted in the place of what the runtime makes', async () => {
+  it('follows no link, and loads nothing, that was planted in the place of what the runtime makes', async () => {
     const sandboxes = await Sandboxes.open();
     const { runtime } = sandboxes;
     await runtime.create(spec('sbx-1'));
-    await sandboxes.output(
-      'sbx-1',
-      'mv /etc /etc-moved; ln -s /var/elsewhere /etc; mv /opt /opt-moved; ln -s /root /opt; ln -s /tmp /dev-link',
-    );
+    // As a process of the sandbox could have left them, had it found a way.
+    for (const path of ['etc', 'opt', 'lib64']) {
+      renameSync(sandboxes.rootfs('sbx-1', path), sandboxes.rootfs('sbx-1', `${path}-moved`));
+      symlinkSync('/root', sandboxes.rootfs('sbx-1', path));
+    }
     await runtime.fork('sbx-1', spec('sbx-2'));
-    await runtime.resume('sbx-2', null);
-    expect(await sandboxes.output('sbx-2', 'cat /etc/passwd')).toContain('root:x:0:0');
-    expect(lstatSync(sandboxes.rootfs('sbx-2', 'etc')).isDirectory()).toBe(true);
+    const planted = sandboxes.rootfs('sbx-2', 'etc');
+    writeFileSync(join(planted, 'ld.so.preload'), '/root/evil.so\n');
+    writeFileSync(join(planted, 'not-on-the-host'), '');
+    await runtime.fork('sbx-2', spec('sbx-3'));
+    await runtime.resume('sbx-3', null);
+    expect(await sandboxes.output('sbx-3', 'cat /etc/passwd')).toContain('root:x:0:0');
+    expect(await sandboxes.output('sbx-3', 'ls /etc/not-on-the-host; cat /etc/ld.so.preload')).toBe(
+      '/etc/not-on-the-host',
+    );
+    expect(lstatSync(sandboxes.rootfs('sbx-3', 'etc')).isDirectory()).toBe(true);
+    expect(lstatSync(sandboxes.rootfs('sbx-3', 'lib64')).isDirectory()).toBe(true);
   });
 
   it('that fails leaves nothing behind and its source as it was', async () => {

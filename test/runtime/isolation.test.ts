@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Bubblewrap } from '../../src/runtime/isolation.ts';
@@ -69,7 +69,7 @@ describe('a process in a sandbox', () => {
     expect(spawnSync('grep', ['-rqF', SECRET, sandboxes.data_dir]).status).toBe(1);
     expect(
       await output(
-        "find / -name 'control*' -not -path '/proc/*' -not -path '/usr/*' -not -path '/opt/*' 2>/dev/null | wc -l",
+        "find / -name 'control*' -not -path '/proc/*' -not -path '/usr/*' -not -path '/lib*' -not -path '/opt/*' 2>/dev/null | wc -l",
       ),
     ).toBe('0');
     const refused = 'curl -s -o /dev/null -w "%{http_code}" $SANDBOXD_URL/api/v1/sandbox';
@@ -79,6 +79,47 @@ describe('a process in a sandbox', () => {
       expect(await output(`head -c1 /proc/2/${file} 2>&1 || true`)).toContain('Permission denied');
     }
     expect(await output('env')).not.toContain(SECRET);
+  });
+
+  it('can write nothing of the kernel that is not about its own processes', async () => {
+    const { output } = await sandbox();
+    const write = 'v=$(cat /proc/sys/kernel/core_pattern); echo "$v" > /proc/sys/kernel/core_pattern';
+    expect(await output(`(${write}) 2>/dev/null || echo refused`)).toBe('refused');
+    const others = "find /proc -path '/proc/[0-9]*' -prune -o -type f -writable -print 2>/dev/null";
+    expect(await output(`${others} | head -5`)).toBe('');
+    expect(await output('cat /proc/keys /proc/timer_list /proc/kallsyms 2>/dev/null | wc -c')).toBe('0');
+    expect(await output('cat /proc/sys/kernel/random/boot_id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it("finds no path of the host, and no file of it, with the sandbox's init", async () => {
+    const { sandboxes, output } = await sandbox();
+    expect(await output('tr "\\0" "\\n" < /proc/1/environ')).not.toContain(sandboxes.data_dir);
+    expect(await output('ls -l /proc/1/fd /proc/1/cwd /proc/1/exe')).not.toContain(sandboxes.data_dir);
+    const log = join(sandboxes.data_dir, 'sbx-1', 'daemon.log');
+    expect(readFileSync(log, 'utf8')).toContain('"msg":"ready"');
+    await output('for fd in /proc/1/fd/*; do echo planted 2>/dev/null > $fd; done; true');
+    expect(readFileSync(log, 'utf8')).not.toContain('planted');
+  });
+
+  it("writes to devices and changes nothing of the host's nodes", async () => {
+    const { output } = await sandbox();
+    const before = statSync('/dev/null').ctimeMs;
+    expect(await output('chmod 666 /dev/null 2>&1 || echo refused')).toContain('refused');
+    expect(await output('touch /dev/zero 2>&1 || echo refused')).toContain('refused');
+    expect(await output('echo something > /dev/null && head -c2 /dev/zero | wc -c')).toBe('2');
+    expect(statSync('/dev/null').ctimeMs).toBe(before);
+  });
+
+  it("cannot take away the folders from which its daemon's program and libraries are loaded", async () => {
+    const { sandboxes, output } = await sandbox();
+    const folders = ['/opt', '/opt/sandboxd', '/etc', '/etc/ssl', '/run', '/lib', '/lib64', '/bin'];
+    const rename = 'import os, sys\nfor path in sys.argv[1:]:\n  try: os.rename(path, "/moved")';
+    const script = `${rename}; print("moved", path)\n  except OSError: pass`;
+    expect(await output(`python3 -c '${script}' ${folders.join(' ')}`)).toBe('');
+    expect(await output('echo /root/evil.so 2>/dev/null > /etc/ld.so.preload || echo refused')).toBe(
+      'refused',
+    );
+    expect(await sandboxes.ask('sbx-1', 'GET', '/sandbox')).toMatchObject({ state: 'running' });
   });
 
   it('cannot put another socket in the place of its control socket', async () => {

@@ -38,7 +38,7 @@ let stopping = false;
 
 /** Starts a program in a process group of its own: Ctrl-C reaches this one alone, which ends them in order. */
 function start(name: string, script: string, args: string[], env: NodeJS.ProcessEnv = {}): Program {
-  const child = spawn(process.execPath, [script, ...args], {
+  const child = spawn(process.execPath, ['--disable-sigusr1', script, ...args], {
     detached: true,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

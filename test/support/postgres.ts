@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -8,6 +8,7 @@ import { freePort } from './free-port.ts';
 
 /** PostgreSQL refuses to run as root: then it runs as the user that its package brings. */
 const USER = 'postgres';
+const PASSWORD = 'postgres';
 const PACKAGED = '/usr/lib/postgresql';
 
 /** Where PostgreSQL's programs are, or null where it is not installed. */
@@ -20,9 +21,15 @@ export function postgresPrograms(): string | null {
   }
 }
 
+/** How those who connect are known: by a password, or not at all. */
+type Authentication = 'scram-sha-256' | 'trust';
+
 /** Makes a cluster in a temporary folder and starts it; `settings` are added to its command line. */
-export async function startPostgres(settings: Record<string, string> = {}): Promise<PostgresServer> {
-  const server = await PostgresServer.make(settings);
+export async function startPostgres(
+  settings: Record<string, string> = {},
+  authentication: Authentication = 'scram-sha-256',
+): Promise<PostgresServer> {
+  const server = await PostgresServer.make(settings, authentication);
   await server.begin();
   return server;
 }
@@ -45,13 +52,21 @@ export class PostgresServer {
     this.#settings = settings;
   }
 
-  static async make(settings: Record<string, string>): Promise<PostgresServer> {
+  static async make(
+    settings: Record<string, string>,
+    authentication: Authentication,
+  ): Promise<PostgresServer> {
     const programs = postgresPrograms();
     if (!programs) throw new Error('PostgreSQL is not installed');
     const folder = mkdtempSync(join(tmpdir(), 'sandbox-postgres-'));
     const owner = ownerOf();
     if (owner) chownSync(folder, owner.uid, owner.gid);
-    const how = ['-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'];
+    const password_file = join(folder, 'password');
+    writeFileSync(password_file, PASSWORD);
+    const how = [
+      ...['-A', authentication, '--pwfile', password_file],
+      ...['-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'],
+    ];
     execFileSync(join(programs, 'initdb'), ['-D', join(folder, 'data'), '-U', USER, ...how], {
       stdio: 'pipe',
       cwd: folder,
@@ -114,7 +129,7 @@ export class PostgresServer {
   }
 
   #url(name: string): string {
-    return `postgres://${USER}@127.0.0.1:${this.#port}/${name}`;
+    return `postgres://${USER}:${PASSWORD}@127.0.0.1:${this.#port}/${name}`;
   }
 
   async #ask(sql: string): Promise<void> {

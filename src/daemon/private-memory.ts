@@ -1,0 +1,21 @@
+import { accessSync, constants, readFileSync } from 'node:fs';
+
+const CAP_SETGID = 1n << 6n;
+
+/**
+ * Whether the kernel keeps this process's memory from other processes of its user: it does after a change of the
+ * group, which takes the right to change it, and where the program's binary can be run and not be read.
+ */
+export function isMemoryPrivate(binary = process.execPath): boolean {
+  try {
+    accessSync(binary, constants.R_OK);
+  } catch {
+    return true;
+  }
+  try {
+    const [, set = '0'] = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? [];
+    return (BigInt(`0x${set}`) & CAP_SETGID) !== 0n;
+  } catch {
+    return process.getuid?.() === 0;
+  }
+}

@@ -1,0 +1,24 @@
+import { StartError } from '../contract/errors.ts';
+import { letsAnybodyCommand } from '../quota/redis-exposure.ts';
+import type { ManagerConfig } from './config.ts';
+import { letsAnybodyIn } from './postgres-exposure.ts';
+
+const SHARED = 'and sandboxes of --runtime local share the network of this machine: each of them could';
+
+/**
+ * Refuses to run sandboxes beside a store that is open to them: with the database a sandbox makes tokens of its own,
+ * with the rate authority it has no quotas. Throws StartError with what to do.
+ */
+export async function refuseExposure({ runtime, database, redis }: ManagerConfig): Promise<void> {
+  if (runtime !== 'local') return;
+  if (database.startsWith('postgres') && (await letsAnybodyIn(database))) {
+    throw new StartError(
+      `--database lets anybody in without a password, ${SHARED} take over the manager. Require one (scram-sha-256 in pg_hba.conf), or use --runtime none`,
+    );
+  }
+  if (redis !== null && (await letsAnybodyCommand(redis))) {
+    throw new StartError(
+      `--redis takes commands without a password, ${SHARED} change every quota. Require one (requirepass) and give it in the URL, or use --runtime none`,
+    );
+  }
+}
