@@ -7,7 +7,7 @@ import type { ExitStatus, Launched } from './launch.ts';
 import type { OutputLog } from './output-log.ts';
 import { PipeReader } from './pipe-reader.ts';
 import { pipePath } from './pipes.ts';
-import { readStat, readVariable } from './proc.ts';
+import { bootTicks, readStat, readStatNow, readVariable } from './proc.ts';
 import type { RunRecord } from './record.ts';
 import { MARK_VARIABLE } from './tree.ts';
 
@@ -35,10 +35,12 @@ export async function adopt(
     );
     if (is_there) readers.push(await PipeReader.open(path, logs[stream], (data) => see(stream, data)));
   }
+  const sighting = new Sighting(run, run.boot_id === context.boot_id);
   return {
     pid: run.pid,
     stdin: null,
-    exited: waitUntilGone(context.clock, run, run.boot_id === context.boot_id),
+    exited: waitUntilGone(context.clock, sighting),
+    endedTicks: () => sighting.endedTicks(),
     output_closed: Promise.all(readers.map((reader) => reader.closed)).then(() => {}),
     drain: () => {
       for (const reader of readers) reader.drain();
@@ -49,10 +51,26 @@ export async function adopt(
   };
 }
 
-/** Whether this very process is still there: the pid alone may be another's by now. */
-async function isSame(run: RunRecord): Promise<boolean> {
-  const stat = await readStat(run.pid);
-  return stat !== null && stat.start_ticks === run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
+/** Looks whether the very process is still there: the pid alone may be another's by now. */
+class Sighting {
+  readonly #run: RunRecord;
+  #is_there: boolean;
+  #last_ticks = 0;
+
+  constructor(run: RunRecord, is_this_boot: boolean) {
+    this.#run = run;
+    this.#is_there = is_this_boot && run.ended_ticks === undefined;
+  }
+
+  endedTicks(): number | null {
+    if (!this.#is_there) return this.#last_ticks;
+    const now_ticks = bootTicks(); // before the look: the end may come right behind it
+    const stat = readStatNow(this.#run.pid);
+    this.#is_there = stat?.start_ticks === this.#run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
+    if (!this.#is_there) return this.#last_ticks;
+    this.#last_ticks = now_ticks;
+    return null;
+  }
 }
 
 /** Its start time, where the daemon was killed before it noted it and the mark tells that it is this process. */
@@ -61,10 +79,10 @@ async function noteStart(run: RunRecord, mark: string): Promise<void> {
   run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
 }
 
-function waitUntilGone(clock: Clock, run: RunRecord, is_this_boot: boolean): Promise<ExitStatus> {
+function waitUntilGone(clock: Clock, sighting: Sighting): Promise<ExitStatus> {
   return new Promise((resolve) => {
-    const look = async () => {
-      if (is_this_boot && (await isSame(run))) clock.after(POLL_MS, look);
+    const look = () => {
+      if (sighting.endedTicks() === null) clock.after(POLL_MS, look);
       else resolve(null);
     };
     look();

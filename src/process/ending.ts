@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { ProcStat } from './proc.ts';
-import type { TreeFinder, TreeRoot } from './tree.ts';
+import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
 
 /** How often a tree that was asked to end is looked at. */
 const POLL_MS = 20;
@@ -42,7 +42,11 @@ export async function endTree(
   });
   members = await membersOf(trees, target);
   while (members.length > 0 && !is_over) {
-    await Promise.race([tick(clock), over.promise, target.root().ended ? tick(clock) : target.leader_ended]);
+    await Promise.race([
+      tick(clock),
+      over.promise,
+      target.root().ended_ticks === null ? target.leader_ended : tick(clock),
+    ]);
     members = await membersOf(trees, target);
   }
   grace.cancel();
@@ -64,7 +68,7 @@ async function killTree(clock: Clock, trees: TreeFinder, target: EndTarget): Pro
 
 /** Who is stopped handles SIGTERM only when it goes on. */
 function wakeStopped(members: readonly ProcStat[]): void {
-  for (const { pid, state } of members) if (state === 'T') sendSignal(pid, 'SIGCONT');
+  for (const stat of members) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
 }
 
 async function membersOf(trees: TreeFinder, target: EndTarget): Promise<ProcStat[]> {
@@ -73,10 +77,18 @@ async function membersOf(trees: TreeFinder, target: EndTarget): Promise<ProcStat
 
 /** To the group as one, which also reaches who is being forked, and to each who has left it. */
 function signalAll(root: TreeRoot, members: readonly ProcStat[], signal: NodeJS.Signals): void {
-  if (!root.ended) sendSignal(-root.pid, signal);
-  for (const { pid, group } of members) {
-    if (root.ended || group !== root.pid) sendSignal(pid, signal);
-  }
+  const has_group = root.ended_ticks === null;
+  if (has_group) sendSignal(-root.pid, signal);
+  for (const stat of members) if (!has_group || stat.group !== root.pid) signalProcess(stat, signal);
+}
+
+/**
+ * Sends a signal to the very process that was seen; false where it has gone. Node cannot hold a process by a
+ * descriptor: between this look and the signal the kernel would have to end it, count through every other pid and
+ * give its own out again.
+ */
+export function signalProcess(stat: ProcStat, signal: NodeJS.Signals): boolean {
+  return isSameProcess(stat) && sendSignal(stat.pid, signal);
 }
 
 /** Sends a signal; false where there is nobody to get it, or nobody who may be signalled. */

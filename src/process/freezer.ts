@@ -3,9 +3,9 @@ import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { sendSignal } from './ending.ts';
+import { signalProcess } from './ending.ts';
 import type { ProcStat } from './proc.ts';
-import type { TreeFinder, TreeRoot } from './tree.ts';
+import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
 
 const POLL_MS = 5;
 const JOIN_DELAY_MS = 1_000;
@@ -80,7 +80,7 @@ export class Freezer {
       if (running.length === 0) return;
       for (const stat of running) {
         const key = `${stat.pid}.${stat.start_ticks}`;
-        if (!asked.has(key) && sendSignal(stat.pid, 'SIGSTOP')) this.#stopped.push(stat);
+        if (!asked.has(key) && signalProcess(stat, 'SIGSTOP')) this.#stopped.push(stat);
         asked.add(key);
       }
       if (this.#clock.monotonicMs() > until_ms)
@@ -97,22 +97,24 @@ export class Freezer {
       );
     }
     // Children first: a shell that sees a child stopped takes it for a job that was suspended.
-    for (const { pid } of this.#stopped.reverse()) sendSignal(pid, 'SIGCONT');
+    for (const stat of this.#stopped.reverse()) signalProcess(stat, 'SIGCONT');
     this.#stopped = [];
   }
 
   /** Lets trees go on that an earlier daemon stopped by signal. */
   async release(roots: readonly TreeRoot[]): Promise<void> {
     for (const members of await this.#trees.find(roots)) {
-      for (const { pid, state } of members.reverse()) if (state === 'T') sendSignal(pid, 'SIGCONT');
+      for (const stat of members.reverse()) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
     }
   }
 
   async #join(): Promise<void> {
     const roots = this.#joining.splice(0).flatMap((root) => root() ?? []);
-    for (const { pid } of (await this.#trees.find(roots)).flat()) {
+    for (const stat of (await this.#trees.find(roots)).flat()) {
+      const { pid } = stat;
       if (await this.#isInGroup(pid)) continue;
       if (!this.#group) return; // it was closed meanwhile
+      if (!isSameProcess(stat)) continue;
       await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
     }
     this.#timer = this.#joining.length > 0 ? this.#clock.after(JOIN_DELAY_MS, () => this.#join()) : null;

@@ -3,6 +3,7 @@ import type { PtySize } from '../contract/processes.ts';
 import { checkStart, spawnRefusal } from './command.ts';
 import { coveredTerminals } from './leaked-terminals.ts';
 import type { OpenPipes } from './open-pipes.ts';
+import { bootTicks } from './proc.ts';
 import type { Stdin } from './stdin.ts';
 import type { User } from './user.ts';
 
@@ -26,6 +27,11 @@ export interface Launched {
   stdin: Stdin | null;
   /** Resolves when the process itself has ended, whoever still holds its pipes. */
   exited: Promise<ExitStatus>;
+  /**
+   * Null while the pid is its own; afterwards when it was seen last, in ticks after boot, 0 where nobody saw it.
+   * True at the moment of the call: a signal that is sent in the same step reaches nobody else.
+   */
+  endedTicks(): number | null;
   /** Resolves when nobody can write output any more and all of it is in the logs. */
   output_closed: Promise<void>;
   /** Takes into the logs what is in the pipes now. */
@@ -40,12 +46,11 @@ export interface Launched {
  * Throws the catalogue's error where the kernel refuses.
  */
 export async function launch(spec: LaunchSpec, pipes: OpenPipes): Promise<Launched> {
-  const { pid, exited } = await startProgram(spec, pipes.child_fds);
+  const program = await startProgram(spec, pipes.child_fds);
   pipes.closeChildEnds();
   return {
-    pid,
+    ...program,
     stdin: pipes.stdin,
-    exited,
     output_closed: pipes.output_closed,
     drain: () => pipes.drain(),
     close: () => pipes.close(),
@@ -59,7 +64,7 @@ export async function launch(spec: LaunchSpec, pipes: OpenPipes): Promise<Launch
 export async function startProgram(
   spec: LaunchSpec,
   child_fds: readonly (number | undefined)[],
-): Promise<{ pid: number; exited: Promise<ExitStatus> }> {
+): Promise<Pick<Launched, 'pid' | 'exited' | 'endedTicks'>> {
   const { execa } = await import('execa');
   const [argv0, ...args] = spec.argv;
   const { stdio, uncover } = stdioOf(child_fds);
@@ -82,10 +87,15 @@ export async function startProgram(
     await checkStart(spec.program, spec.cwd, argv0);
     throw spawnRefusal(code, argv0);
   }
+  let ended_ticks: number | null = null;
   const exited = new Promise<ExitStatus>((resolve) => {
-    subprocess.nodeChildProcess.once('exit', (code, signal) => resolve({ code, signal }));
+    // The kernel keeps the pid until the end is taken note of, which is right before this is told.
+    subprocess.nodeChildProcess.once('exit', (code, signal) => {
+      ended_ticks = bootTicks();
+      resolve({ code, signal });
+    });
   });
-  return { pid, exited };
+  return { pid, exited, endedTicks: () => ended_ticks };
 }
 
 type Inherited = 3 | 'ignore';

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
+import { uptime } from 'node:os';
 
 /** One process of the kernel's table, from /proc/<pid>/stat: proc_pid_stat(5). */
 export interface ProcStat {
@@ -20,6 +21,11 @@ export interface ProcStat {
 /** Field 14 and its neighbours count in hundredths of a second on every Linux that Node runs on. */
 export const TICK_MS = 10;
 export const PAGE_BYTES = 4096;
+
+/** Now, in ticks after boot, as start times are told. */
+export function bootTicks(): number {
+  return Math.round((uptime() * 1_000) / TICK_MS);
+}
 
 /** The process with this pid, or null where there is none. */
 export async function readStat(pid: number): Promise<ProcStat | null> {

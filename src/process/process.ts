@@ -27,7 +27,7 @@ import { RestartBackoff } from './restart.ts';
 import { processStarted, Run, type RunEnd } from './run.ts';
 import type { Stdin } from './stdin.ts';
 import { launchTerminal } from './terminal.ts';
-import type { TreeRoot } from './tree.ts';
+import { rootByMark, type TreeRoot } from './tree.ts';
 import { NO_USAGE, usageOf } from './usage.ts';
 
 const SAVE_DELAY_MS = 100;
@@ -50,6 +50,8 @@ export class SupervisedProcess implements OutputSource {
   readonly #events: EventQueue;
   readonly #backoff: RestartBackoff;
   readonly #timers: TimerSet;
+  /** The tree of a run that an earlier daemon saw the end of. */
+  readonly #former_root: TreeRoot;
   #run: Run | null = null;
   #watch: ReadyWatch | null = null;
   #restart_timer: Timer | null = null;
@@ -70,6 +72,7 @@ export class SupervisedProcess implements OutputSource {
       stdout: OutputLog.create(folder, 'stdout', this.changes),
       stderr: OutputLog.create(folder, 'stderr', this.changes),
     };
+    this.#former_root = formerRoot(record, context.boot_id);
     this.#file = new RecordFile(folder, record);
     const { clock, log, emit, random } = context;
     this.#events = new EventQueue(clock, log, emit, record.unsent, () => this.#onStored());
@@ -135,7 +138,7 @@ export class SupervisedProcess implements OutputSource {
   }
 
   get root(): TreeRoot {
-    return this.#run?.root ?? { pid: this.record.run?.pid ?? 0, mark: this.record.mark, ended: true };
+    return this.#run?.root ?? this.#former_root;
   }
 
   hasEnded(): boolean {
@@ -320,7 +323,7 @@ export class SupervisedProcess implements OutputSource {
   /** Notes what names the run for good, while its pid is still its own whatever has become of it. */
   #nameRun(): void {
     const { run } = this.record;
-    if (!run) return;
+    if (!run || this.#run?.has_ended) return;
     run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
     this.#context.oom.rankBefore(run.pid);
     this.#save();
@@ -471,6 +474,12 @@ export class SupervisedProcess implements OutputSource {
   #warn(error: unknown, message: string): void {
     this.#context.log.warn({ err: error, process_id: this.record.process_id }, message);
   }
+}
+
+function formerRoot({ mark, run }: ProcessRecord, boot_id: string): TreeRoot {
+  if (run?.boot_id !== boot_id) return rootByMark(mark); // the number means nothing after a restart of the machine
+  const { pid, start_ticks, ended_ticks = 0 } = run;
+  return { pid, start_ticks, mark, ended_ticks, proven: new Map() };
 }
 
 interface LoadedLogs {

@@ -37,6 +37,8 @@ export interface RunRecord {
   boot_id: string;
   start_ticks: number;
   started_at_ms: number;
+  /** When it had ended, in ticks after boot: see TreeRoot. Absent while it runs. */
+  ended_ticks?: number;
   /** Null where no probe was asked for. */
   is_ready: boolean | null;
 }

@@ -4,6 +4,7 @@ import type { ProcessContext } from './context.ts';
 import { SupervisedProcess } from './process.ts';
 import { loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
 import { processStarted } from './run.ts';
+import { rootByMark } from './tree.ts';
 
 /**
  * Takes over every process that an earlier daemon left in `directory`: those that run, those that wait for a
@@ -28,7 +29,7 @@ export async function recoverAll(
 
 /** A process whose daemon was killed between its start and the note of its pid; its start is not told yet. */
 async function findRun(context: ProcessContext, record: ProcessRecord): Promise<boolean> {
-  const [members = []] = await context.trees.find([{ pid: 0, mark: record.mark, ended: true }]);
+  const [members = []] = await context.trees.find([rootByMark(record.mark)]);
   const leader = members.find(({ pid, group }) => pid === group) ?? members[0];
   if (!leader) return false;
   const run: RunRecord = {

@@ -23,6 +23,7 @@ export interface RunEnd {
 export class Run {
   readonly info: RunRecord;
   readonly launched: Launched;
+  readonly root: TreeRoot;
   /** Signals that this daemon was asked to send, or sent of its own. */
   readonly asked = new Set<string>();
   /** Resolves when the program itself has ended and what it wrote is taken over. */
@@ -33,7 +34,6 @@ export class Run {
   readonly #started_monotonic_ms: number;
   #time_limit: Timer | null = null;
   #has_timed_out = false;
-  #has_ended = false;
 
   /** `age_ms`: how long ago it started, for one that an earlier daemon did start. */
   constructor(
@@ -50,15 +50,23 @@ export class Run {
     this.launched = launched;
     this.#logs = logs;
     this.#started_monotonic_ms = context.clock.monotonicMs() - age_ms;
+    this.root = {
+      pid: info.pid,
+      get start_ticks() {
+        return info.start_ticks;
+      },
+      mark: record.mark,
+      get ended_ticks() {
+        return launched.endedTicks();
+      },
+      proven: new Map(),
+    };
     this.ended = launched.exited.then((status) => this.#onExit(status));
   }
 
+  /** Whether its pid may be another's from now on, also where the end is not told yet. */
   get has_ended(): boolean {
-    return this.#has_ended;
-  }
-
-  get root(): TreeRoot {
-    return { pid: this.info.pid, mark: this.#record.mark, ended: this.#has_ended };
+    return this.launched.endedTicks() !== null;
   }
 
   /** Calls `onTimeout` once the run has lasted `timeout_ms`, pauses not counted. */
@@ -71,7 +79,7 @@ export class Run {
   }
 
   async #onExit(status: ExitStatus): Promise<RunEnd> {
-    this.#has_ended = true;
+    this.info.ended_ticks = this.launched.endedTicks() ?? 0;
     this.#time_limit?.cancel();
     const { clock, oom } = this.#context;
     const exited_at_ms = clock.wallMs();

@@ -6,7 +6,7 @@ import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { PtySize } from '../contract/processes.ts';
 import { CannotStart, checkStart } from './command.ts';
-import { type ExitStatus, type Launched, type LaunchSpec, startProgram } from './launch.ts';
+import { type Launched, type LaunchSpec, startProgram } from './launch.ts';
 import { coverTerminal } from './leaked-terminals.ts';
 import type { Outlet } from './outlet.ts';
 import { Stdin } from './stdin.ts';
@@ -48,8 +48,8 @@ export async function launchTerminal(
   stream.once('close', uncover);
   try {
     if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
-    const { pid, exited } = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
-    return launched(outlet, terminals, { master, stream }, pid, exited, typed);
+    const program = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
+    return launched(outlet, terminals, { master, stream }, program, typed);
   } catch (error) {
     stream.destroy();
     throw error;
@@ -77,8 +77,7 @@ function launched(
   outlet: Outlet,
   terminals: Terminals,
   { master, stream }: { master: number; stream: ReadStream },
-  pid: number,
-  exited: Promise<ExitStatus>,
+  program: Pick<Launched, 'pid' | 'exited' | 'endedTicks'>,
   typed: (signal: string) => void,
 ): Launched {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
@@ -87,9 +86,9 @@ function launched(
     for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) typed(signal);
   };
   return {
-    pid,
+    ...program,
     stdin: new Stdin(stream, { is_terminal: true, see }),
-    exited: exited.then(async (status) => {
+    exited: program.exited.then(async (status) => {
       await closedOrLate(outlet.clock, closed);
       return status;
     }),

@@ -1,21 +1,36 @@
-import { type ProcStat, readAllStats, readVariable } from './proc.ts';
+import { type ProcStat, readAllStats, readStatNow, readVariable } from './proc.ts';
 
 /**
  * Which processes belong to a supervised one.
  *
- * A process group holds what the program starts in the ordinary way. A descendant that made a session of its own
- * has left the group, and one whose parent has ended has left the line of descent too; it still carries the
- * mark in the environment that the supervisor gave the first process.
+ * A session holds what the program starts in the ordinary way. A descendant that made a session of its own has left
+ * it, and one whose parent has ended has left the line of descent too; it still carries the mark in the environment
+ * that the supervisor gave the first process.
+ *
+ * The kernel gives the number of an ended leader to nobody while its session has a member, and to anybody afterwards.
+ * So the session of an ended leader counts only where one of its members proves it: by the mark, by having been there
+ * when the leader ended, or by having been proven at an earlier look and lasted since.
  */
 
 /** The variable that marks a supervised process and its descendants. */
 export const MARK_VARIABLE = 'SANDBOXD_PROCESS_MARK';
 
-/** The first process of a tree, 0 where it is not known. `ended` tells that its pid may belong to somebody else by now. */
+/** The first process of a tree, the leader of its session. */
 export interface TreeRoot {
-  pid: number;
-  mark: string;
-  ended: boolean;
+  /** 0 where it is not known. */
+  readonly pid: number;
+  /** 0 until it is known. */
+  readonly start_ticks: number;
+  readonly mark: string;
+  /** Null while the pid is its own; afterwards when it was seen last, in ticks after boot, 0 where nobody saw it. */
+  readonly ended_ticks: number | null;
+  /** Start times, by pid, of the members that its session was proven to have at the last look after its end. */
+  readonly proven: Map<number, number>;
+}
+
+/** A tree of which nothing but the mark is known. */
+export function rootByMark(mark: string): TreeRoot {
+  return { pid: 0, start_ticks: 0, mark, ended_ticks: 0, proven: new Map() };
 }
 
 interface KnownMark {
@@ -59,6 +74,11 @@ export class TreeFinder {
   }
 }
 
+/** Whether this very process is still there: its pid alone may be another's by now. */
+export function isSameProcess({ pid, start_ticks }: Pick<ProcStat, 'pid' | 'start_ticks'>): boolean {
+  return readStatNow(pid)?.start_ticks === start_ticks;
+}
+
 function childrenOf(stats: Map<number, ProcStat>): Map<number, ProcStat[]> {
   const children = new Map<number, ProcStat[]>();
   for (const stat of stats.values()) {
@@ -81,11 +101,26 @@ function membersOf(
     if (stat.state !== 'Z' && stat.state !== 'X') members.add(stat);
     for (const child of children.get(stat.pid) ?? []) add(child);
   };
-  // The number of an ended leader stays taken while its group lives; once it is somebody's pid, the group is another.
-  const group_is_ours = root.pid > 1 && (!root.ended || !stats.has(root.pid));
-  for (const stat of stats.values()) {
-    const in_group = stat.group === root.pid || stat.session === root.pid;
-    if (marks.get(stat.pid) === root.mark || (in_group && group_is_ours)) add(stat);
-  }
+  for (const stat of stats.values()) if (marks.get(stat.pid) === root.mark) add(stat);
+  for (const stat of sessionOf(root, stats, marks)) add(stat);
   return members;
+}
+
+/** The members of the root's own session; none where the number may be another's. */
+function sessionOf(root: TreeRoot, stats: Map<number, ProcStat>, marks: Map<number, string>): ProcStat[] {
+  if (root.pid <= 1) return [];
+  const session = [...stats.values()].filter((stat) => stat.session === root.pid);
+  const holder = stats.get(root.pid);
+  const is_leader =
+    holder !== undefined && (root.start_ticks === 0 || holder.start_ticks === root.start_ticks);
+  if (root.ended_ticks === null && is_leader) return session;
+  const last_ticks = root.ended_ticks ?? 0;
+  const is_ours = session.some(
+    ({ pid, start_ticks }) =>
+      marks.get(pid) === root.mark || start_ticks <= last_ticks || root.proven.get(pid) === start_ticks,
+  );
+  root.proven.clear();
+  if (!is_ours) return [];
+  for (const { pid, start_ticks } of session) root.proven.set(pid, start_ticks);
+  return session;
 }

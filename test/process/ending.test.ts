@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { endTree } from '../../src/process/ending.ts';
 import { TreeFinder } from '../../src/process/tree.ts';
-import { isAlive, program, until } from './harness.ts';
+import { isAlive, program, runningRoot, until } from './harness.ts';
 
 test('a tree is killed also where looking for its members takes longer than a kill may', async () => {
   const child = spawn(program('ignore-term.mjs')[0] as string, program('ignore-term.mjs').slice(1), {
@@ -22,7 +22,7 @@ test('a tree is killed also where looking for its members takes longer than a ki
     },
     after: (_, run) => systemClock.after(1, run),
   };
-  const root = { pid: child.pid ?? 0, mark: 'none', ended: false };
+  const root = runningRoot(child.pid, 'none');
   const asked: string[] = [];
   const target = {
     root: () => root,

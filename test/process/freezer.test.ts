@@ -7,8 +7,8 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { Freezer } from '../../src/process/freezer.ts';
 import { readAllStats, readStat } from '../../src/process/proc.ts';
-import { MARK_VARIABLE, TreeFinder, type TreeRoot } from '../../src/process/tree.ts';
-import { until } from './harness.ts';
+import { MARK_VARIABLE, rootByMark, TreeFinder, type TreeRoot } from '../../src/process/tree.ts';
+import { runningRoot, until } from './harness.ts';
 
 const roots: TreeRoot[] = [];
 let trees_made = 0;
@@ -27,7 +27,7 @@ async function startTree() {
     stdio: 'ignore',
     env: { PATH: process.env.PATH, [MARK_VARIABLE]: mark },
   });
-  const root = { pid: child.pid ?? 0, mark, ended: false };
+  const root = runningRoot(child.pid, mark);
   roots.push(root);
   const trees = new TreeFinder();
   const members = await until(async () => {
@@ -102,8 +102,8 @@ test('a tree holds nobody else: not the rest of the system, and not who has take
   const trees = new TreeFinder();
   const everybody = await readAllStats();
   const [nobody, taken] = await trees.find([
-    { pid: 0, mark: 'no such mark', ended: true },
-    { pid: members[0]?.pid ?? 0, mark: 'no such mark', ended: true },
+    rootByMark('no such mark'),
+    { ...rootByMark('no such mark'), pid: members[0]?.pid ?? 0 },
   ]);
   expect(everybody.size).toBeGreaterThan(3);
   expect(nobody).toEqual([]);

@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import type { ProcessEvent } from '../../src/contract/events.ts';
 import { readStat } from '../../src/process/proc.ts';
 import { Supervisor, type SupervisorOptions } from '../../src/process/supervisor.ts';
+import type { TreeRoot } from '../../src/process/tree.ts';
 
 /** A supervisor on a folder of its own, with the events it stored in their order. */
 export interface Harness {
@@ -58,6 +59,11 @@ async function launch(
   undo.push(() => supervisor.stop());
   await supervisor.start();
   return { supervisor, events, keys, directory: options.directory, again: () => launch(options, clock) };
+}
+
+/** The root of a tree whose first process is this one, which runs. */
+export function runningRoot(pid = 0, mark: string): TreeRoot {
+  return { pid, start_ticks: 0, mark, ended_ticks: null, proven: new Map() };
 }
 
 /** The command that runs a program of `fixtures/programs`. */

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { isAlive, start, until } from './harness.ts';
+
+const run = promisify(execFile);
+/** Not the first process of the table, nor its child: there the whole table is the sandbox. */
+const IN_NEW_TABLE = ['--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', '("$@"; :); :', '-'];
+const program = join(import.meta.dirname, 'reused-pid-program.ts');
+
+test.each([
+  'remove',
+  'pause',
+  'stop',
+  'stop of the next daemon',
+  'stop of a daemon that learns of the end',
+  'signal',
+])('a stranger that got the number of an ended process is left alone: %s', async (how) => {
+  const root = await mkdtemp(join(tmpdir(), 'sandboxd-reused-'));
+  try {
+    const args = [process.execPath, program, join(root, 'processes'), how];
+    const { stdout } = await run('unshare', [...IN_NEW_TABLE, ...args]);
+    const { pid, stranger } = JSON.parse(stdout);
+    expect(stranger).toEqual({ session: pid, is_running: true });
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+});
+
+test('what a process leaves in its session belongs to it, also what is forked later and carries no mark', async () => {
+  const { supervisor } = await start();
+  const script = `env -i sh -c 'while :; do sleep 0.01; done; :' >/dev/null & exec sh -c 'echo $0' $!`;
+  const { process: view } = await supervisor.spawn({ shell: script, process_id: 'p' });
+  await supervisor.finished('p');
+  const { stdout } = await supervisor.outputTail('p', 100);
+  const left = Number(stdout);
+  expect(await isAlive(left)).toBe(true);
+  expect((await supervisor.get('p')).resource_usage.processes).toBeGreaterThan(0);
+  await supervisor.remove('p');
+  await until(async () => !(await isAlive(left)));
+  expect(view.pid).not.toBe(left);
+});
