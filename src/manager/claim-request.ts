@@ -130,6 +130,10 @@ function cpuOf(cpu: number | string): number {
 function webhookOf(webhook: { url: string; secret?: string; watch_dir?: string }, guard: AddressGuard) {
   const checked = checkWebhookUrl(webhook.url, guard);
   if ('fault' in checked) throw invalidField('config.webhook.url', checked.fault);
+  // What is no ASCII takes more room in a URL than it had.
+  if (checked.url.length > TEXT_MAX) {
+    throw invalidField('config.webhook.url', `must not have more than ${TEXT_MAX} characters as a URL`);
+  }
   const { watch_dir = null, secret = '' } = webhook;
   if (watch_dir !== null && (!watch_dir.startsWith('/') || watch_dir.includes('\0'))) {
     throw invalidField('config.webhook.watch_dir', 'must be an absolute path');

@@ -215,13 +215,14 @@ export class Endpoints implements Service {
 
   /** Drops an endpoint that turned out to be somebody else's; the next poll tells whose. */
   #giveUp(delivery: EndpointDelivery): void {
-    const { endpoint } = delivery.owned;
+    const { endpoint, url } = delivery.owned;
     if (this.#deliveries.get(endpoint) !== delivery) return;
     this.#deliveries.delete(endpoint);
     this.#idle_polls.delete(endpoint);
     void delivery.stop();
     this.#log.warn(
-      { endpoint: originOf(endpoint) },
+      // A path may hold what its owner keeps secret.
+      { endpoint: url ? new URL(url).origin : endpoint },
       'another replica has taken over the delivery to an endpoint',
     );
   }
@@ -251,9 +252,4 @@ export class Endpoints implements Service {
     }
     this.#idle_polls.clear();
   }
-}
-
-/** A path may hold what its owner keeps secret. */
-function originOf(endpoint: string): string {
-  return new URL(endpoint).origin;
 }

@@ -2,6 +2,7 @@ import type { Service } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
 import { makeApi } from './api.ts';
 import { type Database, openDatabase } from './database.ts';
+import { DatabaseWait } from './database-wait.ts';
 import { addFigures, type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 import { openSeal } from './seal.ts';
 import { checkSeal } from './seal-check.ts';
@@ -12,6 +13,7 @@ import { TokenStore } from './token-store.ts';
 /** The composition root: builds the parts, starts them in order and stops them in reverse. */
 export class Manager implements Service {
   readonly #given: ManagerParts;
+  readonly #wait: DatabaseWait;
   #database: Database | null = null;
   #server: ApiServer | null = null;
   /** What runs, in the order of its start. */
@@ -20,6 +22,7 @@ export class Manager implements Service {
 
   constructor(given: ManagerParts) {
     this.#given = given;
+    this.#wait = new DatabaseWait({ ...given, ...given.config });
   }
 
   /** Where the API is served, once it has started. */
@@ -32,10 +35,12 @@ export class Manager implements Service {
     const { config, log, runtime } = this.#given;
     await runtime.start();
     const seal = openSeal(config.secret_key_file);
-    this.#database = await openDatabase(config.database);
-    const { db } = this.#database;
-    await checkSeal(seal, new SettingStore(db));
-    const parts = await makeParts(this.#given, this.#database, seal);
+    const database = await this.#wait.until(() => openDatabase(config.database));
+    this.#database = database;
+    const { db } = database;
+    await this.#wait.until(() => checkSeal(seal, new SettingStore(db)));
+    const parts = await this.#wait.until(() => makeParts(this.#given, database, seal));
+    await this.#wait.end();
     addFigures(parts);
     const { quotas, delivery, deletions, operations } = parts;
     this.#services.push(
@@ -60,6 +65,7 @@ export class Manager implements Service {
   }
 
   async #stop(): Promise<void> {
+    await this.#wait.stop();
     await this.#server?.close();
     for (const service of this.#services.toReversed()) await service.stop();
     await this.#database?.close();

@@ -2,9 +2,10 @@ import { expect, it } from 'vitest';
 import { DatabaseClock } from '../../src/manager/clock-store.ts';
 import type { Database } from '../../src/manager/database.ts';
 import { DeliveryViewStore } from '../../src/manager/delivery-store.ts';
+import { endpointKey, endpointOf } from '../../src/manager/endpoint-key.ts';
 import { EndpointRecordStore } from '../../src/manager/endpoint-record-store.ts';
 import { EndpointStore, type OwnedEndpoint } from '../../src/manager/endpoint-store.ts';
-import { endpointOf, OutboxStore } from '../../src/manager/outbox-store.ts';
+import { OutboxStore } from '../../src/manager/outbox-store.ts';
 import { OutcomeWriter } from '../../src/manager/outcome-store.ts';
 import { replicaName } from '../../src/manager/replica.ts';
 import { sign } from '../../src/webhook/signature.ts';
@@ -13,7 +14,7 @@ import { describeOnStores } from '../support/stores.ts';
 import { handedOver, noticeOf, opened, outcomeOf, SEAL, SECRET, SILENT, senderOf } from './outbox.ts';
 
 const HOUR_MS = 3_600_000;
-const ENDPOINT = 'http://consumer.invalid/hook';
+const ENDPOINT = endpointKey('http://consumer.invalid/hook');
 
 interface Bench {
   database: Database;
@@ -369,13 +370,15 @@ describeOnStores("the manager's outbox", (fresh) => {
       await database.db.transaction().execute((tx) => outbox.insertDeleted(tx, notice));
     }
     const found = await replica().pending();
-    expect(found.sort((a, b) => (a.endpoint < b.endpoint ? -1 : 1))).toEqual(
-      [
-        ['http://b.example:81/', 4],
-        ['https://a.example/x', 2],
-        ['https://a.example/y', 3],
-      ].map(([endpoint, newest_untried_id]) => ({
-        endpoint,
+    expect(found.sort((a, b) => Number(a.newest_untried_id) - Number(b.newest_untried_id))).toEqual(
+      (
+        [
+          ['https://a.example/x', 2],
+          ['https://a.example/y', 3],
+          ['http://b.example:81/', 4],
+        ] as const
+      ).map(([url, newest_untried_id]) => ({
+        endpoint: endpointKey(url),
         owner: null,
         newest_untried_id,
         first_due_ms: null,
@@ -397,8 +400,8 @@ describeOnStores("the manager's outbox", (fresh) => {
 });
 
 it('counts an endpoint by scheme, host, port and path', () => {
-  expect(endpointOf('https://u.example:443/a/b?c=d#e')).toBe('https://u.example/a/b');
-  expect(endpointOf('http://u.example:8080')).toBe('http://u.example:8080/');
+  expect(endpointOf('https://u.example:443/a/b?c=d#e')).toBe(endpointKey('https://u.example/a/b'));
+  expect(endpointOf('http://u.example:8080')).toBe(endpointKey('http://u.example:8080/'));
 });
 
 it('goes on through a clock that is set back and follows one that is set forward', async () => {
