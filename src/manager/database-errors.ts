@@ -60,6 +60,12 @@ export function isDataError(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError;
 }
 
+/** What the database said, for the log: an `unavailable` holds it as its cause. */
+export function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return (cause as Error | undefined)?.message ?? message;
+}
+
 /** Whether the disk of the database is full. */
 export function isDiskFull(error: unknown): boolean {
   const { cause } = error as { cause?: DatabaseError };

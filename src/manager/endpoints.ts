@@ -2,6 +2,7 @@ import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import { ATTEMPT_TIMEOUT_MS, OUTBOX_LEASE_MS } from '../contract/defaults.ts';
+import { reasonOf } from './database-errors.ts';
 import { type DeliveryParts, EndpointDelivery } from './endpoint-delivery.ts';
 import type { EndpointStore, PendingEndpoint } from './endpoint-store.ts';
 import type { OutboxStore } from './outbox-store.ts';
@@ -125,10 +126,7 @@ export class Endpoints implements Service {
         this.#was_out_of_order = false;
       } catch (error) {
         if (!this.#was_out_of_order) {
-          this.#log.warn(
-            { reason: (error as Error).message },
-            'the outbox cannot be read; it is asked again',
-          );
+          this.#log.warn({ reason: reasonOf(error) }, 'the outbox cannot be read; it is asked again');
         }
         this.#was_out_of_order = true;
       }

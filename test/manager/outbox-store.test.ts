@@ -215,6 +215,28 @@ describeOnStores("the manager's outbox", (fresh) => {
     expect((await reading).records).toEqual([]);
   });
 
+  it('keeps an outcome that the database refuses with less, and all others whole', async () => {
+    const { deleted, owned, views } = await bench(await fresh());
+    for (let i = 1; i <= 9; i++) await deleted(`sb_${i}`);
+    const records = await owned();
+    const given = (await records.untried(0, 9)).records;
+    const recorded = given.map((record, i) => {
+      const outcome = { ...outcomeOf(record, { state: 'delivered' }), response_body: 'fine' };
+      // One is refused by PostgreSQL for its body, the other by SQLite for its duration.
+      const poison = { response_body: 'a\0b', duration_ms: Number.NaN };
+      return records.record(i === 4 ? { ...outcome, ...poison } : outcome);
+    });
+    await Promise.all(recorded);
+    expect(records.lost).toBe(0);
+    for (const [i, { event_id }] of given.entries()) {
+      const detail = await views.find('team_1', event_id);
+      expect(detail?.state).toBe('delivered');
+      const bodies = detail?.attempts.map(({ response_body }) => response_body);
+      if (i === 4) expect(bodies).not.toContain('fine');
+      else expect(bodies).toEqual(['fine']);
+    }
+  });
+
   it('keeps outcomes and attempts, and ends a record once', async () => {
     const { deleted, owned, views, now, clock } = await bench(await fresh());
     await deleted('sb_1');
