@@ -28,7 +28,7 @@ const OWNERS: Record<string, RegExp> = {
   chokidar: /^src\/watch\//,
   picomatch: /^src\/watch\//,
   undici: /^src\/webhook\/transport\.ts$/,
-  'better-sqlite3': /^src\/(outbox\/|manager\/database\.ts$)/,
+  'better-sqlite3': /^src\/(outbox\/|manager\/sqlite-file\.ts$)/,
   kysely: /^src\/manager\//,
   pg: /^src\/manager\/(database|postgres-[a-z]+)\.ts$/,
   ioredis: /^src\/quota\//,

@@ -12,6 +12,8 @@ const DEFAULT_TEMPLATE = 'default';
 const DEFAULT_MEMORY = '512Mi';
 const DEFAULT_CPU = 0.1;
 const MEMORY_MIN_MIB = 128;
+/** 2 PiB: an hour of it in MiB × ms is still a number that JSON holds exactly. */
+const MEMORY_MAX_MIB = 2 ** 31;
 /** A hundred years: what is longer is meant to be off. */
 const DURATION_MAX_S = 100 * 366 * 24 * 60 * 60;
 const TEXT_MAX = 4096;
@@ -106,8 +108,8 @@ export function claimRequest(body: Static<typeof ClaimBody> | undefined, guard: 
 /** MiB; throws `invalid_request` for what is no size or too small. */
 export function memoryOf(memory: string): number {
   const size_mib = mebibytes(memory);
-  if (size_mib !== null && size_mib >= MEMORY_MIN_MIB) return size_mib;
-  throw invalidField('config.resources.memory', 'must be a size like 128Mi or 1Gi, at least 128Mi');
+  if (size_mib !== null && size_mib >= MEMORY_MIN_MIB && size_mib <= MEMORY_MAX_MIB) return size_mib;
+  throw invalidField('config.resources.memory', 'must be a size like 128Mi or 1Gi, from 128Mi to 2048Ti');
 }
 
 /** Throws `invalid_request` for what cannot be a variable of a process. */
@@ -130,6 +132,10 @@ function cpuOf(cpu: number | string): number {
 function webhookOf(webhook: { url: string; secret?: string; watch_dir?: string }, guard: AddressGuard) {
   const checked = checkWebhookUrl(webhook.url, guard);
   if ('fault' in checked) throw invalidField('config.webhook.url', checked.fault);
+  // What is no ASCII takes more room in a URL than it had.
+  if (checked.url.length > TEXT_MAX) {
+    throw invalidField('config.webhook.url', `must not have more than ${TEXT_MAX} characters as a URL`);
+  }
   const { watch_dir = null, secret = '' } = webhook;
   if (watch_dir !== null && (!watch_dir.startsWith('/') || watch_dir.includes('\0'))) {
     throw invalidField('config.webhook.watch_dir', 'must be an absolute path');

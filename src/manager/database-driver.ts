@@ -3,18 +3,25 @@ import {
   type DatabaseConnection,
   type Dialect,
   type Driver,
+  type PostgresDialect,
   SqliteAdapter,
-  SqliteDialect,
+  type SqliteDialect,
 } from 'kysely';
-import { CatalogueError } from '../contract/errors.ts';
-
-const UNAVAILABLE_RETRY_S = 1;
+import { told } from './database-errors.ts';
 
 /** How a database is looked after that may not answer. */
 export interface Watching {
   /** Does something with it; `always`: also while it is known to be lost. */
   watch<Result>(work: () => Promise<Result>, always: boolean): Promise<Result>;
   close(): Promise<void>;
+}
+
+/** What SQLite's one connection tells of itself. */
+export interface SqliteState {
+  /** False where SQLite has rolled back by itself, as on a full disk. */
+  readonly inTransaction: boolean;
+  /** Throws where the file is no longer where it was opened. */
+  demandFile(): void;
 }
 
 /** The file answers, or the process stands still with it. */
@@ -27,27 +34,35 @@ class TransactionalAdapter extends SqliteAdapter {
   }
 }
 
-/** The dialect, with every trouble of the database told as `unavailable` and with writes that begin as writes. */
-export function answeringDialect(dialect: Dialect, watching: Watching = UNWATCHED): Dialect {
-  const is_sqlite = dialect instanceof SqliteDialect;
+/** PostgreSQL's dialect, with every trouble of the database told as `unavailable`. */
+export function answeringPostgres(dialect: PostgresDialect, watching: Watching): Dialect {
+  return answeringDialect(dialect, null, watching);
+}
+
+/** SQLite's dialect with the same, and with transactions that begin as writes. */
+export function answeringSqlite(dialect: SqliteDialect, sqlite: SqliteState): Dialect {
+  return answeringDialect(dialect, sqlite, UNWATCHED);
+}
+
+function answeringDialect(dialect: Dialect, sqlite: SqliteState | null, watching: Watching): Dialect {
   return {
-    createAdapter: () => (is_sqlite ? new TransactionalAdapter() : dialect.createAdapter()),
+    createAdapter: () => (sqlite ? new TransactionalAdapter() : dialect.createAdapter()),
     createIntrospector: (db) => dialect.createIntrospector(db),
     createQueryCompiler: () => dialect.createQueryCompiler(),
-    createDriver: () => new AnsweringDriver(dialect.createDriver(), is_sqlite, watching),
+    createDriver: () => new AnsweringDriver(dialect.createDriver(), sqlite, watching),
   };
 }
 
 class AnsweringDriver implements Driver {
   readonly #driver: Driver;
-  readonly #is_sqlite: boolean;
+  readonly #sqlite: SqliteState | null;
   readonly #watching: Watching;
   readonly #wrapped = new WeakMap<DatabaseConnection, DatabaseConnection>();
   readonly #inner = new WeakMap<DatabaseConnection, DatabaseConnection>();
 
-  constructor(driver: Driver, is_sqlite: boolean, watching: Watching) {
+  constructor(driver: Driver, sqlite: SqliteState | null, watching: Watching) {
     this.#driver = driver;
-    this.#is_sqlite = is_sqlite;
+    this.#sqlite = sqlite;
     this.#watching = watching;
   }
 
@@ -58,7 +73,8 @@ class AnsweringDriver implements Driver {
   async acquireConnection(): Promise<DatabaseConnection> {
     let acquiring: Promise<DatabaseConnection> | null = null;
     try {
-      const connection = await this.#tell(() => {
+      const connection = await this.#tell(async () => {
+        this.#sqlite?.demandFile();
         acquiring = this.#driver.acquireConnection();
         return acquiring;
       });
@@ -76,9 +92,12 @@ class AnsweringDriver implements Driver {
 
   beginTransaction(connection: DatabaseConnection, settings: object): Promise<void> {
     return this.#tell(async () => {
+      const own = this.#own(connection);
+      if (!this.#sqlite) return this.#driver.beginTransaction(own, settings);
+      // What could not be rolled back when it failed is now.
+      if (this.#sqlite.inTransaction) await this.#driver.rollbackTransaction(own);
       // A transaction that reads first and writes then would be refused where another wrote in between.
-      if (this.#is_sqlite) await this.#own(connection).executeQuery(CompiledQuery.raw('begin immediate'));
-      else await this.#driver.beginTransaction(this.#own(connection), settings);
+      await own.executeQuery(CompiledQuery.raw('begin immediate'));
     });
   }
 
@@ -86,9 +105,13 @@ class AnsweringDriver implements Driver {
     return this.#tell(() => this.#driver.commitTransaction(this.#own(connection)));
   }
 
-  /** Asked for in any case: the connection is used again when the database is back. */
-  rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    return this.#tell(() => this.#driver.rollbackTransaction(this.#own(connection)), true);
+  /**
+   * Never rejects, so that the caller is told what failed first: PostgreSQL's connection is not used again unless it is
+   * outside of a transaction, and SQLite's is brought out of it by the next begin.
+   */
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#sqlite && !this.#sqlite.inTransaction) return;
+    await this.#tell(() => this.#driver.rollbackTransaction(this.#own(connection)), true).catch(() => {});
   }
 
   releaseConnection(connection: DatabaseConnection): Promise<void> {
@@ -125,27 +148,6 @@ async function telling<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
-    throw isTrouble(error as DatabaseError) ? unavailable(error as Error) : error;
+    throw told(error);
   }
-}
-
-interface DatabaseError extends Error {
-  code?: string;
-}
-
-/** SQLite: the file or its disk; PostgreSQL: connection, resources, operator, system, a lock or time that ran out. */
-function isTrouble({ code = '', message }: DatabaseError): boolean {
-  if (/^SQLITE_(IOERR|FULL|BUSY|LOCKED|CANTOPEN|READONLY|CORRUPT|NOTADB|NOMEM|PROTOCOL)/.test(code))
-    return true;
-  if (/^(08|25006|28|3D000|40001|40P01|53|55P03|57|58|XX)/.test(code) && code.length === 5) return true;
-  if (/^(E[A-Z]+|EAI_\w+)$/.test(code)) return true;
-  return /timeout|[Cc]onnection terminated|not queryable|database connection is not open/.test(message);
-}
-
-function unavailable(error: DatabaseError): CatalogueError {
-  const made = new CatalogueError('unavailable', 'The database cannot be used at present.', {
-    retry_after_s: UNAVAILABLE_RETRY_S,
-  });
-  made.cause = error;
-  return made;
 }

@@ -1,5 +1,6 @@
 import { CatalogueError } from '../contract/errors.ts';
 import type { HandOverPage } from '../runtime/runtime.ts';
+import { reasonOf } from './database-errors.ts';
 import { Limiter } from './limiter.ts';
 import { type Operations, refusal, senderOf, type Works } from './operations.ts';
 import type { DeletionNotice } from './ports.ts';
@@ -50,7 +51,7 @@ export class Deletions {
       const state = await runtime.inspect(sandbox_id);
       return state === 'lost' || state === 'absent';
     } catch (error) {
-      log.warn({ sandbox_id, reason: (error as Error).message }, 'the runtime does not tell of a sandbox');
+      log.warn({ sandbox_id, reason: reasonOf(error) }, 'the runtime does not tell of a sandbox');
       return false;
     }
   }
@@ -105,7 +106,7 @@ export class Deletions {
       );
       metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
     } catch (error) {
-      log.warn({ sandbox_id, reason: (error as Error).message }, 'a cleanup failed and is tried again');
+      log.warn({ sandbox_id, reason: reasonOf(error) }, 'a cleanup failed and is tried again');
     }
   }
 

@@ -8,6 +8,7 @@ import { type StandardWebhookHeaders, standardWebhookHeaders } from '../webhook/
 import { storedHeaders } from '../webhook/stored-signatures.ts';
 import type { Transport } from '../webhook/transport.ts';
 import type { DatabaseClock } from './clock-store.ts';
+import { reasonOf } from './database-errors.ts';
 import type { EndpointRecordStore, StoredRequest } from './endpoint-record-store.ts';
 import { secretContext } from './outbox-store.ts';
 import type { EndpointUse, Permits } from './permits.ts';
@@ -18,6 +19,8 @@ const DATABASE_RETRY_MS = 250;
 
 /** An attempt that was not made: its dispatcher has been stopped. */
 const NOT_MADE: AttemptResult = { status: null, error: null, retry_after: null, response_body: null };
+/** No request can be made of what is stored. */
+const UNUSABLE: AttemptResult = { ...NOT_MADE, error: 'protocol' };
 
 interface Parts {
   records: EndpointRecordStore;
@@ -56,6 +59,10 @@ export class EndpointSender implements Sender {
         'X-Service-Attempt': String(attempt),
       };
       return await transport.send({ url, headers, body }, ATTEMPT_TIMEOUT_MS);
+    } catch (error) {
+      const { event_id } = record;
+      this.#parts.log.error({ event_id, reason: (error as Error).message }, 'a record cannot be sent');
+      return UNUSABLE;
     } finally {
       end();
     }
@@ -70,7 +77,7 @@ export class EndpointSender implements Sender {
         if (!request) on_lost();
         else if (has_lease() && !this.#is_closed) return request;
       } catch (error) {
-        log.debug({ reason: (error as Error).message }, 'a record waits for the database');
+        log.debug({ reason: reasonOf(error) }, 'a record waits for the database');
       }
       if (!this.#is_closed) await sleep(clock, DATABASE_RETRY_MS);
     }

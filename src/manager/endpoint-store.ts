@@ -27,6 +27,8 @@ export interface PendingEndpoint {
 export interface OwnedEndpoint {
   endpoint: string;
   fence: number;
+  /** Of one of its pending records, for people: the endpoint is a hash. Null where none is pending. */
+  url?: string | null;
 }
 
 /**
@@ -155,7 +157,17 @@ export class EndpointStore {
           fence: sql<number>`case when fence >= ${now} then fence + 1 else ${now} end`,
         })
         .where('endpoint', 'in', claimed)
-        .returning(['endpoint', 'fence'])
+        .returning((returned) => [
+          'endpoint',
+          'fence',
+          returned
+            .selectFrom('outbox')
+            .select('outbox.url')
+            .whereRef('outbox.endpoint', '=', 'outbox_endpoints.endpoint')
+            .where('outbox.due_ms', 'is not', null)
+            .limit(1)
+            .as('url'),
+        ])
         .execute()
     );
   }

@@ -2,6 +2,7 @@ import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import { ATTEMPT_TIMEOUT_MS, OUTBOX_LEASE_MS } from '../contract/defaults.ts';
+import { reasonOf } from './database-errors.ts';
 import { type DeliveryParts, EndpointDelivery } from './endpoint-delivery.ts';
 import type { EndpointStore, PendingEndpoint } from './endpoint-store.ts';
 import type { OutboxStore } from './outbox-store.ts';
@@ -125,10 +126,7 @@ export class Endpoints implements Service {
         this.#was_out_of_order = false;
       } catch (error) {
         if (!this.#was_out_of_order) {
-          this.#log.warn(
-            { reason: (error as Error).message },
-            'the outbox cannot be read; it is asked again',
-          );
+          this.#log.warn({ reason: reasonOf(error) }, 'the outbox cannot be read; it is asked again');
         }
         this.#was_out_of_order = true;
       }
@@ -215,13 +213,14 @@ export class Endpoints implements Service {
 
   /** Drops an endpoint that turned out to be somebody else's; the next poll tells whose. */
   #giveUp(delivery: EndpointDelivery): void {
-    const { endpoint } = delivery.owned;
+    const { endpoint, url } = delivery.owned;
     if (this.#deliveries.get(endpoint) !== delivery) return;
     this.#deliveries.delete(endpoint);
     this.#idle_polls.delete(endpoint);
     void delivery.stop();
     this.#log.warn(
-      { endpoint: originOf(endpoint) },
+      // A path may hold what its owner keeps secret.
+      { endpoint: url ? new URL(url).origin : endpoint },
       'another replica has taken over the delivery to an endpoint',
     );
   }
@@ -251,9 +250,4 @@ export class Endpoints implements Service {
     }
     this.#idle_polls.clear();
   }
-}
-
-/** A path may hold what its owner keeps secret. */
-function originOf(endpoint: string): string {
-  return new URL(endpoint).origin;
 }

@@ -1,4 +1,6 @@
 import type { Runtime } from '../runtime/runtime.ts';
+import { reasonOf } from './database-errors.ts';
+import { Deferrals } from './deferrals.ts';
 import type { Deletions } from './deletion.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { Operations, Works } from './operations.ts';
@@ -20,6 +22,7 @@ const KEEP_MS = 24 * 60 * 60 * 1000;
 /** Pauses and deletes sandboxes whose time has come. Source: contract section 7, `ttl` and `hard_ttl`. */
 export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletions): Job {
   const { store, clock, log } = works;
+  const deferrals = new Deferrals(clock);
   const end = async ({ sandbox_id, team_id, hard_expires_at_ms }: SandboxRow, now_ms: number) => {
     try {
       if (hard_expires_at_ms !== null && hard_expires_at_ms <= now_ms) {
@@ -27,15 +30,17 @@ export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletio
       } else {
         await sandboxes.pause({ sandbox_id, team_id: null }, 'ttl_expired');
       }
+      deferrals.forget(sandbox_id);
     } catch (error) {
-      log.info({ sandbox_id, reason: (error as Error).message }, 'the end of a ttl is tried again');
+      deferrals.defer(sandbox_id);
+      log.info({ sandbox_id, reason: reasonOf(error) }, 'the end of a ttl is tried again');
     }
   };
   return {
     name: 'expiry',
     async run() {
       const now_ms = clock.wallMs();
-      const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE);
+      const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE, deferrals.current());
       await Promise.all(rows.map((row) => end(row, now_ms)));
       if (rows.length === EXPIRED_AT_ONCE) return MORE_LOOK_MS;
       return Math.max(0, Math.min(EXPIRY_LOOK_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
@@ -80,9 +85,11 @@ export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
     name: 'purge',
     async run() {
       const before_ms = clock.wallMs() - KEEP_MS;
-      const purged = await store.purge(before_ms, PURGE_AT_ONCE);
-      await keys.purge(before_ms);
-      return purged === PURGE_AT_ONCE ? 0 : PURGE_MS;
+      // What one of them is refused does not keep the other from its rows.
+      const purges = [store.purge(before_ms, PURGE_AT_ONCE), keys.purge(before_ms, PURGE_AT_ONCE)];
+      await Promise.allSettled(purges);
+      const purged = await Promise.all(purges);
+      return purged.includes(PURGE_AT_ONCE) ? 0 : PURGE_MS;
     },
   };
 }

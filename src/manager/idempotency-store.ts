@@ -57,12 +57,18 @@ export class IdempotencyStore {
       .execute();
   }
 
-  /** Forgets keys from before whose claims were answered. */
-  async purge(before_ms: number): Promise<void> {
-    await this.#db
-      .deleteFrom('idempotency_keys')
+  /** Forgets keys from before whose claims were answered, some at a time; tells how many. */
+  async purge(before_ms: number, limit: number): Promise<number> {
+    const old = this.#db
+      .selectFrom('idempotency_keys')
+      .select(['team_id', 'key'])
       .where('created_at_ms', '<', before_ms)
       .where('answer', 'is not', null)
-      .execute();
+      .limit(limit);
+    const { numDeletedRows } = await this.#db
+      .deleteFrom('idempotency_keys')
+      .where(({ eb, refTuple }) => eb(refTuple('team_id', 'key'), 'in', old.$asTuple('team_id', 'key')))
+      .executeTakeFirst();
+    return Number(numDeletedRows);
   }
 }

@@ -2,6 +2,7 @@ import type { Service } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
 import { makeApi } from './api.ts';
 import { type Database, openDatabase } from './database.ts';
+import { DatabaseWait } from './database-wait.ts';
 import { refuseExposure } from './exposure.ts';
 import { addFigures, type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 import { openSeal } from './seal.ts';
@@ -13,6 +14,7 @@ import { TokenStore } from './token-store.ts';
 /** The composition root: builds the parts, starts them in order and stops them in reverse. */
 export class Manager implements Service {
   readonly #given: ManagerParts;
+  readonly #wait: DatabaseWait;
   #database: Database | null = null;
   #server: ApiServer | null = null;
   /** What runs, in the order of its start. */
@@ -21,6 +23,7 @@ export class Manager implements Service {
 
   constructor(given: ManagerParts) {
     this.#given = given;
+    this.#wait = new DatabaseWait({ ...given, ...given.config });
   }
 
   /** Where the API is served, once it has started. */
@@ -33,11 +36,13 @@ export class Manager implements Service {
     const { config, log, runtime } = this.#given;
     await runtime.start();
     const seal = openSeal(config.secret_key_file);
-    this.#database = await openDatabase(config.database);
-    const { db } = this.#database;
-    await checkSeal(seal, new SettingStore(db));
-    const parts = await makeParts(this.#given, this.#database, seal);
+    const database = await this.#wait.until(() => openDatabase(config.database));
+    this.#database = database;
+    const { db } = database;
+    await this.#wait.until(() => checkSeal(seal, new SettingStore(db)));
+    const parts = await this.#wait.until(() => makeParts(this.#given, database, seal));
     await refuseExposure(config);
+    await this.#wait.end();
     addFigures(parts);
     const { quotas, delivery, deletions, operations } = parts;
     this.#services.push(
@@ -62,6 +67,7 @@ export class Manager implements Service {
   }
 
   async #stop(): Promise<void> {
+    await this.#wait.stop();
     await this.#server?.close();
     for (const service of this.#services.toReversed()) await service.stop();
     await this.#database?.close();

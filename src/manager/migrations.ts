@@ -8,6 +8,7 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '002_outbox': { up: (db) => createOutbox(db, dialect) },
     '003_quotas': { up: (db) => createQuotas(db, dialect) },
     '004_usage': { up: (db) => createUsage(db, dialect) },
+    '005_endpoint_keys': { up: (db) => hashEndpoints(db, dialect) },
   };
 }
 
@@ -141,6 +142,20 @@ async function createOutbox(db: Kysely<Tables>, dialect: Dialect): Promise<void>
     .addColumn('owner', 'text', (column) => column.primaryKey())
     .addColumn('lease_until_ms', 'bigint', (column) => column.notNull())
     .execute();
+}
+
+/**
+ * An endpoint was its URL without the query, which may be longer than what PostgreSQL's index holds: it becomes the
+ * SHA-256 of that, as `endpointKey` makes it. Owners keep what is theirs until their leases end.
+ */
+async function hashEndpoints(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
+  const key =
+    dialect === 'postgres'
+      ? sql`encode(sha256(convert_to(endpoint, 'UTF8')), 'hex')`
+      : sql`endpoint_key(endpoint)`;
+  for (const table of ['outbox', 'outbox_endpoints']) {
+    await sql`update ${sql.table(table)} set endpoint = ${key} where endpoint like '%://%'`.execute(db);
+  }
 }
 
 async function createQuotas(db: Kysely<Tables>, dialect: Dialect): Promise<void> {

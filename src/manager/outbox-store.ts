@@ -6,14 +6,9 @@ import { deletedRequest } from '../webhook/deleted-request.ts';
 import { asksForStandardWebhooks } from '../webhook/signature.ts';
 import type { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
+import { endpointOf } from './endpoint-key.ts';
 import type { DeletionNotice, Sender } from './ports.ts';
 import type { Seal } from './seal.ts';
-
-/** What health, order and concurrency count for: scheme, host, port and path. Source: contract section 7. */
-export function endpointOf(url: string): string {
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
-}
 
 /** The place of a record's secret, for its seal. */
 export function secretContext(event_id: string): string {

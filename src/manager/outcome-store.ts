@@ -3,12 +3,17 @@ import type { Log } from '../base/log.ts';
 import type { AttemptOutcome } from '../outbox/store.ts';
 import type { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
+import { isDataError, reasonOf } from './database-errors.ts';
 import type { OwnedEndpoint } from './endpoint-store.ts';
 
 /** So many outcomes share a commit. */
 const BATCH_OUTCOMES = 100;
 /** How long until a database that refused is asked again. */
 const RETRY_MS = 500;
+
+/** What is kept of an outcome, the most first: what the database refuses is kept with less. */
+const DETAILS = ['whole', 'without its body', 'without its attempt'] as const;
+type Detail = (typeof DETAILS)[number];
 
 interface Waiting extends OwnedEndpoint {
   outcome: AttemptOutcome;
@@ -17,7 +22,8 @@ interface Waiting extends OwnedEndpoint {
 
 /**
  * Keeps what attempts came to, many in one commit. An outcome under a fence that is no longer the endpoint's is
- * refused: another replica has taken over. Source: contract section 7.
+ * refused: another replica has taken over. Outcomes wait for a database that is away; one that the database refuses
+ * for what is in it is kept with less, apart from all others. Source: contract section 7.
  */
 export class OutcomeWriter {
   readonly #database: Database;
@@ -27,6 +33,7 @@ export class OutcomeWriter {
   #waiting: Waiting[] = [];
   #writing: Promise<void> | null = null;
   #is_closed = false;
+  #is_waiting = false;
   #refused = 0;
 
   constructor(database: Database, clock: Clock, database_clock: DatabaseClock, log: Log) {
@@ -73,19 +80,43 @@ export class OutcomeWriter {
     this.#writing = null;
   }
 
-  /** The rows that were written; null where the database could not be reached. */
-  async #write(batch: Waiting[]): Promise<Set<number> | null> {
+  /** The rows that were written; null where the database is away. */
+  async #write(batch: Waiting[], detail: Detail = 'whole'): Promise<Set<number> | null> {
     try {
-      const kept = await this.#database.db.transaction().execute((tx) => this.#writeIn(tx, batch));
+      const kept = await this.#database.db.transaction().execute((tx) => this.#writeIn(tx, batch, detail));
       this.#refused += batch.length - kept.size;
+      this.#is_waiting = false;
       return kept;
     } catch (error) {
-      this.#log.warn({ reason: (error as Error).message }, 'outcomes of attempts wait for the database');
+      if (isDataError(error)) return this.#writeApart(batch, detail, error);
+      if (!this.#is_waiting) {
+        this.#log.warn({ reason: reasonOf(error) }, 'outcomes of attempts wait for the database');
+      }
+      this.#is_waiting = true;
       return null;
     }
   }
 
-  async #writeIn(tx: Transaction, batch: Waiting[]): Promise<Set<number>> {
+  /** Finds the outcome that the database refuses, and keeps it with less. What is written already stays as it is. */
+  async #writeApart(batch: Waiting[], detail: Detail, error: unknown): Promise<Set<number> | null> {
+    const [first] = batch;
+    if (batch.length === 1 && first) {
+      const less = DETAILS[DETAILS.indexOf(detail) + 1];
+      const facts = { record_id: first.outcome.id, reason: reasonOf(error), kept: less ?? 'nothing' };
+      this.#log.error(facts, 'the database refuses the outcome of an attempt');
+      return less ? this.#write(batch, less) : new Set();
+    }
+    const half = Math.ceil(batch.length / 2);
+    const kept = new Set<number>();
+    for (const part of [batch.slice(0, half), batch.slice(half)]) {
+      const written = await this.#write(part, detail);
+      if (!written) return null;
+      for (const id of written) kept.add(id);
+    }
+    return kept;
+  }
+
+  async #writeIn(tx: Transaction, batch: Waiting[], detail: Detail): Promise<Set<number>> {
     const endpoints = [...new Set(batch.map(({ endpoint }) => endpoint))].sort();
     const query = tx
       .selectFrom('outbox_endpoints')
@@ -97,11 +128,10 @@ export class OutcomeWriter {
     const fences = new Map(rows.map(({ endpoint, fence }) => [endpoint, fence]));
     const valid = batch.filter(({ endpoint, fence }) => fences.get(endpoint) === fence);
     for (const { outcome } of valid) await this.#settle(tx, outcome);
-    if (valid.length > 0)
-      await this.#addAttempts(
-        tx,
-        valid.map(({ outcome }) => outcome),
-      );
+    if (valid.length > 0 && detail !== 'without its attempt') {
+      const outcomes = valid.map(({ outcome }) => outcome);
+      await this.#addAttempts(tx, outcomes, detail === 'whole');
+    }
     return new Set(valid.map(({ outcome }) => outcome.id));
   }
 
@@ -125,7 +155,7 @@ export class OutcomeWriter {
       .execute();
   }
 
-  async #addAttempts(tx: Transaction, outcomes: AttemptOutcome[]): Promise<void> {
+  async #addAttempts(tx: Transaction, outcomes: AttemptOutcome[], has_bodies: boolean): Promise<void> {
     await tx
       .insertInto('outbox_attempts')
       .values(
@@ -137,7 +167,7 @@ export class OutcomeWriter {
           status: outcome.status,
           error: outcome.error,
           next_attempt_at_ms: decision.state === 'pending' ? decision.due_ms : null,
-          response_body: outcome.response_body,
+          response_body: has_bodies ? outcome.response_body : null,
         })),
       )
       .onConflict((conflict) => conflict.columns(['record_id', 'attempt']).doNothing())

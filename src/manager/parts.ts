@@ -39,10 +39,11 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const { config, log, clock, runtime } = given;
   const replica = replicaName();
   const guard = new AddressGuard(config.allow_webhook_cidr);
-  const delivery = new Delivery({ database, clock, log, seal, guard, replica });
-  const quotas = await Quotas.open({ config, database, clock, log });
   const metered = { runtime, clock, region_id: config.region, cluster_id: CLUSTER_ID };
   const usage = await Usage.open(database, metered, config.metering);
+  // The last that asks the database: it is the first that keeps something open.
+  const quotas = await Quotas.open({ config, database, clock, log });
+  const delivery = new Delivery({ database, clock, log, seal, guard, replica });
   const store = new SandboxStore(database);
   const works: Works = {
     ...{ clock, log, store, runtime, seal, replica },

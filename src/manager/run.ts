@@ -25,12 +25,13 @@ export async function runManager(config: ManagerConfig): Promise<number> {
     log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
     end(1);
   });
-  try {
-    await manager.start();
-  } catch (error) {
+  const starting = manager.start().catch(async (error) => {
     await manager.stop();
+    // A signal may end a start.
+    if (is_ending) return;
     if (error instanceof StartError) throw error;
     throw new StartError((error as Error).message, 1, error);
-  }
+  });
+  await Promise.race([starting, ended]);
   return ended;
 }

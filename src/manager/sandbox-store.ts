@@ -231,12 +231,17 @@ export class SandboxStore {
       .execute();
   }
 
-  /** Whose time to be paused or deleted has come, and when the next one's does. */
-  async expired(now_ms: number, limit: number): Promise<{ rows: SandboxRow[]; next_ms: number | null }> {
+  /** Whose time to be paused or deleted has come, but for the `deferred`, and when the next one's does. */
+  async expired(
+    now_ms: number,
+    limit: number,
+    deferred: string[],
+  ): Promise<{ rows: SandboxRow[]; next_ms: number | null }> {
     const rows = await this.db
       .selectFrom('sandboxes')
       .selectAll()
       .where('operation', 'is', null)
+      .$if(deferred.length > 0, (query) => query.where('sandbox_id', 'not in', deferred))
       .where((where) =>
         where.or([
           where.and([where('status', '=', 'running'), where('expires_at_ms', '<=', now_ms)]),

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
+import { reasonOf } from './database-errors.ts';
 
 /** How long until a job that failed is tried again. */
 const RETRY_MS = 1_000;
@@ -62,7 +63,7 @@ export class Schedule implements Service {
     try {
       return await run();
     } catch (error) {
-      this.#log.warn({ job: name, reason: (error as Error).message }, 'a job failed and is tried again');
+      this.#log.warn({ job: name, reason: reasonOf(error) }, 'a job failed and is tried again');
       return RETRY_MS;
     }
   }

@@ -1,4 +1,5 @@
 import { after } from './claim-request.ts';
+import { reasonOf } from './database-errors.ts';
 import { envOf, leaseOf, type Operations, type Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 import type { Operation } from './tables.ts';
@@ -26,7 +27,7 @@ export class Settler {
     try {
       await this.#settle(row);
     } catch (error) {
-      const reason = (error as Error).message;
+      const reason = reasonOf(error);
       this.#works.log.warn({ sandbox_id, operation, reason }, 'an operation is settled later');
     }
   }

@@ -114,7 +114,7 @@ export interface OutboxTable {
   event_type: EventType;
   /** Null for `sandbox.deleted`. */
   sequence: number | null;
-  /** Scheme, host, port and path: what health and concurrency count for. */
+  /** `endpointOf(url)`: what health and concurrency count for. */
   endpoint: string;
   url: string;
   /** JSON object: what is the same on every attempt. */

@@ -117,6 +117,8 @@ export class UsageStore {
     for (let i = 0; i < spans.length; i += ROWS_AT_ONCE) {
       const rows = spans.slice(i, i + ROWS_AT_ONCE).map(({ start_ms, end_ms, ...span }) => ({
         ...span,
+        // What no number holds exactly must not keep a sandbox from being paused or deleted.
+        value: Math.min(span.value, Number.MAX_SAFE_INTEGER),
         ...recording,
         subject_type: 'sandbox',
         subject_id: span.sandbox_id,

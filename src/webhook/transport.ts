@@ -69,8 +69,8 @@ export class HttpTransport implements Transport {
     return new Promise((resolve) => {
       const isResolving = () => this.#lookup.isPending(hostname);
       const exchange = new Exchange(this.#clock, timeout_ms, isResolving, resolve);
-      if (this.#agent) this.#agent.dispatch(options, exchange);
-      else void this.#load().then((agent) => agent.dispatch(options, exchange));
+      if (this.#agent) dispatch(this.#agent, options, exchange);
+      else void this.#load().then((agent) => dispatch(agent, options, exchange));
     });
   }
 
@@ -84,6 +84,15 @@ export class HttpTransport implements Transport {
 
   async close(): Promise<void> {
     await (await this.#loading)?.destroy();
+  }
+}
+
+/** The library throws where a header cannot be sent. */
+function dispatch(agent: Agent, options: Dispatcher.DispatchOptions, exchange: Exchange): void {
+  try {
+    agent.dispatch(options, exchange);
+  } catch (error) {
+    exchange.onResponseError(null, error as Error);
   }
 }
 
@@ -147,7 +156,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#settle(null);
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     this.#settle(this.#status === null ? classify(error, this.#isResolving()) : null);
   }
 
@@ -163,9 +172,14 @@ class Exchange implements Dispatcher.DispatchHandler {
       status: this.#status,
       error,
       retry_after: this.#retry_after,
-      response_body: this.#read_bytes > 0 ? Buffer.concat(this.#kept).toString('utf8') : null,
+      response_body: this.#read_bytes > 0 ? textOf(Buffer.concat(this.#kept)) : null,
     });
   }
+}
+
+/** What is not UTF-8 becomes U+FFFD, and so does U+0000, which no text of PostgreSQL can hold. */
+function textOf(bytes: Buffer): string {
+  return bytes.toString('utf8').replaceAll('\0', '\uFFFD');
 }
 
 /** The contract's word for a transport error. Source: contract section 4, `attempts`. */

@@ -2,9 +2,10 @@ import { expect, it } from 'vitest';
 import { DatabaseClock } from '../../src/manager/clock-store.ts';
 import type { Database } from '../../src/manager/database.ts';
 import { DeliveryViewStore } from '../../src/manager/delivery-store.ts';
+import { endpointKey, endpointOf } from '../../src/manager/endpoint-key.ts';
 import { EndpointRecordStore } from '../../src/manager/endpoint-record-store.ts';
 import { EndpointStore, type OwnedEndpoint } from '../../src/manager/endpoint-store.ts';
-import { endpointOf, OutboxStore } from '../../src/manager/outbox-store.ts';
+import { OutboxStore } from '../../src/manager/outbox-store.ts';
 import { OutcomeWriter } from '../../src/manager/outcome-store.ts';
 import { replicaName } from '../../src/manager/replica.ts';
 import { sign } from '../../src/webhook/signature.ts';
@@ -13,7 +14,7 @@ import { describeOnStores } from '../support/stores.ts';
 import { handedOver, noticeOf, opened, outcomeOf, SEAL, SECRET, SILENT, senderOf } from './outbox.ts';
 
 const HOUR_MS = 3_600_000;
-const ENDPOINT = 'http://consumer.invalid/hook';
+const ENDPOINT = endpointKey('http://consumer.invalid/hook');
 
 interface Bench {
   database: Database;
@@ -214,6 +215,28 @@ describeOnStores("the manager's outbox", (fresh) => {
     expect((await reading).records).toEqual([]);
   });
 
+  it('keeps an outcome that the database refuses with less, and all others whole', async () => {
+    const { deleted, owned, views } = await bench(await fresh());
+    for (let i = 1; i <= 9; i++) await deleted(`sb_${i}`);
+    const records = await owned();
+    const given = (await records.untried(0, 9)).records;
+    const recorded = given.map((record, i) => {
+      const outcome = { ...outcomeOf(record, { state: 'delivered' }), response_body: 'fine' };
+      // One is refused by PostgreSQL for its body, the other by SQLite for its duration.
+      const poison = { response_body: 'a\0b', duration_ms: Number.NaN };
+      return records.record(i === 4 ? { ...outcome, ...poison } : outcome);
+    });
+    await Promise.all(recorded);
+    expect(records.lost).toBe(0);
+    for (const [i, { event_id }] of given.entries()) {
+      const detail = await views.find('team_1', event_id);
+      expect(detail?.state).toBe('delivered');
+      const bodies = detail?.attempts.map(({ response_body }) => response_body);
+      if (i === 4) expect(bodies).not.toContain('fine');
+      else expect(bodies).toEqual(['fine']);
+    }
+  });
+
   it('keeps outcomes and attempts, and ends a record once', async () => {
     const { deleted, owned, views, now, clock } = await bench(await fresh());
     await deleted('sb_1');
@@ -369,13 +392,15 @@ describeOnStores("the manager's outbox", (fresh) => {
       await database.db.transaction().execute((tx) => outbox.insertDeleted(tx, notice));
     }
     const found = await replica().pending();
-    expect(found.sort((a, b) => (a.endpoint < b.endpoint ? -1 : 1))).toEqual(
-      [
-        ['http://b.example:81/', 4],
-        ['https://a.example/x', 2],
-        ['https://a.example/y', 3],
-      ].map(([endpoint, newest_untried_id]) => ({
-        endpoint,
+    expect(found.sort((a, b) => Number(a.newest_untried_id) - Number(b.newest_untried_id))).toEqual(
+      (
+        [
+          ['https://a.example/x', 2],
+          ['https://a.example/y', 3],
+          ['http://b.example:81/', 4],
+        ] as const
+      ).map(([url, newest_untried_id]) => ({
+        endpoint: endpointKey(url),
         owner: null,
         newest_untried_id,
         first_due_ms: null,
@@ -397,8 +422,8 @@ describeOnStores("the manager's outbox", (fresh) => {
 });
 
 it('counts an endpoint by scheme, host, port and path', () => {
-  expect(endpointOf('https://u.example:443/a/b?c=d#e')).toBe('https://u.example/a/b');
-  expect(endpointOf('http://u.example:8080')).toBe('http://u.example:8080/');
+  expect(endpointOf('https://u.example:443/a/b?c=d#e')).toBe(endpointKey('https://u.example/a/b'));
+  expect(endpointOf('http://u.example:8080')).toBe(endpointKey('http://u.example:8080/'));
 });
 
 it('goes on through a clock that is set back and follows one that is set forward', async () => {

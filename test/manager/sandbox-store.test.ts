@@ -117,10 +117,10 @@ describeOnStores('the store of sandboxes', (fresh) => {
       rowOf('hard-going', { hard_expires_at_ms: 10, status: 'terminating', operation: 'cleaning' }),
       rowOf('hard-later', { hard_expires_at_ms: 50, status: 'paused' }),
     );
-    const { rows, next_ms } = await store.expired(20, 100);
+    const { rows, next_ms } = await store.expired(20, 100, []);
     expect(rows.map(({ sandbox_id }) => sandbox_id).sort()).toEqual(['hard', 'hard-failed', 'soft']);
     expect(next_ms).toBe(50);
-    expect((await store.expired(5, 100)).next_ms).toBe(10);
+    expect((await store.expired(5, 100, [])).next_ms).toBe(10);
   });
 
   it('shows nobody what is gone, and forgets it', async () => {
@@ -159,14 +159,14 @@ describeOnStores('the store of keys', (fresh) => {
     expect(await lookUp()).toEqual({ outcome: 'under_way' });
     expect(await lookUp({ ...key, body_hash: 'other' })).toEqual({ outcome: 'conflict' });
     expect(await lookUp({ ...key, team_id: 'team_2' })).toEqual({ outcome: 'new' });
-    await keys.purge(100);
+    await keys.purge(100, 100);
     expect(await lookUp()).toEqual({ outcome: 'under_way' });
     await store.write((tx) => keys.answer(tx, 'a', 201, { n: 1 }));
     expect(await lookUp()).toMatchObject({ outcome: 'answered', status_code: 201, answer: { n: 1 } });
     expect(await lookUp(key, 6)).toEqual({ outcome: 'new' });
     await store.write((tx) => keys.begin(tx, key, 'b', 7));
     await store.write((tx) => keys.answer(tx, 'b', 201, {}));
-    await keys.purge(100);
+    await keys.purge(100, 100);
     expect(await lookUp()).toEqual({ outcome: 'new' });
   });
 });

@@ -29,10 +29,16 @@ export class ManagerProgram {
     });
   }
 
+  /** Starts it. */
+  static begin(options: string[]): ManagerProgram {
+    const child = spawn(process.execPath, [MANAGER, ...options], { stdio: ['ignore', 'ignore', 'pipe'] });
+    return new ManagerProgram(child);
+  }
+
   /** Starts it and waits until it is ready. */
   static async start(options: string[]): Promise<ManagerProgram> {
-    const child = spawn(process.execPath, [MANAGER, ...options], { stdio: ['ignore', 'ignore', 'pipe'] });
-    const program = new ManagerProgram(child);
+    const program = ManagerProgram.begin(options);
+    const { child } = program;
     const end_ms = performance.now() + READY_MS;
     while (!(await program.#isReady())) {
       if (child.exitCode !== null || child.signalCode !== null || performance.now() > end_ms) {

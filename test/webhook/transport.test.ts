@@ -55,6 +55,19 @@ describe('an attempt', () => {
     expect(names).toEqual(['connection', 'content-length', 'content-type', 'host', 'x-service-attempt']);
   });
 
+  it('gives a body as a text that any database takes', async () => {
+    const { response_body } = await attempt(({ socket }) =>
+      socket.end(Buffer.from(`${OK_HEAD}Content-Length: 6\r\n\r\nOK\0\xff\0!`, 'latin1')),
+    );
+    expect(response_body).toBe('OK\uFFFD\uFFFD\uFFFD!');
+  });
+
+  it('that cannot be made of what is stored ends as one, like any other', async () => {
+    const headers = { 'X-Service-Attempt': 'one\nline more' };
+    const sent = transport().send({ url: 'http://127.0.0.1:9/', headers, body: '{}' }, TIMEOUT_MS);
+    expect(await sent).toMatchObject({ status: null, error: 'protocol' });
+  });
+
   it('gives the status, Retry-After and the first 1 KiB of the body', async () => {
     const text = 'x'.repeat(3_000);
     const result = await attempt(({ socket }) =>

@@ -1,0 +1,189 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { CuttingProxy, type Moment } from '../support/cutting-proxy.ts';
+import { freePort } from '../support/free-port.ts';
+import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
+import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
+import { scratchFolder } from '../support/scratch.ts';
+import { Client } from './manager-client.ts';
+
+const SANDBOXES = '/api/v1/sandboxes';
+const MOMENTS: Moment[] = ['before', 'after'];
+const WEBHOOK = { webhook: { url: 'http://127.0.0.1:9/', secret: 's' } };
+/** More than any of the calls takes. */
+const STATEMENTS_MAX = 40;
+const SETTLED = { timeout: 60_000, interval: 200 };
+
+async function postgres(): Promise<PostgresServer> {
+  const server = await startPostgres();
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+function optionsOf(database: string, port = 0): string[] {
+  const folder = scratchFolder();
+  const files = ['--secret-key-file', join(folder, 'key'), '--data-dir', join(folder, 'data')];
+  const where = ['--listen', `127.0.0.1:${port}`, '--database', database];
+  return [...where, '--runtime', 'none', '--allow-webhook-cidr', '127.0.0.0/8', ...files];
+}
+
+async function tokenOf(database: string): Promise<string> {
+  const scopes = ['--scope', 'sandboxes:write', '--scope', 'webhooks:read'];
+  return runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, '--database', database);
+}
+
+async function scene() {
+  const server = await postgres();
+  const database = await server.database();
+  const proxy = await CuttingProxy.start(database);
+  const token = await tokenOf(database);
+  const program = await ManagerProgram.start(optionsOf(proxy.urlOf(database)));
+  onTestFinished(async () => {
+    await program.end('SIGKILL');
+    proxy.stop();
+  });
+  const team = new Client(() => program.url, token);
+  return { server, database, proxy, program, team };
+}
+
+/** Makes a call again and again, cut before and after each of its statements; `prepare` comes before the call. */
+async function cutEverywhere<Subject>(
+  proxy: CuttingProxy,
+  prepare: (name: string) => Promise<Subject>,
+  call: (subject: Subject) => Promise<void>,
+): Promise<number> {
+  let cuts = 0;
+  for (const moment of MOMENTS) {
+    for (let n = 1; n <= STATEMENTS_MAX; n++) {
+      const subject = await prepare(`${moment}-${n}`);
+      proxy.cutAt(n, moment);
+      await call(subject);
+      if (!proxy.disarm()) break;
+      cuts += 1;
+    }
+  }
+  return cuts;
+}
+
+describe.skipIf(postgresPrograms() === null)('connections to PostgreSQL that end in use', () => {
+  it('before or after any statement of a claim make it 503, and leave one sandbox for each key', async () => {
+    const { proxy, program, team } = await scene();
+    const keys: string[] = [];
+    const prepare = async (key: string) => {
+      keys.push(key);
+      return key;
+    };
+    const cuts = await cutEverywhere(proxy, prepare, async (key) => {
+      const { status, error } = await team.post(SANDBOXES, {}, { 'idempotency-key': key });
+      if (status !== 201) expect([status, error?.code]).toEqual([503, 'unavailable']);
+    });
+    expect(cuts).toBeGreaterThan(8);
+    const ids = await Promise.all(
+      keys.map((key) =>
+        vi.waitFor(async () => {
+          const { status, data } = await team.post(SANDBOXES, {}, { 'idempotency-key': key });
+          expect(status).toBe(201);
+          return data.sandbox_id as string;
+        }, SETTLED),
+      ),
+    );
+    expect(new Set(ids).size).toBe(keys.length);
+    await vi.waitFor(async () => {
+      const { data } = await team.get(`${SANDBOXES}?limit=200`);
+      expect(data.sandboxes.map(({ id }: { id: string }) => id).sort()).toEqual(ids.sort());
+    }, SETTLED);
+    expect(program.child.exitCode).toBeNull();
+  });
+
+  it('before or after any statement of a deletion make it 503, and each is told exactly once', async () => {
+    const { proxy, program, team } = await scene();
+    const ids: string[] = [];
+    const prepare = async () => {
+      const id = await vi.waitFor(() => team.claim(WEBHOOK), SETTLED);
+      ids.push(id);
+      return id;
+    };
+    const cuts = await cutEverywhere(proxy, prepare, async (id) => {
+      const { status, error } = await team.call('DELETE', `${SANDBOXES}/${id}`);
+      if (status !== 200) expect([status, error?.code]).toEqual([503, 'unavailable']);
+    });
+    expect(cuts).toBeGreaterThan(4);
+    for (const id of ids) {
+      await vi.waitFor(async () => {
+        const { status } = await team.call('DELETE', `${SANDBOXES}/${id}`);
+        expect(status).toBe(404);
+      }, SETTLED);
+    }
+    const { data } = await team.get('/api/v1/webhooks/deliveries?limit=200');
+    const told = data.deliveries.map(({ sandbox_id }: { sandbox_id: string }) => sandbox_id);
+    expect(told.sort()).toEqual(ids.sort());
+    expect(program.child.exitCode).toBeNull();
+  });
+
+  it('by a restart of the server, beside callers, end no replica', async () => {
+    const { server, program, team } = await scene();
+    let is_over = false;
+    const calling = Array.from({ length: 6 }, async () => {
+      while (!is_over) {
+        const { status, data } = await team.post(SANDBOXES, { config: WEBHOOK });
+        expect([201, 503]).toContain(status);
+        if (status !== 201) continue;
+        expect([200, 503]).toContain((await team.call('DELETE', `${SANDBOXES}/${data.sandbox_id}`)).status);
+      }
+    });
+    for (let round = 0; round < 3; round++) {
+      await server.end();
+      await server.begin();
+      await vi.waitFor(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
+    }
+    is_over = true;
+    await Promise.all(calling);
+    expect(program.child.exitCode).toBeNull();
+  });
+});
+
+describe.skipIf(postgresPrograms() === null)('a start while PostgreSQL is away', () => {
+  it('waits for it, alive and not ready, and says so once', async () => {
+    const server = await postgres();
+    const database = await server.database();
+    const token = await tokenOf(database);
+    await server.end();
+    const port = await freePort();
+    const program = ManagerProgram.begin(optionsOf(database, port));
+    onTestFinished(() => program.end('SIGKILL'));
+    const team = new Client(() => `http://127.0.0.1:${port}`, token);
+    await vi.waitFor(async () => expect((await team.get('/healthz')).status).toBe(200), SETTLED);
+    for (const path of ['/readyz', SANDBOXES]) {
+      const { status, error, headers } = await team.get(path);
+      expect([status, error?.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
+    }
+    await server.begin();
+    await vi.waitFor(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
+    await team.claim();
+    expect(program.log.match(/the start waits for it/g)).toHaveLength(1);
+  });
+
+  it('is ended by a signal with 0', async () => {
+    const program = ManagerProgram.begin(optionsOf(`postgres://127.0.0.1:${await freePort()}/x`));
+    await vi.waitFor(() => expect(program.log).toContain('the start waits for it'), SETTLED);
+    await program.end('SIGTERM');
+    expect(program.child.exitCode).toBe(0);
+  });
+
+  it('is refused at once where the database is unknown or the password is wrong', async () => {
+    const server = await postgres();
+    const unknown = new URL(await server.database());
+    unknown.pathname = '/nowhere';
+    const foreign = new URL(await server.database());
+    foreign.username = 'nobody';
+    for (const [url, reason] of [
+      [unknown, /^sandbox-manager: --database cannot be used: .*"nowhere" does not exist\n$/],
+      [foreign, /^sandbox-manager: --database cannot be used: .*"nobody" does not exist\n$/],
+    ] as const) {
+      const program = ManagerProgram.begin(optionsOf(url.href));
+      await program.ended;
+      expect(program.child.exitCode).toBe(1);
+      expect(program.log).toMatch(reason);
+    }
+  });
+});
