@@ -117,6 +117,18 @@ describe('the documents', () => {
   });
 });
 
+describe('the map of the source', () => {
+  it('names only files that are there', () => {
+    const [text = ''] = read('src/README.md').split('## Glossary');
+    const named = [...text.matchAll(/`((?:\.\.\/)?[a-z][\w.-]*\/[\w./-]*\.(?:ts|md))`/g)].map(
+      ([, path]) => path as string,
+    );
+    expect(named.length).toBeGreaterThan(50);
+    const isThere = (path: string) => ['src', '.'].some((folder) => existsSync(join(ROOT, folder, path)));
+    expect(named.filter((path) => !isThere(path))).toEqual([]);
+  });
+});
+
 describe('the contract', () => {
   it('has the sections that code and tests cite, with what they name', () => {
     const sources = ['src', 'bin', 'test'].flatMap((folder) => filesIn(folder, true));
