@@ -1,14 +1,19 @@
 import { defineConfig } from 'vitest/config';
 
-// Real processes, files and disks: slow machines get time, and no more workers than cores.
+const FAULTS = 'test/faults/**/*.test.ts';
+
+/** Real processes, files and disks: slow machines get time. */
+const TIME = { testTimeout: 60_000, hookTimeout: 60_000 };
+
 const config = defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // No more workers than cores.
     maxWorkers: 2,
-    // Real disks, networks and process tables are shared with the machine: a disturbed test is run again.
-    retry: 2,
+    projects: [
+      { test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: [FAULTS], ...TIME } },
+      // Disks, networks and clocks are broken under a whole machine: what it disturbed is run again, and is told.
+      { test: { name: 'faults', include: [FAULTS], retry: 2, ...TIME } },
+    ],
   },
 });
 
