@@ -38,13 +38,16 @@ export class OutboxHealth {
   }
 
   /** Takes what was found when the outbox was opened. */
-  adopted({ set_aside, missing_records, lost_records, foreign_records }: Adoption): void {
+  adopted({ set_aside, missing_records, lost_records, foreign_records, foreign_pending }: Adoption): void {
     if (set_aside || missing_records > 0) {
       this.#log.error({ set_aside, missing_records, lost_records }, 'the outbox was damaged');
       if (set_aside) this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
       if (missing_records > 0) this.#damages.push(missing(missing_records, lost_records));
     }
-    if (foreign_records > 0) this.#log.info({ foreign_records }, "another sandbox's records are set aside");
+    const fields = { foreign_records, foreign_pending };
+    if (foreign_pending > 0)
+      this.#log.warn(fields, "another sandbox's records are set aside, not all delivered");
+    else if (foreign_records > 0) this.#log.info(fields, "another sandbox's records are set aside");
     this.#metrics.lost(lost_records);
   }
 

@@ -128,5 +128,7 @@ export interface Adoption {
   lost_records: number;
   /** Where a copy of a damaged outbox is, as it was found, or null. */
   set_aside: string | null;
+  /** Records of other sandboxes, and those among them that were not delivered. */
   foreign_records: number;
+  foreign_pending: number;
 }
