@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { HttpApp } from '../base/http-app.ts';
+import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
@@ -407,10 +408,11 @@ export class Daemon {
 
   /** Emits, and where the outbox refuses, again until it takes it or the daemon ends. */
   async #emitForSure(event: SandboxEvent, within_ms = Number.POSITIVE_INFINITY): Promise<void> {
+    const key = newId(`${event.event_type} `, event.happened_at_ms);
     const end_ms = this.clock.monotonicMs() + within_ms;
     for (;;) {
       try {
-        await this.publisher.emit(event);
+        await this.publisher.emit(event, key);
         return;
       } catch (error) {
         const { event_type } = event;

@@ -202,7 +202,8 @@ export class SqliteStore {
   }
 
   append(append: Append): AppendResult {
-    const { drafts, tree } = append;
+    const { drafts, tree, requires } = append;
+    if (requires !== undefined && !this.#keyed(requires)) return { outcome: 'unneeded' };
     const [first] = drafts;
     if (first?.idempotency_key !== undefined) {
       const earlier = this.#repeated(first, first.idempotency_key);
@@ -220,10 +221,14 @@ export class SqliteStore {
     return { outcome: 'committed', records };
   }
 
-  #repeated(draft: EventDraft, key: string): AppendResult | null {
-    const earlier = this.#sql.byIdempotencyKey.get(this.#row.sandbox_id, key) as
+  #keyed(key: string): { event_id: string; sequence: number; body: string } | undefined {
+    return this.#sql.byIdempotencyKey.get(this.#row.sandbox_id, key) as
       | { event_id: string; sequence: number; body: string }
       | undefined;
+  }
+
+  #repeated(draft: EventDraft, key: string): AppendResult | null {
+    const earlier = this.#keyed(key);
     if (!earlier) return null;
     // The payload is the body's last value, so it ends just before the closing brace.
     const start = earlier.body.length - 1 - draft.payload.length;
