@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { HttpApp } from '../base/http-app.ts';
+import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
@@ -55,6 +56,8 @@ export interface Initialisation {
   webhook_url: string | null;
   webhook_secret: string;
   watch_dir: string | null;
+  /** 64 lower-case hex digits that authenticate the outbox's records; kept in memory alone. */
+  record_key: string | null;
 }
 
 /** What a daemon is given. */
@@ -173,6 +176,7 @@ export class Daemon {
       webhook_url: config.webhook_url,
       webhook_secret: config.webhook_secret,
       watch_dir: config.watch_dir,
+      record_key: null,
     });
   }
 
@@ -248,6 +252,11 @@ export class Daemon {
     }
   }
 
+  /** Whether a connection came over the control socket. */
+  isControl(socket: Socket): boolean {
+    return this.#listeners?.isControl(socket) ?? false;
+  }
+
   get url(): string {
     const [address = '127.0.0.1'] = this.#listeners?.addresses ?? [];
     return `http://${address.includes(':') ? `[${address}]` : address}:${this.#listeners?.port}`;
@@ -287,7 +296,8 @@ export class Daemon {
     const found = store.found_sandbox_id;
     // Before the outbox is this sandbox's: a death in between must not leave the parent's token in place.
     if (found !== null && found !== given.sandbox_id) this.#forgetOtherSandbox();
-    const owner = { ...given, secret: given.webhook_secret };
+    const { sandbox_id, team_id, webhook_secret: secret, record_key } = given;
+    const owner = { sandbox_id, team_id, secret, record_key };
     const adoption = await this.#untilTheDiskTakesIt(() => store.adopt(owner));
     this.#identity = { sandbox_id: given.sandbox_id, team_id: given.team_id };
     this.#outbox_health.adopted(adoption);
@@ -408,10 +418,11 @@ export class Daemon {
 
   /** Emits, and where the outbox refuses, again until it takes it or the daemon ends. */
   async #emitForSure(event: SandboxEvent, within_ms = Number.POSITIVE_INFINITY): Promise<void> {
+    const key = newId(`${event.event_type} `, event.happened_at_ms);
     const end_ms = this.clock.monotonicMs() + within_ms;
     for (;;) {
       try {
-        await this.publisher.emit(event);
+        await this.publisher.emit(event, key);
         return;
       } catch (error) {
         const { event_type } = event;

@@ -38,19 +38,23 @@ export class OutboxHealth {
   }
 
   /** Takes what was found when the outbox was opened. */
-  adopted({ set_aside, missing_records, lost_records, foreign_records }: Adoption): void {
+  adopted({ set_aside, missing_records, lost_records, foreign_records, foreign_pending }: Adoption): void {
     if (set_aside || missing_records > 0) {
       this.#log.error({ set_aside, missing_records, lost_records }, 'the outbox was damaged');
       if (set_aside) this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
       if (missing_records > 0) this.#damages.push(missing(missing_records, lost_records));
     }
-    if (foreign_records > 0) this.#log.info({ foreign_records }, "another sandbox's records are set aside");
+    const fields = { foreign_records, foreign_pending };
+    if (foreign_pending > 0)
+      this.#log.warn(fields, "another sandbox's records are set aside, not all delivered");
+    else if (foreign_records > 0) this.#log.info(fields, "another sandbox's records are set aside");
     this.#metrics.lost(lost_records);
   }
 
   /** Takes what was found, and put in order, while the daemon ran. */
   mended({ how, lost_records, set_aside }: Mended): void {
-    this.#metrics.lost(lost_records);
+    if (how === 'forged') this.#metrics.forged(lost_records);
+    else this.#metrics.lost(lost_records);
     switch (how) {
       case 'restored':
         this.#log.error(
@@ -66,6 +70,10 @@ export class OutboxHealth {
       case 'failed':
         this.#log.error({ lost_records }, 'the disk changed records: they are not sent');
         this.#damages.push(`${lost_records} acknowledged records are damaged and not sent`);
+        return;
+      case 'forged':
+        this.#log.error({ records: lost_records }, 'records are not authentic: they are not sent');
+        this.#damages.push(`${lost_records} records are not authentic and not sent`);
     }
   }
 }

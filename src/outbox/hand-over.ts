@@ -6,8 +6,9 @@ import { CatalogueError } from '../contract/errors.ts';
 import { databasePath, hasLostItsHeader } from './database-file.ts';
 import { type HandedOver, type HandedOverAttempt, handedOver, type PendingRow } from './handed-over.ts';
 import { HighWater } from './high-water.ts';
-import { hasOwnSchema } from './schema.ts';
+import { ownVersion } from './schema.ts';
 import { prepareStateDir } from './state-files.ts';
+import { type KeptClock, storeNow } from './store-clock.ts';
 
 /**
  * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
@@ -38,13 +39,11 @@ const SINGLE_STEPS = 256;
 const MARK_MAX_BYTES = 1024;
 
 /** What the outbox says of itself. */
-interface OutboxRow {
+interface OutboxRow extends KeptClock {
   sandbox_id: string | null;
   next_sequence: number;
   next_id: number;
   pending: number;
-  clock_ms: number;
-  clock_wall_ms: number;
 }
 
 /**
@@ -99,7 +98,7 @@ function openStopped(state_dir: string): Database.Database | null {
     db.pragma('locking_mode = EXCLUSIVE');
     db.pragma('trusted_schema = OFF');
     db.pragma('query_only = ON');
-    if (!hasOwnSchema(db)) throw new Error('the outbox has tables that are not of its daemon');
+    if (ownVersion(db) === null) throw new Error('the outbox has tables that are not of its daemon');
     return db;
   } catch (error) {
     db.close();
@@ -110,6 +109,8 @@ function openStopped(state_dir: string): Database.Database | null {
 /** Steps through the pending records of an outbox that may be damaged. */
 class Reader {
   readonly #db: Database.Database;
+  /** The first format had neither `mac` nor numbers of other sandboxes than the last. */
+  readonly #is_first_format: boolean;
   readonly #sandbox_id: string;
   readonly #now_ms: number;
   readonly outbox: OutboxRow;
@@ -120,16 +121,15 @@ class Reader {
 
   constructor(db: Database.Database, sandbox_id: string, clock: Clock) {
     this.#db = db;
+    this.#is_first_format = ownVersion(db) === 1;
     this.#sandbox_id = sandbox_id;
     this.outbox = db.prepare('SELECT * FROM outbox').get() as OutboxRow;
-    const { clock_ms, clock_wall_ms } = this.outbox;
-    this.#now_ms = clock_ms + Math.max(0, clock.wallMs() - clock_wall_ms);
+    this.#now_ms = storeNow(this.outbox, clock);
   }
 
   /** `missing`: records that are gone from the end of the outbox without a trace in it. */
   *pages(missing: number): Generator<HandOverPage> {
-    const is_ours = this.outbox.sandbox_id === this.#sandbox_id;
-    for (let last_id = 0, failed = 0; is_ours && last_id < this.outbox.next_id; ) {
+    for (let last_id = 0, failed = 0; last_id < this.outbox.next_id; ) {
       const rows: PendingRow[] = [];
       const is_readable = this.#collect(last_id, rows);
       if (rows.length === 0 && is_readable) break;
@@ -139,9 +139,16 @@ class Reader {
       this.read += records.length;
       if (records.length > 0) yield { records, lost_records: 0, trouble: null };
     }
-    const expected = is_ours ? this.outbox.pending : 0;
-    const lost_records = Math.max(0, expected - this.read, this.#damaged) + missing;
+    const lost_records = Math.max(0, this.#expected() - this.read, this.#damaged) + missing;
     if (lost_records > 0) yield nothing(lost_records, this.#trouble ?? 'records are missing or damaged');
+  }
+
+  /** How many records are pending by the outbox's own count; the last start may have been under another id. */
+  #expected(): number {
+    if (this.outbox.sandbox_id === this.#sandbox_id) return this.outbox.pending;
+    if (this.#is_first_format) return 0;
+    const sql = 'SELECT pending FROM sandboxes WHERE sandbox_id = ?';
+    return (this.#db.prepare(sql).pluck().get(this.#sandbox_id) as number | undefined) ?? 0;
   }
 
   /** Reads a page into `rows`; false where that came upon damage. */
@@ -149,8 +156,9 @@ class Reader {
     let bytes = 0;
     try {
       // Not by an index, which may be what is damaged.
-      const found = this.#db.prepare(`SELECT id, event_id, event_type, sequence, headers, body, checksum,
-        created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
+      const found =
+        this.#db.prepare(`SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum,
+        ${this.#is_first_format ? 'NULL' : 'mac'} AS mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
         FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
         WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND length(body) + length(headers) < ?
         ORDER BY id LIMIT ?`);

@@ -7,6 +7,7 @@ import type {
   DeliveryState,
   DeliveryView,
 } from '../contract/deliveries.ts';
+import type { SqliteStore } from './sqlite-store.ts';
 import type { DeliveryFilter, StreamRecord } from './store.ts';
 
 interface ViewRow {
@@ -30,28 +31,31 @@ interface AttemptRow {
   response_body: string | null;
 }
 
-const VIEW_COLUMNS = 'id, event_id, event_type, sequence, state, created_at_ms, finished_at_ms, due_ms';
+const STATE = "CASE sandbox WHEN @number THEN state ELSE 'foreign' END AS state";
+const VIEW_COLUMNS = `id, event_id, event_type, sequence, ${STATE}, created_at_ms, finished_at_ms, due_ms`;
 const VIEW = 'deliveries JOIN records USING (id)';
 
 /** What people may see of the outbox. Reads only. Source: contract section 4, `/webhook/deliveries`. */
 export class Inspection {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #now: () => number;
+  readonly #store: () => SqliteStore;
 
-  /** `now` is the store's clock, in which due times are kept. */
-  constructor(db: Database, clock: Clock, now: () => number) {
+  /** `store` has the clock in which due times are kept, and knows which records are foreign. */
+  constructor(db: Database, clock: Clock, store: () => SqliteStore) {
     this.#db = db;
     this.#clock = clock;
-    this.#now = now;
+    this.#store = store;
   }
 
   /** Newest first. The cursor is the id of the last record shown. */
   list(filter: DeliveryFilter): DeliveryPage {
     const conditions = ['id < @before_id'];
     // Said in the words of the partial indexes, so that a state is found without reading every record.
-    if (filter.state) {
-      conditions.push('state = @state', `due_ms IS ${filter.state === 'pending' ? 'NOT NULL' : 'NULL'}`);
+    if (filter.state === 'foreign') conditions.push('sandbox != @number');
+    else if (filter.state) {
+      const due = filter.state === 'pending' ? 'NOT NULL' : 'NULL';
+      conditions.push('sandbox = @number', 'deliveries.state = @state', `due_ms IS ${due}`);
     }
     if (filter.event_type) conditions.push('event_type = @event_type');
     const rows = this.#db
@@ -60,6 +64,7 @@ export class Inspection {
       )
       .all({
         before_id: filter.before_id ?? Number.MAX_SAFE_INTEGER,
+        number: this.#store().number,
         state: filter.state,
         event_type: filter.event_type,
         limit: filter.limit + 1,
@@ -74,8 +79,10 @@ export class Inspection {
 
   find(event_id: string): DeliveryDetail | null {
     const row = this.#db
-      .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = ?`)
-      .get(event_id) as (ViewRow & { headers: string; body: string }) | undefined;
+      .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = @event_id`)
+      .get({ event_id, number: this.#store().number }) as
+      | (ViewRow & { headers: string; body: string })
+      | undefined;
     if (!row) return null;
     const attempts = this.#db
       .prepare('SELECT * FROM attempts WHERE record_id = ? ORDER BY attempt')
@@ -96,16 +103,18 @@ export class Inspection {
     };
   }
 
-  /** Records after an id, oldest first. */
-  after(id: number, limit: number): StreamRecord[] {
+  /** Records of this sandbox after a sequence, oldest first. */
+  after(sequence: number, limit: number): StreamRecord[] {
+    const { sandbox_id } = this.#store();
     return this.#db
-      .prepare('SELECT sequence, event_type, body FROM records WHERE id > ? ORDER BY id LIMIT ?')
-      .all(id, limit) as StreamRecord[];
+      .prepare(`SELECT sequence, event_type, body FROM records
+        WHERE id > ? AND sandbox_id = ? AND sequence > ? ORDER BY id LIMIT ?`)
+      .all(this.#store().idBefore(sequence), sandbox_id, sequence, limit) as StreamRecord[];
   }
 
   #view(row: ViewRow): DeliveryView {
     // Due times are on the store's clock; people are told wall time.
-    const to_wall_ms = this.#clock.wallMs() - this.#now();
+    const to_wall_ms = this.#clock.wallMs() - this.#store().now();
     return {
       event_id: row.event_id,
       event_type: row.event_type,
@@ -113,7 +122,7 @@ export class Inspection {
       state: row.state,
       created_at: timestamp(row.created_at_ms),
       finished_at: optionalTimestamp(row.finished_at_ms),
-      next_attempt_at: row.due_ms ? timestamp(row.due_ms + to_wall_ms) : null,
+      next_attempt_at: row.due_ms && row.state === 'pending' ? timestamp(row.due_ms + to_wall_ms) : null,
     };
   }
 }

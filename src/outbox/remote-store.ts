@@ -54,6 +54,8 @@ interface PendingBatch {
   answer: ((result: AppendResult) => void)[];
   recorded: (() => void)[];
   is_answered: boolean;
+  /** It took too long: who waits for an answer at once has been told. */
+  is_given_up: boolean;
 }
 
 interface PendingCall {
@@ -187,8 +189,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** How long the oldest append has waited for its answer; 0 where none waits. */
   waitingMs(): number {
     if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
-    for (const { answer, sent_ms } of this.#batches.values()) {
-      if (answer.length > 0) return this.#clock.monotonicMs() - sent_ms;
+    for (const { answer, sent_ms, is_given_up } of this.#batches.values()) {
+      if (answer.length > 0 && !is_given_up) return this.#clock.monotonicMs() - sent_ms;
     }
     return 0;
   }
@@ -241,7 +243,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       outcomes: [],
       wants_records: false,
     };
-    return { message, sent_ms: 0, answer: [], recorded: [], is_answered: false };
+    return { message, sent_ms: 0, answer: [], recorded: [], is_answered: false, is_given_up: false };
   }
 
   #flush(): void {
@@ -269,7 +271,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #watch(): void {
     if (this.#timer) return;
     for (const batch of this.#batches.values()) {
-      if (batch.answer.length === 0) continue;
+      if (batch.answer.length === 0 || batch.is_given_up) continue;
       const due_ms = batch.sent_ms + COMMIT_TIMEOUT_MS - this.#clock.monotonicMs();
       this.#timer = this.#clock.after(due_ms, () => {
         this.#timer = null;
@@ -284,8 +286,12 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     const now_ms = this.#clock.monotonicMs();
     for (const batch of this.#batches.values()) {
       if (now_ms - batch.sent_ms < COMMIT_TIMEOUT_MS - 1) return;
-      if (batch.answer.length > 0) this.#is_stuck = true;
-      for (const answer of batch.answer.splice(0)) answer({ outcome: 'unavailable' });
+      if (batch.is_given_up || batch.answer.length === 0) continue;
+      this.#is_stuck = true;
+      batch.is_given_up = true;
+      batch.message.appends.forEach(({ tree }, i) => {
+        if (!tree) batch.answer[i]?.({ outcome: 'unavailable' });
+      });
     }
   }
 
