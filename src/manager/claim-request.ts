@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { invalidField } from '../contract/errors.ts';
-import type { SandboxResources } from '../contract/sandboxes.ts';
+import { type SandboxResources, TEMPLATE } from '../contract/sandboxes.ts';
 import { type AddressGuard, checkWebhookUrl } from '../webhook/address-guard.ts';
 import { bodyHash } from './body-hash.ts';
 import { mebibytes, millicores } from './quantity.ts';
@@ -31,7 +31,7 @@ const Bandwidth = Type.Integer({ minimum: 0, maximum: BANDWIDTH_MAX });
 
 export const ClaimBody = Type.Object(
   {
-    template: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$', default: DEFAULT_TEMPLATE })),
+    template: Type.Optional(Type.String({ pattern: TEMPLATE.source, default: DEFAULT_TEMPLATE })),
     config: Type.Optional(
       Type.Object(
         {
