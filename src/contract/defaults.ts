@@ -50,6 +50,9 @@ export const ATTEMPTS_MAX = 256;
 export const OUTBOX_LEASE_MS = 20 * SECOND_MS;
 /** Final records are kept so long after they end. */
 export const RETAIN_FINAL_MS = DAY_MS;
+/** What a team may have undelivered in a manager's outbox and still claim sandboxes with a webhook. */
+export const TEAM_UNDELIVERED_RECORDS = 20_000;
+export const TEAM_UNDELIVERED_BYTES = 1024 * MIB;
 
 /** Processes. */
 export const SHUTDOWN_GRACE_MS = 10 * SECOND_MS;

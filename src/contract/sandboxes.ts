@@ -69,3 +69,11 @@ export interface ManagedSandbox {
   created_at: string;
   updated_at: string;
 }
+
+/** Whether a text has the shape of an id that a manager gives: `sbx_` and a UUID. */
+export function isSandboxId(text: string): boolean {
+  return /^sbx_[0-9a-f-]{36}$/.test(text);
+}
+
+/** The name of a template. */
+export const TEMPLATE = /^[A-Za-z0-9_.-]{1,64}$/;

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { invalidField } from '../contract/errors.ts';
-import type { SandboxResources } from '../contract/sandboxes.ts';
+import { type SandboxResources, TEMPLATE } from '../contract/sandboxes.ts';
 import { type AddressGuard, checkWebhookUrl } from '../webhook/address-guard.ts';
 import { bodyHash } from './body-hash.ts';
 import { mebibytes, millicores } from './quantity.ts';
@@ -17,6 +17,8 @@ const MEMORY_MAX_MIB = 2 ** 31;
 /** A hundred years: what is longer is meant to be off. */
 const DURATION_MAX_S = 100 * 366 * 24 * 60 * 60;
 const TEXT_MAX = 4096;
+/** Of all names and values, with what stands between them. */
+const VARIABLES_MAX_BYTES = 64 * 1024;
 const BANDWIDTH_MAX = Number.MAX_SAFE_INTEGER;
 
 /** Whole seconds; 0 is off. */
@@ -29,7 +31,7 @@ const Bandwidth = Type.Integer({ minimum: 0, maximum: BANDWIDTH_MAX });
 
 export const ClaimBody = Type.Object(
   {
-    template: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$', default: DEFAULT_TEMPLATE })),
+    template: Type.Optional(Type.String({ pattern: TEMPLATE.source, default: DEFAULT_TEMPLATE })),
     config: Type.Optional(
       Type.Object(
         {
@@ -114,12 +116,15 @@ export function memoryOf(memory: string): number {
 
 /** Throws `invalid_request` for what cannot be a variable of a process. */
 export function checkedVariables(env_vars: Record<string, string>): Record<string, string> {
+  let size_bytes = 0;
   for (const [name, value] of Object.entries(env_vars)) {
     if (name === '' || /[=\0]/.test(name)) {
       throw invalidField('config.env_vars', 'a name must not be empty nor contain = or NUL');
     }
     if (value.includes('\0')) throw invalidField(`config.env_vars.${name}`, 'must be a text without NUL');
+    size_bytes += Buffer.byteLength(name) + Buffer.byteLength(value) + 2;
   }
+  if (size_bytes > VARIABLES_MAX_BYTES) throw invalidField('config.env_vars', 'must not exceed 64 KiB');
   return env_vars;
 }
 

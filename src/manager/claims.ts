@@ -38,7 +38,7 @@ export class Claims {
 
   /** Claims a sandbox; resolves when it runs. With a key that was used before it answers what the first did. */
   async claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
-    const { clock, store, admission } = this.#works;
+    const { clock, store, admission, notices } = this.#works;
     const row = this.#rowOf(caller, request);
     const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };
     return this.#operations.run(row.sandbox_id, async () => {
@@ -48,6 +48,7 @@ export class Claims {
         const known = claim && (await this.#keys.lookUp(tx, claim, clock.wallMs() - KEY_KEPT_MS));
         if (known?.outcome === 'answered') return known.answer as Claimed;
         if (known) refuseKnown(known.outcome);
+        if (row.webhook_url !== null) await notices.demandRoom(tx, caller.team_id);
         await admission.admit(tx, leaseOf(row));
         await store.insert(tx, row);
         if (claim) await this.#keys.begin(tx, claim, row.sandbox_id, row.created_at_ms);

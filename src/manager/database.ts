@@ -8,6 +8,7 @@ import {
 import type { PoolConfig } from 'pg';
 import { systemClock } from '../base/clock.ts';
 import { StartError } from '../contract/errors.ts';
+import { Ballast } from './ballast.ts';
 import { answeringPostgres } from './database-driver.ts';
 import { DatabaseWatch } from './database-watch.ts';
 import { migrationsFor } from './migrations.ts';
@@ -24,6 +25,8 @@ export type Transaction = KyselyTransaction<Tables>;
 export interface Database {
   readonly db: Queries;
   readonly dialect: Dialect;
+  /** Room on the disk of SQLite's file for what frees more of it; null where the disk is the server's. */
+  readonly ballast: Ballast | null;
   close(): Promise<void>;
 }
 
@@ -41,7 +44,8 @@ const POSTGRES_IDLE_TRANSACTION_MS = 10_000;
  */
 export async function openDatabase(url: string): Promise<Database> {
   const dialect: Dialect = url.startsWith('sqlite:') ? 'sqlite' : 'postgres';
-  const opened = dialect === 'sqlite' ? openSqlite(url.slice('sqlite:'.length)) : openPostgres(url);
+  const path = url.slice('sqlite:'.length);
+  const opened = dialect === 'sqlite' ? openSqlite(path) : openPostgres(url);
   const db = new Kysely<Tables>({ dialect: opened });
   const provider = { getMigrations: async () => migrationsFor(dialect) };
   const { error } = await new Migrator({ db, provider }).migrateToLatest();
@@ -54,7 +58,8 @@ export async function openDatabase(url: string): Promise<Database> {
       error,
     );
   }
-  return { db, dialect, close: () => db.destroy() };
+  const ballast = dialect === 'sqlite' ? new Ballast(`${path}-ballast`) : null;
+  return { db, dialect, ballast, close: () => db.destroy() };
 }
 
 function openPostgres(url: string): KyselyDialect {

@@ -64,7 +64,7 @@ export class Deletions {
   ): Promise<SandboxRow | null> {
     const { store, clock, seal, notices, metering } = this.#works;
     const now_ms = clock.wallMs();
-    return store.write(async (tx) => {
+    return store.writeFreeing(async (tx) => {
       const row = await store.begin(tx, 'delete', { sandbox_id, team_id, now_ms }, this.#operations.lease());
       if ('refused' in row) {
         if (row.status === 'terminating') return null;
@@ -101,9 +101,8 @@ export class Deletions {
       }
       await runtime.remove(sandbox_id);
       const now_ms = clock.wallMs();
-      await store.write((tx) =>
-        store.end(tx, sandbox_id, 'cleaning', replica, { deleted_at_ms: now_ms, updated_at_ms: now_ms }),
-      );
+      const changes = { deleted_at_ms: now_ms, updated_at_ms: now_ms, ...withoutSecrets(row) };
+      await store.writeFreeing((tx) => store.end(tx, sandbox_id, 'cleaning', replica, changes));
       metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
     } catch (error) {
       log.warn({ sandbox_id, reason: reasonOf(error) }, 'a cleanup failed and is tried again');
@@ -118,7 +117,12 @@ export class Deletions {
       log.error({ sandbox_id, lost_records, reason: trouble }, 'not every undelivered record could be read');
     }
     if (page.records.length === 0) return;
-    await store.write((tx) => notices.handOver(tx, sender, page));
+    await store.writeFreeing((tx) => notices.handOver(tx, sender, page));
     notices.wake();
   }
+}
+
+/** What nobody needs any more of a sandbox that is gone, its events being in the outbox. It is told that there was a secret. */
+function withoutSecrets({ webhook_secret_sealed }: SandboxRow) {
+  return { env_sealed: null, webhook_secret_sealed: webhook_secret_sealed === null ? null : '' };
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import { DELIVERY_CONCURRENCY } from '../contract/defaults.ts';
+import { CatalogueError } from '../contract/errors.ts';
 import type { HandOverPage } from '../runtime/runtime.ts';
 import type { AddressGuard } from '../webhook/address-guard.ts';
 import { SharedLookup } from '../webhook/lookup.ts';
@@ -20,6 +21,9 @@ import { OutcomeWriter } from './outcome-store.ts';
 import { Permits } from './permits.ts';
 import type { DeletionNotice, Notices, Sender } from './ports.ts';
 import type { Seal } from './seal.ts';
+
+/** What is undelivered goes record by record. */
+const FULL_RETRY_S = 30;
 
 interface Parts {
   database: Database;
@@ -73,6 +77,13 @@ export class Delivery implements Notices, Service {
 
   stop(): Promise<void> {
     return this.#endpoints.stop();
+  }
+
+  async demandRoom(tx: Transaction, team_id: string): Promise<void> {
+    if (await this.#outbox.hasRoom(tx, team_id)) return;
+    throw new CatalogueError('outbox_full', 'Too many events of the team wait for their delivery.', {
+      retry_after_s: FULL_RETRY_S,
+    });
   }
 
   async sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void> {

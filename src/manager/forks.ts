@@ -28,7 +28,7 @@ export class Forks {
 
   /** Copies a sandbox; the child is paused. Its durations are the source's unless others are given. */
   async fork(named: Named, given: Durations): Promise<SandboxRow> {
-    const { store, clock, runtime, seal, admission } = this.#works;
+    const { store, clock, runtime, seal, admission, notices } = this.#works;
     const child_id = newId('sbx_', clock.wallMs());
     let child: SandboxRow | null = null;
     const copy = async (source: SandboxRow): Promise<RuntimeChange> => {
@@ -43,6 +43,7 @@ export class Forks {
         this.#transitions.run(named, 'fork', {
           onBegin: async (tx, source) => {
             child = this.#childOf(source, child_id, given);
+            if (child.webhook_url !== null) await notices.demandRoom(tx, child.team_id);
             await admission.admitCopy(tx, leaseOf(child));
             await store.insert(tx, child);
           },

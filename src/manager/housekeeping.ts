@@ -79,11 +79,12 @@ export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
   };
 }
 
-/** Forgets what was kept long enough. */
+/** Forgets what was kept long enough, and keeps room for deletions. */
 export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
   return {
     name: 'purge',
     async run() {
+      store.keepRoom();
       const before_ms = clock.wallMs() - KEEP_MS;
       // What one of them is refused does not keep the other from its rows.
       const purges = [store.purge(before_ms, PURGE_AT_ONCE), keys.purge(before_ms, PURGE_AT_ONCE)];

@@ -9,6 +9,7 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '003_quotas': { up: (db) => createQuotas(db, dialect) },
     '004_usage': { up: (db) => createUsage(db, dialect) },
     '005_endpoint_keys': { up: (db) => hashEndpoints(db, dialect) },
+    '006_usage_positions': { up: (db) => offsetPositions(db, dialect) },
   };
 }
 
@@ -222,6 +223,20 @@ async function createUsage(db: Kysely<Tables>, dialect: Dialect): Promise<void> 
     .addColumn('recorded_at_ms', 'bigint', (column) => column.notNull())
     .execute();
   await indexed(db, 'usage_windows', 'usage_windows_order', ['team_id', 'xid', 'seq']);
+}
+
+/**
+ * Positions are numbers of transactions and an offset, which moves them on where a restored database counts anew. The
+ * horizon is below everything that may still be written.
+ */
+async function offsetPositions(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
+  if (dialect === 'sqlite') return;
+  const offset = sql`coalesce((select value::bigint from settings where key = 'usage_offset'), 0)`;
+  await sql`create or replace function usage_position() returns bigint language sql volatile as $$
+    select pg_current_xact_id()::text::bigint + ${offset} $$`.execute(db);
+  await sql`create or replace function usage_horizon() returns bigint language sql stable as $$
+    select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + ${offset} $$`.execute(db);
+  await sql`alter table usage_windows alter column xid set default usage_position()`.execute(db);
 }
 
 /** A table whose rows are numbered as they are added, by numbers that are never used again. */

@@ -1,5 +1,11 @@
+import { sql } from 'kysely';
 import { newEventIds } from '../base/ids.ts';
-import { DELIVERY_WINDOW_MS, RETAIN_FINAL_MS } from '../contract/defaults.ts';
+import {
+  DELIVERY_WINDOW_MS,
+  RETAIN_FINAL_MS,
+  TEAM_UNDELIVERED_BYTES,
+  TEAM_UNDELIVERED_RECORDS,
+} from '../contract/defaults.ts';
 import type { EventType } from '../contract/events.ts';
 import type { HandedOver } from '../outbox/handed-over.ts';
 import { deletedRequest } from '../webhook/deleted-request.ts';
@@ -25,6 +31,26 @@ export class OutboxStore {
     this.#database = database;
     this.#clock = clock;
     this.#seal = seal;
+  }
+
+  /** Whether less of a team is undelivered than it may have. Reads no more than that, and no bodies. */
+  async hasRoom(tx: Transaction, team_id: string): Promise<boolean> {
+    const { records, bytes } = await tx
+      .selectFrom((from) =>
+        from
+          .selectFrom('outbox')
+          .select(sql<number>`octet_length(body) + coalesce(octet_length(signatures), 0)`.as('bytes'))
+          .where('team_id', '=', team_id)
+          .where('state', '=', 'pending')
+          .limit(TEAM_UNDELIVERED_RECORDS)
+          .as('undelivered'),
+      )
+      .select(({ fn }) => [
+        fn.countAll<number>().as('records'),
+        sql<number>`cast(coalesce(sum(bytes), 0) as bigint)`.as('bytes'),
+      ])
+      .executeTakeFirstOrThrow();
+    return records < TEAM_UNDELIVERED_RECORDS && bytes < TEAM_UNDELIVERED_BYTES;
   }
 
   /** Writes the exact signed request of a `sandbox.deleted`, its window beginning now. */

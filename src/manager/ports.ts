@@ -50,6 +50,8 @@ export interface DeletionNotice extends Sender {
 
 /** The manager's outbox as deletions use it. */
 export interface Notices {
+  /** Throws `outbox_full` where too much of a team is undelivered for one more sandbox whose events are delivered. */
+  demandRoom(tx: Transaction, team_id: string): Promise<void>;
   /** Writes the exact signed `sandbox.deleted`, in the transaction that commits the deletion. */
   sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void>;
   /** Takes over what a sandbox's own daemon had not delivered; what is there already is left as it is. */

@@ -9,11 +9,14 @@ export function replicaName(): string {
 
 /**
  * Whether the replica of that name is certain to have ended. Only those of this machine and process table can be
- * told; of others the lease of what they own tells.
+ * told; of others, and of those that `/proc` hides, the lease of what they own tells.
  */
 export function hasEnded(replica: string): boolean {
   const [where, pid = '', started] = replica.split('/');
-  return where === machine() && startOf(Number(pid)) !== started;
+  if (where !== machine()) return false;
+  const seen = startOf(Number(pid));
+  if (seen !== null) return seen !== started;
+  return !isThere(Number(pid));
 }
 
 function machine(): string {
@@ -25,13 +28,22 @@ function machine(): string {
   }
 }
 
-/** When a process began, in the kernel's ticks; null where there is none, or only its remains. */
+/** When a process began, in the kernel's ticks; `ended` where only its remains are left, null where it is not seen. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return state === 'Z' || state === 'X' ? null : (fields[18] ?? null);
+    return state === 'Z' || state === 'X' ? 'ended' : (fields[18] ?? null);
   } catch {
     return null;
+  }
+}
+
+/** Whether the kernel knows a process, also one of another user that `/proc` does not show. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

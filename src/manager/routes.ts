@@ -1,7 +1,10 @@
+import type { FastifyRequest } from 'fastify';
 import type { HttpApp } from '../base/http-app.ts';
 import type { Log } from '../base/log.ts';
 import { CatalogueError } from '../contract/errors.ts';
+import { isSandboxId } from '../contract/sandboxes.ts';
 import { type DocumentedRoute, openApiDocument } from './openapi.ts';
+import { refusal } from './operations.ts';
 
 /** Registers some routes. */
 export type RouteRegistrar = (app: HttpApp) => void | Promise<void>;
@@ -12,6 +15,7 @@ export async function registerRoutes(app: HttpApp, registrars: readonly RouteReg
   app.addHook('onRoute', (route) => {
     routes.push(route);
   });
+  app.addHook('onRequest', async (request) => demandId(request));
   for (const register of registrars) await register(app);
   const config = { is_open: true, doc: { summary: 'This document' } };
   let document: object | null = null;
@@ -20,6 +24,13 @@ export async function registerRoutes(app: HttpApp, registrars: readonly RouteReg
     return document;
   });
   await app.ready();
+}
+
+/** What cannot be a sandbox's id names none: the database is not asked, whose texts hold less than a path does. */
+function demandId({ params, routeOptions }: FastifyRequest): void {
+  const { sandbox_id } = params as { sandbox_id?: string };
+  if (sandbox_id === undefined || routeOptions.config.is_open || isSandboxId(sandbox_id)) return;
+  throw refusal({ refused: 'not_found', status: null });
 }
 
 /** Tells the log why the database or the runtime could not be used: the answer does not. */

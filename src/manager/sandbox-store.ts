@@ -1,6 +1,7 @@
 import type { ExpressionBuilder, Selectable, Updateable } from 'kysely';
 import type { ManagedStatus } from '../contract/sandboxes.ts';
 import type { Database, Queries, Transaction } from './database.ts';
+import { isDiskFull } from './database-errors.ts';
 import type { Operation, SandboxTable, Tables } from './tables.ts';
 import { TRANSITIONS, type Verb } from './transitions.ts';
 
@@ -40,6 +41,22 @@ export class SandboxStore {
   /** Runs one transaction. */
   write<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result> {
     return this.db.transaction().execute(work);
+  }
+
+  /** The same for what a deletion writes: on a full disk it has the room that is kept for it. */
+  async writeFreeing<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        return await this.write(work);
+      } catch (error) {
+        if (!isDiskFull(error) || !this.#database.ballast?.use()) throw error;
+      }
+    }
+  }
+
+  /** Keeps that room. */
+  keepRoom(): void {
+    this.#database.ballast?.keep();
   }
 
   /** Lets one transaction at a time admit something for a team. */

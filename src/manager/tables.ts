@@ -76,9 +76,10 @@ export interface SandboxTable {
   /** As given, or null. */
   network: string | null;
   webhook_url: string | null;
+  /** Empty where there was one and the sandbox is gone. */
   webhook_secret_sealed: string | null;
   watch_dir: string | null;
-  /** A JSON object of names and values. */
+  /** A JSON object of names and values; null once the sandbox is gone. */
   env_sealed: string | null;
   /** Seconds; 0 is off. */
   ttl_s: number;

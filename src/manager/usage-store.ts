@@ -149,7 +149,7 @@ export class UsageStore {
       .limit(limit);
     if (window_type !== undefined) query = query.where('window_type', '=', window_type);
     if (this.#database.dialect === 'postgres') {
-      query = query.where(sql<boolean>`xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint`);
+      query = query.where(sql<boolean>`xid < usage_horizon()`);
     }
     return query.execute();
   }

@@ -10,6 +10,7 @@ import type { Metering } from './ports.ts';
 import type { Job } from './schedule.ts';
 import { SettingStore } from './setting-store.ts';
 import { unmetered } from './unmetered.ts';
+import { UsagePositions } from './usage-positions.ts';
 import { UsageStore, type WindowRow } from './usage-store.ts';
 
 /** Somebody has to switch it on. */
@@ -27,6 +28,7 @@ export interface PageRequest {
 export class Usage {
   readonly metering: Metering;
   readonly #store: UsageStore;
+  readonly #positions: UsagePositions;
   readonly #database_id: string;
   /** Null with `--metering off`. */
   readonly #meter: Meter | null;
@@ -37,17 +39,25 @@ export class Usage {
     is_metering: boolean,
   ): Promise<Usage> {
     const store = new UsageStore(database);
+    const positions = new UsagePositions(database);
+    await positions.goOn();
     const made = kernelRandom(16).toString('hex');
     const database_id = await new SettingStore(database.db).keep('database_id', made);
     const meter = is_metering ? new Meter({ ...parts, store }) : null;
     // What runs unseen is not counted when metering is on again.
     await (meter ? meter.begin() : store.dropLeases());
-    return new Usage(store, database_id, meter);
+    return new Usage(store, positions, database_id, meter);
   }
 
-  private constructor(store: UsageStore, database_id: string, meter: Meter | null) {
+  private constructor(
+    store: UsageStore,
+    positions: UsagePositions,
+    database_id: string,
+    meter: Meter | null,
+  ) {
     this.metering = meter ?? unmetered;
     this.#store = store;
+    this.#positions = positions;
     this.#database_id = database_id;
     this.#meter = meter;
   }
@@ -76,6 +86,9 @@ export class Usage {
     const after = cursor === undefined ? START : decodeCursor(reader, cursor);
     if (!after) throw invalidField('cursor', 'is damaged, or of another team or service');
     const rows = await this.#store.page(team_id, after, { limit, window_type });
+    if (rows.length === 0 && (await this.#positions.isAhead(after))) {
+      throw invalidField('cursor', 'is ahead of this database, which was restored: begin without a cursor');
+    }
     return { windows: rows.map(windowOf), next_cursor: encodeCursor(reader, rows.at(-1) ?? after) };
   }
 }

@@ -4,7 +4,7 @@
  * KEYS[1] holds tokens, remainder, updated_ms, limit_value, interval_ms and burst_value, each a double of eight bytes
  * with the high one first. ARGV: the last three; how many tokens are requested; after how many milliseconds a bucket
  * that is left alone may be forgotten, because it is full. Returns what is held then, and `1` where it was admitted or
- * `0`.
+ * `0`. Whatever else is under the key is no bucket, and becomes a full one.
  *
  * Numbers are doubles here too. `math.fmod` is exact where Lua's `%` is not.
  */
@@ -38,15 +38,25 @@ local function share(a, b, divisor)
   return whole, rest
 end
 
-local call, unpack = redis.call, struct.unpack
+local function whole(number, least, most)
+  return number >= least and number <= most and fmod(number, 1) == 0
+end
+
+local function bucket(stored)
+  if type(stored) ~= 'string' or #stored ~= 48 then return nil end
+  local t, r, u, l, i, b = struct.unpack('>dddddd', stored)
+  local is_policy = whole(l, 0, EXACT_MAX) and whole(i, 1, EXACT_MAX) and whole(b, 0, EXACT_MAX)
+  if is_policy and whole(t, 0, b) and whole(r, 0, i - 1) and whole(u, 0, EXACT_MAX) then return t, r, u, l, i, b end
+end
+
+local call = redis.call
 local limit, interval, burst, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local tokens, remainder, is_kept, is_ahead = burst, 0, false, false
 
-local stored = call('GET', KEYS[1])
-if stored and #stored == 48 then
-  local t, r, u, l, i, b = unpack('>dddddd', stored)
+local t, r, u, l, i, b = bucket(redis.pcall('GET', KEYS[1]))
+if t then
   is_kept, is_ahead = l == limit and i == interval and b == burst, u > now
   if t < b then
     local elapsed, part = divided(math.max(0, now - u), i)

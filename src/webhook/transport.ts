@@ -69,8 +69,8 @@ export class HttpTransport implements Transport {
     return new Promise((resolve) => {
       const isResolving = () => this.#lookup.isPending(hostname);
       const exchange = new Exchange(this.#clock, timeout_ms, isResolving, resolve);
-      if (this.#agent) dispatch(this.#agent, options, exchange);
-      else void this.#load().then((agent) => dispatch(agent, options, exchange));
+      if (this.#agent) this.#agent.dispatch(options, exchange);
+      else void this.#load().then((agent) => agent.dispatch(options, exchange));
     });
   }
 
@@ -84,15 +84,6 @@ export class HttpTransport implements Transport {
 
   async close(): Promise<void> {
     await (await this.#loading)?.destroy();
-  }
-}
-
-/** The library throws where a header cannot be sent. */
-function dispatch(agent: Agent, options: Dispatcher.DispatchOptions, exchange: Exchange): void {
-  try {
-    agent.dispatch(options, exchange);
-  } catch (error) {
-    exchange.onResponseError(null, error as Error);
   }
 }
 
@@ -156,7 +147,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#settle(null);
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#settle(this.#status === null ? classify(error, this.#isResolving()) : null);
   }
 

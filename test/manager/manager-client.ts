@@ -17,6 +17,10 @@ export class Client {
     this.token = token;
   }
 
+  get url(): string {
+    return this.#url();
+  }
+
   async call(
     method: string,
     path: string,

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { resolve } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
 import { hasEnded, replicaName } from '../../src/manager/replica.ts';
 
 it('a replica of this process has not ended, one of a process that is gone has', async () => {
@@ -23,6 +24,28 @@ it('a process that has the number of another is told from it', () => {
   const [machine, pid] = replicaName().split('/');
   expect(hasEnded([machine, pid, '1', 'a'].join('/'))).toBe(true);
 });
+
+const HIDING =
+  'mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"';
+
+it.skipIf(process.getuid?.() !== 0)(
+  'of another user, hidden by /proc, has not ended before it has',
+  async () => {
+    const child = spawn('sleep', ['60']);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [machine] = replicaName().split('/');
+    const told = () => {
+      const program = `import { hasEnded } from ${JSON.stringify(resolve(import.meta.dirname, '../../src/manager/replica.ts'))};
+      process.stdout.write(String(hasEnded(${JSON.stringify([machine, child.pid, '1', 'a'].join('/'))})));`;
+      const node = [process.execPath, '--input-type=module', '--eval', program];
+      return execFileSync('unshare', ['--mount', 'sh', '-c', HIDING, 'sh', ...node], { encoding: 'utf8' });
+    };
+    expect(told()).toBe('false');
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(told()).toBe('true');
+  },
+);
 
 it('nothing is said of replicas elsewhere', () => {
   expect(hasEnded('another-machine:1/1/1/a')).toBe(false);

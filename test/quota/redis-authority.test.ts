@@ -97,16 +97,48 @@ describe.skipIf(!HAS_REDIS)('the redis authority', () => {
     await recovered();
   });
 
-  it('is unreachable where another kind of value is under its key, and takes junk for a full bucket', async () => {
+  it('takes whatever is no bucket for a full one, once, and tells nobody else of it', async () => {
     const key = 'sandbox-manager:quota:eu:team:api_requests';
-    expect(await server.command('exists', key)).toBe(1);
-    await server.command('set', key, 'junk');
-    expect(await draw()).toMatchObject({ outcome: 'admitted', remaining: AMPLE.burst_value - 1 });
-    await server.command('del', key);
-    await server.command('rpush', key, 'junk');
-    expect((await draw()).outcome).toBe('unreachable');
-    await server.command('del', key);
-    await recovered();
+    const { limit_value, interval_ms, burst_value } = AMPLE;
+    const place = async (bytes: Buffer | string) => server.command('set', key, bytes as string);
+    const bucket = (...numbers: number[]) => {
+      const bytes = Buffer.alloc(48);
+      for (const [i, number] of numbers.entries()) bytes.writeDoubleBE(number, i * 8);
+      return bytes;
+    };
+    const policy = [limit_value, interval_ms, burst_value];
+    const now_ms = Date.now();
+    const oddities: (() => Promise<unknown>)[] = [
+      () => place('junk'),
+      () => place(Buffer.alloc(48, 0xff)),
+      () => place(bucket(Number.NaN, 0, now_ms, ...policy)),
+      () => place(bucket(1e300, 0, now_ms, ...policy)),
+      () => place(bucket(-1, 0, now_ms, ...policy)),
+      () => place(bucket(0.5, 0, now_ms, ...policy)),
+      () => place(bucket(0, 5, now_ms, ...policy)),
+      () => place(bucket(0, 0, Number.NEGATIVE_INFINITY, ...policy)),
+      () => place(bucket(0, 0, now_ms, limit_value, 0, burst_value)),
+      () => place(bucket(0, 0, now_ms, Number.POSITIVE_INFINITY, interval_ms, burst_value)),
+      () => server.command('rpush', key, 'junk'),
+      () => server.command('hset', key, 'tokens', '1'),
+    ];
+    for (const make of oddities) {
+      await server.command('del', key);
+      await make();
+      expect(await draw()).toMatchObject({ outcome: 'admitted', remaining: burst_value - 1 });
+      expect(authority.is_reachable).toBe(true);
+      expect(await server.command('strlen', key)).toBe(48);
+    }
+  });
+
+  it('lets nobody wait for a bucket that is dated ahead', async () => {
+    const key = 'sandbox-manager:quota:eu:team:api_requests';
+    const bytes = Buffer.alloc(48);
+    const ahead = [0, 0, Number.MAX_SAFE_INTEGER, ...Object.values(AMPLE)];
+    for (const [i, number] of ahead.entries()) bytes.writeDoubleBE(number, i * 8);
+    await server.command('set', key, bytes as unknown as string);
+    expect((await draw()).outcome).toBe('refused');
+    await until('tokens come in', async () => (await draw()).outcome === 'admitted');
   });
 
   it('holds region and team in its keys, and forgets what is full again', async () => {

@@ -87,6 +87,17 @@ export class PostgresServer {
     return this.#url(name);
   }
 
+  /** Copies a database of another server, by dump and restore; gives the copy's URL. */
+  async restored(url: string): Promise<string> {
+    const copy = await this.database();
+    const dump = execFileSync(join(this.#programs, 'pg_dump'), ['--no-owner', url]);
+    execFileSync(join(this.#programs, 'psql'), ['--quiet', '--set', 'ON_ERROR_STOP=1', copy], {
+      input: dump,
+      stdio: ['pipe', 'ignore', 'inherit'],
+    });
+    return copy;
+  }
+
   /** Ends every connection to a database, as an operator does. */
   async dropConnections(url: string): Promise<void> {
     const name = new URL(url).pathname.slice(1);

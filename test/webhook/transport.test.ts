@@ -62,12 +62,6 @@ describe('an attempt', () => {
     expect(response_body).toBe('OK\uFFFD\uFFFD\uFFFD!');
   });
 
-  it('that cannot be made of what is stored ends as one, like any other', async () => {
-    const headers = { 'X-Service-Attempt': 'one\nline more' };
-    const sent = transport().send({ url: 'http://127.0.0.1:9/', headers, body: '{}' }, TIMEOUT_MS);
-    expect(await sent).toMatchObject({ status: null, error: 'protocol' });
-  });
-
   it('gives the status, Retry-After and the first 1 KiB of the body', async () => {
     const text = 'x'.repeat(3_000);
     const result = await attempt(({ socket }) =>

@@ -3,7 +3,7 @@ import type { Static } from 'typebox';
 import { type HttpApp, success } from '../../base/http-app.ts';
 import { flag, oneOf, queryOf, wholeNumber } from '../../base/query.ts';
 import { invalidField } from '../../contract/errors.ts';
-import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
+import { MANAGED_STATUSES, TEMPLATE } from '../../contract/sandboxes.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
 import { callerOf } from '../auth.ts';
 import { ChangeBody, changeRequest, ForkBody, ReasonBody, RefreshBody } from '../change-request.ts';
@@ -83,10 +83,14 @@ function registerReads(app: HttpApp, { store, sandboxes }: SandboxRouteParts): v
   };
   app.get(PATH, { config: { scope: read, doc: list } }, async (request) => {
     const query = queryOf(request.query, ['status', 'template_id', 'paused', 'limit', 'offset']);
+    const { template_id } = query;
+    if (template_id !== undefined && !TEMPLATE.test(template_id)) {
+      throw invalidField('template_id', 'must be 1 to 64 of A-Z a-z 0-9 _ - .');
+    }
     const offset = wholeNumber(query.offset, 'offset', 0) ?? 0;
     const { rows, count } = await store.list(callerOf(request).team_id, {
       status: oneOf(query.status, 'status', MANAGED_STATUSES),
-      template_id: query.template_id,
+      template_id,
       paused: query.paused === undefined ? undefined : flag(query.paused, 'paused'),
       limit: Math.min(wholeNumber(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
       offset,

@@ -1,0 +1,63 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { scratchFolder } from '../support/scratch.ts';
+import { startManager } from './running-manager.ts';
+
+const SANDBOXES = '/api/v1/sandboxes';
+const BALLAST_BYTES = 8 * 1024 * 1024;
+const CLAIMS_MAX = 2_000;
+
+/** A disk of its own. */
+function smallDisk(): string {
+  const folder = join(scratchFolder(), 'disk');
+  mkdirSync(folder);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', folder]);
+  onTestFinished(() => {
+    execFileSync('umount', ['-l', folder]);
+  });
+  return folder;
+}
+
+/** Writes until nothing more fits. */
+function fill(path: string): void {
+  const file = openSync(path, 'a');
+  const bytes = Buffer.alloc(4096);
+  try {
+    for (;;) writeSync(file, bytes);
+  } catch {
+    closeSync(file);
+  }
+}
+
+describe.skipIf(process.getuid?.() !== 0)('a full disk below SQLite', () => {
+  it('makes what needs room 503, and lets sandboxes be deleted until there is room again', async () => {
+    const disk = smallDisk();
+    const path = join(disk, 'manager.db');
+    const { client } = await startManager(`sqlite:${path}`);
+    const team = await client('team_1', 'sandboxes:write', 'webhooks:read');
+    const config = { webhook: { url: 'http://127.0.0.1:9/', secret: 's' } };
+    const ids = [await team.claim(config), await team.claim(config)];
+    await vi.waitFor(() => expect(statSync(`${path}-ballast`).size).toBe(BALLAST_BYTES));
+    fill(join(disk, 'filler'));
+    let refused = 0;
+    for (let i = 0; i < CLAIMS_MAX && refused < 3; i++) {
+      const { status, error, data } = await team.post(SANDBOXES, { config });
+      if (status === 201) {
+        ids.push(data.sandbox_id);
+        continue;
+      }
+      expect([status, error?.code]).toEqual([503, 'unavailable']);
+      refused += 1;
+    }
+    expect(refused).toBe(3);
+    const [first] = ids as [string];
+    expect((await team.call('DELETE', `${SANDBOXES}/${first}`)).status).toBe(200);
+    await vi.waitFor(async () => expect((await team.get(`${SANDBOXES}/${first}`)).status).toBe(404));
+    rmSync(join(disk, 'filler'));
+    expect((await team.post(SANDBOXES, { config })).status).toBe(201);
+    const { data } = await team.get('/api/v1/webhooks/deliveries');
+    expect(data.deliveries).toMatchObject([{ sandbox_id: first }]);
+  });
+});

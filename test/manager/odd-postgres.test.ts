@@ -1,0 +1,141 @@
+import { sql } from 'kysely';
+import pg from 'pg';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openDatabase } from '../../src/manager/database.ts';
+import { CuttingProxy, type Moment } from '../support/cutting-proxy.ts';
+import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
+import type { Client } from './manager-client.ts';
+import { startManager } from './running-manager.ts';
+
+const SANDBOXES = '/api/v1/sandboxes';
+const LATER = { timeout: 30_000, interval: 100 };
+const STATEMENTS_MAX = 200;
+
+async function started(settings?: Record<string, string>): Promise<{ server: PostgresServer; url: string }> {
+  const server = await startPostgres(settings);
+  onTestFinished(() => server.stop());
+  return { server, url: await server.database() };
+}
+
+/** Runs a statement on a connection of its own. */
+async function operate(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(statement);
+  await client.end();
+}
+
+function nameOf(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+/** Claims and deletes beside each other; every answer is a success or an honest 503. Gives the ids that are left. */
+async function press(team: Client, rounds: number): Promise<string[]> {
+  const left: string[] = [];
+  const answers = await Promise.all(
+    Array.from({ length: rounds }, async (_, i) => {
+      const claimed = await team.post(SANDBOXES, {});
+      if (claimed.status !== 201) return claimed;
+      const id = claimed.data.sandbox_id as string;
+      left.push(id);
+      if (i % 2 === 0) return claimed;
+      const deleted = await team.call('DELETE', `${SANDBOXES}/${id}`);
+      if (deleted.status === 200) left.splice(left.indexOf(id), 1);
+      return deleted;
+    }),
+  );
+  for (const { status, error } of answers) {
+    if (status >= 300) expect([status, error?.code]).toEqual([503, 'unavailable']);
+  }
+  return left;
+}
+
+/** Nothing is half-done: what was given is there, and nothing else is. */
+async function expectThere(team: Client, ids: string[]): Promise<void> {
+  await vi.waitFor(async () => {
+    const { status, data } = await team.get(`${SANDBOXES}?limit=200`);
+    expect(status).toBe(200);
+    expect(data.sandboxes.map(({ id }: { id: string }) => id).sort()).toEqual(ids.toSorted());
+  }, LATER);
+}
+
+describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
+  it('that takes no writes for a while makes them 503, and is written to again as soon as it does', async () => {
+    const { server, url } = await started();
+    const { client } = await startManager(url);
+    const team = await client('team_1', 'sandboxes:write');
+    const id = await team.claim();
+    await operate(url, `alter database ${nameOf(url)} set default_transaction_read_only = on`);
+    await server.dropConnections(url);
+    await vi.waitFor(async () => expect((await team.get(`${SANDBOXES}/${id}`)).status).toBe(200), LATER);
+    const { status, error } = await team.post(SANDBOXES, {});
+    expect([status, error?.code]).toEqual([503, 'unavailable']);
+    await operate(
+      url,
+      `set transaction read write; alter database ${nameOf(url)} reset default_transaction_read_only`,
+    );
+    // Connections of before take no writes for as long as they live.
+    await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
+  });
+
+  it('that has no connection left makes requests 503', async () => {
+    const { url } = await started({ max_connections: '9' });
+    const { client } = await startManager(url);
+    const team = await client('team_1', 'sandboxes:write');
+    const left = await press(team, 40);
+    await expectThere(team, left);
+  });
+
+  it('that aborts transactions because of each other makes requests 503, and no quota is exceeded', async () => {
+    const { url } = await started();
+    await operate(url, `alter database ${nameOf(url)} set default_transaction_isolation = 'serializable'`);
+    const { client } = await startManager(url, {
+      file: { default_team_quotas: [{ dimension: 'active_sandboxes', limit_value: 5 }] },
+    });
+    const team = await client('team_1', 'sandboxes:write');
+    const answers = await Promise.all(Array.from({ length: 30 }, () => team.post(SANDBOXES, {})));
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => ![201, 429, 503].includes(status))).toEqual([]);
+    const ids = answers.filter(({ status }) => status === 201).map(({ data }) => data.sandbox_id);
+    expect(ids.length).toBeLessThanOrEqual(5);
+    await expectThere(team, ids);
+  });
+
+  it('that cancels what takes long makes requests 503', async () => {
+    const { server, url } = await started();
+    const { client } = await startManager(url);
+    const team = await client('team_1', 'sandboxes:write');
+    await operate(url, `alter database ${nameOf(url)} set statement_timeout = '2ms'`);
+    await server.dropConnections(url);
+    const statuses = await Promise.all(
+      Array.from({ length: 40 }, async () => (await team.post(SANDBOXES, {})).status),
+    );
+    expect(statuses.filter((status) => ![201, 503].includes(status))).toEqual([]);
+    await operate(url, `alter database ${nameOf(url)} reset statement_timeout`);
+    await server.dropConnections(url);
+    await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
+  });
+
+  it('is given its tables whole, wherever a start is cut', async () => {
+    const { server, url: first_url } = await started();
+    for (const moment of ['before', 'after'] satisfies Moment[]) {
+      let cuts = 0;
+      for (let n = 1; n <= STATEMENTS_MAX; n += moment === 'before' ? 3 : 7) {
+        const url = n === 1 ? first_url : await server.database();
+        const proxy = await CuttingProxy.start(url);
+        proxy.cutAt(n, moment);
+        const opening = openDatabase(proxy.urlOf(url));
+        await opening.then((database) => database.close()).catch(() => {});
+        const is_cut = proxy.disarm();
+        proxy.stop();
+        const { db, close } = await openDatabase(url);
+        expect(await db.selectFrom('usage_windows').selectAll().execute()).toEqual([]);
+        await sql`select usage_horizon(), locked_active_sandboxes('team_1')`.execute(db);
+        await close();
+        if (!is_cut) break;
+        cuts += 1;
+      }
+      expect(cuts).toBeGreaterThan(5);
+    }
+  });
+});

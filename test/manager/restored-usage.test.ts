@@ -1,0 +1,98 @@
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { type Database, openDatabase } from '../../src/manager/database.ts';
+import { Usage } from '../../src/manager/usage.ts';
+import { UsageStore } from '../../src/manager/usage-store.ts';
+import { NoRuntime } from '../../src/runtime/no-runtime.ts';
+import { postgresPrograms, startPostgres } from '../support/postgres.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+const TEAM = 'team_1';
+const PLACES = { region_id: 'eu', cluster_id: 'local' };
+
+async function opened(url: string) {
+  const database = await openDatabase(url);
+  onTestFinished(() => database.close());
+  const parts = { runtime: new NoRuntime(), clock: systemClock, ...PLACES };
+  const usage = await Usage.open(database, parts, true);
+  const store = new UsageStore(database);
+  let windows = 0;
+  return {
+    database,
+    close: () => database.close(),
+    async write(prefix: string, count = 1) {
+      for (let i = 0; i < count; i++) {
+        const span = { start_ms: 0, end_ms: 1, team_id: TEAM, sandbox_id: 'sbx_1', value: 1 };
+        const window = {
+          ...span,
+          window_id: `${prefix}${++windows}`,
+          window_type: 'sandbox.egress_bytes' as const,
+        };
+        await store.write((tx) => store.record(tx, [window], { ...PLACES, recorded_at_ms: 0 }));
+      }
+    },
+    async read(cursor?: string) {
+      const page = await usage.page(TEAM, { cursor, limit: 1_000, window_type: undefined });
+      return { ids: page.windows.map(({ window_id }) => window_id), cursor: page.next_cursor };
+    },
+  };
+}
+
+/** Uses up numbers of transactions. */
+async function busy({ db }: Database, count: number): Promise<void> {
+  await sql`do $$ begin for i in 1..${sql.lit(count)} loop perform pg_current_xact_id(); commit; end loop; end $$`.execute(
+    db,
+  );
+}
+
+describe.skipIf(postgresPrograms() === null)(
+  'usage that was dumped and restored into another PostgreSQL',
+  () => {
+    it('shows all that it held, and what is closed later to cursors of before', async () => {
+      const [old_server, new_server] = [await startPostgres(), await startPostgres()];
+      onTestFinished(() => Promise.all([old_server.stop(), new_server.stop()]).then(() => {}));
+      const url = await old_server.database();
+      const before = await opened(url);
+      await busy(before.database, 3_000);
+      await before.write('a', 3);
+      const half = await before.read();
+      await before.write('b', 2);
+      const copy = await new_server.restored(url);
+      // Read after the dump was made: the copy has not heard of it.
+      await before.write('lost');
+      const late = await before.read(half.cursor);
+      expect(late.ids).toEqual(['b4', 'b5', 'lost6']);
+
+      const after = await opened(copy);
+      expect((await after.read()).ids).toEqual(['a1', 'a2', 'a3', 'b4', 'b5']);
+      await after.write('c', 2);
+      expect((await after.read()).ids).toEqual(['a1', 'a2', 'a3', 'b4', 'b5', 'c1', 'c2']);
+      expect((await after.read(half.cursor)).ids).toEqual(['b4', 'b5', 'c1', 'c2']);
+      expect((await after.read(late.cursor)).ids).toEqual(['c1', 'c2']);
+      // The next start finds the same cluster.
+      await (await opened(copy)).write('d');
+      expect((await after.read(late.cursor)).ids).toEqual(['c1', 'c2', 'd1']);
+    });
+  },
+);
+
+it('a cursor ahead of a file that was restored from a backup is refused, never empty', async () => {
+  const path = join(scratchFolder(), 'manager.db');
+  const before = await opened(`sqlite:${path}`);
+  await before.write('a', 2);
+  await sql`vacuum into ${`${path}-backup`}`.execute(before.database.db);
+  await before.write('b');
+  const { cursor } = await before.read();
+  expect((await before.read(cursor)).ids).toEqual([]);
+  await before.close();
+  copyFileSync(`${path}-backup`, path);
+  const after = await opened(`sqlite:${path}`);
+  await expect(after.read(cursor)).rejects.toMatchObject({
+    code: 'invalid_request',
+    details: { field: 'cursor' },
+  });
+  expect((await after.read()).ids).toEqual(['a1', 'a2']);
+});
