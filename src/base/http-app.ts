@@ -112,10 +112,11 @@ function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMes
 
 /** Adds routes whose bodies may be of any type and length: nobody reads them but the routes themselves. */
 export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => void): Promise<void> {
-  await app.register(async (streamed) => {
+  await app.register((streamed, _options, added) => {
     streamed.removeAllContentTypeParsers();
     streamed.addContentTypeParser('*', (_request, _payload, done) => done(null));
     add(streamed as unknown as HttpApp);
+    added();
   });
 }
 

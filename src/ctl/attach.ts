@@ -133,7 +133,7 @@ class AttachedTerminal {
           });
         shown.catch(reject);
       });
-      socket.once('close', () => shown.then(() => resolve(ended), reject));
+      socket.once('close', () => void shown.then(() => resolve(ended), reject));
     });
   }
 }

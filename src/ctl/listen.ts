@@ -43,7 +43,7 @@ export async function listen(
       server.closeAllConnections();
     };
     const fail = (error: unknown) => end(() => reject(error));
-    server.on('request', (request, response) => receiver.receive(request, response).catch(fail));
+    server.on('request', (request, response) => void receiver.receive(request, response).catch(fail));
     server.on('error', (error) => {
       const where = `${options.host}:${options.port}`;
       reject(new Failure(EXIT.failed, `cannot listen on ${where}: ${reason(error)}`));

@@ -38,7 +38,7 @@ export class Schedule implements Service {
   wake(name: string): void {
     const entry = this.#entries.get(name);
     if (!entry || !this.#is_running) return;
-    if (entry.running) entry.is_woken = true;
+    if (entry.running !== null) entry.is_woken = true;
     else this.#call(entry);
   }
 

@@ -1,4 +1,3 @@
-import { access } from 'node:fs/promises';
 import type { Clock } from '../base/clock.ts';
 import type { OutputStream } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
@@ -27,13 +26,18 @@ export async function adopt(
 ): Promise<Launched> {
   await noteStart(run, mark);
   const readers: PipeReader[] = [];
-  for (const stream of OUTPUT_STREAMS) {
-    const path = pipePath(folder, stream);
-    const is_there = await access(path).then(
-      () => true,
-      () => false,
-    );
-    if (is_there) readers.push(await PipeReader.open(path, logs[stream], (data) => see(stream, data)));
+  const closeAll = () => {
+    for (const reader of readers) reader.close();
+  };
+  try {
+    for (const stream of OUTPUT_STREAMS) {
+      const path = pipePath(folder, stream);
+      const reader = await PipeReader.reopen(path, logs[stream], (data) => see(stream, data));
+      if (reader) readers.push(reader);
+    }
+  } catch (error) {
+    closeAll();
+    throw error;
   }
   const sighting = new Sighting(run, run.boot_id === context.boot_id);
   return {
@@ -45,9 +49,7 @@ export async function adopt(
     drain: () => {
       for (const reader of readers) reader.drain();
     },
-    close: () => {
-      for (const reader of readers) reader.close();
-    },
+    close: closeAll,
   };
 }
 
@@ -65,11 +67,19 @@ class Sighting {
   endedTicks(): number | null {
     if (!this.#is_there) return this.#last_ticks;
     const now_ticks = bootTicks(); // before the look: the end may come right behind it
-    const stat = readStatNow(this.#run.pid);
-    this.#is_there = stat?.start_ticks === this.#run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
+    this.#is_there = this.#look();
     if (!this.#is_there) return this.#last_ticks;
     this.#last_ticks = now_ticks;
     return null;
+  }
+
+  #look(): boolean {
+    try {
+      const stat = readStatNow(this.#run.pid);
+      return stat?.start_ticks === this.#run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
+    } catch {
+      return true; // no look, no end
+    }
   }
 }
 

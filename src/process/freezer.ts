@@ -66,12 +66,12 @@ export class Freezer {
   add(root: () => TreeRoot | null): void {
     if (!this.#group) return;
     this.#joining.push(root);
-    this.#timer ??= this.#clock.after(JOIN_DELAY_MS, () => this.#join());
+    this.#timer ??= this.#clock.after(JOIN_DELAY_MS, () => void this.#join());
   }
 
   /** Resolves when every member of these trees stands still. */
   async freeze(roots: readonly TreeRoot[]): Promise<void> {
-    if (this.#group) await this.#freezeGroup(this.#group.folder);
+    if (this.#group) await this.#freezeGroup(this.#group.folder).catch((error) => this.#loseGroup(error));
     const asked = new Set<string>();
     const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
     // What was forked while the others were being stopped is found by looking again.
@@ -110,6 +110,13 @@ export class Freezer {
 
   async #join(): Promise<void> {
     const roots = this.#joining.splice(0).flatMap((root) => root() ?? []);
+    await this.#move(roots).catch((error) =>
+      this.#log.debug({ err: error }, 'trees not moved to the cgroup'),
+    );
+    this.#timer = this.#joining.length > 0 ? this.#clock.after(JOIN_DELAY_MS, () => void this.#join()) : null;
+  }
+
+  async #move(roots: readonly TreeRoot[]): Promise<void> {
     for (const stat of (await this.#trees.find(roots)).flat()) {
       const { pid } = stat;
       if (await this.#isInGroup(pid)) continue;
@@ -117,7 +124,16 @@ export class Freezer {
       if (!isSameProcess(stat)) continue;
       await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
     }
-    this.#timer = this.#joining.length > 0 ? this.#clock.after(JOIN_DELAY_MS, () => this.#join()) : null;
+  }
+
+  /** A group that does not take orders any more is none: its members are stopped by signal. */
+  async #loseGroup(error: unknown): Promise<void> {
+    this.#log.warn(
+      { err: error },
+      'the cgroup of the processes cannot be frozen: they are stopped by signal',
+    );
+    if (this.#group) await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0').catch(() => {});
+    this.#group = null;
   }
 
   async #freezeGroup(folder: string): Promise<void> {

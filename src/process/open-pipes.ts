@@ -110,7 +110,7 @@ export class OpenPipes {
       const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK);
       const socket = new Socket({ fd, readable: false, writable: true });
       this.#stdin = new Stdin(socket);
-      socket.once('close', () => letOpenersIn(clock, pipePath(folder, 'stdin')));
+      socket.once('close', () => void letOpenersIn(clock, pipePath(folder, 'stdin')));
     } finally {
       await closeFile(both);
     }
@@ -126,6 +126,6 @@ async function letOpenersIn(clock: Clock, path: string): Promise<void> {
     await sleep(clock, delay_ms);
     const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null);
     if (fd === null) return; // nobody reads it any more
-    await closeFile(fd);
+    await closeFile(fd).catch(() => {});
   }
 }

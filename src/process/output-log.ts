@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   OUTPUT_CHUNK_BYTES,
@@ -36,6 +36,11 @@ export type OutputRead = { data: Buffer } | { gone: number };
 const WRITEV_MAX = 1_024;
 /** Gaps make files that are not full; without them there are three. */
 const SEGMENTS_MAX = 64;
+
+/** Only files are opened: a link is not followed, and a pipe has nobody wait. */
+const ONLY_FILES = constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const READ = constants.O_RDONLY | ONLY_FILES;
+const WRITE = constants.O_WRONLY | constants.O_CREAT | ONLY_FILES;
 
 export class OutputLog {
   readonly stream: OutputStream;
@@ -116,7 +121,7 @@ export class OutputLog {
 
   /** Resolves when everything accepted so far is written or given up. */
   async flush(): Promise<void> {
-    while (this.#writing) await this.#writing;
+    while (this.#writing !== null) await this.#writing;
   }
 
   /** Closes the file that is written; it is opened again when there is more. */
@@ -180,7 +185,7 @@ export class OutputLog {
 
   async #writeParts(parts: readonly Buffer[]): Promise<number> {
     const segment = this.#written;
-    this.#file ??= await open(segment.path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    this.#file ??= await open(segment.path, WRITE, 0o600);
     const { bytesWritten } = await this.#file.writev(parts, segment.size);
     segment.size += bytesWritten;
     return bytesWritten;
@@ -197,7 +202,8 @@ export class OutputLog {
       await rename(path, `${path}.${full.base}`);
       full.path = `${path}.${full.base}`;
     }
-    if (this.#gap_end !== null) await writeFile(`${path}.${base}`, '', { mode: 0o600 });
+    if (this.#gap_end !== null)
+      await (await open(`${path}.${base}`, WRITE | constants.O_TRUNC, 0o600)).close();
     if (full.size === 0) this.#segments.pop();
     this.#segments.push({ base, size: 0, path });
     this.#gap_end = null;
@@ -230,7 +236,7 @@ function slice(batch: readonly Buffer[], from: number, max_bytes: number): Buffe
 async function readAt(path: string, position: number, length: number): Promise<Buffer | null> {
   let file: FileHandle | undefined;
   try {
-    file = await open(path, 'r');
+    file = await open(path, READ);
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length, position);
     return bytesRead > 0 ? buffer.subarray(0, bytesRead) : null;
   } catch {
@@ -247,13 +253,21 @@ async function findSegments(folder: string, stream: OutputStream): Promise<Segme
   const segments: Segment[] = [];
   for (const base of bases.sort((a, b) => a - b)) {
     const path = join(folder, `${stream}.${base}`);
-    segments.push({ base, size: (await stat(path)).size, path });
+    const size = await sizeOf(path);
+    if (size !== null) segments.push({ base, size, path });
   }
   const base = segments.reduce((end, segment) => Math.max(end, segment.base + segment.size), 0);
   const path = join(folder, stream);
-  const size = await stat(path).then(
-    (file) => file.size,
-    () => 0,
-  );
-  return [...segments, { base, size, path }];
+  return [...segments, { base, size: (await sizeOf(path)) ?? 0, path }];
+}
+
+/** The size of a file in bytes; null where there is no file of this name. Throws where that cannot be known. */
+async function sizeOf(path: string): Promise<number | null> {
+  try {
+    const stats = await lstat(path);
+    return stats.isFile() ? stats.size : null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
 }

@@ -1,4 +1,4 @@
-import { constants, open as openCallback, readSync } from 'node:fs';
+import { close as closeCallback, constants, fstat, open as openCallback, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { OUTPUT_CHUNK_BYTES } from '../contract/defaults.ts';
@@ -7,6 +7,10 @@ import type { OutputLog } from './output-log.ts';
 
 /** With a bare number, since the socket is what closes it. */
 const openFile = promisify(openCallback);
+const closeFile = promisify(closeCallback);
+const statFile = promisify(fstat);
+/** Nothing by this name, or something that the daemon does not make. */
+const NO_PIPE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
 /** What one drain takes at most: more than a pipe holds, so that a flood by a survivor does not keep it going. */
 const DRAIN_MAX_BYTES = 1024 * 1024;
@@ -45,9 +49,22 @@ export class PipeReader {
     this.#socket.once('close', () => this.#closed.resolve());
   }
 
-  /** Opens the pipe at `path`; `see` is shown every piece before it is logged. */
+  /** Opens the pipe at `path`; `see` is shown every piece before it is logged. Throws the system's error. */
   static async open(path: string, log: OutputLog, see: (data: Buffer) => void): Promise<PipeReader> {
     return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, see);
+  }
+
+  /** The same for a name that an earlier daemon left; null where there is no pipe by it. */
+  static async reopen(path: string, log: OutputLog, see: (data: Buffer) => void): Promise<PipeReader | null> {
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+    const fd = await openFile(path, flags).catch((error: NodeJS.ErrnoException) => {
+      if (NO_PIPE.has(error.code ?? '')) return null;
+      throw error;
+    });
+    if (fd === null) return null;
+    if ((await statFile(fd)).isFIFO()) return new PipeReader(fd, log, see);
+    await closeFile(fd);
+    return null;
   }
 
   /** Resolves when nobody holds the pipe any more and all of it is in the log. */
@@ -76,7 +93,7 @@ export class PipeReader {
     this.#see(data);
     this.#log.append(data);
     if (!this.#log.is_full) return true;
-    this.#resumeWhenWritten();
+    void this.#resumeWhenWritten();
     return false;
   }
 

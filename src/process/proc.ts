@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { uptime } from 'node:os';
+import { CatalogueError } from '../contract/errors.ts';
 
 /** One process of the kernel's table, from /proc/<pid>/stat: proc_pid_stat(5). */
 export interface ProcStat {
@@ -27,9 +28,12 @@ export function bootTicks(): number {
   return Math.round((uptime() * 1_000) / TICK_MS);
 }
 
-/** The process with this pid, or null where there is none. */
+/** These tell nothing about a process: the daemon has no descriptor or memory left to look. */
+const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+
+/** The process with this pid, or null where there is none. `too_many_requests` where that cannot be known now. */
 export async function readStat(pid: number): Promise<ProcStat | null> {
-  const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
+  const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(unlessExhausted);
   return text === null ? null : parseStat(text);
 }
 
@@ -37,22 +41,31 @@ export async function readStat(pid: number): Promise<ProcStat | null> {
 export function readStatNow(pid: number): ProcStat | null {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-  } catch {
-    return null;
+  } catch (error) {
+    return unlessExhausted(error);
   }
 }
 
-/** Every process that can be seen, by pid. */
+function unlessExhausted(error: unknown): null {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (!EXHAUSTED.has(code)) return null;
+  throw new CatalogueError('too_many_requests', `The processes cannot be looked at at present (${code}).`);
+}
+
+/** Every process that can be seen, by pid. `too_many_requests` where they cannot be known now. */
 export async function readAllStats(): Promise<Map<number, ProcStat>> {
-  const names = await readdir('/proc').catch(() => []);
+  const names = (await readdir('/proc').catch(unlessExhausted)) ?? [];
   const pids = names.filter((name) => /^\d+$/.test(name)).map(Number);
   const stats = await Promise.all(pids.map(readStat));
   return new Map(stats.flatMap((stat) => (stat ? [[stat.pid, stat] as const] : [])));
 }
 
-/** The value of one variable in the environment a process was started with, or null where it can't be read. */
+/**
+ * The value of one variable in the environment a process was started with, or null where it has none or may not be
+ * read. `too_many_requests` where that cannot be known now.
+ */
 export async function readVariable(pid: number, name: string): Promise<string | null> {
-  const block = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+  const block = (await readFile(`/proc/${pid}/environ`, 'latin1').catch(unlessExhausted)) ?? '';
   const prefix = `${name}=`;
   const entry = block.split('\0').find((part) => part.startsWith(prefix));
   return entry?.slice(prefix.length) ?? null;

@@ -31,6 +31,8 @@ import { rootByMark, type TreeRoot } from './tree.ts';
 import { NO_USAGE, usageOf } from './usage.ts';
 
 const SAVE_DELAY_MS = 100;
+/** A process that lasts so long is known after a power cut, too. */
+const SYNC_DELAY_MS = 1_000;
 
 /**
  * One supervised process over all its runs: running → restarting → running … → ended.
@@ -56,6 +58,7 @@ export class SupervisedProcess implements OutputSource {
   #watch: ReadyWatch | null = null;
   #restart_timer: Timer | null = null;
   #save_timer: Timer | null = null;
+  #sync_timer: Timer | null = null;
   #starting: Promise<void> = Promise.resolve();
   #ending: Promise<unknown> = Promise.resolve();
   #may_restart = true;
@@ -163,10 +166,11 @@ export class SupervisedProcess implements OutputSource {
     };
   }
 
-  /** What its tree uses now; of one that has gone, the CPU time that was seen last. */
+  /** What its tree uses now, or what was seen last; of one that has gone, the CPU time alone. */
   async usage(members?: readonly ProcStat[]): Promise<ResourceUsage> {
     if (this.#has_settled && !this.is_output_open) return { ...NO_USAGE, cpu_ms: this.#usage.cpu_ms };
-    const found = members ?? (await this.#context.trees.find([this.root]))[0] ?? [];
+    const found = members ?? (await this.#context.trees.find([this.root]).catch(() => null))?.[0];
+    if (!found) return this.#usage;
     const usage = usageOf(found);
     this.#usage = { ...usage, cpu_ms: Math.max(usage.cpu_ms, this.#usage.cpu_ms) };
     return this.#usage;
@@ -234,9 +238,10 @@ export class SupervisedProcess implements OutputSource {
 
   /** Lets go of files and pipes; whoever still runs goes on. */
   async close(): Promise<void> {
+    this.#sync_timer?.cancel();
     this.#run?.launched.close();
     this.#watch?.close();
-    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
+    await Promise.allSettled(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
     await this.#save();
     await this.#file.close();
   }
@@ -304,7 +309,7 @@ export class SupervisedProcess implements OutputSource {
     return new ReadyWatch(this.#context.clock, ready, () => {
       if (!this.record.run) return; // seen before the start is done, and noted with it
       this.record.run.is_ready = true;
-      this.#save();
+      void this.#save();
       this.changes.notify();
     });
   }
@@ -324,9 +329,13 @@ export class SupervisedProcess implements OutputSource {
   #nameRun(): void {
     const { run } = this.record;
     if (!run || this.#run?.has_ended) return;
-    run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
+    try {
+      run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
+    } catch (error) {
+      this.#warn(error, 'the next daemon will know this process by its mark alone');
+    }
     this.#context.oom.rankBefore(run.pid);
-    this.#save();
+    void this.#save();
   }
 
   #follow(run: Run): void {
@@ -342,8 +351,9 @@ export class SupervisedProcess implements OutputSource {
     run.ended
       .then((end) => this.#onEnd(run, end))
       .catch((error) => this.#warn(error, 'end of a process not handled'));
-    this.#followOutput(run.launched);
+    void this.#followOutput(run.launched);
     this.#context.freezer.add(() => (run.has_ended ? null : run.root));
+    this.#sync_timer ??= this.#context.clock.after(SYNC_DELAY_MS, () => void this.#sync());
     this.changes.notify();
   }
 
@@ -367,7 +377,7 @@ export class SupervisedProcess implements OutputSource {
     record.is_final = delay_ms === null;
     this.#note('ended', event);
     // It is in the record first: once it was told, the next daemon must not take the end for an unknown one.
-    this.#save().then(() => this.#events.send());
+    void this.#save().then(() => this.#events.send());
     this.changes.notify();
     if (delay_ms === null) return this.#settle();
     await this.#ending; // a time-out ends the whole tree before the next run begins
@@ -403,11 +413,12 @@ export class SupervisedProcess implements OutputSource {
     this.#restart_timer?.cancel();
     this.#restart_timer = null;
     this.record.is_final = true;
-    this.#settle();
+    void this.#settle();
   }
 
+  /** Never rejects: what the disk refuses is told in the log, and the process has ended all the same. */
   async #settle(): Promise<void> {
-    this.#save();
+    void this.#save();
     await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
     this.#has_settled = true;
     this.changes.notify();
@@ -416,8 +427,10 @@ export class SupervisedProcess implements OutputSource {
   }
 
   async #closeOutput(): Promise<void> {
-    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
-    await removePipes(this.#folder);
+    const closed = OUTPUT_STREAMS.map((stream) => this.logs[stream].close());
+    for (const step of await Promise.allSettled([...closed, removePipes(this.#folder)])) {
+      if (step.status === 'rejected') this.#warn(step.reason, 'output or pipes of a process not let go of');
+    }
   }
 
   #endTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
@@ -440,7 +453,7 @@ export class SupervisedProcess implements OutputSource {
     const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
     const launched = await adopt(this.#context, { run, mark: record.mark }, this.#folder, this.logs, see);
     if (record.end) {
-      this.#followOutput(launched);
+      void this.#followOutput(launched);
       if (record.is_final) return this.#settle();
       return this.#scheduleRestart(RESTART_BACKOFF_CAP_MS);
     }
@@ -462,7 +475,13 @@ export class SupervisedProcess implements OutputSource {
 
   /** Saves what may be lost without harm, together with what else changes in a moment. */
   #saveSoon(): void {
-    this.#save_timer ??= this.#context.clock.after(SAVE_DELAY_MS, () => this.#save());
+    this.#save_timer ??= this.#context.clock.after(SAVE_DELAY_MS, () => void this.#save());
+  }
+
+  /** Once: what changes later is of use only to a daemon that finds the process alive. */
+  async #sync(): Promise<void> {
+    if (!this.record.is_final)
+      await this.#file.sync().catch((error) => this.#warn(error, 'process record not synced'));
   }
 
   #save(): Promise<void> {

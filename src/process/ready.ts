@@ -21,7 +21,7 @@ export class ReadyWatch {
     this.#clock = clock;
     this.#ready = ready;
     this.#text = 'log' in probe ? Buffer.from(probe.log) : null;
-    if ('port' in probe) this.#poll(probe.port);
+    if ('port' in probe) void this.#poll(probe.port);
   }
 
   /** Whether it was ready: that may be seen before the start of the process is known to be done. */
@@ -46,7 +46,7 @@ export class ReadyWatch {
     const is_listening = await isListening(port);
     if (this.#is_over) return;
     if (is_listening) return this.#finish();
-    this.#timer = this.#clock.after(POLL_MS, () => this.#poll(port));
+    this.#timer = this.#clock.after(POLL_MS, () => void this.#poll(port));
   }
 
   #finish(): void {

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProcessContext } from './context.ts';
 import { SupervisedProcess } from './process.ts';
@@ -6,25 +6,47 @@ import { loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './
 import { processStarted } from './run.ts';
 import { rootByMark } from './tree.ts';
 
+/** What was found; `unread` are names of folders that could not be read or taken over at present, and are kept. */
+export interface Recovery {
+  recovered: SupervisedProcess[];
+  unread: string[];
+}
+
 /**
- * Takes over every process that an earlier daemon left in `directory`: those that run, those that wait for a
- * restart, and those that have ended with their output. Folders that tell nothing are removed; `spare` is not one.
+ * Takes over every process that an earlier daemon left in these folders of `directory`: those that run, those that
+ * wait for a restart, and those that have ended with their output. Folders that tell nothing are removed. What goes
+ * wrong with one holds up no other.
  */
 export async function recoverAll(
   context: ProcessContext,
   directory: string,
-  spare: string,
-): Promise<SupervisedProcess[]> {
+  names: readonly string[],
+): Promise<Recovery> {
   const recovered: SupervisedProcess[] = [];
-  for (const name of await readdir(directory)) {
-    if (name === spare) continue;
-    const folder = join(directory, name);
-    const record = await loadRecord(folder);
-    const is_known = record?.process_id === name && (record.run !== null || (await findRun(context, record)));
-    if (record && is_known) recovered.push(await SupervisedProcess.recover(context, folder, record));
-    else await removeFolder(folder);
+  const unread: string[] = [];
+  for (const name of names) {
+    try {
+      const process = await recoverOne(context, join(directory, name), name);
+      if (process) recovered.push(process);
+    } catch (error) {
+      context.log.error({ err: error, process_id: name }, 'a process cannot be taken over at present');
+      unread.push(name);
+    }
   }
-  return recovered;
+  return { recovered, unread };
+}
+
+async function recoverOne(
+  context: ProcessContext,
+  folder: string,
+  name: string,
+): Promise<SupervisedProcess | null> {
+  const is_folder = (await lstat(folder)).isDirectory();
+  const record = is_folder ? await loadRecord(folder) : null;
+  const is_known = record?.process_id === name && (record.run !== null || (await findRun(context, record)));
+  if (record && is_known) return SupervisedProcess.recover(context, folder, record);
+  await removeFolder(folder);
+  return null;
 }
 
 /** A process whose daemon was killed between its start and the note of its pid; its start is not told yet. */

@@ -124,7 +124,7 @@ export class Stdin {
       if (signal?.aborted) return left();
       this.#closed.signal.addEventListener('abort', gone);
       signal?.addEventListener('abort', left);
-      wait.then(() => settle(resolve));
+      void wait.then(() => settle(resolve));
     });
   }
 

@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
@@ -19,7 +20,7 @@ import { Freezer } from './freezer.ts';
 import { OomWatch } from './oom.ts';
 import { type OutputItems, type OutputQuery, readOutput } from './output-reader.ts';
 import { type OutputTail, outputTail } from './output-tail.ts';
-import { readBootId } from './proc.ts';
+import { type ProcStat, readBootId } from './proc.ts';
 import { SupervisedProcess } from './process.ts';
 import { type ProcessRecord, removeFolder } from './record.ts';
 import { recoverAll } from './recovery.ts';
@@ -89,6 +90,8 @@ export class Supervisor implements Service {
   /** Those that are known for good, in the order of their starts. */
   readonly #processes = new Map<string, SupervisedProcess>();
   readonly #copies = new Map<string, Promise<void>>();
+  /** Ids of processes that could not be taken over yet. */
+  #unread: readonly string[] = [];
   #boot_id = '';
   #is_paused = false;
   #pausing: Promise<void> = Promise.resolve();
@@ -108,7 +111,14 @@ export class Supervisor implements Service {
     this.#boot_id = await readBootId();
     await makeFolder(this.#directory);
     await Promise.all([this.#folders.open(), this.#oom.open(), this.#freezer.open()]);
-    const recovered = await recoverAll(this.#context(), this.#directory, FOLDERS_AHEAD);
+    const names = await readdir(this.#directory);
+    await this.#recover(names.filter((name) => name !== FOLDERS_AHEAD));
+    this.#scheduleRetention();
+  }
+
+  async #recover(names: readonly string[]): Promise<void> {
+    const { recovered, unread } = await recoverAll(this.#context(), this.#directory, names);
+    this.#unread = unread;
     for (const process of recovered.sort((a, b) => a.record.created_at_ms - b.record.created_at_ms)) {
       const { process_id, request } = process.record;
       this.#entries.set(process_id, {
@@ -118,7 +128,6 @@ export class Supervisor implements Service {
       this.#processes.set(process_id, process);
     }
     await this.#releaseStopped(recovered);
-    this.#scheduleRetention();
   }
 
   /** Ends every tree, SIGTERM first and SIGKILL after the grace; returns when their ends are stored. */
@@ -143,6 +152,7 @@ export class Supervisor implements Service {
       return { created: false, process: await process.view() };
     }
     this.#checkMayStart();
+    if (this.#unread.includes(process_id)) throw cannotBeRead(process_id);
     const starting = this.#start(process_id, request);
     this.#entries.set(process_id, { fingerprint, process: starting });
     starting.catch(() => this.#entries.delete(process_id));
@@ -154,7 +164,7 @@ export class Supervisor implements Service {
 
   async list(): Promise<ProcessView[]> {
     const processes = [...this.#processes.values()];
-    const members = await this.#trees.find(processes.map(({ root }) => root));
+    const members = await this.#members(processes);
     return Promise.all(processes.map((process, index) => process.view(members[index])));
   }
 
@@ -218,14 +228,18 @@ export class Supervisor implements Service {
 
   /** Stops every tree, sessions that descendants made included. Idempotent. */
   pause(): Promise<void> {
-    this.#pausing = this.#pausing.then(() => this.#pause());
-    return this.#pausing;
+    return this.#inTurn(() => this.#pause());
   }
 
   /** Lets every tree go on. Idempotent. */
   resume(): Promise<void> {
-    this.#pausing = this.#pausing.then(() => this.#resume());
-    return this.#pausing;
+    return this.#inTurn(() => this.#resume());
+  }
+
+  #inTurn(step: () => Promise<void>): Promise<void> {
+    const done = this.#pausing.then(step);
+    this.#pausing = done.catch(() => {});
+    return done;
   }
 
   get is_paused(): boolean {
@@ -235,9 +249,14 @@ export class Supervisor implements Service {
   /** What all supervised trees use together. */
   async usage(): Promise<ResourceUsage> {
     const processes = [...this.#processes.values()].filter((process) => !isAtRest(process));
-    const members = await this.#trees.find(processes.map(({ root }) => root));
+    const members = await this.#members(processes);
     const usages = await Promise.all(processes.map((process, index) => process.usage(members[index])));
     return processes.length > 0 ? sumUsage(usages) : NO_USAGE;
+  }
+
+  /** The members of each tree; none at all where they cannot be known at present. */
+  #members(processes: readonly SupervisedProcess[]): Promise<ProcStat[][]> {
+    return this.#trees.find(processes.map(({ root }) => root)).catch(() => []);
   }
 
   async #start(process_id: string, request: ProcessRequest): Promise<SupervisedProcess> {
@@ -265,7 +284,7 @@ export class Supervisor implements Service {
   }
 
   #checkMayStart(): void {
-    if (this.#stopped) throw new CatalogueError('shutting_down');
+    if (this.#stopped !== null) throw new CatalogueError('shutting_down');
     if (this.#is_paused) throw new CatalogueError('conflict', 'The sandbox is paused.');
     const live = [...this.#processes.values()].filter(({ has_ended }) => !has_ended).length;
     if (live >= PROCESSES_LIVE_MAX) {
@@ -291,18 +310,23 @@ export class Supervisor implements Service {
     if (!copy_to || this.#copies.has(process_id)) return;
     const { clock } = this.#options;
     const rest = new AbortController();
-    process.settled().then(() => sleep(clock, COPY_REST_MS, rest.signal).then(() => rest.abort()));
+    void process.settled().then(() => sleep(clock, COPY_REST_MS, rest.signal).then(() => rest.abort()));
     const copies = OUTPUT_STREAMS.map((stream) => copyOutput(process, stream, copy_to.stdout, rest.signal));
     const copied = Promise.allSettled(copies).then(() => rest.abort());
     this.#copies.set(process_id, copied);
   }
 
   async #pause(): Promise<void> {
-    if (this.#is_paused || this.#stopped) return;
+    if (this.#is_paused || this.#stopped !== null) return;
     this.#is_paused = true;
     const processes = await this.#settledStarts();
     for (const process of processes) process.pauseTimers();
-    await this.#freezer.freeze(processes.map(({ root }) => root));
+    try {
+      await this.#freezer.freeze(processes.map(({ root }) => root));
+    } catch (error) {
+      await this.#resume(); // who was stopped already must not wait for a resume that nobody asks for
+      throw error;
+    }
     await this.#noteStopped(processes, true);
   }
 
@@ -346,7 +370,7 @@ export class Supervisor implements Service {
     this.#folders.close();
     const processes = await this.#settledStarts();
     await this.resume();
-    const members = await this.#trees.find(processes.map(({ root }) => root));
+    const members = await this.#members(processes);
     const { grace_ms, clock, log } = this.#options;
     const ends = processes.map(async (process, index) => {
       if (process.has_ended && members[index]?.length === 0) return;
@@ -369,6 +393,7 @@ export class Supervisor implements Service {
     this.#retention = this.#options.clock.after(RETENTION_INTERVAL_MS, () => {
       this.#prune();
       this.#scheduleRetention();
+      if (this.#unread.length > 0 && !this.#is_paused) void this.#recover(this.#unread);
     });
   }
 
@@ -381,13 +406,14 @@ export class Supervisor implements Service {
   }
 
   #prune(): void {
-    if (this.#stopped) return;
+    if (this.#stopped !== null) return;
     const ended = [...this.#processes.values()].filter(isAtRest).map((process) => ({
       process_id: process.record.process_id,
       exited_at_ms: process.record.end?.exited_at_ms ?? 0,
       size_bytes: process.size_bytes,
     }));
-    for (const process_id of expiredProcesses(ended, this.#options.clock.wallMs())) this.#forget(process_id);
+    for (const process_id of expiredProcesses(ended, this.#options.clock.wallMs()))
+      void this.#forget(process_id);
   }
 
   /** Ends what an ended process left behind, too: what follows would meet it. */
@@ -442,6 +468,10 @@ function inUse(process_id: string): CatalogueError {
   return new CatalogueError('conflict', `process_id: ${process_id} is in use by another request`, {
     field: 'process_id',
   });
+}
+
+function cannotBeRead(process_id: string): CatalogueError {
+  return new CatalogueError('outbox_unavailable', `What is kept of ${process_id} cannot be read at present.`);
 }
 
 /** What a caller is told of a start that failed. */

@@ -103,19 +103,22 @@ function launched(
 
 function takeOutput(stream: ReadStream, { logs: { stdout }, see }: Outlet): void {
   stream.on('error', () => {}); // EIO: the last one at the terminal has gone; 'close' follows
-  stream.on('data', async (data: Buffer) => {
+  const resumeWhenWritten = async () => {
+    while (stdout.is_full) await stdout.changes.after(stdout.changes.version);
+    stream.resume();
+  };
+  stream.on('data', (data: Buffer) => {
     see('stdout', data);
     stdout.append(data);
     if (!stdout.is_full) return;
     stream.pause();
-    while (stdout.is_full) await stdout.changes.after(stdout.changes.version);
-    stream.resume();
+    void resumeWhenWritten();
   });
 }
 
 /** The terminal is hung up when the leader of its session ends, behind its last output. */
 async function closedOrLate(clock: Clock, closed: Promise<void>): Promise<void> {
   const is_closed = new AbortController();
-  closed.then(() => is_closed.abort());
+  void closed.then(() => is_closed.abort());
   await sleep(clock, LAST_OUTPUT_MS, is_closed.signal);
 }

@@ -17,7 +17,7 @@ export interface WaitQuery {
 export async function waitFor(clock: Clock, process: SupervisedProcess, query: WaitQuery): Promise<boolean> {
   const over = new AbortController();
   const until = query.signal ? AbortSignal.any([query.signal, over.signal]) : over.signal;
-  if (query.timeout_ms !== undefined) sleep(clock, query.timeout_ms, until).then(() => over.abort());
+  if (query.timeout_ms !== undefined) void sleep(clock, query.timeout_ms, until).then(() => over.abort());
   try {
     for (;;) {
       const seen = process.changes.version;

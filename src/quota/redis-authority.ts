@@ -147,7 +147,7 @@ export class RedisAuthority implements RateAuthority {
     this.#trouble = reason;
     if (this.#is_reachable) this.#log.error({ reason }, 'the rate authority does not answer');
     this.#is_reachable = false;
-    if (!this.#closed) this.#next_probe ??= this.#clock.after(PROBE_INTERVAL_MS, () => this.#probe());
+    if (!this.#closed) this.#next_probe ??= this.#clock.after(PROBE_INTERVAL_MS, () => void this.#probe());
   }
 
   /** Finds out that it answers again, also where nobody asks. */
@@ -169,10 +169,11 @@ export class RedisAuthority implements RateAuthority {
   #firstConnection(): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.#clock.after(FIRST_CONNECTION_MS, resolve);
-      this.#redis.once('ready', async () => {
-        await this.#probe();
-        timer.cancel();
-        resolve();
+      this.#redis.once('ready', () => {
+        void this.#probe().then(() => {
+          timer.cancel();
+          resolve();
+        });
       });
     });
   }

@@ -53,7 +53,7 @@ export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
     if (!close) return this.#failure ?? 'gone';
     return () => {
       this.#listeners.delete(path);
-      close();
+      void close();
     };
   }
 

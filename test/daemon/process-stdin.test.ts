@@ -46,7 +46,7 @@ describe('POST /processes/{id}/stdin', () => {
     // Until neither the pipe nor the connection takes any more.
     while (sent.write(block));
     const answer = vi.fn();
-    answered.then(answer);
+    void answered.then(answer);
     expect((await daemon.ask('/processes')).status).toBe(200);
     expect(answer).not.toHaveBeenCalled();
     await daemon.ask(`/processes/${process_id}/signal`, { json: { signal: 'SIGUSR1', scope: 'leader' } });

@@ -49,7 +49,7 @@ test('a time-out stands still while paused', async () => {
   await clock.advance(9_000);
   const pausing = supervisor.pause();
   let is_paused = false;
-  pausing.then(() => {
+  void pausing.then(() => {
     is_paused = true;
   });
   while (!is_paused) await clock.advance(1);

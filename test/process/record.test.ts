@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { loadRecord, type ProcessRecord, RecordFile } from '../../src/process/record.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -71,4 +73,25 @@ test('a folder without a record that can be read tells nothing', async () => {
   expect(await loadRecord(folder)).toBeNull();
   await appendFile(join(folder, 'process.json'), '\n{"process_id":"p"}\nnull\n[]\n"text"');
   expect(await loadRecord(folder)).toBeNull();
+});
+
+test('a record that is written anew is on the disk before it takes its name', async () => {
+  const folder = scratchFolder();
+  const trace = join(scratchFolder(), 'trace');
+  const module = join(import.meta.dirname, '../../src/process/record.ts');
+  const script = `
+    import { RecordFile } from ${JSON.stringify(module)};
+    const record = { process_id: 'p', request: { env: { LARGE: 'x'.repeat(300000) } }, unsent: [] };
+    const file = new RecordFile(${JSON.stringify(folder)}, record);
+    await file.save();
+    await file.save();
+  `;
+  const calls = ['-e', 'trace=fsync,fdatasync,rename,renameat,renameat2'];
+  const node = [process.execPath, '--input-type=module', '-e', script];
+  await promisify(execFile)('strace', ['-f', '-y', '-o', trace, ...calls, ...node]);
+  const steps = (await readFile(trace, 'utf8')).split('\n').filter((line) => line.includes(folder));
+  expect(steps).toHaveLength(3);
+  expect(steps[0]).toMatch(/sync\(\d+<.*process\.json\.new>\)/);
+  expect(steps[1]).toMatch(/rename.*process\.json\.new/);
+  expect(steps[2]).toContain(`<${folder}>`);
 });

@@ -23,10 +23,12 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
+const killable = join(import.meta.dirname, 'killable-daemon.ts');
+const LASTING = JSON.stringify({ command: ['sleep', '1000'], process_id: 'p' });
+
 /** Starts a daemon of its own process with these requests. */
 async function startDaemon(events_file: string, ...requests: ProcessRequest[]): Promise<ProcessView[]> {
-  const script = join(import.meta.dirname, 'killable-daemon.ts');
-  const args = [script, directory, events_file, ...requests.map((request) => JSON.stringify(request))];
+  const args = [killable, directory, events_file, ...requests.map((request) => JSON.stringify(request))];
   daemon = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let line = '';
   for await (const chunk of daemon.stdout ?? []) {
@@ -190,4 +192,18 @@ test('a daemon that was killed while paused leaves nobody stopped', async () => 
   const { supervisor } = await start({ directory });
   const before = (await numbers(supervisor, 'tick')).length;
   await until(async () => (await numbers(supervisor, 'tick')).length > before + 3);
+});
+
+test('a process that lasts is on the disk with its record and its place, where a power cut leaves it', async () => {
+  const trace = join(root, 'trace');
+  const synced = async (path: string) =>
+    (await readFile(trace, 'utf8').catch(() => '')).includes(`<${path}>) = 0`);
+  const calls = ['-f', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync'];
+  daemon = spawn('strace', [...calls, process.execPath, killable, directory, join(root, 'events'), LASTING], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  for (const name of ['p/process.json', 'p', '']) await until(() => synced(join(directory, name)));
+  const tracer = daemon.pid as number;
+  const [child] = (await readFile(`/proc/${tracer}/task/${tracer}/children`, 'utf8')).split(' ');
+  process.kill(Number(child), 'SIGKILL');
 });

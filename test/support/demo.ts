@@ -48,7 +48,7 @@ function start(name: string, script: string, args: string[], env: NodeJS.Process
     program.stderr.splice(0, program.stderr.length, ...program.stderr.slice(1 - STDERR_LINES), line),
   );
   programs.push(program);
-  program.ended.then((how) => {
+  void program.ended.then((how) => {
     if (!stopping) void stop(1, [`${name} ended by itself, ${how}`, ...program.stderr].join('\n  '));
   });
   return program;
