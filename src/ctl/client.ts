@@ -1,9 +1,11 @@
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 import type { ErrorCode } from '../contract/errors.ts';
+import { checkedConnection } from './checked-connection.ts';
 import type { Address, Token } from './config.ts';
 import { EXIT, Failure, reason } from './failure.ts';
 
@@ -60,10 +62,11 @@ export class Client {
 
   /** A WebSocket below `/api/v1`; resolves once the daemon has accepted. */
   async connect(path: string, query: Call['query'] = {}): Promise<WebSocket> {
-    const { WebSocket } = await import('ws');
+    const [{ WebSocket }, connection] = await Promise.all([import('ws'), this.#connection()]);
     const socket = new WebSocket(this.#webSocketUrl(path, query), {
       headers: this.#authorization,
       perMessageDeflate: false,
+      ...connection,
     });
     return new Promise((resolve, reject) => {
       socket.once('open', () => resolve(socket));
@@ -79,13 +82,14 @@ export class Client {
     return this.#address.shown;
   }
 
-  #send(method: string, path: string, call: Call): Promise<IncomingMessage> {
+  async #send(method: string, path: string, call: Call): Promise<IncomingMessage> {
     const { socket_path } = this.#address;
     const target = this.#target(path, call.query);
+    const connection = await this.#connection(call.signal);
     const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
       method,
       // One connection per request: none can be found closed when it is used again.
-      agent: false,
+      ...(connection ?? { agent: false }),
       ...(socket_path === null ? {} : { socketPath: socket_path }),
       ...(call.signal ? { signal: call.signal } : {}),
       headers: {
@@ -103,6 +107,18 @@ export class Client {
       request.on('error', (error) => reject(this.#unreachable(error)));
       request.end(call.body);
     });
+  }
+
+  /** A connection to somebody who may have the token; none where it need not be checked. */
+  async #connection(signal?: AbortSignal): Promise<{ createConnection: () => Socket } | null> {
+    const owner = 'value' in this.#token ? this.#token.owner : undefined;
+    if (!owner || this.#address.socket_path !== null) return null;
+    try {
+      const socket = await checkedConnection(this.#address.url, owner, signal);
+      return { createConnection: () => socket };
+    } catch (error) {
+      throw error instanceof Failure ? error : this.#unreachable(error);
+    }
   }
 
   /** The control socket takes no token: its file's mode is what guards it. */

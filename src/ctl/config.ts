@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DEFAULT_STATE_DIR, DEFAULT_URL } from '../contract/defaults.ts';
 import { EXIT, Failure } from './failure.ts';
@@ -10,8 +11,17 @@ export interface Address {
   socket_path: string | null;
 }
 
-/** The control token, or why there is none, to be told where the daemon asks for it. */
-export type Token = { value: string } | { missing: string };
+/** Whose a token's file is. */
+export interface TokenOwner {
+  uid: number;
+  path: string;
+}
+
+/**
+ * The control token, or why there is none, to be told where the daemon asks for it. With an `owner` a port of this
+ * machine is given it only where its owner listens there.
+ */
+export type Token = { value: string; owner?: TokenOwner } | { missing: string };
 
 export interface DaemonOptions {
   url?: string | undefined;
@@ -19,21 +29,44 @@ export interface DaemonOptions {
   stateDir?: string | undefined;
 }
 
+/** Names of this machine's loopback; what other names lead to is not known before they are resolved. */
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
 /**
  * How to reach the daemon, by flags before environment. Source: contract section 4: `SANDBOXD_URL`,
  * `SANDBOXD_CONTROL_TOKEN_FILE`, `SANDBOXD_STATE_DIR`. A token file that is named must be readable; the one in
- * the state directory need not be, because publishing and a Unix socket need no token.
+ * the state directory need not be, because publishing and a Unix socket need no token, and never leaves this machine.
  */
 export function findDaemon(flags: DaemonOptions, env: NodeJS.ProcessEnv): { address: Address; token: Token } {
   const address = parseAddress(flags.url ?? (env.SANDBOXD_URL || DEFAULT_URL));
-  const named = flags.tokenFile ?? (flags.stateDir === undefined ? env.SANDBOXD_CONTROL_TOKEN_FILE : '');
-  if (named) return { address, token: { value: readToken(named) } };
+  if (flags.tokenFile) return { address, token: { value: readToken(flags.tokenFile) } };
+  const named = flags.stateDir === undefined ? env.SANDBOXD_CONTROL_TOKEN_FILE : '';
+  if (named) return { address, token: guarded(address, ownedToken(named)) };
   const state_dir = flags.stateDir ?? (env.SANDBOXD_STATE_DIR || DEFAULT_STATE_DIR);
+  const path = join(state_dir, 'control-token');
+  if (address.socket_path !== null) return { address, token: { missing: 'a Unix socket needs no token' } };
+  if (!isLoopback(address)) {
+    return { address, token: { missing: `the token of ${path} is for this machine alone` } };
+  }
   try {
-    return { address, token: { value: readToken(join(state_dir, 'control-token')) } };
+    return { address, token: ownedToken(path) };
   } catch (error) {
     return { address, token: { missing: (error as Error).message } };
   }
+}
+
+/** Whoever listens on a port of another machine can't be known: a token whose file is named goes there as it is. */
+function guarded(address: Address, token: Token): Token {
+  return isLoopback(address) || !('value' in token) ? token : { value: token.value };
+}
+
+function isLoopback({ url, socket_path }: Address): boolean {
+  return socket_path === null && url.protocol === 'http:' && LOOPBACK.test(url.hostname);
+}
+
+function ownedToken(path: string): Token {
+  const value = readToken(path);
+  return { value, owner: { uid: statSync(path).uid, path } };
 }
 
 function parseAddress(text: string): Address {

@@ -14,7 +14,7 @@ function file(name: string, text: string): string {
 }
 
 function stateDir(name: string): string {
-  mkdirSync(join(folder, name));
+  mkdirSync(join(folder, name), { recursive: true });
   file(join(name, 'control-token'), `token-of-${name}\n`);
   return join(folder, name);
 }
@@ -44,16 +44,29 @@ describe('the control token', () => {
     const [a, b] = [file('token-a', 'a\n'), file('token-b', 'b\n')];
     const [c, d] = [stateDir('c'), stateDir('d')];
     const env = { SANDBOXD_CONTROL_TOKEN_FILE: b, SANDBOXD_STATE_DIR: d };
+    const owned = (value: string, path: string) => ({ value, owner: { uid: process.getuid?.(), path } });
     expect(findDaemon({ tokenFile: a, stateDir: c }, env).token).toEqual({ value: 'a' });
-    expect(findDaemon({ stateDir: c }, env).token).toEqual({ value: 'token-of-c' });
-    expect(findDaemon({}, env).token).toEqual({ value: 'b' });
-    expect(findDaemon({}, { SANDBOXD_STATE_DIR: d }).token).toEqual({ value: 'token-of-d' });
+    expect(findDaemon({ stateDir: c }, env).token).toEqual(owned('token-of-c', `${c}/control-token`));
+    expect(findDaemon({}, env).token).toEqual(owned('b', b));
+    expect(findDaemon({}, { SANDBOXD_STATE_DIR: d }).token).toEqual(
+      owned('token-of-d', `${d}/control-token`),
+    );
   });
 
   it('must be readable where its file is named, and may be missing in the state directory', () => {
     expect(() => findDaemon({ tokenFile: join(folder, 'none') }, {})).toThrow('none: no such file');
     const { token } = findDaemon({ stateDir: folder }, {});
     expect(token).toEqual({ missing: `cannot read ${folder}/control-token: no such file` });
+  });
+
+  it.each([
+    ['http://192.0.2.1:49983', /is for this machine alone$/],
+    ['http://localhost.example.com', /is for this machine alone$/],
+    ['https://localhost:49983', /is for this machine alone$/],
+    ['unix:/run/a.sock', /^a Unix socket needs no token$/],
+  ])('of a state directory is not for %s', (url, missing) => {
+    const { token } = findDaemon({ stateDir: stateDir('e'), url }, {});
+    expect(token).toEqual({ missing: expect.stringMatching(missing) });
   });
 
   it('is refused where a header cannot carry it, without being shown', () => {

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import type { Address } from '../config.ts';
+import { listenersOn } from '../listener.ts';
 import { error, type Finding, ok } from './finding.ts';
 
-const LISTENING = '0A';
 const ANSWER_MS = 2_000;
 
 /** Whether the API's port is free, or who has it. */
@@ -40,13 +40,7 @@ function refusal(host: string, port: number): Promise<string | null> {
 
 /** The program that listens on a port, as far as this user may see it. */
 function holder(port: number): string | null {
-  const hex = port.toString(16).toUpperCase().padStart(4, '0');
-  const sockets = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => {
-    const rows = read(table).trim().split('\n').slice(1);
-    const columns = rows.map((row) => row.trim().split(/\s+/));
-    return columns.filter(([, local, , state]) => local?.endsWith(`:${hex}`) && state === LISTENING);
-  });
-  const links = new Set(sockets.map((columns) => `socket:[${columns[9]}]`));
+  const links = new Set(listenersOn(port).map(({ inode }) => `socket:[${inode}]`));
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     if (filesOf(pid).some((link) => links.has(link)))
       return `${read(`/proc/${pid}/comm`).trim()} (pid ${pid})`;
