@@ -252,11 +252,6 @@ export class Daemon {
     }
   }
 
-  /** Whether a connection came over the control socket. */
-  isControl(socket: Socket): boolean {
-    return this.#listeners?.isControl(socket) ?? false;
-  }
-
   get url(): string {
     const [address = '127.0.0.1'] = this.#listeners?.addresses ?? [];
     return `http://${address.includes(':') ? `[${address}]` : address}:${this.#listeners?.port}`;
