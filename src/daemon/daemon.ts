@@ -114,7 +114,12 @@ export class Daemon {
     this.#stdout = stdout;
     this.#createApp = createApp;
     this.#started_ms = clock.monotonicMs();
-    this.#outbox_health = new OutboxHealth(log, this.metrics);
+    this.#outbox_health = new OutboxHealth(
+      log,
+      this.metrics,
+      clock,
+      () => void this.#store?.append({ drafts: [] }),
+    );
     this.#token = new ControlToken(config.control_token_file, config.state_dir, clock);
     this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
   }
@@ -470,8 +475,6 @@ export class Daemon {
     const is_slow = (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS;
     const { trouble, damages } = this.#outbox_health;
     const outbox_trouble = trouble ?? (is_slow ? 'the disk does not answer' : null);
-    // Nothing else may be writing: this commit finds out whether the trouble is over.
-    if (outbox_trouble !== null) void this.#store?.append({ drafts: [] });
     const watcher_degraded = this.#watcher?.status().degraded ?? null;
     return readiness({ state: this.state, outbox_damages: damages, outbox_trouble, watcher_degraded });
   }

@@ -29,6 +29,8 @@ import { WriterHost } from './writer-host.ts';
 
 /** So many appends go to a writer that has nothing to do, although more may come in this turn. */
 const EARLY_APPENDS = 8;
+/** Records made pending again in one commit. */
+const REPLAYED_AT_ONCE = 500;
 /** How long a copy of the whole database may take. */
 const COPY_TIMEOUT_MS = 60_000;
 /** Nobody waits for outcomes: they wait for an append to go with, but not more than so many, and no longer. */
@@ -392,8 +394,22 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     return this.#call('probeCandidate', { held });
   }
 
-  list(filter: DeliveryFilter): Promise<DeliveryPage> {
-    return this.#call('list', filter);
+  /** In parts: those who publish come in between. */
+  async list(filter: DeliveryFilter): Promise<DeliveryPage> {
+    const deliveries: DeliveryPage['deliveries'] = [];
+    let { before_id } = filter;
+    for (let last_id: number | null = null; ; ) {
+      const part = await this.#call('list', {
+        ...filter,
+        before_id,
+        limit: filter.limit - deliveries.length,
+      });
+      deliveries.push(...part.deliveries);
+      last_id = part.last_id ?? last_id;
+      if (part.more) return { deliveries, next_cursor: last_id === null ? null : String(last_id) };
+      if (part.scanned_to === null) return { deliveries, next_cursor: null };
+      before_id = part.scanned_to;
+    }
   }
 
   find(event_id: string): Promise<DeliveryDetail | null> {
@@ -404,8 +420,17 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     return this.#call('replay', { event_id });
   }
 
-  replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number> {
-    return this.#call('replayAll', { state });
+  /** In parts: those who publish come in between. What ends in that state meanwhile is left as it is. */
+  async replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number> {
+    const all = this.#counts[state];
+    let replayed = 0;
+    while (replayed < all) {
+      const limit = Math.min(REPLAYED_AT_ONCE, all - replayed);
+      const some = await this.#call('replaySome', { state, limit });
+      if (some === 0) break;
+      replayed += some;
+    }
+    return replayed;
   }
 
   after(sequence: number, limit: number): Promise<StreamRecord[]> {

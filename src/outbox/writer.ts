@@ -47,7 +47,6 @@ function retention({ max_bytes }: OutboxLimits): Keep[] {
   ];
 }
 const KEEP_FOREIGN = { delivered_ms: RETAIN_DELIVERED_MS, all_ms: RETAIN_FAILED_MS };
-const REPLAY_ROWS = 500;
 
 /** A damaged database is set aside at most so often: a disk that damages everything must not be filled up. */
 const SET_ASIDE_INTERVAL_MS = 60_000;
@@ -297,8 +296,8 @@ export class Writer {
         return this.#inspection.find(call.input.event_id);
       case 'replay':
         return this.#write(() => this.#store.replay(call.input.event_id));
-      case 'replayAll':
-        return this.#replayAll(call.input.state);
+      case 'replaySome':
+        return this.#replaySome(call.input);
       case 'after':
         return this.#inspection.after(call.input.sequence, call.input.limit);
       case 'lastSequence':
@@ -357,18 +356,13 @@ export class Writer {
     this.#files.high_water.open({ sandbox_id: sandbox_id ?? '', sequence: next_sequence - 1, pending });
   }
 
-  #replayAll(state: Calls['replayAll']['in']['state']): number {
-    const deadline = this.#store.counts()[state];
-    let replayed = 0;
-    while (replayed < deadline) {
-      const event_ids = this.#store.idsIn(state, REPLAY_ROWS);
-      if (event_ids.length === 0) break;
-      this.#write(() => {
-        for (const event_id of event_ids) this.#store.replay(event_id);
-      }, REPLAY_ROWS);
-      replayed += event_ids.length;
-    }
-    return replayed;
+  #replaySome({ state, limit }: Calls['replaySome']['in']): number {
+    const event_ids = this.#store.idsIn(state, limit);
+    if (event_ids.length === 0) return 0;
+    this.#write(() => {
+      for (const event_id of event_ids) this.#store.replay(event_id);
+    }, event_ids.length);
+    return event_ids.length;
   }
 
   #prunable(): Keep[] {
@@ -391,10 +385,11 @@ export class Writer {
   #prune(): { more: boolean } {
     const due = this.#prunable();
     const is_foreign_due = this.#isForeignDue();
+    let removed = 0;
     if (due.length > 0 || is_foreign_due) {
       this.#write(() => {
-        for (const rule of due) this.#store.prune(rule, PRUNE_ROWS);
-        if (is_foreign_due) this.#store.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
+        for (const rule of due) removed += this.#store.prune(rule, PRUNE_ROWS);
+        if (is_foreign_due) removed += this.#store.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
       }, PRUNE_ROWS);
     }
     const surplus_pages = this.#surplusPages();
@@ -402,7 +397,8 @@ export class Writer {
       this.#files.db.exec(`PRAGMA incremental_vacuum(${Math.min(surplus_pages, VACUUM_PAGES)})`);
       this.#log_bytes += VACUUM_LOG_BYTES;
     }
-    const more = this.#prunable().length > 0 || this.#isForeignDue() || surplus_pages > VACUUM_PAGES;
+    const is_rest_due = removed > 0 && (this.#prunable().length > 0 || this.#isForeignDue());
+    const more = is_rest_due || surplus_pages > VACUUM_PAGES;
     // The file becomes shorter when the log is written back.
     if (surplus_pages > 0 && !more) this.#checkpoint('PASSIVE');
     return { more };

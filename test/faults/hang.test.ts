@@ -103,3 +103,21 @@ describe('a disk that hangs', () => {
     },
   );
 });
+
+describe('a disk whose trouble is over', () => {
+  fault(
+    'F07 is found out by the daemon itself, without anybody asking or writing',
+    { needs: ['cc'] },
+    async (scene) => {
+      const receiver = await HostileReceiver.start(scene, { secret: SECRET });
+      const { daemon, shim } = await start(receiver, scene);
+      await until('sandbox.ready is delivered', () => typesOf(receiver).includes('sandbox.ready'));
+      shim.fail('sync error');
+      expect((await daemon.publish({})).status).toBe(503);
+      await until('it is told', () => daemon.told('the outbox cannot be written'));
+      shim.heal();
+      await until('that it is over is told', () => daemon.told('the outbox can be written again'));
+      expect((await daemon.readiness()).status).toBe(200);
+    },
+  );
+});
