@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -34,6 +34,15 @@ async function locker(path: string) {
   return child;
 }
 
+/** Whether a file holds sandboxes, and is sound. */
+async function expectKept(path: string, ids: string[]): Promise<void> {
+  const database = new Sqlite(path, { readonly: true });
+  expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+  const kept = database.prepare('select sandbox_id from sandboxes where team_id = ?').pluck().all('team_1');
+  expect(kept.toSorted()).toEqual(ids.toSorted());
+  database.close();
+}
+
 it('a file that another process keeps for itself is 503, and everything else goes on meanwhile', async () => {
   const { manager, team, path } = await scene();
   const id = await team.claim();
@@ -57,21 +66,35 @@ it('a file that another process keeps for itself is 503, and everything else goe
   await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
 });
 
-it('a file that was removed or replaced acknowledges nothing', async () => {
+it('a file that was removed is written anew with all it held', async () => {
+  const { team, path, client } = await scene();
+  const before = [await team.claim(), await team.claim()];
+  const [removed] = before as [string];
+  for (const names of [[path], [path, `${path}-wal`, `${path}-shm`]]) {
+    for (const name of names) rmSync(name);
+    before.push(await team.claim());
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+  }
+  expect((await team.call('DELETE', `${SANDBOXES}/${removed}`)).status).toBe(200);
+  // Another process finds it, too.
+  const other = await client('team_2', 'sandboxes:write');
+  await other.claim();
+  await expectKept(path, before);
+});
+
+it('a file that another has taken the place of is not written to', async () => {
   const { team, path } = await scene();
   const id = await team.claim();
   copyFileSync(path, `${path}-other`);
-  for (const make of [() => renameSync(path, `${path}-aside`), () => renameSync(`${path}-other`, path)]) {
-    make();
-    for (const answer of [
-      await team.post(SANDBOXES, {}),
-      await team.call('DELETE', `${SANDBOXES}/${id}`),
-      await team.get('/readyz'),
-    ]) {
-      expect([answer.status, answer.error?.code]).toEqual([503, 'unavailable']);
-    }
+  renameSync(path, `${path}-aside`);
+  renameSync(`${path}-other`, path);
+  for (const answer of [
+    await team.post(SANDBOXES, {}),
+    await team.call('DELETE', `${SANDBOXES}/${id}`),
+    await team.get('/readyz'),
+  ]) {
+    expect([answer.status, answer.error?.code]).toEqual([503, 'unavailable']);
   }
-  rmSync(path);
   renameSync(`${path}-aside`, path);
   expect((await team.get(`${SANDBOXES}/${id}`)).status).toBe(200);
   expect((await team.post(SANDBOXES, {})).status).toBe(201);
