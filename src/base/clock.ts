@@ -56,6 +56,15 @@ export const systemClock: Clock = {
   },
 };
 
+/** The same, for a wait in the middle of work: its timers keep the process alive. */
+export const workingClock: Clock = {
+  ...systemClock,
+  after(delay_ms, run) {
+    const timer = setTimeout(run, delay_ms);
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
 /** Resolves after `delay_ms`, or at once when `signal` aborts. */
 export function sleep(clock: Clock, delay_ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -9,7 +9,7 @@ import {
 } from 'kysely';
 import { told } from './database-errors.ts';
 
-/** How a database is looked after that may not answer. */
+/** How a database is looked after that may not answer, or not at once. */
 export interface Watching {
   /** Does something with it; `always`: also while it is known to be lost. */
   watch<Result>(work: () => Promise<Result>, always: boolean): Promise<Result>;
@@ -24,9 +24,6 @@ export interface SqliteState {
   demandFile(): void;
 }
 
-/** The file answers, or the process stands still with it. */
-const UNWATCHED: Watching = { watch: (work) => work(), close: async () => {} };
-
 /** Tables are made inside of one transaction, that of the first to come; the library does not trust SQLite with that. */
 class TransactionalAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
@@ -40,8 +37,8 @@ export function answeringPostgres(dialect: PostgresDialect, watching: Watching):
 }
 
 /** SQLite's dialect with the same, and with transactions that begin as writes. */
-export function answeringSqlite(dialect: SqliteDialect, sqlite: SqliteState): Dialect {
-  return answeringDialect(dialect, sqlite, UNWATCHED);
+export function answeringSqlite(dialect: SqliteDialect, sqlite: SqliteState, watching: Watching): Dialect {
+  return answeringDialect(dialect, sqlite, watching);
 }
 
 function answeringDialect(dialect: Dialect, sqlite: SqliteState | null, watching: Watching): Dialect {

@@ -1,9 +1,12 @@
 import { expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { DatabaseClock } from '../../src/manager/clock-store.ts';
 import { Deferrals } from '../../src/manager/deferrals.ts';
+import { OutboxStore } from '../../src/manager/outbox-store.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { describeOnStores } from '../support/stores.ts';
-import { opened } from './outbox.ts';
+import { noticeOf, opened, SEAL, SECRET } from './outbox.ts';
 import { startManager } from './running-manager.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
@@ -34,6 +37,41 @@ describeOnStores('trouble with one row', (fresh) => {
       expect(detail?.data.attempts[0]).toMatchObject({ status: 500, response_body: 'OK\uFFFD' });
     }, LATER);
     expect(healthy.deliveries).toHaveLength(1);
+  });
+
+  it('that nothing can be sent of ends no manager, and leaves others to be delivered', async () => {
+    const url = await fresh();
+    const consumer = await startConsumer();
+    const database = await opened(url);
+    const outbox = new OutboxStore(database, new DatabaseClock(database, systemClock), SEAL);
+    const add = (sandbox_id: string, webhook_url: string) =>
+      database.db
+        .transaction()
+        .execute((tx) =>
+          outbox.insertDeleted(tx, noticeOf(Date.now(), { sandbox_id, webhook_url, webhook_secret: SECRET })),
+        );
+    for (const damage of [{ headers: '{' }, { signatures: '[' }, { url: 'no url' }]) {
+      await add(Object.keys(damage).join(), `${consumer.url}/damaged`);
+      await database.db
+        .updateTable('outbox')
+        .set(damage)
+        .where('sandbox_id', '=', Object.keys(damage).join())
+        .execute();
+    }
+    await add('sound', consumer.url);
+    const { client } = await startManager(url);
+    await consumer.arrival('sandbox.deleted');
+    const team = await client('team_1', 'webhooks:read');
+    await vi.waitFor(async () => {
+      const { data } = await team.get(DELIVERIES);
+      for (const { event_id, sandbox_id } of data.deliveries) {
+        const { attempts } = (await team.get(`${DELIVERIES}/${event_id}`)).data ?? {
+          attempts: [{ error: 'protocol' }],
+        };
+        expect(attempts[0]?.error).toBe(sandbox_id === 'sound' ? null : 'protocol');
+      }
+    }, LATER);
+    expect(consumer.deliveries).toHaveLength(1);
   });
 
   it('of more memory than can be metered does not keep a sandbox from being paused and deleted', async () => {
