@@ -17,6 +17,8 @@ import { Retention } from '../outbox/retention.ts';
 import { UrlSender } from '../outbox/sender.ts';
 import { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/watcher.ts';
+import type { AddressGuard } from '../webhook/address-guard.ts';
+import { SharedLookup } from '../webhook/lookup.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import type { DaemonConfig } from './config.ts';
 import { controlToken, makeToken, restoreToken } from './control-token.ts';
@@ -53,6 +55,8 @@ export interface Initialisation {
   team_id: string;
   webhook_url: string | null;
   webhook_secret: string;
+  /** Which addresses the webhook may lead to; null where whoever runs the daemon has chosen it. */
+  webhook_guard: AddressGuard | null;
   watch_dir: string | null;
 }
 
@@ -171,6 +175,7 @@ export class Daemon {
       team_id: config.team_id,
       webhook_url: config.webhook_url,
       webhook_secret: config.webhook_secret,
+      webhook_guard: null,
       watch_dir: config.watch_dir,
     });
   }
@@ -291,7 +296,7 @@ export class Daemon {
     this.#outbox_health.adopted(adoption);
     this.#outbox_health.observe(null);
     if (Object.keys(env).length > 0) this.environment.change(env);
-    if (given.webhook_url) await this.#startDelivery(given.webhook_url, given.webhook_secret);
+    if (given.webhook_url) await this.#startDelivery(given.webhook_url, given);
     this.#retention = new Retention(store, this.clock, this.log);
     await this.#retention.start();
     this.#supervisor = new Supervisor({
@@ -343,9 +348,12 @@ export class Daemon {
     rmSync(join(this.config.state_dir, 'processes'), { recursive: true, force: true });
   }
 
-  async #startDelivery(url: string, secret: string): Promise<void> {
+  async #startDelivery(
+    url: string,
+    { webhook_secret: secret, webhook_guard }: Initialisation,
+  ): Promise<void> {
     const { store, publisher, config, clock, log, metrics } = this;
-    const transport = new HttpTransport(clock, config.delivery_concurrency);
+    const transport = new HttpTransport(clock, config.delivery_concurrency, new SharedLookup(webhook_guard));
     this.#dispatcher = new Dispatcher(
       { concurrency: config.delivery_concurrency },
       {
