@@ -106,6 +106,8 @@ export class Daemon {
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
+  /** What was found damaged beside the outbox. */
+  readonly #damages: string[] = [];
   #saves_memory = false;
 
   constructor({ config, log, clock, environment, stdout, createApp }: DaemonParts) {
@@ -201,10 +203,17 @@ export class Daemon {
     const { config } = this;
     if (this.#token !== '') return;
     this.#token = controlToken(config.control_token_file);
-    this.environment.load();
+    this.#loadEnvironment();
     this.environment.add({ SANDBOXD_URL: this.url });
     if (config.control_socket) await this.#listeners?.listenOnSocket(config.control_socket);
     this.log.info({ url: this.url, version: VERSION }, 'listening');
+  }
+
+  #loadEnvironment(): void {
+    const set_aside = this.environment.load();
+    if (set_aside === null) return;
+    this.log.error({ set_aside }, 'environment.json is damaged and is set aside: its variables are missing');
+    this.#damages.push(`a damaged environment.json is set aside at ${set_aside}: its variables are missing`);
   }
 
   async #openStore(begins_here: boolean): Promise<RemoteStore> {
@@ -464,7 +473,8 @@ export class Daemon {
     // Nothing else may be writing: this commit finds out whether the trouble is over.
     if (outbox_trouble !== null) void this.#store?.append({ drafts: [] });
     const watcher_degraded = this.#watcher?.status().degraded ?? null;
-    return readiness({ state: this.state, outbox_damages: damages, outbox_trouble, watcher_degraded });
+    const outbox_damages = [...this.#damages, ...damages];
+    return readiness({ state: this.state, outbox_damages, outbox_trouble, watcher_degraded });
   }
 
   /**
