@@ -19,6 +19,8 @@ import { Retention } from '../outbox/retention.ts';
 import { UrlSender } from '../outbox/sender.ts';
 import { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/watcher.ts';
+import type { AddressGuard } from '../webhook/address-guard.ts';
+import { SharedLookup } from '../webhook/lookup.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import type { DaemonConfig } from './config.ts';
 import { ControlToken } from './control-token.ts';
@@ -55,6 +57,8 @@ export interface Initialisation {
   team_id: string;
   webhook_url: string | null;
   webhook_secret: string;
+  /** Which addresses the webhook may lead to; null where whoever runs the daemon has chosen it. */
+  webhook_guard: AddressGuard | null;
   watch_dir: string | null;
   /** 64 lower-case hex digits that authenticate the outbox's records; kept in memory alone. */
   record_key: string | null;
@@ -105,6 +109,8 @@ export class Daemon {
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
+  /** What was found damaged beside the outbox. */
+  readonly #damages: string[] = [];
   #saves_memory = false;
 
   constructor({ config, log, clock, environment, stdout, createApp }: DaemonParts) {
@@ -180,6 +186,7 @@ export class Daemon {
       team_id: config.team_id,
       webhook_url: config.webhook_url,
       webhook_secret: config.webhook_secret,
+      webhook_guard: null,
       watch_dir: config.watch_dir,
       record_key: null,
     });
@@ -206,10 +213,17 @@ export class Daemon {
     const { config } = this;
     if (this.#token.is_read) return;
     this.#token.read();
-    this.environment.load();
+    this.#loadEnvironment();
     this.environment.add({ SANDBOXD_URL: this.url });
     if (config.control_socket) await this.#listeners?.listenOnSocket(config.control_socket);
     this.log.info({ url: this.url, version: VERSION }, 'listening');
+  }
+
+  #loadEnvironment(): void {
+    const set_aside = this.environment.load();
+    if (set_aside === null) return;
+    this.log.error({ set_aside }, 'environment.json is damaged and is set aside: its variables are missing');
+    this.#damages.push(`a damaged environment.json is set aside at ${set_aside}: its variables are missing`);
   }
 
   async #openStore(begins_here: boolean): Promise<RemoteStore> {
@@ -303,7 +317,7 @@ export class Daemon {
     this.#outbox_health.adopted(adoption);
     this.#outbox_health.observe(null);
     if (Object.keys(env).length > 0) this.environment.change(env);
-    if (given.webhook_url) await this.#startDelivery(given.webhook_url, given.webhook_secret);
+    if (given.webhook_url) await this.#startDelivery(given.webhook_url, given);
     this.#retention = new Retention(store, this.clock, this.log);
     await this.#retention.start();
     this.#supervisor = new Supervisor({
@@ -364,9 +378,12 @@ export class Daemon {
     rmSync(join(this.config.state_dir, 'processes'), { recursive: true, force: true });
   }
 
-  async #startDelivery(url: string, secret: string): Promise<void> {
+  async #startDelivery(
+    url: string,
+    { webhook_secret: secret, webhook_guard }: Initialisation,
+  ): Promise<void> {
     const { store, publisher, config, clock, log, metrics } = this;
-    const transport = new HttpTransport(clock, config.delivery_concurrency);
+    const transport = new HttpTransport(clock, config.delivery_concurrency, new SharedLookup(webhook_guard));
     this.#dispatcher = new Dispatcher(
       { concurrency: config.delivery_concurrency },
       {
@@ -476,7 +493,8 @@ export class Daemon {
     const { trouble, damages } = this.#outbox_health;
     const outbox_trouble = trouble ?? (is_slow ? 'the disk does not answer' : null);
     const watcher_degraded = this.#watcher?.status().degraded ?? null;
-    return readiness({ state: this.state, outbox_damages: damages, outbox_trouble, watcher_degraded });
+    const outbox_damages = [...this.#damages, ...damages];
+    return readiness({ state: this.state, outbox_damages, outbox_trouble, watcher_degraded });
   }
 
   /**

@@ -5,6 +5,8 @@ import { success } from '../base/http-app.ts';
 import { CatalogueError, invalidField, StartError } from '../contract/errors.ts';
 import { recordKey } from '../outbox/record-mac.ts';
 import { checkEnvironment } from '../process/request.ts';
+import { parseCidr } from '../webhook/address.ts';
+import { AddressGuard } from '../webhook/address-guard.ts';
 import { identifier, watchDir, webhookUrl } from './config.ts';
 import type { Daemon } from './daemon.ts';
 
@@ -24,6 +26,8 @@ const InitBody = Type.Object(
           url: Type.String(),
           secret: Type.Optional(Type.String()),
           watch_dir: Type.Optional(Type.String()),
+          // The URL is somebody else's: only public addresses may be dialled, and these.
+          allow_cidrs: Type.Optional(Type.Array(Type.String())),
         },
         closed,
       ),
@@ -107,6 +111,7 @@ async function initialise(daemon: Daemon, body: Static<typeof InitBody>, is_cont
     team_id: identifier(body.team_id, 'team_id'),
     webhook_url: webhook ? webhookUrl(webhook.url, 'webhook.url') : null,
     webhook_secret: webhook?.secret ?? '',
+    webhook_guard: webhook?.allow_cidrs ? guardOf(webhook.allow_cidrs) : null,
     watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
   }));
   const { record_key = null } = body;
@@ -121,6 +126,17 @@ async function initialise(daemon: Daemon, body: Static<typeof InitBody>, is_cont
   } catch (error) {
     throw error instanceof StartError ? asAnswer(error) : error;
   }
+}
+
+function guardOf(ranges: string[]): AddressGuard {
+  return new AddressGuard(
+    ranges.map((range) => {
+      const cidr = parseCidr(range);
+      if (cidr === null)
+        throw new StartError('webhook.allow_cidrs must be ranges of addresses like 10.0.0.0/8');
+      return cidr;
+    }),
+  );
 }
 
 /** Why a sandbox cannot be what it is told to be, with the field in place of the option. */

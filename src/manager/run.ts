@@ -8,7 +8,7 @@ import { Manager } from './manager.ts';
 /** Runs a manager until a signal ends it; resolves with the exit code. */
 export async function runManager(config: ManagerConfig): Promise<number> {
   const log = createLog(config.log_level);
-  const runtime = chooseRuntime(config.runtime, config.data_dir, systemClock, log);
+  const runtime = chooseRuntime(config, systemClock, log);
   const manager = new Manager({ config, log, clock: systemClock, runtime });
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let is_ending = false;

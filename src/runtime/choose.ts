@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { type Cidr, cidrText } from '../webhook/address.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
 import { LocalRuntime } from './local-runtime.ts';
 import { NoRuntime } from './no-runtime.ts';
@@ -11,11 +12,22 @@ import type { Runtime } from './runtime.ts';
 /** Source: contract section 7, `--runtime`. */
 export type RuntimeKind = 'local' | 'local-unsafe' | 'none';
 
+export interface RuntimeOptions {
+  runtime: RuntimeKind;
+  data_dir: string;
+  /** Addresses that webhooks may reach although they are not public. */
+  allow_webhook_cidr: Cidr[];
+}
+
 /**
  * The runtime that `--runtime` names; `start` finds out whether it can be had. Throws StartError where the built
  * daemon is missing.
  */
-export function chooseRuntime(kind: RuntimeKind, data_dir: string, clock: Clock, log: Log): Runtime {
+export function chooseRuntime(
+  { runtime: kind, data_dir, allow_webhook_cidr }: RuntimeOptions,
+  clock: Clock,
+  log: Log,
+): Runtime {
   if (kind === 'none') return new NoRuntime();
   const folder = resolve(data_dir);
   const programs = new ProgramCopies(folder, builtProgram());
@@ -26,6 +38,7 @@ export function chooseRuntime(kind: RuntimeKind, data_dir: string, clock: Clock,
     isolation,
     programs,
     groups: ResourceGroups.open(log),
+    webhook_cidrs: allow_webhook_cidr.map(cidrText),
     clock,
     log,
   });

@@ -8,11 +8,19 @@ const CLAIM_FIELDS: [daemon: string, claim: string][] = [
   ['env', 'config.env_vars'],
 ];
 
-/** What a daemon is told once. Source: contract section 4, POST `/sandbox/init`. */
-export function initBody({ sandbox_id, team_id, webhook, env }: RuntimeSpec): object {
+/**
+ * What a daemon is told once; `allow_cidrs` are the ranges that its webhook may lead to beside public addresses.
+ * Source: contract section 4, POST `/sandbox/init`.
+ */
+export function initBody({ sandbox_id, team_id, webhook, env }: RuntimeSpec, allow_cidrs: string[]): object {
   if (!webhook) return { sandbox_id, team_id, env };
   const { url, secret, watch_dir } = webhook;
-  const given = { url, ...(secret === '' ? {} : { secret }), ...(watch_dir === null ? {} : { watch_dir }) };
+  const given = {
+    url,
+    allow_cidrs,
+    ...(secret === '' ? {} : { secret }),
+    ...(watch_dir === null ? {} : { watch_dir }),
+  };
   return { sandbox_id, team_id, webhook: given, env };
 }
 

@@ -39,6 +39,8 @@ export interface LocalRuntimeParts {
   isolation: Isolation;
   programs: ProgramCopies;
   groups: ResourceGroups;
+  /** Ranges that webhooks of sandboxes may lead to beside public addresses. */
+  webhook_cidrs: string[];
   clock: Clock;
   log: Log;
 }
@@ -122,7 +124,11 @@ export class LocalRuntime implements Runtime {
   }
 
   async #init(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
-    const question = { method: 'POST', path: '/sandbox/init', body: initBody(spec) };
+    const question = {
+      method: 'POST',
+      path: '/sandbox/init',
+      body: initBody(spec, this.#parts.webhook_cidrs),
+    };
     const answer = await ask(files.socket_address, { ...question, within_ms: CHANGE_TIMEOUT_MS });
     if (answer.outcome !== 'answered' || answer.status !== 200) throw refusal(answer);
   }

@@ -45,6 +45,9 @@ const EMBEDDING = [
 /** The interface identifier that ISATAP makes of an IPv4 address, the universal bit set or not. */
 const ISATAP = [0x0000_5efen, 0x0200_5efen];
 
+/** Source: RFC 6761, section 6.3. */
+const LOCALHOST = /^(.+\.)?localhost\.?$/i;
+
 /**
  * Which addresses may be dialled: public ones, and what the operator lists. An address that carries an IPv4 address
  * is judged by it. Source: contract section 7, "Webhook URLs are checked".
@@ -63,8 +66,12 @@ export class AddressGuard {
     return address !== null && this.#allows(address);
   }
 
-  /** True for a URL's host that is an address and must not be dialled; names are judged by what they resolve to. */
+  /**
+   * True for a URL's host that must not be dialled: an address, or a name that always means this machine. Other names
+   * are judged by what they resolve to.
+   */
   refusesLiteral(hostname: string): boolean {
+    if (LOCALHOST.test(hostname)) return !this.allows('127.0.0.1') && !this.allows('::1');
     const address = parseAddress(hostname);
     return address !== null && !this.#allows(address);
   }

@@ -33,6 +33,16 @@ export function parseCidr(text: string): Cidr | null {
   return { address, length_bits: Number(length) };
 }
 
+/** A range as `parseCidr` reads it. */
+export function cidrText({ address: { family, bits }, length_bits }: Cidr): string {
+  const [width_bits, group_bits] = family === 4 ? [32, 8] : [128, 16];
+  const groups = Array.from({ length: width_bits / group_bits }, (_, i) => {
+    const group = (bits >> BigInt(width_bits - (i + 1) * group_bits)) & ((1n << BigInt(group_bits)) - 1n);
+    return group.toString(family === 4 ? 10 : 16);
+  });
+  return `${groups.join(family === 4 ? '.' : ':')}/${length_bits}`;
+}
+
 export function contains({ address, length_bits }: Cidr, { family, bits }: Address): boolean {
   if (address.family !== family) return false;
   const rest_bits = BigInt(WIDTH_BITS[family] - length_bits);

@@ -42,6 +42,17 @@ describe('create', () => {
     );
   });
 
+  it('lets its daemon deliver to no address that is not public or listed', async () => {
+    const sandboxes = await Sandboxes.open('local', join(scratchFolder(), 'data'), ['10.0.0.0/8']);
+    const consumer = await startConsumer();
+    await sandboxes.runtime.create(spec('sbx-1', webhook(consumer.url)));
+    const { deliveries } = await sandboxes.ask('sbx-1', 'GET', '/webhook/deliveries');
+    const path = `/webhook/deliveries/${deliveries[0].event_id}`;
+    const first = async () => (await sandboxes.ask('sbx-1', 'GET', path)).attempts[0];
+    await expect.poll(first, { timeout: 20_000 }).toMatchObject({ error: 'blocked', status: null });
+    expect(consumer.deliveries).toEqual([]);
+  });
+
   it('refuses an environment that no process can have', async () => {
     const { runtime } = await Sandboxes.open();
     const refused = runtime.create(spec('sbx-1', { env: { 'A=B': 'c' } }));
@@ -58,7 +69,8 @@ describe('create', () => {
     const log = createLog('silent');
     const data_dir = join(scratchFolder(), 'data');
     const groups = ResourceGroups.open(log);
-    const runtime = new LocalRuntime({ data_dir, isolation, programs, groups, clock: systemClock, log });
+    const parts = { data_dir, isolation, programs, groups, webhook_cidrs: [], clock: systemClock, log };
+    const runtime = new LocalRuntime(parts);
     await runtime.start();
     await expect(runtime.create(spec('sbx-1'))).rejects.toMatchObject({
       code: 'internal_error',

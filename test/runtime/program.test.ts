@@ -9,12 +9,13 @@ import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { Sandboxes, spec, webhook } from './sandboxes.ts';
+import { LOOPBACK, Sandboxes, spec, webhook } from './sandboxes.ts';
 
 async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
   const programs = new ProgramCopies(data_dir, { ...builtProgram(), dist });
   const log = createLog('silent');
-  const parts = { data_dir, programs, groups: ResourceGroups.open(log), clock: systemClock, log };
+  const groups = ResourceGroups.open(log);
+  const parts = { data_dir, programs, groups, webhook_cidrs: LOOPBACK, clock: systemClock, log };
   const runtime = new LocalRuntime({ ...parts, isolation: new Bubblewrap(programs) });
   await runtime.start();
   return new Sandboxes(data_dir, runtime);

@@ -14,6 +14,9 @@ import { scratchFolder } from '../support/scratch.ts';
 
 export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';
 
+/** Where the consumers of tests are. */
+export const LOOPBACK = ['127.0.0.0/8', '::1/128'];
+
 /** One copy of the daemon's program for all tests of a file. */
 const program_dir = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
 afterAll(() => rmSync(program_dir, { recursive: true, force: true }));
@@ -33,12 +36,17 @@ export class Sandboxes {
     this.runtime = runtime;
   }
 
-  static async open(kind: 'local' | 'local-unsafe' = 'local', data_dir = join(scratchFolder(), 'data')) {
+  static async open(
+    kind: 'local' | 'local-unsafe' = 'local',
+    data_dir = join(scratchFolder(), 'data'),
+    webhook_cidrs = LOOPBACK,
+  ) {
     const programs = new ProgramCopies(program_dir, builtProgram());
     const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
     const log = createLog('silent');
     const groups = ResourceGroups.open(log);
-    const runtime = new LocalRuntime({ data_dir, isolation, programs, groups, clock: systemClock, log });
+    const parts = { data_dir, isolation, programs, groups, webhook_cidrs, clock: systemClock, log };
+    const runtime = new LocalRuntime(parts);
     await runtime.start();
     onTestFinished(async () => {
       for (const sandbox_id of await runtime.list()) await runtime.remove(sandbox_id);

@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { contains, parseAddress, parseCidr } from '../../src/webhook/address.ts';
+import { type Cidr, cidrText, contains, parseAddress, parseCidr } from '../../src/webhook/address.ts';
 import { AddressGuard, checkWebhookUrl } from '../../src/webhook/address-guard.ts';
 
 const strict = new AddressGuard([]);
@@ -229,7 +229,6 @@ describe("a webhook's URL at claim", () => {
   it.each([
     ['https://example.com', 'https://example.com/'],
     ['http://EXAMPLE.com:80/Hook?a=b%20c#part', 'http://example.com/Hook?a=b%20c'],
-    ['http://localhost:9000/', 'http://localhost:9000/'],
     ['https://134744072/', 'https://8.8.8.8/'],
   ])('is taken: %s', (text, url) => {
     expect(checkWebhookUrl(text, strict)).toEqual({ url });
@@ -238,5 +237,44 @@ describe("a webhook's URL at claim", () => {
   it('may be an address that the operator lists', () => {
     const guard = allowing('127.0.0.0/8');
     expect(checkWebhookUrl('http://2130706433:9000/', guard)).toEqual({ url: 'http://127.0.0.1:9000/' });
+  });
+});
+
+describe('a name that always means this machine', () => {
+  it.each(['localhost', 'LOCALHOST', 'localhost.', 'a.localhost', 'a.b.localhost.'])(
+    'is refused at claim: %s',
+    (host) => {
+      expect(checkWebhookUrl(`http://${host}/x`, strict)).toEqual({
+        fault: 'must not lead to an address that is not public',
+      });
+      expect(checkWebhookUrl(`http://${host}/x`, allowing('127.0.0.0/8'))).toHaveProperty('url');
+      expect(checkWebhookUrl(`http://${host}/x`, allowing('::1'))).toHaveProperty('url');
+    },
+  );
+
+  it.each(['localhost.example.com', 'notlocalhost', 'localhostx'])('is not %s', (host) => {
+    expect(checkWebhookUrl(`http://${host}/x`, strict)).toHaveProperty('url');
+  });
+});
+
+describe('a range as text', () => {
+  it('is read as the same range again', () => {
+    const octets = fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 4, maxLength: 4 });
+    const groups = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 });
+    const ranges = fc.oneof(
+      fc
+        .tuple(octets, fc.integer({ min: 0, max: 32 }))
+        .map(([parts, length]) => `${parts.join('.')}/${length}`),
+      fc
+        .tuple(groups, fc.integer({ min: 0, max: 128 }))
+        .map(([parts, length]) => `${parts.map((part) => part.toString(16)).join(':')}/${length}`),
+    );
+    fc.assert(
+      fc.property(ranges, (text) => {
+        const cidr = parseCidr(text) as Cidr;
+        expect(cidrText(cidr)).toBe(text);
+        expect(parseCidr(cidrText(cidr))).toEqual(cidr);
+      }),
+    );
   });
 });
