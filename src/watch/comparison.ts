@@ -2,11 +2,15 @@ import type { Clock, Timer } from '../base/clock.ts';
 import type { DirectoryCoverage } from './coverage.ts';
 import { COMPARE_MIN_MS, COMPARE_SHARE } from './limits.ts';
 import type { DirectoryLister } from './lister.ts';
+import type { RootGate } from './root-gate.ts';
 
 interface ComparisonOptions {
   clock: Clock;
   coverage: DirectoryCoverage;
   lister: DirectoryLister;
+  /** See Looker. */
+  tables: ReadonlyMap<string, string>;
+  gate: RootGate;
   /** Has what no watch covers compared. */
   compare: () => void;
 }
@@ -41,9 +45,9 @@ export class Comparison {
 
   /** What is compared at intervals or not seen at all; null where watches cover everything. */
   degraded(): string | null {
-    const { coverage, lister } = this.#options;
+    const { coverage, lister, tables, gate } = this.#options;
     const every = `compared every ${Math.ceil(this.#interval_ms / 1_000)} s`;
-    const reasons: string[] = [];
+    const reasons: string[] = gate.refusal === null ? [] : [gate.refusal];
     if (coverage.refused > 0) {
       const limit =
         'the limit of inotify watches is reached (fs.inotify.max_user_watches, max_user_instances)';
@@ -54,6 +58,12 @@ export class Comparison {
     if (lister.remote.size > 0) {
       const kinds = [...new Set(lister.remote.values())].join(', ');
       reasons.push(`changes made elsewhere on ${kinds} are not signalled: ${every}`);
+    }
+    if (tables.size > 0) {
+      const [[path, name] = ['', '']] = tables;
+      reasons.push(
+        `${tables.size} directories are tables of the kernel (${name} at ${JSON.stringify(path)}): not watched`,
+      );
     }
     if (lister.hidden.size > 0)
       reasons.push(`${lister.hidden.size} directories cannot be read, or not all in them`);

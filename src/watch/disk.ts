@@ -1,5 +1,6 @@
-import { lstatSync, readdirSync, statfsSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, statSync } from 'node:fs';
 import type { LookResult } from './facts.ts';
+import { type FileSystem, fileSystemOf } from './file-systems.ts';
 import { nameOf, systemPath } from './name.ts';
 
 /** The file system as the watch sees it. Paths and names are in internal form; nothing throws. */
@@ -8,28 +9,11 @@ export interface Disk {
   look(path: string, follow?: boolean): LookResult;
   /** The names in a directory; null where it cannot be listed. */
   list(path: string): string[] | null;
-  /** The kind of a file system whose changes the kernel may not see; null for any other. */
-  remoteKind(path: string): string | null;
+  /** What a directory is on, where that is not an ordinary file system of this machine. */
+  fileSystem(path: string): FileSystem | null;
 }
 
 const MISSING = new Set(['ENOENT', 'ENOTDIR']);
-
-/** File systems that change without this kernel seeing it, by the magic number that statfs tells. */
-const REMOTE = new Map([
-  [0x6969, 'nfs'],
-  [0x01021997, '9p'],
-  [0x65735546, 'fuse'],
-  [0xff534d42, 'cifs'],
-  [0xfe534d42, 'smb2'],
-  [0x517b, 'smb'],
-  [0x00c36400, 'ceph'],
-  [0x5346414f, 'afs'],
-  [0x73757245, 'coda'],
-  [0x0bd00bd0, 'lustre'],
-  [0x01161970, 'gfs2'],
-  [0x7461636f, 'ocfs2'],
-  [0x786f4256, 'vboxsf'],
-]);
 
 /** The real one. Calls block: the watch has a thread of its own. */
 export const disk: Disk = {
@@ -56,11 +40,5 @@ export const disk: Disk = {
     }
   },
 
-  remoteKind(path) {
-    try {
-      return REMOTE.get(statfsSync(systemPath(path)).type >>> 0) ?? null;
-    } catch {
-      return null;
-    }
-  },
+  fileSystem: fileSystemOf,
 };

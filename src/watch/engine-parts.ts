@@ -9,6 +9,7 @@ import { DirectoryLister } from './lister.ts';
 import { Looker } from './looker.ts';
 import { Loop, type StepResult } from './loop.ts';
 import { OverflowGuess } from './overflow.ts';
+import { RootGate } from './root-gate.ts';
 import { RootWatch } from './root-watch.ts';
 import { type Signal, TouchedNames } from './touched-names.ts';
 import type { Tree, TreeNode } from './tree.ts';
@@ -39,7 +40,8 @@ export class EngineParts {
     const { clock, log, store, disk = localDisk } = options;
     this.tree = tree;
     this.touched = new TouchedNames(clock);
-    const looker = new Looker(tree, this.touched, clock, disk);
+    const gate = new RootGate({ ...options, disk });
+    const looker = new Looker(tree, this.touched, clock, disk, gate);
     this.coverage = new DirectoryCoverage({
       watches: options.watches ?? new ChokidarWatches(),
       pathOf: (dir) => tree.path(dir),
@@ -54,6 +56,8 @@ export class EngineParts {
       clock,
       coverage: this.coverage,
       lister: this.lister,
+      tables: looker.tables,
+      gate,
       compare: () => this.#compare(hooks),
     });
     this.root = new RootWatch({

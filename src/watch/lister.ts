@@ -134,8 +134,8 @@ export class DirectoryLister {
 
   #checkFileSystem(dir: TreeNode): void {
     if (dir.parent && dir.dev === dir.parent.dev) return;
-    const kind = this.#options.disk.remoteKind(this.#tree.path(dir));
-    if (kind === null) this.remote.delete(dir);
-    else this.remote.set(dir, kind);
+    const on = this.#options.disk.fileSystem(this.#tree.path(dir));
+    if (on?.kind === 'remote') this.remote.set(dir, on.name);
+    else this.remote.delete(dir);
   }
 }

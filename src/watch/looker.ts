@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Disk } from './disk.ts';
 import { type Facts, isDirectory, type LookResult, sameIdentity } from './facts.ts';
 import type { Look } from './look.ts';
+import type { RootGate } from './root-gate.ts';
 import type { TouchedName, TouchedNames } from './touched-names.ts';
 import type { Tree, TreeNode } from './tree.ts';
 
@@ -23,13 +24,17 @@ export class Looker {
   readonly #touched: TouchedNames;
   readonly #clock: Clock;
   readonly #disk: Disk;
+  readonly #gate: RootGate;
+  /** Directories that are tables of the kernel, by path, with their file system's name: they count as hidden. */
+  readonly tables = new Map<string, string>();
   #root_dev = 0;
 
-  constructor(tree: Tree, touched: TouchedNames, clock: Clock, disk: Disk) {
+  constructor(tree: Tree, touched: TouchedNames, clock: Clock, disk: Disk, gate: RootGate) {
     this.#tree = tree;
     this.#touched = touched;
     this.#clock = clock;
     this.#disk = disk;
+    this.#gate = gate;
   }
 
   /** Looks at the watched directory. `facts` are null unless there is a directory. */
@@ -37,16 +42,29 @@ export class Looker {
     const root = this.#tree.root;
     const result = this.#disk.look(root.name, true);
     if (result === 'hidden') return { state: 'hidden', facts: null };
-    if (result === 'missing' || !isDirectory(result.mode)) return { state: 'missing', facts: null };
-    this.#root_dev = result.dev;
-    const facts = this.#relative(result);
+    const found = result !== 'missing' && isDirectory(result.mode) ? result : null;
+    if (!this.#gate.takes(found) || !found) return { state: 'missing', facts: null };
+    this.#root_dev = found.dev;
+    const facts = this.#relative(found);
     return { state: sameIdentity(root, facts) ? 'there' : 'replaced', facts };
   }
 
   /** Looks at one name by its path, whatever is on the way there. */
   lookAt(dir: TreeNode, name: string): LookResult {
-    const result = this.#disk.look(this.#tree.childPath(dir, name));
-    return typeof result === 'string' ? result : this.#relative(result);
+    const path = this.#tree.childPath(dir, name);
+    const result = this.#disk.look(path);
+    if (this.tables.size > 0) this.tables.delete(path);
+    if (typeof result === 'string') return result;
+    const facts = this.#relative(result);
+    return isDirectory(facts.mode) && facts.dev !== dir.dev && this.#isTables(path) ? 'hidden' : facts;
+  }
+
+  /** Only where something is mounted: everything else is on what the directory above it is on. */
+  #isTables(path: string): boolean {
+    const on = this.#disk.fileSystem(path);
+    if (on?.kind !== 'tables') return false;
+    this.tables.set(path, on.name);
+    return true;
   }
 
   now(): number {

@@ -60,6 +60,7 @@ export class RootWatch {
     log.info({ watch_dir: tree.root.name }, 'watch_dir is gone; waiting for it');
     tree.update(tree.root, NOTHING);
     coverage.drop(tree.root);
+    touched.forget(tree.root); // all is listed when it is there again
     for (const child of tree.root.children?.values() ?? []) {
       if (child.missing_since_ms < 0) child.missing_at_ms = clock.wallMs();
       vanished.add(child, clock.monotonicMs(), touched.last_ticket);

@@ -33,7 +33,7 @@ export class ModelDisk implements Disk, DirectoryWatches {
     return entries ? [...entries.keys()] : null;
   }
 
-  remoteKind(): null {
+  fileSystem(): null {
     return null;
   }
 

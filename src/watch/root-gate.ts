@@ -1,0 +1,82 @@
+import type { Disk } from './disk.ts';
+import { type Facts, isDirectory } from './facts.ts';
+import { pathBelow, realPath } from './ignore.ts';
+
+interface RootGateOptions {
+  watch_dir: string;
+  own_paths: readonly string[];
+  disk: Disk;
+  log: { warn: (fields: object, message: string) => void };
+}
+
+/**
+ * Decides which directory is taken for `watch_dir`. A symbolic link is followed only where `watch_dir` was one at the
+ * start, which is the choice of who named it; one that appears later is not: who may write to the directory above
+ * would choose what is told. Tables of the kernel and what leads to the daemon's own files are never taken.
+ */
+export class RootGate {
+  readonly #options: RootGateOptions;
+  #was_link: boolean | null = null;
+  /** The directory that was taken last: the same is taken again without another look. */
+  #taken: Pick<Facts, 'dev' | 'ino' | 'birth'> | null = null;
+  #real: string | null = null;
+  #refusal: string | null = null;
+
+  constructor(options: RootGateOptions) {
+    this.#options = options;
+  }
+
+  /** Why what is at `watch_dir` is not taken; null where it is, or nothing is there. */
+  get refusal(): string | null {
+    return this.#refusal;
+  }
+
+  /** Whether the directory found at `watch_dir` is taken for it; `found` is null where there is none. */
+  takes(found: Facts | null): boolean {
+    const taken = this.#taken;
+    const is_same =
+      found && taken?.ino === found.ino && taken.dev === found.dev && taken.birth === found.birth;
+    if (is_same && this.#refusal === null) return true;
+    const is_link = this.#isLink();
+    this.#was_link ??= is_link;
+    this.#refuse(found && this.#reason(is_link));
+    if (!found || this.#refusal !== null) return false;
+    this.#taken = found;
+    this.#noteReal();
+    return true;
+  }
+
+  #reason(is_link: boolean): string | null {
+    const { disk, own_paths, watch_dir } = this.#options;
+    const on = disk.fileSystem(watch_dir);
+    if (on?.kind === 'tables')
+      return `watch_dir is on ${on.name}, tables of the kernel, which are not watched`;
+    if (is_link && !this.#was_link) return 'watch_dir was replaced by a symbolic link, which is not followed';
+    const real = is_link && this.#real !== null ? realPath(watch_dir) : this.#real;
+    if (real === null || real === this.#real) return null;
+    const overlaps = own_paths
+      .map(realPath)
+      .some((own) => pathBelow(own, real) !== null || pathBelow(real, own) !== null);
+    return overlaps ? "watch_dir leads to the daemon's own files, which are not watched" : null;
+  }
+
+  #refuse(reason: string | null): void {
+    const { log, watch_dir } = this.#options;
+    if (reason !== null && reason !== this.#refusal) log.warn({ watch_dir }, reason);
+    this.#refusal = reason;
+  }
+
+  #noteReal(): void {
+    const { log, watch_dir } = this.#options;
+    const real = realPath(watch_dir);
+    if (this.#real !== null && this.#real !== real) {
+      log.warn({ watch_dir, from: this.#real, to: real }, 'watch_dir leads elsewhere than before');
+    }
+    this.#real = real;
+  }
+
+  #isLink(): boolean {
+    const itself = this.#options.disk.look(this.#options.watch_dir);
+    return typeof itself !== 'string' && !isDirectory(itself.mode);
+  }
+}
