@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CatalogueError, type ErrorCode, errorBody } from '../contract/errors.ts';
 import { kernelRandom } from './entropy.ts';
@@ -20,7 +21,7 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  const known = error instanceof CatalogueError ? error : toCatalogue(error);
+  const known = error instanceof CatalogueError ? error : toCatalogue(error, request);
   if (known.code === 'internal_error') {
     log.error({ request_id: request.id, reason: error.message, stack: error.stack }, 'a request failed');
   }
@@ -29,65 +30,59 @@ export function answerError(
   return reply.code(known.status).send(errorBody(known));
 }
 
-function toCatalogue(error: Error & { code?: string }): CatalogueError {
+function toCatalogue(error: Error & { code?: string }, { raw }: FastifyRequest): CatalogueError {
+  // The client is gone; nobody reads this.
+  if (error.code === 'ECONNRESET' && raw.destroyed && !raw.complete) {
+    return new CatalogueError('invalid_request', 'The request was cut off.');
+  }
   const code = CODES[error.code ?? ''];
   if (code === 'invalid_request') return new CatalogueError(code, error.message);
   return code ? new CatalogueError(code) : new CatalogueError('internal_error');
 }
 
-/** An answer without an application. HTTP's own status stays where the catalogue has none as exact. */
+/** An answer without an application, after which the connection ends. */
 export interface BareAnswer {
   status: number;
-  reason: string;
-  error: CatalogueError;
-  allow?: string[];
+  headers: Record<string, string>;
+  text: string;
 }
 
-const NOT_HTTP: BareAnswer = {
-  status: 400,
-  reason: 'Bad Request',
-  error: new CatalogueError('invalid_request', 'The request is not valid HTTP.'),
-};
+/** HTTP's own status stands where the catalogue has none as exact. */
+export function bareAnswer(status: number, error: CatalogueError, allow: string[] = []): BareAnswer {
+  const text = JSON.stringify(errorBody(error));
+  const headers = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(text)),
+    'X-Request-Id': kernelRandom(6).toString('hex'),
+    ...(allow.length > 0 ? { Allow: allow.join(', ') } : {}),
+    Connection: 'close',
+  };
+  return { status, headers, text };
+}
 
-const CLIENT_ERRORS: Record<string, BareAnswer> = {
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    status: 408,
-    reason: 'Request Timeout',
-    error: new CatalogueError('timeout', 'The request did not arrive in time.'),
-  },
-  HPE_HEADER_OVERFLOW: {
-    status: 431,
-    reason: 'Request Header Fields Too Large',
-    error: new CatalogueError('invalid_request', 'The request line and the headers are longer than 16 KiB.'),
-  },
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
-    status: 413,
-    reason: 'Payload Too Large',
-    error: new CatalogueError('payload_too_large', 'The chunk extensions are too long.'),
-  },
-};
+export function bareResponse({ status, headers, text }: BareAnswer): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`;
+}
 
 /** What is answered where Node's parser gives up, by its code. */
 export function clientErrorAnswer(code: string): BareAnswer {
-  return Object.hasOwn(CLIENT_ERRORS, code) ? (CLIENT_ERRORS[code] as BareAnswer) : NOT_HTTP;
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return bareAnswer(408, new CatalogueError('timeout', 'The request did not arrive in time.'));
+    case 'HPE_HEADER_OVERFLOW':
+      return bareAnswer(431, new CatalogueError('invalid_request', 'The headers are longer than 16 KiB.'));
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return bareAnswer(413, new CatalogueError('payload_too_large', 'The chunk extensions are too long.'));
+    default:
+      return bareAnswer(400, new CatalogueError('invalid_request', 'The request is not valid HTTP.'));
+  }
 }
 
-/** What is answered to a method that nobody knows. */
+/** What is answered to a method that nobody knows, on a path that takes these. */
 export function unknownMethodAnswer(allow: string[]): BareAnswer {
-  return allow.length === 0
-    ? { status: 404, reason: 'Not Found', error: new CatalogueError('not_found', NO_PATH) }
-    : { status: 405, reason: 'Method Not Allowed', error: new CatalogueError('method_not_allowed'), allow };
+  if (allow.length === 0) return bareAnswer(404, new CatalogueError('not_found', NO_PATH));
+  return bareAnswer(405, new CatalogueError('method_not_allowed'), allow);
 }
 
 export const NO_PATH = 'There is no such path.';
-
-/** The bytes of an answer, after which the connection ends. */
-export function bareResponse({ status, reason, error, allow }: BareAnswer): string {
-  const request_id = kernelRandom(6).toString('hex');
-  const text = JSON.stringify(errorBody(error));
-  return (
-    `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-    `Content-Length: ${Buffer.byteLength(text)}\r\nX-Request-Id: ${request_id}\r\n` +
-    `${allow ? `Allow: ${allow.join(', ')}\r\n` : ''}Connection: close\r\n\r\n${text}`
-  );
-}

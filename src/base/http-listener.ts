@@ -4,7 +4,13 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../contract/defaults.ts';
 import { CatalogueError } from '../contract/errors.ts';
-import { type BareAnswer, bareResponse, clientErrorAnswer, unknownMethodAnswer } from './http-errors.ts';
+import {
+  type BareAnswer,
+  bareAnswer,
+  bareResponse,
+  clientErrorAnswer,
+  unknownMethodAnswer,
+} from './http-errors.ts';
 
 /** How often connections are looked at for those that are too slow; the limits below leave room for it. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -98,7 +104,10 @@ export function createListener(app: Router, connections: Connections, options: L
   server.on('connection', (socket) => connections.add(socket));
   server.on('upgrade', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
   server.on('connect', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
-  server.on('checkExpectation', (_request, response) => answerBare(response.socket as Socket, UNEXPECTED));
+  server.on('checkExpectation', (_request, response) => {
+    const { status, headers, text } = UNEXPECTED;
+    response.writeHead(status, headers).end(text);
+  });
   server.on('clientError', (error: ClientError, socket: Socket) => {
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && streaming.has(socket)) return;
     void refuseClient(router, error, socket);
@@ -112,11 +121,7 @@ interface ClientError extends Error {
   rawPacket?: Buffer;
 }
 
-const UNEXPECTED: BareAnswer = {
-  status: 417,
-  reason: 'Expectation Failed',
-  error: new CatalogueError('invalid_request', 'Expect: must be 100-continue'),
-};
+const UNEXPECTED = bareAnswer(417, new CatalogueError('invalid_request', 'Expect: must be 100-continue'));
 
 /** A method that Node does not know ends its parser, although the request may be whole. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\S+) HTTP\/1\.[01]\r?\n/;

@@ -35,6 +35,7 @@ import { isOwnAddress } from './own-address.ts';
 import { PauseSwitch } from './pause-switch.ts';
 import { Publisher } from './publisher.ts';
 import { readiness } from './readiness.ts';
+import { StartGate, startingError } from './start-gate.ts';
 import { OutboxTreeStore } from './tree-store.ts';
 
 /** How long until a disk that refused is asked again, while starting. */
@@ -101,6 +102,7 @@ export class Daemon {
   #watcher: Watcher | null = null;
   #main: MainCommand | null = null;
   readonly #token: ControlToken;
+  readonly #gate: StartGate;
   #identity = { sandbox_id: '', team_id: '' };
   readonly #outbox_health: OutboxHealth;
   /** The start waits for a disk in trouble. */
@@ -126,6 +128,7 @@ export class Daemon {
       clock,
       () => void this.#store?.append({ drafts: [] }),
     );
+    this.#gate = new StartGate(clock);
     this.#token = new ControlToken(config.control_token_file, config.state_dir, clock);
     this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
   }
@@ -135,18 +138,24 @@ export class Daemon {
   }
 
   get store(): RemoteStore {
-    if (!this.#store) throw new CatalogueError('outbox_unavailable', 'The outbox is being opened.');
+    if (!this.#store) throw startingError();
     return this.#store;
   }
 
   get publisher(): Publisher {
-    if (this.#publisher && !this.#awaits_disk) return this.#publisher;
-    throw new CatalogueError('outbox_unavailable', 'The outbox is being opened.');
+    if (this.#gate.is_open && !this.#awaits_disk) return this.#eventSink();
+    throw startingError();
+  }
+
+  /** Open to the daemon's own events before it is to others'. */
+  #eventSink(): Publisher {
+    if (!this.#publisher) throw startingError();
+    return this.#publisher;
   }
 
   get supervisor(): Supervisor {
     if (this.#state === 'awaiting_init') throw new CatalogueError('conflict', 'The sandbox awaits its init.');
-    if (!this.#supervisor) throw new CatalogueError('conflict', 'The daemon is starting.');
+    if (!this.#supervisor || !this.#gate.is_open) throw startingError();
     return this.#supervisor;
   }
 
@@ -178,6 +187,7 @@ export class Daemon {
     await this.#announce();
     if (config.await_init) {
       this.#state = 'awaiting_init';
+      this.#gate.open();
       await this.#getReady();
       return;
     }
@@ -265,6 +275,7 @@ export class Daemon {
         const { reason } = (error.details ?? {}) as { reason?: string };
         this.#outbox_health.observe(reason ?? error.message);
         this.#awaits_disk = true;
+        this.#gate.release();
         await this.#announce();
       }
       await sleep(this.clock, DISK_RETRY_MS);
@@ -298,14 +309,21 @@ export class Daemon {
       is_control: listeners.isControl,
     });
     app.addHook('onRequest', (request, _reply, done) => {
-      guard.check(request);
-      done();
+      if (this.#gate.is_open || this.#awaits_disk || guard.isEarly(request)) {
+        guard.check(request);
+        return done();
+      }
+      void this.#gate
+        .passed()
+        .then(() => guard.check(request))
+        .then(() => done(), done);
     });
   }
 
   /** Makes this the sandbox it is told to be, and everything run. Throws StartError or a field's error. */
   async initialise(given: Initialisation, env: Record<string, string> = {}): Promise<void> {
-    const { store, publisher, config } = this;
+    const { store, config } = this;
+    const publisher = this.#eventSink();
     await this.#checkWebhook(given.webhook_url);
     const found = store.found_sandbox_id;
     // Before the outbox is this sandbox's: a death in between must not leave the parent's token in place.
@@ -330,6 +348,7 @@ export class Daemon {
       grace_ms: config.shutdown_grace_ms,
     });
     await this.#supervisor.start();
+    this.#gate.open();
     if (given.watch_dir) await this.#startWatcher(given.watch_dir, given.webhook_url !== null);
     if (config.command.length > 0) {
       this.#main = await MainCommand.start(this.#supervisor, config, this.#stdout);
@@ -382,7 +401,7 @@ export class Daemon {
     url: string,
     { webhook_secret: secret, webhook_guard }: Initialisation,
   ): Promise<void> {
-    const { store, publisher, config, clock, log, metrics } = this;
+    const { store, config, clock, log, metrics } = this;
     const transport = new HttpTransport(clock, config.delivery_concurrency, new SharedLookup(webhook_guard));
     this.#dispatcher = new Dispatcher(
       { concurrency: config.delivery_concurrency },
@@ -398,7 +417,7 @@ export class Daemon {
     // A turn takes hardly more publishes than it can deliver, so that many publishers do not starve the delivery.
     const pace = Math.ceil(PUBLISHES_PER_DELIVERY * config.delivery_concurrency);
     store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
-    publisher.open();
+    this.#eventSink().open();
     if (store.counts().pending > 0) await this.#getBusy();
     await dispatcher.start();
   }
@@ -439,7 +458,7 @@ export class Daemon {
     const end_ms = this.clock.monotonicMs() + within_ms;
     for (;;) {
       try {
-        await this.publisher.emit(event, key);
+        await this.#eventSink().emit(event, key);
         return;
       } catch (error) {
         const { event_type } = event;
@@ -550,6 +569,7 @@ export class Daemon {
   async #stop(reason: EndReason, signal: string | null): Promise<void> {
     const grace_ms = this.config.shutdown_grace_ms;
     this.#state = 'stopping';
+    this.#gate.release();
     await this.#starting.catch(() => {});
     const was_initialised = this.#supervisor !== null;
     if (reason === 'api') this.#dispatcher?.pause();

@@ -5,6 +5,7 @@ import { CONTROL_SCOPE_HEADER } from '../contract/control-scopes.ts';
 import { CatalogueError } from '../contract/errors.ts';
 import type { ControlToken } from './control-token.ts';
 import { accessOf, includesScope, type RouteAccess } from './route-access.ts';
+import { startingError } from './start-gate.ts';
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -17,8 +18,6 @@ export interface GuardOptions {
   is_control: (socket: Socket) => boolean;
 }
 
-/** Asked again after so long: the start has read the control token by then. */
-const RETRY_AFTER_S = 1;
 /** Methods whose requests have no content: what follows the head of one may be another request in disguise. */
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
@@ -36,6 +35,12 @@ export class Guard {
     this.#options = options;
     const { host } = options;
     this.#names = new Set([...LOCAL_NAMES, host.includes(':') ? `[${host}]` : host.toLowerCase()]);
+  }
+
+  /** Whether a request is served before the daemon has started. */
+  isEarly(request: FastifyRequest): boolean {
+    const access = neededAccess(request);
+    return access === 'health' || access === 'socket';
   }
 
   check(request: FastifyRequest): void {
@@ -89,11 +94,7 @@ export class Guard {
 
   #checkToken(authorization: string | undefined): void {
     const { token } = this.#options;
-    if (!token.is_read) {
-      throw new CatalogueError('outbox_unavailable', 'The daemon is starting.', {
-        retry_after_s: RETRY_AFTER_S,
-      });
-    }
+    if (!token.is_read) throw startingError();
     const given = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '';
     if (!token.matches(given)) throw new CatalogueError('unauthorized');
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpApp } from '../base/http-app.ts';
-import { bareResponse } from '../base/http-errors.ts';
+import { bareAnswer, bareResponse } from '../base/http-errors.ts';
 import type { Router } from '../base/http-listener.ts';
 import { CatalogueError } from '../contract/errors.ts';
 
@@ -27,7 +27,7 @@ export class LazyApp implements Router {
       (await this.load()).routing(request, response);
     } catch {
       const { socket } = request;
-      socket.end(bareResponse({ status: 500, reason: 'Internal Server Error', error: UNAVAILABLE }));
+      socket.end(bareResponse(bareAnswer(UNAVAILABLE.status, UNAVAILABLE)));
     }
   }
 

@@ -9,8 +9,11 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACE = 0x7d;
 const CLOSE_BRACKET = 0x5d;
 
+/** The one key, each of its letters as it is or as JSON's escape of it. */
+const KEY =
+  '(?:p|\\\\u0070)(?:a|\\\\u0061)(?:y|\\\\u0079)(?:l|\\\\u006[cC])(?:o|\\\\u006[fF])(?:a|\\\\u0061)(?:d|\\\\u0064)';
 /** What comes before the payload's own text. */
-const OPENING = /^[ \t\n\r]*\{[ \t\n\r]*"payload"[ \t\n\r]*:/;
+const OPENING = new RegExp(`^[ \\t\\n\\r]*\\{[ \\t\\n\\r]*"${KEY}"[ \\t\\n\\r]*:`);
 const WHITE_SPACE = ' \t\n\r';
 
 /**
@@ -58,7 +61,7 @@ function refusal(text: string): CatalogueError {
   const other = Object.keys(value).find((key) => key !== 'payload');
   if (other !== undefined) return invalidField(other, 'is not known; the body has one key, payload');
   if (!Object.hasOwn(value, 'payload')) return invalidField('payload', 'is needed');
-  return invalidField('payload', 'must be given once, spelled without escapes');
+  return invalidField('payload', 'must be given once');
 }
 
 function parsed(text: string): unknown {

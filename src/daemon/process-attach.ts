@@ -16,6 +16,11 @@ const STDIN_PENDING_BYTES = BODY_MAX_BYTES;
 /** So that a client that is gone is noticed, and one behind a proxy is kept. */
 const HEARTBEAT_MS = 15_000;
 const NORMAL_CLOSURE = 1000;
+const POLICY_VIOLATION = 1008;
+/** Frames that cannot be read before their sender is not listened to any more. */
+const BAD_FRAMES_MAX = 16;
+/** What a frame of stdin takes beside its bytes while it waits. */
+const FRAME_COST_BYTES = 1024;
 
 /**
  * Answers `GET /processes/{id}/attach`, a WebSocket: what is wrong with the request is refused at the handshake.
@@ -64,7 +69,11 @@ class Attachment {
   readonly #socket: WebSocket;
   readonly #gone: AbortSignal;
   #heartbeat: Timer;
+  /** What came and is not carried out. While there is any, nothing more is read of the connection. */
+  readonly #frames: { data: RawData; is_binary: boolean }[] = [];
+  #bad_frames = 0;
   #pending_bytes = 0;
+  #room = Promise.withResolvers<void>();
 
   constructor(daemon: Daemon, process_id: string, socket: WebSocket, gone: AbortSignal) {
     this.#daemon = daemon;
@@ -73,7 +82,10 @@ class Attachment {
     this.#gone = gone;
     this.#heartbeat = this.#beatLater();
     socket.on('error', () => {}); // 'close' follows
-    socket.on('message', (data, is_binary) => void this.#take(data, is_binary));
+    socket.on('message', (data, is_binary) => {
+      this.#frames.push({ data, is_binary });
+      if (this.#frames.length === 1) void this.#takeAll();
+    });
   }
 
   /** Sends the output, each piece when the one before is on its way, and the end. */
@@ -91,32 +103,62 @@ class Attachment {
     }
   }
 
+  /** One frame at a time, each once the answer to the one before is on its way. */
+  async #takeAll(): Promise<void> {
+    this.#socket.pause();
+    for (const { data, is_binary } of this.#frames) {
+      if (this.#gone.aborted || this.#socket.readyState !== this.#socket.OPEN) break;
+      await this.#take(data, is_binary);
+    }
+    this.#frames.length = 0;
+    this.#socket.resume();
+  }
+
   async #take(data: RawData, is_binary: boolean): Promise<void> {
     try {
-      await this.#carryOut(parseFrame(data as Buffer, is_binary));
+      const frame = this.#read(data, is_binary);
+      if (frame.type === 'stdin') await this.#write(frame.data);
+      else this.#carryOut(frame);
     } catch (error) {
-      if (this.#gone.aborted) return;
-      const known = error instanceof CatalogueError ? error : new CatalogueError('internal_error');
-      await this.#send({ type: 'error', error: errorBody(known).error });
+      await this.#refuse(error);
     }
   }
 
-  async #carryOut(frame: AttachFrame): Promise<void> {
+  #read(data: RawData, is_binary: boolean): AttachFrame {
+    try {
+      return parseFrame(data as Buffer, is_binary);
+    } catch (error) {
+      this.#bad_frames += 1;
+      throw error;
+    }
+  }
+
+  async #refuse(error: unknown): Promise<void> {
+    if (this.#gone.aborted) return;
+    const known = error instanceof CatalogueError ? error : new CatalogueError('internal_error');
+    await this.#send({ type: 'error', error: errorBody(known).error });
+    if (this.#bad_frames >= BAD_FRAMES_MAX) this.#socket.close(POLICY_VIOLATION, 'too many bad frames');
+  }
+
+  #carryOut(frame: Exclude<AttachFrame, { type: 'stdin' }>): void {
     const { supervisor } = this.#daemon;
-    if (frame.type === 'stdin') await this.#write(frame.data);
-    else if (frame.type === 'resize') supervisor.resize(this.#process_id, frame.size);
+    if (frame.type === 'resize') supervisor.resize(this.#process_id, frame.size);
     else supervisor.signal(this.#process_id, frame.signal);
   }
 
+  /** Waits while too much does: a signal overtakes what a process has not read, up to that. */
   async #write(data: Buffer): Promise<void> {
-    this.#pending_bytes += data.length;
-    if (this.#pending_bytes >= STDIN_PENDING_BYTES) this.#socket.pause();
-    try {
-      await this.#daemon.supervisor.writeStdin(this.#process_id, { data: [data], signal: this.#gone });
-    } finally {
-      this.#pending_bytes -= data.length;
-      if (this.#pending_bytes < STDIN_PENDING_BYTES) this.#socket.resume();
-    }
+    const cost_bytes = data.length + FRAME_COST_BYTES;
+    while (this.#pending_bytes >= STDIN_PENDING_BYTES && !this.#gone.aborted) await this.#room.promise;
+    this.#pending_bytes += cost_bytes;
+    void this.#daemon.supervisor
+      .writeStdin(this.#process_id, { data: [data], signal: this.#gone })
+      .catch((error) => this.#refuse(error))
+      .finally(() => {
+        this.#pending_bytes -= cost_bytes;
+        this.#room.resolve();
+        this.#room = Promise.withResolvers();
+      });
   }
 
   #send(frame: object): Promise<void> {

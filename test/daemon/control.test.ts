@@ -76,6 +76,37 @@ describe('control of the daemon', () => {
     await Promise.all(starts);
   }, 120_000);
 
+  it('answers during the start as afterwards, or 503 with Retry-After', async () => {
+    const starts = Array.from({ length: STARTS }, async () => {
+      const port = await freePort();
+      const daemon = launch(['--port', String(port), ...DOWN]);
+      const odd: string[] = [];
+      const ask = async (path: string, body: string, expected: number) => {
+        while (!daemon.stderr.includes('"ready"')) {
+          const authorization = existsSync(join(daemon.state_dir, 'control-token'))
+            ? `Bearer ${daemon.token}`
+            : '';
+          const headers = { 'content-type': 'application/json', authorization };
+          const url = `http://127.0.0.1:${port}/api/v1${path}`;
+          const answer = await fetch(url, { method: 'POST', headers, body }).catch(() => null);
+          if (!answer) continue;
+          const text = await answer.text();
+          const is_honest = answer.status === 503 && answer.headers.get('retry-after') === '1';
+          // The token may be younger than the question.
+          const is_early = answer.status === 401 && authorization === '';
+          if (answer.status !== expected && !is_honest && !is_early)
+            odd.push(`${path} ${answer.status} ${text}`);
+        }
+      };
+      await Promise.all([
+        ask('/webhook/publish', '{"payload":{}}', 202),
+        ask('/processes', '{"command":["true"]}', 201),
+      ]);
+      expect(odd).toEqual([]);
+    });
+    await Promise.all(starts);
+  }, 120_000);
+
   it('needs the scope that a request on the control socket names', async () => {
     const { socket } = await withSocket();
     const status = async (method: string, path: string, asked: Asked = {}) =>

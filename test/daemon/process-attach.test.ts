@@ -129,6 +129,33 @@ describe('GET /processes/{id}/attach', () => {
     expect((await daemon.ask(`/processes/${process_id}`)).data.state).toBe('running');
   });
 
+  it('closes with 1008 after 16 frames that cannot be read, however many come', async () => {
+    const { process_id } = await daemon.run({ command: ['sleep', '1000'], stdin: 'pipe' });
+    const attached = await new Attached(process_id).open();
+    for (let i = 0; i < 20_000; i++) attached.send('x');
+    expect(await attached.closed).toBe(1008);
+    expect(attached.frames).toHaveLength(16);
+    expect((await daemon.ask(`/processes/${process_id}`)).data.state).toBe('running');
+  });
+
+  it('reads no further while a process does not, whatever the size of the frames', async () => {
+    const { process_id } = await daemon.run({ command: ['sleep', '1000'], stdin: 'pipe' });
+    const attached = await new Attached(process_id).open();
+    await daemon.ask(`/processes/${process_id}/stdin`, { body: 'x'.repeat(65_536) });
+    // More than the kernel keeps for both sides of a connection.
+    for (let i = 0; i < 600_000; i++) attached.send('{"type":"stdin","data":"x"}');
+    let [before, looks] = [-1, 0];
+    await vi.waitFor(
+      () => {
+        looks = attached.socket.bufferedAmount === before ? looks + 1 : 0;
+        before = attached.socket.bufferedAmount;
+        expect(looks).toBe(20);
+      },
+      { timeout: 50_000, interval: 50 },
+    );
+    expect(before).toBeGreaterThan(0);
+  });
+
   it('takes signals while a process that does not read keeps stdin waiting', async () => {
     const { process_id } = await daemon.run({ command: ['sleep', '1000'], stdin: 'pipe' });
     const attached = await new Attached(process_id).open();
