@@ -34,9 +34,9 @@ export function recordKey(text: string): Buffer | null {
 export function recordMac(key: Buffer, record: AuthenticatedRecord): Buffer {
   if (last.key !== key) last = { key, hmac: new HmacKey(key) };
   const { event_id, event_type, sandbox_id, sequence, headers, body, created_at_ms } = record;
-  const lengths = [event_id, event_type, sandbox_id, headers, body].map(({ length }) => length).join(',');
+  const lengths = `${event_id.length},${event_type.length},${sandbox_id.length},${headers.length},${body.length}`;
   const fields = `${sequence},${created_at_ms},${lengths};${event_id}${event_type}${sandbox_id}`;
-  return last.hmac.digest(Buffer.from(fields + headers + body));
+  return Buffer.from(last.hmac.sign(fields, headers, body), 'hex');
 }
 
 /** Whether a row is as the daemon with this key committed it. Compared in constant time. */

@@ -1,14 +1,19 @@
 import { hash } from 'node:crypto';
 
 const BLOCK_BYTES = 64;
+const DIGEST_BYTES = 32;
+/** A message that fits is put behind the key's block where that lies already. */
+const ROOM_BYTES = 16 * 1024;
+/** What one UTF-16 unit takes in UTF-8, at most. */
+const UNIT_BYTES = 3;
 
 /**
  * HMAC-SHA256 (RFC 2104) under a key that is used many times. The platform's own makes a native object at each call,
- * whose collection costs several times what the hashing does.
+ * whose collection costs several times what the hashing does; so does each digest that is asked for as bytes.
  */
 export class HmacKey {
-  readonly #inner = Buffer.alloc(BLOCK_BYTES, 0x36);
-  readonly #outer = Buffer.alloc(BLOCK_BYTES, 0x5c);
+  readonly #inner = Buffer.alloc(BLOCK_BYTES + ROOM_BYTES, 0x36);
+  readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES, 0x5c);
 
   constructor(key: Uint8Array) {
     const short = key.length > BLOCK_BYTES ? hash('sha256', key, 'buffer') : key;
@@ -18,18 +23,26 @@ export class HmacKey {
     });
   }
 
-  /** 64 lower-case hex digits. */
-  sign(message: Uint8Array): string {
-    return hash('sha256', this.#outerMessage(message), 'hex');
+  /** Of the parts, one behind the other: 64 lower-case hex digits. A text stands for its UTF-8 bytes. */
+  sign(...parts: (string | Uint8Array)[]): string {
+    this.#outer.write(hash('sha256', this.#behindKey(parts)), BLOCK_BYTES, 'hex');
+    return hash('sha256', this.#outer);
   }
 
-  /** 32 bytes. */
-  digest(message: Uint8Array): Buffer {
-    return hash('sha256', this.#outerMessage(message), 'buffer');
-  }
-
-  #outerMessage(message: Uint8Array): Buffer {
-    const digest = hash('sha256', Buffer.concat([this.#inner, message]), 'buffer');
-    return Buffer.concat([this.#outer, digest]);
+  #behindKey(parts: (string | Uint8Array)[]): Uint8Array {
+    let units = 0;
+    for (const { length } of parts) units += length;
+    if (units * UNIT_BYTES > ROOM_BYTES) {
+      return Buffer.concat([this.#inner.subarray(0, BLOCK_BYTES), ...parts.map((part) => Buffer.from(part))]);
+    }
+    let end = BLOCK_BYTES;
+    for (const part of parts) {
+      if (typeof part === 'string') end += this.#inner.write(part, end);
+      else {
+        this.#inner.set(part, end);
+        end += part.length;
+      }
+    }
+    return this.#inner.subarray(0, end);
   }
 }

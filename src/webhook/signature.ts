@@ -25,7 +25,7 @@ export interface StandardWebhookHeaders {
  */
 export function sign(secret: string, body: string | Uint8Array): string {
   if (last.secret !== secret) last = { secret, key: new HmacKey(Buffer.from(secret)) };
-  return last.key.sign(typeof body === 'string' ? Buffer.from(body) : body);
+  return last.key.sign(body);
 }
 
 /**
