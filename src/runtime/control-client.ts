@@ -1,6 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 
 /** What the daemon answered; or that nobody answered, or not in time. */
 export type Answer =
@@ -99,7 +100,8 @@ async function held(asked: ClientRequest, response: IncomingMessage): Promise<Ho
 }
 
 function open(socketPath: string, { method, path }: { method: string; path: string }, signal: AbortSignal) {
-  const headers = { host: 'localhost', 'content-type': 'application/json' };
+  const scope: ControlScope = method === 'GET' ? 'read' : 'manage';
+  const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: scope };
   const asked = request({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
   // Whoever waits for the answer is told by `head`; what comes later changes nothing.
   asked.on('error', () => {});
