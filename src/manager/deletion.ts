@@ -5,8 +5,9 @@ import { type Operations, refusal, senderOf, type Works } from './operations.ts'
 import type { DeletionNotice } from './ports.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 
-/** Sandboxes that are ended and removed at the same time. */
+/** Sandboxes that are ended and removed at the same time, and those of one team: a daemon may refuse to end. */
 const CLEANUPS_MAX = 16;
+const CLEANUPS_PER_TEAM = 8;
 
 type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
 
@@ -17,7 +18,7 @@ type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
 export class Deletions {
   readonly #works: Works;
   readonly #operations: Operations;
-  readonly #limiter = new Limiter(CLEANUPS_MAX);
+  readonly #limiter = new Limiter(CLEANUPS_MAX, CLEANUPS_PER_TEAM);
   #is_stopped = false;
 
   constructor(works: Works, operations: Operations) {
@@ -47,8 +48,7 @@ export class Deletions {
   async #isLost(sandbox_id: string): Promise<boolean> {
     const { runtime, log } = this.#works;
     try {
-      const state = await runtime.inspect(sandbox_id);
-      return state === 'lost' || state === 'absent';
+      return !(await runtime.isAlive(sandbox_id));
     } catch (error) {
       log.warn({ sandbox_id, reason: (error as Error).message }, 'the runtime does not tell of a sandbox');
       return false;
@@ -79,7 +79,7 @@ export class Deletions {
   /** Ends and removes what ran, when its turn comes. Never rejects. */
   async clean(row: SandboxRow): Promise<void> {
     if (this.#operations.isUnderWay(row.sandbox_id)) return;
-    await this.#operations.run(row.sandbox_id, () => this.#limiter.run(() => this.#clean(row)));
+    await this.#operations.run(row.sandbox_id, () => this.#limiter.run(row.team_id, () => this.#clean(row)));
   }
 
   /** Begins no further cleanup; those that are left go on in whoever takes them over. */

@@ -1,4 +1,4 @@
-import type { Runtime } from '../runtime/runtime.ts';
+import { inParallel } from '../base/in-parallel.ts';
 import type { Deletions } from './deletion.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { Operations, Works } from './operations.ts';
@@ -12,6 +12,7 @@ const EXPIRED_AT_ONCE = 100;
 const MORE_LOOK_MS = 50;
 const RENEW_MS = 4_000;
 const WATCH_MS = 5_000;
+const LOOKS_AT_ONCE = 32;
 const PURGE_MS = 60_000;
 const PURGE_AT_ONCE = 1_000;
 /** What is gone is remembered for so long. */
@@ -20,6 +21,8 @@ const KEEP_MS = 24 * 60 * 60 * 1000;
 /** Pauses and deletes sandboxes whose time has come. Source: contract section 7, `ttl` and `hard_ttl`. */
 export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletions): Job {
   const { store, clock, log } = works;
+  /** A sandbox that does not let itself be paused holds up no other's end. */
+  const under_way = new Set<string>();
   const end = async ({ sandbox_id, team_id, hard_expires_at_ms }: SandboxRow, now_ms: number) => {
     try {
       if (hard_expires_at_ms !== null && hard_expires_at_ms <= now_ms) {
@@ -29,6 +32,8 @@ export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletio
       }
     } catch (error) {
       log.info({ sandbox_id, reason: (error as Error).message }, 'the end of a ttl is tried again');
+    } finally {
+      under_way.delete(sandbox_id);
     }
   };
   return {
@@ -36,7 +41,10 @@ export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletio
     async run() {
       const now_ms = clock.wallMs();
       const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE);
-      await Promise.all(rows.map((row) => end(row, now_ms)));
+      for (const row of rows.filter(({ sandbox_id }) => !under_way.has(sandbox_id))) {
+        under_way.add(row.sandbox_id);
+        void end(row, now_ms);
+      }
       if (rows.length === EXPIRED_AT_ONCE) return MORE_LOOK_MS;
       return Math.max(0, Math.min(EXPIRY_LOOK_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
     },
@@ -57,7 +65,7 @@ export function renewalJob(operations: Operations): Job {
 /** Finds sandboxes whose runtime has died. Source: contract section 7, status `failed`. */
 export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
   const look = async ({ sandbox_id }: SandboxRow) => {
-    if (!isGone(await runtime.inspect(sandbox_id))) return;
+    if (await runtime.isAlive(sandbox_id)) return;
     await store.write(async (tx) => {
       const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
       if (!(await store.changeIdle(tx, sandbox_id, ['running', 'paused'], changes))) return;
@@ -68,7 +76,7 @@ export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
   return {
     name: 'watch',
     async run() {
-      for (const row of await store.up()) await look(row);
+      await inParallel(await store.up(), LOOKS_AT_ONCE, look);
       return WATCH_MS;
     },
   };
@@ -85,8 +93,4 @@ export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
       return purged === PURGE_AT_ONCE ? 0 : PURGE_MS;
     },
   };
-}
-
-function isGone(state: Awaited<ReturnType<Runtime['inspect']>>): boolean {
-  return state === 'lost' || state === 'absent';
 }

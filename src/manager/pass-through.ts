@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../base/http-listener.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 import { CatalogueError, invalidField } from '../contract/errors.ts';
+import { boundInterimAnswers } from '../runtime/control-client.ts';
 import { answerHeaders, isFinal, upgradeHead } from './daemon-answer.ts';
 
 /** What a request tells the daemon beside its method and path; the framing of its body is set here. */
@@ -20,9 +21,6 @@ const FORWARDED = [
   'traceparent',
 ];
 const FORWARDED_UPGRADE = ['sec-websocket-key', 'sec-websocket-version'];
-
-/** A daemon that keeps announcing an answer gives none. */
-const INFORMATIONAL_MAX = 8;
 
 /** Where a request goes. `path` is one of the manager's making. */
 export interface Target {
@@ -107,11 +105,7 @@ interface Answer {
 
 function answerTo(request: FastifyRequest, outgoing: ClientRequest, has_body: boolean): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    let informational = 0;
-    outgoing.on('information', () => {
-      informational += 1;
-      if (informational > INFORMATIONAL_MAX) outgoing.destroy(new Error('too many interim answers'));
-    });
+    boundInterimAnswers(outgoing);
     outgoing.once('response', (head) => resolve({ head, upgraded: null, first: Buffer.alloc(0) }));
     outgoing.once('upgrade', (head, upgraded, first) => {
       upgraded.on('error', () => {});

@@ -8,7 +8,7 @@ import type { SandboxView } from '../contract/sandboxes.ts';
 import { readUndelivered } from '../outbox/hand-over.ts';
 import { ask, hold } from './control-client.ts';
 import { copyRootfs } from './copy.ts';
-import { initBody, refusal } from './daemon-answers.ts';
+import { initBody, namesIn, refusal } from './daemon-answers.ts';
 import { ended, isAlive, killMarked } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, takeControl } from './launch.ts';
@@ -199,10 +199,7 @@ export class LocalRuntime implements Runtime {
     if (env === undefined) return 'done';
     const question = { method: 'PUT', path: '/sandbox/env', body: { env: {} }, within_ms: ASK_TIMEOUT_MS };
     const answer = await ask(files.socket_address, question);
-    const { names = [] } = (answer.outcome === 'answered' && answer.data ? answer.data : {}) as {
-      names?: string[];
-    };
-    const without = Object.fromEntries(names.map((name) => [name, null]));
+    const without = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
     return this.#change(sandbox_id, 'PUT', '/sandbox/env', { env: { ...without, ...env } });
   }
 
@@ -270,16 +267,23 @@ export class LocalRuntime implements Runtime {
     const record = files.read();
     if (!record || record.state === 'creating') return 'absent';
     if (await isLost(record)) return 'lost';
-    files.trimLog();
     const question = { method: 'GET', path: '/sandbox', within_ms: ASK_TIMEOUT_MS };
     const answer = await ask(files.socket_address, question);
     if (answer.outcome === 'answered' && answer.status === 200) {
-      const { state } = answer.data as SandboxView;
+      const { state } = (answer.data ?? {}) as Partial<SandboxView>;
       return state === 'paused' || state === 'running' ? state : 'lost';
     }
     if (await isLost(record)) return 'lost';
     // It lives, and has too much to do to answer, or is stopped itself.
     return record.is_paused ? 'paused' : 'running';
+  }
+
+  async isAlive(sandbox_id: string): Promise<boolean> {
+    const files = this.#files(sandbox_id);
+    const record = files.read();
+    if (await isLost(record)) return false;
+    files.trimLog();
+    return true;
   }
 
   controlSocket(sandbox_id: string): string | null {

@@ -98,7 +98,14 @@ export interface Runtime {
   /** Removes everything of it from the disk, and ends what may still run. Idempotent. */
   remove(sandbox_id: string): Promise<void>;
 
+  /** Asks the sandbox itself, and waits for its answer: for what was left in the middle, not for looks at many. */
   inspect(sandbox_id: string): Promise<RuntimeState>;
+
+  /**
+   * Whether what runs the sandbox is alive, by the word of the kernel alone: a sandbox that answers slowly, wrongly or
+   * not at all delays nobody.
+   */
+  isAlive(sandbox_id: string): Promise<boolean>;
 
   /**
    * The Unix socket that serves the daemon's whole API without a token, for the routes that are passed through; null

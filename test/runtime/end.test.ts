@@ -90,6 +90,7 @@ describe('the end of a sandbox', () => {
     await runtime.remove('sbx-1');
     expect(await runtime.list()).toEqual([]);
     expect(await runtime.inspect('sbx-1')).toBe('absent');
+    expect(await runtime.isAlive('sbx-1')).toBe(false);
   });
 
   it('comes to a daemon that hangs', async () => {
@@ -98,6 +99,7 @@ describe('the end of a sandbox', () => {
     await publish(sandboxes, 3);
     const { daemon } = record(sandboxes, 'sbx-1');
     process.kill(daemon?.pid ?? 0, 'SIGSTOP');
+    expect(await sandboxes.runtime.isAlive('sbx-1')).toBe(true);
     expect(await sandboxes.runtime.inspect('sbx-1')).toBe('running');
     expect(await sandboxes.runtime.end('sbx-1')).toEqual({ outcome: 'lost' });
     expect((await handedOver(sandboxes.runtime, 'sbx-1')).records).toHaveLength(4);
