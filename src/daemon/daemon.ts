@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
@@ -54,6 +55,8 @@ export interface Initialisation {
   webhook_url: string | null;
   webhook_secret: string;
   watch_dir: string | null;
+  /** 64 lower-case hex digits that authenticate the outbox's records; kept in memory alone. */
+  record_key: string | null;
 }
 
 /** What a daemon is given. */
@@ -172,6 +175,7 @@ export class Daemon {
       webhook_url: config.webhook_url,
       webhook_secret: config.webhook_secret,
       watch_dir: config.watch_dir,
+      record_key: null,
     });
   }
 
@@ -246,6 +250,11 @@ export class Daemon {
     }
   }
 
+  /** Whether a connection came over the control socket. */
+  isControl(socket: Socket): boolean {
+    return this.#listeners?.isControl(socket) ?? false;
+  }
+
   get url(): string {
     const [address = '127.0.0.1'] = this.#listeners?.addresses ?? [];
     return `http://${address.includes(':') ? `[${address}]` : address}:${this.#listeners?.port}`;
@@ -285,7 +294,8 @@ export class Daemon {
     const found = store.found_sandbox_id;
     // Before the outbox is this sandbox's: a death in between must not leave the parent's token in place.
     if (found !== null && found !== given.sandbox_id) this.#forgetOtherSandbox();
-    const owner = { ...given, secret: given.webhook_secret };
+    const { sandbox_id, team_id, webhook_secret: secret, record_key } = given;
+    const owner = { sandbox_id, team_id, secret, record_key };
     const adoption = await this.#untilTheDiskTakesIt(() => store.adopt(owner));
     this.#identity = { sandbox_id: given.sandbox_id, team_id: given.team_id };
     this.#outbox_health.adopted(adoption);

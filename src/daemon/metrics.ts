@@ -26,6 +26,7 @@ export class Metrics {
   readonly #enqueued = new Tally(['event_type']);
   readonly #attempts = new Tally(['outcome', 'class']);
   readonly #lost = new Tally([]);
+  readonly #forged = new Tally([]);
   readonly #commit_seconds = new Distribution(SECONDS);
   readonly #batch_size = new Distribution(RECORDS);
   readonly #delivery_seconds = new Distribution(SECONDS);
@@ -33,10 +34,16 @@ export class Metrics {
 
   constructor() {
     this.lost(0);
+    this.forged(0);
   }
 
   lost(records: number): void {
     this.#lost.add([], records);
+  }
+
+  /** Records that were found in the outbox and were not made by this daemon. */
+  forged(records: number): void {
+    this.#forged.add([], records);
   }
 
   committed({ commit_ms, enqueued, batch_size, trouble }: CommitReport): void {
@@ -74,6 +81,12 @@ export class Metrics {
       'counter',
       'Acknowledged records found missing after damage.',
       this.#lost.samples(),
+    );
+    register(
+      'webhook_records_not_authentic_total',
+      'counter',
+      "Records found in the outbox that this sandbox's daemon did not make.",
+      this.#forged.samples(),
     );
     distribution('webhook_commit_duration_seconds', 'Time of a commit with its sync.', this.#commit_seconds);
     distribution('webhook_commit_batch_size', 'Appends that shared a commit.', this.#batch_size);

@@ -50,7 +50,8 @@ export class OutboxHealth {
 
   /** Takes what was found, and put in order, while the daemon ran. */
   mended({ how, lost_records, set_aside }: Mended): void {
-    this.#metrics.lost(lost_records);
+    if (how === 'forged') this.#metrics.forged(lost_records);
+    else this.#metrics.lost(lost_records);
     switch (how) {
       case 'restored':
         this.#log.error(
@@ -66,6 +67,10 @@ export class OutboxHealth {
       case 'failed':
         this.#log.error({ lost_records }, 'the disk changed records: they are not sent');
         this.#damages.push(`${lost_records} acknowledged records are damaged and not sent`);
+        return;
+      case 'forged':
+        this.#log.error({ records: lost_records }, 'records are not authentic: they are not sent');
+        this.#damages.push(`${lost_records} records are not authentic and not sent`);
     }
   }
 }

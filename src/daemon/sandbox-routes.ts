@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import type { HttpApp } from '../base/http-app.ts';
 import { success } from '../base/http-app.ts';
 import { CatalogueError, invalidField, StartError } from '../contract/errors.ts';
+import { recordKey } from '../outbox/record-mac.ts';
 import { checkEnvironment } from '../process/request.ts';
 import { identifier, watchDir, webhookUrl } from './config.ts';
 import type { Daemon } from './daemon.ts';
@@ -28,6 +29,8 @@ const InitBody = Type.Object(
       ),
     ),
     env: Type.Optional(Type.Record(Type.String(), Type.String())),
+    // From the manager alone, over the control socket: whoever else knew it could make records.
+    record_key: Type.Optional(Type.String()),
   },
   closed,
 );
@@ -76,6 +79,10 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
     if (!daemon.config.await_init) {
       throw new CatalogueError('conflict', 'The sandbox was not started with --await-init.');
     }
+    const { record_key } = request.body;
+    if (record_key !== undefined && !daemon.isControl(request.raw.socket)) {
+      throw invalidField('record_key', 'is accepted on the control socket alone');
+    }
     if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
       throw new CatalogueError('conflict', 'The sandbox is initialised already, with another body.');
     }
@@ -99,9 +106,13 @@ async function initialise(daemon: Daemon, body: Static<typeof InitBody>): Promis
     webhook_secret: webhook?.secret ?? '',
     watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
   }));
+  const { record_key = null } = body;
+  if (record_key !== null && !recordKey(record_key)) {
+    throw invalidField('record_key', 'must be 64 lower-case hex digits');
+  }
   if (env) checkEnvironment(env, 'env');
   try {
-    await daemon.initialise(given, env ?? {});
+    await daemon.initialise({ ...given, record_key }, env ?? {});
   } catch (error) {
     throw error instanceof StartError ? asAnswer(error) : error;
   }

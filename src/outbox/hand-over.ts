@@ -6,7 +6,7 @@ import { CatalogueError } from '../contract/errors.ts';
 import { databasePath, hasLostItsHeader } from './database-file.ts';
 import { type HandedOver, type HandedOverAttempt, handedOver, type PendingRow } from './handed-over.ts';
 import { HighWater } from './high-water.ts';
-import { hasOwnSchema } from './schema.ts';
+import { ownVersion } from './schema.ts';
 import { prepareStateDir } from './state-files.ts';
 
 /**
@@ -99,7 +99,7 @@ function openStopped(state_dir: string): Database.Database | null {
     db.pragma('locking_mode = EXCLUSIVE');
     db.pragma('trusted_schema = OFF');
     db.pragma('query_only = ON');
-    if (!hasOwnSchema(db)) throw new Error('the outbox has tables that are not of its daemon');
+    if (ownVersion(db) === null) throw new Error('the outbox has tables that are not of its daemon');
     return db;
   } catch (error) {
     db.close();
@@ -110,6 +110,7 @@ function openStopped(state_dir: string): Database.Database | null {
 /** Steps through the pending records of an outbox that may be damaged. */
 class Reader {
   readonly #db: Database.Database;
+  readonly #mac: string;
   readonly #sandbox_id: string;
   readonly #now_ms: number;
   readonly outbox: OutboxRow;
@@ -120,6 +121,8 @@ class Reader {
 
   constructor(db: Database.Database, sandbox_id: string, clock: Clock) {
     this.#db = db;
+    // The first format had none.
+    this.#mac = ownVersion(db) === 1 ? 'NULL' : 'mac';
     this.#sandbox_id = sandbox_id;
     this.outbox = db.prepare('SELECT * FROM outbox').get() as OutboxRow;
     const { clock_ms, clock_wall_ms } = this.outbox;
@@ -149,8 +152,9 @@ class Reader {
     let bytes = 0;
     try {
       // Not by an index, which may be what is damaged.
-      const found = this.#db.prepare(`SELECT id, event_id, event_type, sequence, headers, body, checksum,
-        created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
+      const found =
+        this.#db.prepare(`SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum,
+        ${this.#mac} AS mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
         FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
         WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND length(body) + length(headers) < ?
         ORDER BY id LIMIT ?`);

@@ -22,10 +22,16 @@ export interface HandedOverAttempt {
 export interface HandedOver {
   event_id: string;
   event_type: string;
+  /** Whose daemon made it. */
+  sandbox_id: string;
   sequence: number;
   /** The static headers, `X-Service-Signature` among them; those of each attempt are made by whoever sends it. */
   headers: Record<string, string>;
   body: string;
+  /** The headers' text as stored, which is what `mac` is over: see `isAuthentic`. */
+  headers_text: string;
+  /** What authenticates it, 32 bytes; null where the daemon had no record key. */
+  mac: Uint8Array | null;
   /** How many attempts were made: the next one's number is one more. */
   attempts: number;
   /** Failed attempts of the present window: what its backoff counts. */
@@ -46,10 +52,12 @@ export interface PendingRow {
   id: number;
   event_id: string;
   event_type: string;
+  sandbox_id: string;
   sequence: number;
   headers: string;
   body: string;
   checksum: number;
+  mac: unknown;
   created_at_ms: number;
   deadline_ms: number;
   due_ms: number;
@@ -93,9 +101,12 @@ export function handedOver(
   return {
     event_id,
     event_type,
+    sandbox_id: row.sandbox_id,
     sequence: row.sequence,
     headers,
     body,
+    headers_text: row.headers,
+    mac: row.mac instanceof Uint8Array ? row.mac : null,
     attempts: row.attempts,
     failures: row.failures,
     created_at_ms: row.created_at_ms,

@@ -70,9 +70,10 @@ export interface BatchDone {
  * - `restored`: the files were removed or replaced, and are written anew with all they held
  * - `replaced`: the database was damaged and is set aside; what could be read of it was taken over
  * - `failed`: records that the disk changed are not sent
+ * - `forged`: records that this sandbox's daemon did not make are not sent
  */
 export interface Mended {
-  how: 'restored' | 'replaced' | 'failed';
+  how: 'restored' | 'replaced' | 'failed' | 'forged';
   /** Acknowledged records that were pending and cannot be sent. */
   lost_records: number;
   set_aside: string | null;

@@ -20,17 +20,26 @@ export interface OutboxRow extends OutboxCounts {
 /** A record that is to be attempted. */
 export interface RecordRow extends Omit<DueRecord, 'headers'> {
   headers: string;
+  sandbox_id: string;
+  sequence: number;
   checksum: number;
+  mac: Uint8Array | null;
   due_ms: number;
 }
 
 /** A record's row as it is on disk, as far as it matters to whoever takes it over. */
 export interface StoredRecord {
   id: number;
+  event_id: string;
+  event_type: string;
   sandbox_id: string;
+  sequence: number;
   headers: string;
   body: string;
   checksum: number;
+  created_at_ms: number;
+  /** Missing in a format that had none. */
+  mac?: Uint8Array | null;
 }
 
 /** What became of a record, as it is on disk. */
@@ -46,9 +55,24 @@ export interface StoredDelivery {
   failures: number;
 }
 
-/** The record as the dispatcher takes it. */
-export function dueRecord({ due_ms: _due_ms, checksum: _checksum, ...row }: RecordRow): DueRecord {
-  return { ...row, headers: JSON.parse(row.headers), probe_ms: row.probe_ms ?? 0 };
+/** The record as the dispatcher takes it; null where its headers are none. */
+export function dueRecord(row: RecordRow): DueRecord | null {
+  const { id, event_id, event_type, body, attempts, failures, deadline_ms, created_at_ms } = row;
+  const headers = parsedHeaders(row.headers);
+  if (!headers) return null;
+  const probe_ms = row.probe_ms ?? 0;
+  return {
+    id,
+    event_id,
+    event_type,
+    headers,
+    body,
+    attempts,
+    failures,
+    deadline_ms,
+    probe_ms,
+    created_at_ms,
+  };
 }
 
 /** What a record counts for against the bound. */
@@ -61,15 +85,23 @@ export function checksumOf(headers: string, body: string): number {
   return crc32(body, crc32(headers));
 }
 
-/** Whether a record is as it was stored. */
-export function isWhole({
-  headers,
-  body,
-  checksum,
-}: {
-  headers: string;
-  body: string;
-  checksum: number;
-}): boolean {
+/** The headers of a stored text; null where it is not an object of strings. */
+function parsedHeaders(text: string): Record<string, string> | null {
+  let headers: unknown;
+  try {
+    headers = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (typeof headers !== 'object' || headers === null) return null;
+  return Object.values(headers).every((value) => typeof value === 'string')
+    ? (headers as Record<string, string>)
+    : null;
+}
+
+/** Whether a record is as it was stored. A column of a damaged file may be of any type. */
+export function isWhole(row: { headers: unknown; body: unknown; checksum: unknown }): boolean {
+  const { headers, body, checksum } = row;
+  if (typeof headers !== 'string' || typeof body !== 'string') return false;
   return checksumOf(headers, body) === checksum;
 }

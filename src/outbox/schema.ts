@@ -1,14 +1,12 @@
 import Sqlite, { type Database } from 'better-sqlite3';
 import { StartError } from '../contract/errors.ts';
 
-const VERSION = 1;
-
 /**
  * A record is written once and never changed; what becomes of it is its row of `deliveries`, small, because it is
  * written again with each attempt. `checksum` is over headers and body: what the disk changed is not sent.
  * `due_ms` is set exactly while a record is pending: 0 until its first attempt, then when the next one is due.
  */
-const SCHEMA = `
+const VERSION_1 = `
   CREATE TABLE records (
     id INTEGER PRIMARY KEY,
     event_id TEXT NOT NULL,
@@ -69,19 +67,34 @@ const SCHEMA = `
   INSERT INTO outbox VALUES (1, NULL, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 `;
 
+/** `mac` authenticates a record (see `recordMac`); null where the daemon has no record key. */
+const VERSION_2 = `
+  ALTER TABLE records ADD COLUMN mac BLOB;
+`;
+
+/** What makes each version of the one before. A new database is made by all of them, so that both have one schema. */
+const VERSIONS = [VERSION_1, VERSION_2];
+const VERSION = VERSIONS.length;
+
 const DEFINITIONS = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || sql, ';')
   FROM (SELECT * FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name)`;
 
-/** Whether a database has the outbox's tables and indexes, and nothing else: no view or trigger runs when it is read. */
-export function hasOwnSchema(db: Database): boolean {
+/**
+ * The version of a database that has the outbox's tables and indexes, and nothing else: no view or trigger runs when
+ * it is read. Null for any other.
+ */
+export function ownVersion(db: Database): number | null {
+  const version = versionOf(db);
   const own = new Sqlite(':memory:');
-  own.exec(SCHEMA);
+  for (const change of VERSIONS.slice(0, version)) own.exec(change);
   const expected = own.prepare(DEFINITIONS).pluck().get();
   own.close();
-  return (
-    db.pragma('user_version', { simple: true }) === VERSION &&
-    db.prepare(DEFINITIONS).pluck().get() === expected
-  );
+  const is_own = version >= 1 && version <= VERSION && db.prepare(DEFINITIONS).pluck().get() === expected;
+  return is_own ? version : null;
+}
+
+function versionOf(db: Database): number {
+  return db.pragma('user_version', { simple: true }) as number;
 }
 
 /** How long the log may stay after it was written back: a burst must not occupy the disk for ever. */
@@ -93,8 +106,7 @@ const WAL_LIMIT_BYTES = 8 * 1024 * 1024;
  */
 export function prepareDatabase(db: Database): void {
   db.pragma('locking_mode = EXCLUSIVE');
-  const is_new = db.pragma('user_version', { simple: true }) === 0;
-  if (is_new) db.pragma('auto_vacuum = INCREMENTAL');
+  if (versionOf(db) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   // Written back between commits by the writer, never in the middle of one.
@@ -107,16 +119,19 @@ export function prepareDatabase(db: Database): void {
   if (db.pragma('synchronous', { simple: true }) !== 2) {
     throw new StartError('SQLite does not sync at every commit (synchronous is not FULL)');
   }
-  if (is_new) {
-    db.transaction(() => {
-      db.exec(SCHEMA);
-      db.pragma(`user_version = ${VERSION}`);
-    })();
-  }
-  const version = db.pragma('user_version', { simple: true });
-  if (version !== VERSION) {
+  const version = versionOf(db);
+  if (version < 0 || version > VERSION) {
     throw new StartError(
-      `the outbox has format ${version}; this version of sandboxd reads format ${VERSION}`,
+      `the outbox has format ${version}; this version of sandboxd reads formats 1 to ${VERSION}`,
     );
   }
+  if (version < VERSION) migrate(db, version);
+}
+
+/** In one transaction: a death in between leaves the version that was found. */
+function migrate(db: Database, from: number): void {
+  db.transaction(() => {
+    for (const change of VERSIONS.slice(from)) db.exec(change);
+    db.pragma(`user_version = ${VERSION}`);
+  })();
 }

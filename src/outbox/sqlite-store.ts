@@ -5,6 +5,7 @@ import { OUTBOX_RESERVE_RECORDS } from '../contract/defaults.ts';
 import type { DeliveryState, OutboxCounts } from '../contract/deliveries.ts';
 import { body, type Identity, staticHeaders } from '../webhook/envelope.ts';
 import { sign } from '../webhook/signature.ts';
+import { isAuthentic, recordKey, recordMac, type UntrustedRow } from './record-mac.ts';
 import {
   checksumOf,
   dueRecord,
@@ -34,6 +35,8 @@ export interface OutboxLimits {
 /** Which records the outbox is for, and how they are signed. An empty secret signs nothing. */
 export interface Ownership extends Identity {
   secret: string;
+  /** 64 lower-case hex digits that authenticate the records; absent or null where they are not. */
+  record_key?: string | null;
 }
 
 /**
@@ -46,6 +49,7 @@ export class SqliteStore {
   readonly #limits: OutboxLimits;
   readonly #sql: ReturnType<typeof prepareStatements>;
   #owner: Ownership | null = null;
+  #key: Buffer | null = null;
   #row: OutboxRow;
   #before: OutboxRow;
   /** Store time minus monotonic time: makes the store's clock go on over restarts. */
@@ -55,8 +59,8 @@ export class SqliteStore {
   #event_ids: string[] = [];
   /** No record up to this one is untried. */
   #tried_up_to_id = 0;
-  /** Ids of pending records that the disk changed. */
-  readonly #damaged: number[] = [];
+  /** Ids of pending records that were read and must not be sent: changed by the disk, or by somebody else. */
+  readonly #unsendable = { damaged: [] as number[], forged: [] as number[] };
 
   /**
    * `before`: the store whose place this one takes; numbers and the clock go on from there. `offset_ms`: where only
@@ -77,6 +81,7 @@ export class SqliteStore {
     if (!before) return;
     const { sandbox_id, next_sequence, next_id, is_ready } = before.#row;
     this.#owner = before.#owner;
+    this.#key = before.#key;
     Object.assign(this.#row, { sandbox_id, next_sequence, next_id, is_ready });
   }
 
@@ -152,6 +157,7 @@ export class SqliteStore {
    */
   adopt(owner: Ownership): number {
     this.#owner = owner;
+    this.#key = recordKey(owner.record_key ?? '');
     if (this.#row.sandbox_id === owner.sandbox_id) return 0;
     const is_first = this.#row.sandbox_id === null;
     const { changes } = this.#sql.setAside.run({ now_ms: this.now(), wall_ms: this.#clock.wallMs() });
@@ -242,17 +248,21 @@ export class SqliteStore {
     const size_bytes = sizeOf(headers_text, text);
     const created_at_ms = this.#clock.wallMs();
     const deadline_ms = this.now() + this.#limits.window_ms;
+    const { sandbox_id } = owner;
+    const { event_type } = draft;
+    const fields = { event_id, event_type, sandbox_id, sequence, created_at_ms };
     this.#sql.insert.run(
       id,
       event_id,
-      draft.event_type,
-      owner.sandbox_id,
+      event_type,
+      sandbox_id,
       sequence,
       headers_text,
       text,
       checksumOf(headers_text, text),
       draft.idempotency_key ?? null,
       created_at_ms,
+      this.#key && recordMac(this.#key, { ...fields, headers: headers_text, body: text }),
     );
     this.#sql.insertDelivery.run(id, size_bytes, deadline_ms);
     this.#row.pending += 1;
@@ -324,52 +334,66 @@ export class SqliteStore {
     }
     // Nothing becomes untried again: what was stepped over once need not be looked at any more.
     if (from_id === this.#tried_up_to_id) this.#tried_up_to_id = (rows[0]?.id ?? this.#row.next_id) - 1;
-    return { records: this.#whole(rows), more };
+    return { records: this.#sendable(rows), more };
   }
 
   due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
     const now_ms = this.now();
     const rows = this.#sql.due.all(limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.due_ms <= now_ms);
-    return { records: this.#whole(ready), next_due_ms: rows[ready.length]?.due_ms ?? null };
+    return { records: this.#sendable(ready), next_due_ms: rows[ready.length]?.due_ms ?? null };
   }
 
   overdue(limit: number): { records: DueRecord[]; next_deadline_ms: number | null } {
     const now_ms = this.now();
     const rows = this.#sql.overdue.all(limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.deadline_ms <= now_ms);
-    return { records: this.#whole(ready), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
+    return { records: this.#sendable(ready), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
   }
 
   probeCandidate(held: number[]): DueRecord | null {
     const rows = this.#sql.probe.all(held.length + 1) as RecordRow[];
     const row = rows.find(({ id }) => !held.includes(id));
-    return row ? (this.#whole([row])[0] ?? null) : null;
+    return row ? (this.#sendable([row])[0] ?? null) : null;
   }
 
-  /** Leaves out, and remembers, the records that the disk changed: they cannot be sent as they were signed. */
-  #whole(rows: RecordRow[]): DueRecord[] {
+  /** Leaves out, and remembers, the records that are not as they were committed: they are never sent. */
+  #sendable(rows: RecordRow[]): DueRecord[] {
     return rows.flatMap((row) => {
-      if (isWhole(row)) return [dueRecord(row)];
-      this.#damaged.push(row.id);
+      const is_own = this.#isOwn(row);
+      const record = is_own && isWhole(row) ? dueRecord(row) : null;
+      if (record) return [record];
+      this.#unsendable[is_own || !isWhole(row) ? 'damaged' : 'forged'].push(row.id);
       return [];
     });
   }
 
-  /** True where records were read that the disk changed. */
-  get has_damaged(): boolean {
-    return this.#damaged.length > 0;
+  /** Whether this sandbox's daemon made a record; true without a record key, where nobody can tell. */
+  #isOwn(row: UntrustedRow): boolean {
+    return this.#key === null || (row.sandbox_id === this.#owner?.sandbox_id && isAuthentic(this.#key, row));
   }
 
-  /** Makes the records that the disk changed `failed`; tells how many. */
-  failDamaged(): number {
+  /** True where records were read that must not be sent. */
+  get has_unsendable(): boolean {
+    return this.#unsendable.damaged.length + this.#unsendable.forged.length > 0;
+  }
+
+  /** Makes the records that must not be sent `failed`; tells how many the disk changed and how many others made. */
+  failUnsendable(): { damaged: number; forged: number } {
+    const { damaged, forged } = this.#unsendable;
+    return { damaged: this.#fail(damaged.splice(0)), forged: this.#fail(forged.splice(0)) };
+  }
+
+  #fail(ids: number[]): number {
     const now = { finished_ms: this.now(), finished_at_ms: this.#clock.wallMs() };
-    const failed = this.#damaged.splice(0).flatMap((id) => {
+    let failed = 0;
+    for (const id of ids) {
       const row = this.#sql.fail.get({ id, ...now }) as { size_bytes: number } | undefined;
-      if (row) this.#move('pending', 'failed', row.size_bytes);
-      return row ? [id] : [];
-    });
-    return failed.length;
+      if (!row) continue;
+      this.#move('pending', 'failed', row.size_bytes);
+      failed += 1;
+    }
+    return failed;
   }
 
   /** Makes a finished record pending again, with the same bytes and a new window. Source: contract section 4. */
@@ -440,7 +464,7 @@ export class SqliteStore {
     attempts: Record<string, unknown>[],
   ): DeliveryState | null {
     if (!isWhole(record)) return null;
-    const { changes } = this.#sql.takeOver.run(record);
+    const { changes } = this.#sql.takeOver.run({ mac: null, ...record });
     if (changes === 0) return null;
     const delivery = known ?? this.#neverTried(record);
     const { state, size_bytes } = delivery;

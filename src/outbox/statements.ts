@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
 
-const DUE = `SELECT id, event_id, event_type, headers, body, checksum, attempts, failures, deadline_ms, probe_ms,
+const DUE = `SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum, mac, attempts, failures, deadline_ms, probe_ms,
   created_at_ms, due_ms FROM deliveries CROSS JOIN records USING (id)`;
 
 /** What the store asks of the database, prepared. */
@@ -19,12 +19,12 @@ export function prepareStatements(db: Database) {
       sql(`UPDATE deliveries SET state = 'foreign', due_ms = NULL, probe_ms = NULL, finished_ms = @now_ms,
       finished_at_ms = coalesce(finished_at_ms, @wall_ms) WHERE state != 'foreign'`),
     forgetKeys: sql('UPDATE records SET idempotency_key = NULL WHERE idempotency_key IS NOT NULL'),
-    insert: sql('INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
+    insert: sql('INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
     insertDelivery: sql(
       "INSERT INTO deliveries (id, state, size_bytes, deadline_ms, due_ms) VALUES (?, 'pending', ?, ?, 0)",
     ),
     takeOver: sql(`INSERT OR IGNORE INTO records VALUES (@id, @event_id, @event_type, @sandbox_id, @sequence,
-      @headers, @body, @checksum, @idempotency_key, @created_at_ms)`),
+      @headers, @body, @checksum, @idempotency_key, @created_at_ms, @mac)`),
     takeOverDelivery: sql(`INSERT INTO deliveries VALUES (@id, @state, @size_bytes, @deadline_ms, @due_ms,
       @probe_ms, @finished_ms, @finished_at_ms, @attempts, @failures)`),
     byIdempotencyKey: sql('SELECT event_id, sequence, body FROM records WHERE idempotency_key = ?'),

@@ -248,7 +248,7 @@ export class Writer {
     try {
       this.#mend();
       output = this.#call(call);
-      if (this.#store.has_damaged) this.#failDamaged();
+      if (this.#store.has_unsendable) this.#failUnsendable();
     } catch (thrown) {
       this.#undo(thrown);
       error = (thrown as Error).message;
@@ -256,9 +256,11 @@ export class Writer {
     this.#reply({ kind: 'answer', call: call.call, counts: this.#store.counts(), output, error });
   }
 
-  #failDamaged(): void {
-    const lost_records = this.#write(() => this.#store.failDamaged());
-    this.#reply({ kind: 'mended', how: 'failed', lost_records, set_aside: null });
+  #failUnsendable(): void {
+    const { damaged, forged } = this.#write(() => this.#store.failUnsendable());
+    const set_aside = null;
+    if (damaged > 0) this.#reply({ kind: 'mended', how: 'failed', lost_records: damaged, set_aside });
+    if (forged > 0) this.#reply({ kind: 'mended', how: 'forged', lost_records: forged, set_aside });
   }
 
   #call(call: Call): Calls[CallName]['out'] {

@@ -20,7 +20,16 @@ export class HmacKey {
 
   /** 64 lower-case hex digits. */
   sign(message: Uint8Array): string {
+    return hash('sha256', this.#outerMessage(message), 'hex');
+  }
+
+  /** 32 bytes. */
+  digest(message: Uint8Array): Buffer {
+    return hash('sha256', this.#outerMessage(message), 'buffer');
+  }
+
+  #outerMessage(message: Uint8Array): Buffer {
     const digest = hash('sha256', Buffer.concat([this.#inner, message]), 'buffer');
-    return hash('sha256', Buffer.concat([this.#outer, digest]), 'hex');
+    return Buffer.concat([this.#outer, digest]);
   }
 }

@@ -37,11 +37,15 @@ export function noticeOf(happened_at_ms: number, overrides: Partial<DeletionNoti
 export function handedOver(sequence: number, overrides: Partial<HandedOver> = {}): HandedOver {
   const created_at_ms = Date.UTC(2026, 0, 1);
   const [event_id] = newEventIds(1, created_at_ms) as [string];
+  const headers = { 'Content-Type': 'application/json', 'ce-id': event_id, 'ce-sequence': String(sequence) };
   return {
     event_id,
     event_type: 'agent.event',
+    sandbox_id: 'sbx_1',
     sequence,
-    headers: { 'Content-Type': 'application/json', 'ce-id': event_id, 'ce-sequence': String(sequence) },
+    headers,
+    headers_text: JSON.stringify(headers),
+    mac: null,
     body: `{"event_id":"${event_id}","sequence":${sequence},"payload":{"price": 1.10}}`,
     attempts: 0,
     failures: 0,

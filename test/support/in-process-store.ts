@@ -21,6 +21,7 @@ export interface StoreSettings {
   max_records?: number;
   secret?: string;
   sandbox_id?: string;
+  record_key?: string;
 }
 
 /** The real rows on a real disk, opened for a sandbox, on the test's clock. */
@@ -39,6 +40,7 @@ export function openRows(clock: Clock, settings: StoreSettings = {}): { rows: Sq
     sandbox_id: settings.sandbox_id ?? 'sb-1',
     team_id: 'team-1',
     secret: settings.secret ?? '',
+    record_key: settings.record_key ?? null,
   });
   rows.commit();
   return { rows, db };
