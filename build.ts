@@ -24,6 +24,7 @@ const BUNDLES: Record<string, string>[] = [
   { 'sandbox-manager': 'bin/sandbox-manager.ts' },
   { 'sandbox-manager-options': 'bin/sandbox-manager-options.ts' },
   { 'writer-thread': 'src/outbox/writer-thread.ts' },
+  { 'hand-over-reader': 'src/outbox/hand-over-reader.ts' },
   { 'watch-thread': 'src/watch/watch-thread.ts' },
 ];
 

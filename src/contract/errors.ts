@@ -26,10 +26,6 @@ const catalogue = {
 
 export type ErrorCode = keyof typeof catalogue;
 
-export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(catalogue, code);
-}
-
 /** An error from the catalogue: what a caller is told. `details` must be safe to show and free of secrets. */
 export class CatalogueError extends Error {
   readonly code: ErrorCode;

@@ -1,3 +1,4 @@
+import { inParallel } from '../base/in-parallel.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { reasonOf } from './database-errors.ts';
 import { Deferrals } from './deferrals.ts';
@@ -14,6 +15,7 @@ const EXPIRED_AT_ONCE = 100;
 const MORE_LOOK_MS = 50;
 const RENEW_MS = 4_000;
 const WATCH_MS = 5_000;
+const LOOKS_AT_ONCE = 32;
 const PURGE_MS = 60_000;
 const PURGE_AT_ONCE = 1_000;
 /** What is gone is remembered for so long. */
@@ -23,6 +25,8 @@ const KEEP_MS = 24 * 60 * 60 * 1000;
 export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletions): Job {
   const { store, clock, log } = works;
   const deferrals = new Deferrals(clock);
+  /** A sandbox that does not let itself be paused holds up no other's end. */
+  const under_way = new Set<string>();
   const end = async ({ sandbox_id, team_id, hard_expires_at_ms }: SandboxRow, now_ms: number) => {
     try {
       if (hard_expires_at_ms !== null && hard_expires_at_ms <= now_ms) {
@@ -34,14 +38,20 @@ export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletio
     } catch (error) {
       deferrals.defer(sandbox_id);
       log.info({ sandbox_id, reason: reasonOf(error) }, 'the end of a ttl is tried again');
+    } finally {
+      under_way.delete(sandbox_id);
     }
   };
   return {
     name: 'expiry',
     async run() {
       const now_ms = clock.wallMs();
-      const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE, deferrals.current());
-      await Promise.all(rows.map((row) => end(row, now_ms)));
+      const others = [...deferrals.current(), ...under_way];
+      const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE, others);
+      for (const row of rows) {
+        under_way.add(row.sandbox_id);
+        void end(row, now_ms);
+      }
       if (rows.length === EXPIRED_AT_ONCE) return MORE_LOOK_MS;
       return Math.max(0, Math.min(EXPIRY_LOOK_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
     },
@@ -62,7 +72,7 @@ export function renewalJob(operations: Operations): Job {
 /** Finds sandboxes whose runtime has died. Source: contract section 7, status `failed`. */
 export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
   const look = async ({ sandbox_id }: SandboxRow) => {
-    if (!isGone(await runtime.inspect(sandbox_id))) return;
+    if (await runtime.isAlive(sandbox_id)) return;
     await store.write(async (tx) => {
       const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
       if (!(await store.changeIdle(tx, sandbox_id, ['running', 'paused'], changes))) return;
@@ -73,7 +83,7 @@ export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
   return {
     name: 'watch',
     async run() {
-      for (const row of await store.up()) await look(row);
+      await inParallel(await store.up(), LOOKS_AT_ONCE, look);
       return WATCH_MS;
     },
   };
@@ -93,8 +103,4 @@ export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
       return purged.includes(PURGE_AT_ONCE) ? 0 : PURGE_MS;
     },
   };
-}
-
-function isGone(state: Awaited<ReturnType<Runtime['inspect']>>): boolean {
-  return state === 'lost' || state === 'absent';
 }

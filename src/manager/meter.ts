@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
+import { inParallel } from '../base/in-parallel.ts';
 import { Tally } from '../base/tally.ts';
 import type { WindowType } from '../contract/usage.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -11,6 +12,7 @@ import type { ClosedSpan, LeaseRow, UsageStore } from './usage-store.ts';
 
 /** At most 10 s of running are not yet committed when a manager dies. */
 const BEAT_MS = 5_000;
+const LOOKS_AT_ONCE = 32;
 const RUNTIME: WindowType = 'sandbox.runtime_mib_milliseconds';
 
 /** What metering needs. */
@@ -88,11 +90,16 @@ export class Meter implements Metering {
     const { store, runtime, clock } = this.#parts;
     const now_ms = clock.wallMs();
     const seen: string[] = [];
-    for (const { sandbox_id } of await store.leases()) {
-      const state = await runtime.inspect(sandbox_id);
-      if (state === 'running' || state === 'untracked') seen.push(sandbox_id);
-    }
+    const looked = inParallel(await store.leases(), LOOKS_AT_ONCE, async ({ sandbox_id }) => {
+      if (await runtime.isAlive(sandbox_id)) seen.push(sandbox_id);
+    });
+    // One that cannot be looked at costs the others nothing.
+    const trouble = await looked.then(
+      () => null,
+      (error: unknown) => error,
+    );
     await store.beat(seen, now_ms);
+    if (trouble !== null) throw trouble;
   }
 
   async #closeHours(): Promise<void> {

@@ -13,7 +13,7 @@ import { asksForStandardWebhooks } from '../webhook/signature.ts';
 import type { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
 import { endpointOf } from './endpoint-key.ts';
-import type { DeletionNotice, Sender } from './ports.ts';
+import type { DeletionNotice, Sender, TakenOver } from './ports.ts';
 import type { Seal } from './seal.ts';
 
 /** The place of a record's secret, for its seal. */
@@ -82,7 +82,8 @@ export class OutboxStore {
   }
 
   /** Takes records over as they are, in their order; those that are there already stay as they are. */
-  async takeOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<void> {
+  async takeOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]> {
+    const taken: TakenOver[] = [];
     for (const record of records) {
       const inserted = await tx
         .insertInto('outbox')
@@ -90,8 +91,16 @@ export class OutboxStore {
         .onConflict((conflict) => conflict.column('event_id').doNothing())
         .returning('id')
         .executeTakeFirst();
-      if (!inserted || record.attempt_log.length === 0) continue;
-      const attempts = record.attempt_log.map((attempt) => ({ record_id: inserted.id, ...attempt }));
+      if (inserted) taken.push({ record_id: inserted.id, attempt_log: record.attempt_log });
+    }
+    return taken;
+  }
+
+  /** Keeps what is told of attempts that were made before. */
+  async takeOverAttempts(tx: Transaction, taken: readonly TakenOver[]): Promise<void> {
+    for (const { record_id, attempt_log } of taken) {
+      if (attempt_log.length === 0) continue;
+      const attempts = attempt_log.map((attempt) => ({ record_id, ...attempt }));
       await tx.insertInto('outbox_attempts').values(attempts).execute();
     }
   }

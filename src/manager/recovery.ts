@@ -32,10 +32,16 @@ export class Recovery implements Job {
     const { store } = this.#works;
     const rows = await store.withOperation();
     const settled = rows.filter((row) => this.#operations.isAbandoned(row)).map((row) => this.#takeOver(row));
-    await Promise.all(settled);
+    // Later on, a sandbox that does not answer holds up no other's.
+    if (this.#is_done) void Promise.all(settled).catch((error) => this.#notSettled(error));
+    else await Promise.all(settled);
     this.#is_done = true;
     return LOOK_MS;
   };
+
+  #notSettled(error: Error): void {
+    this.#works.log.warn({ reason: error.message }, 'operations that were left behind are settled later');
+  }
 
   async #takeOver(row: SandboxRow): Promise<void> {
     const { store, log } = this.#works;

@@ -1,21 +1,14 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 
-/** The runtime is what a sandbox's life is managed by. */
-const SCOPE: ControlScope = 'manage';
+/** Whoever has taken the daemon over answers without an end. */
+const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
+const INFORMATIONAL_MAX = 8;
 
-/** What the daemon answered; or that nobody answered, or not in time. */
+/** What the daemon answered; or that nobody answered, or not in time. Nothing in `data` and `error` has been checked. */
 export type Answer =
-  | { outcome: 'answered'; status: number; data: unknown; error: AnswerError | null }
+  | { outcome: 'answered'; status: number; data: unknown; error: unknown }
   | { outcome: 'unreachable'; reason: string };
-
-export interface AnswerError {
-  code: string;
-  message: string;
-  details?: unknown;
-}
 
 interface Question {
   method: string;
@@ -33,10 +26,7 @@ export async function ask(socket_path: string, question: Question): Promise<Answ
   try {
     asked.end(body === undefined ? undefined : JSON.stringify(body));
     const response = await head(asked);
-    const { data, error = null } = JSON.parse(await text(response)) as {
-      data?: unknown;
-      error?: AnswerError;
-    };
+    const { data, error = null } = await envelope(response);
     return { outcome: 'answered', status: response.statusCode ?? 0, data, error };
   } catch (error) {
     return {
@@ -66,7 +56,7 @@ export async function hold(socket_path: string, within_ms: number): Promise<Hold
   try {
     const response = await head(asked);
     if (response.statusCode !== 200) {
-      const { error } = JSON.parse(await text(response)) as { error: AnswerError };
+      const { error = null } = await envelope(response);
       asked.destroy();
       return { outcome: 'answered', status: response.statusCode ?? 0, data: null, error };
     }
@@ -80,7 +70,6 @@ export async function hold(socket_path: string, within_ms: number): Promise<Hold
 }
 
 async function held(asked: ClientRequest, response: IncomingMessage): Promise<Hold> {
-  const lines = createInterface({ input: response });
   let is_kept = true;
   const over = new Promise<void>((resolve) => {
     response.once('close', () => {
@@ -89,7 +78,8 @@ async function held(asked: ClientRequest, response: IncomingMessage): Promise<Ho
     });
   });
   await new Promise<void>((resolve, reject) => {
-    lines.once('line', () => resolve());
+    // What it says does not matter: it says it when everything stands still.
+    response.once('data', () => resolve());
     response.once('close', () => reject(new Error('the daemon has let go')));
   });
   return {
@@ -102,17 +92,46 @@ async function held(asked: ClientRequest, response: IncomingMessage): Promise<Ho
   };
 }
 
+/** An answer's envelope, whatever is in it; throws where it is none. */
+async function envelope(response: IncomingMessage): Promise<{ data?: unknown; error?: unknown }> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > ANSWER_MAX_BYTES) throw new Error('the answer is too long');
+    chunks.push(chunk);
+  }
+  const parsed: unknown = JSON.parse(Buffer.concat(chunks).toString());
+  return typeof parsed === 'object' && parsed !== null ? parsed : {};
+}
+
+/** Ends a request whose daemon announces an answer again and again. */
+export function boundInterimAnswers(asked: ClientRequest): void {
+  let seen = 0;
+  asked.on('information', () => {
+    seen += 1;
+    if (seen > INFORMATIONAL_MAX) asked.destroy(new Error('too many interim answers'));
+  });
+}
+
 function open(socketPath: string, { method, path }: { method: string; path: string }, signal: AbortSignal) {
-  const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: SCOPE };
+  const scope: ControlScope = method === 'GET' ? 'read' : 'manage';
+  const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: scope };
   const asked = request({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
   // Whoever waits for the answer is told by `head`; what comes later changes nothing.
   asked.on('error', () => {});
+  boundInterimAnswers(asked);
   return asked;
 }
 
 function head(asked: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     asked.once('error', reject);
+    // After a switch of protocols that nobody asked for no error follows.
+    asked.once('upgrade', (_response, socket) => {
+      socket.destroy();
+      reject(new Error('the daemon speaks another protocol'));
+    });
     asked.once('response', (response) => {
       response.on('error', () => {});
       resolve(response);

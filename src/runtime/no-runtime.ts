@@ -47,6 +47,10 @@ export class NoRuntime implements Runtime {
     return 'untracked';
   }
 
+  async isAlive(_sandbox_id: string): Promise<boolean> {
+    return true;
+  }
+
   controlSocket(): string | null {
     return null;
   }

@@ -35,6 +35,11 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
     return this.states.get(sandbox_id as string) ?? 'absent';
   }
 
+  override async isAlive(sandbox_id?: string): Promise<boolean> {
+    const state = this.states.get(sandbox_id as string) ?? 'absent';
+    return state !== 'lost' && state !== 'absent';
+  }
+
   override controlSocket(sandbox_id?: string): string {
     return join(this.#folder, `${(sandbox_id as string).slice(-12)}.sock`);
   }

@@ -77,6 +77,11 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     return this.states.get(sandbox_id) ?? 'absent';
   }
 
+  override async isAlive(sandbox_id = ''): Promise<boolean> {
+    const state = this.states.get(sandbox_id) ?? 'absent';
+    return state !== 'lost' && state !== 'absent';
+  }
+
   async #become(verb: Verb, sandbox_id: string, state: RuntimeState): Promise<RuntimeChange> {
     await this.#ask(verb, sandbox_id);
     if (this.states.get(sandbox_id) === 'lost') return 'lost';

@@ -12,10 +12,15 @@ vi.setConfig({ testTimeout: 90_000 });
 const DOWN = 'http://127.0.0.1:9/';
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+const SECRET = 'made for this test';
+
 function startFor(sandbox_id: string | null, url: string, state_dir?: string): Promise<SandboxdProgram> {
   const identity = sandbox_id === null ? [] : ['--sandbox-id', sandbox_id];
   const launch = state_dir === undefined ? {} : { state_dir };
-  return startSandboxd(['--webhook-url', url, '--shutdown-grace-ms', '100', ...identity], launch);
+  return startSandboxd(
+    ['--webhook-url', url, '--webhook-secret', SECRET, '--shutdown-grace-ms', '100', ...identity],
+    launch,
+  );
 }
 
 async function outboxOf(daemon: SandboxdProgram): Promise<Record<string, number>> {
@@ -74,7 +79,8 @@ describe('a start under another sandbox id', () => {
     await first.end('SIGKILL');
     const wrong = await startFor('s2', DOWN, state_dir);
     await wrong.end('SIGKILL');
-    const pages = [...readUndelivered({ state_dir, sandbox_id: 's1' }, systemClock)];
+    const own = { sandbox_id: 's1', team_id: '', webhook_secret: SECRET, record_key: null };
+    const pages = [...readUndelivered({ ...own, state_dir }, systemClock)];
     expect(pages.flatMap(({ records }) => records.map(({ event_type }) => event_type))).toEqual([
       'sandbox.ready',
       'agent.event',

@@ -90,6 +90,7 @@ describe('the end of a sandbox', () => {
     await runtime.remove('sbx-1');
     expect(await runtime.list()).toEqual([]);
     expect(await runtime.inspect('sbx-1')).toBe('absent');
+    expect(await runtime.isAlive('sbx-1')).toBe(false);
   });
 
   it('comes to a daemon that hangs', async () => {
@@ -98,6 +99,7 @@ describe('the end of a sandbox', () => {
     await publish(sandboxes, 3);
     const { daemon } = record(sandboxes, 'sbx-1');
     process.kill(daemon?.pid ?? 0, 'SIGSTOP');
+    expect(await sandboxes.runtime.isAlive('sbx-1')).toBe(true);
     expect(await sandboxes.runtime.inspect('sbx-1')).toBe('running');
     expect(await sandboxes.runtime.end('sbx-1')).toEqual({ outcome: 'lost' });
     expect((await handedOver(sandboxes.runtime, 'sbx-1')).records).toHaveLength(4);
@@ -124,7 +126,7 @@ describe('the end of a sandbox', () => {
     expect(await runtime.inspect('sbx-1')).toBe('absent');
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
     await vi.waitFor(() => expect(() => process.kill(made.daemon?.pid ?? 0, 0)).toThrow('ESRCH'));
-    expect(await handedOver(runtime, 'sbx-1')).toEqual({ records: [], lost: 0 });
+    expect(await handedOver(runtime, 'sbx-1')).toEqual({ records: [], lost: 0, set_aside: 0 });
     await runtime.create(spec('sbx-1', { env: { AGAIN: 'yes' } }));
     expect(await sandboxes.output('sbx-1', 'echo $AGAIN')).toBe('yes');
   });

@@ -1,20 +1,23 @@
-import type { FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, withStreamedBodies } from '../../base/http-app.ts';
 import { isUpgrade } from '../../base/http-listener.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { callerOf, demand } from '../auth.ts';
+import { callerOf } from '../auth.ts';
 import { runningSandbox } from '../auto-resume.ts';
 import { refusal } from '../operations.ts';
 import { passThrough } from '../pass-through.ts';
+import { daemonPath, PASSED_ROUTES, type PassedRoute } from '../passed-routes.ts';
 import type { Sandboxes } from '../sandboxes.ts';
+import type { PassedShares } from '../team-connections.ts';
+import type { Named } from '../transition-runner.ts';
 
 const PATH = '/api/v1/sandboxes/:sandbox_id';
-const METHODS: HTTPMethods[] = ['GET', 'POST', 'DELETE'];
 
 /** What the routes that are passed through need. */
 export interface PassThroughParts {
+  shares: PassedShares;
   sandboxes: Sandboxes;
   runtime: Runtime;
   clock: Clock;
@@ -22,60 +25,59 @@ export interface PassThroughParts {
 
 /** The routes of a sandbox's own daemon. Source: contract section 7, row `…/processes…, /webhook/deliveries…`. */
 export async function registerPassThroughRoutes(app: HttpApp, parts: PassThroughParts): Promise<void> {
-  await withStreamedBodies(app, (streamed) => {
-    const pass = (path: string, summary: string, find: Find) => {
-      const config = { scope: 'sandboxes:read' as const, doc: { summary } };
-      for (const url of [`${PATH}${path}`, `${PATH}${path}/*`]) {
-        streamed.route({
-          method: METHODS,
-          url,
-          config,
-          handler: (request, reply) => answer(parts, find, request, reply),
-        });
-      }
-    };
-    pass('/processes', "The process routes of the sandbox's daemon", (sandboxes, named, clock) =>
-      runningSandbox(sandboxes, named, clock),
-    );
-    pass('/webhook/deliveries', "The delivery routes of the sandbox's daemon", async (sandboxes, named) => {
-      const row = await sandboxes.get(named);
-      if (row.status === 'running' || row.status === 'paused') return row;
-      throw refusal({ refused: 'status', status: row.status });
-    });
+  const register = (routes: HttpApp, streamed: boolean) => {
+    for (const route of PASSED_ROUTES.filter(({ is_streamed }) => is_streamed === streamed)) {
+      const { method, path, scope, summary } = route;
+      routes.route({
+        method,
+        url: `${PATH}${path}`,
+        config: { scope: `sandboxes:${scope}`, doc: { summary } },
+        handler: (request, reply) => answer(parts, route, request, reply),
+      });
+    }
+  };
+  await withStreamedBodies(app, (routes) => register(routes, true));
+  await app.register(async (routes) => {
+    routes.removeAllContentTypeParsers();
+    routes.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    register(routes as unknown as HttpApp, false);
   });
 }
 
-type Find = (
-  sandboxes: Sandboxes,
-  named: { sandbox_id: string; team_id: string },
-  clock: Clock,
-) => Promise<unknown>;
-
 async function answer(
-  { sandboxes, runtime, clock }: PassThroughParts,
-  find: Find,
+  { shares, sandboxes, runtime, clock }: PassThroughParts,
+  route: PassedRoute,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  const caller = callerOf(request);
-  // Whoever is attached to a process can also write to it.
-  const scope = request.method !== 'GET' || isUpgrade(request) ? 'write' : 'read';
-  if (scope === 'write') demand(caller, 'sandboxes:write');
-  const { sandbox_id } = request.params as { sandbox_id: string };
-  const path = daemonPath(request.raw.url ?? '');
-  await find(sandboxes, { sandbox_id, team_id: caller.team_id }, clock);
+  const { team_id } = callerOf(request);
+  const { sandbox_id = '', ...parameters } = request.params as Record<string, string>;
+  const path = daemonPath(route, parameters, request.raw.url ?? '');
+  if (path === null) throw new CatalogueError('not_found', 'There is no such path.');
+  if (isUpgrade(request) !== route.is_upgrade) {
+    throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not taken by this path');
+  }
+  // An answer that becomes a WebSocket ends with its connection.
+  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.take(team_id));
+  await answering(sandboxes, route, { sandbox_id, team_id }, clock);
   const socket = runtime.controlSocket(sandbox_id);
   if (socket === null) {
     throw new CatalogueError('conflict', 'This runtime runs no daemon that could answer.');
   }
-  await passThrough(request, reply, { socket, path, scope });
+  await passThrough(request, reply, { socket, path, scope: route.scope });
 }
 
-/** The path at the daemon: what follows the sandbox's id, as it was sent. */
-function daemonPath(url: string): string {
-  const rest = /^\/api\/v1\/sandboxes\/[^/]+(\/.*)$/.exec(url)?.[1];
-  const [path = ''] = rest?.split('?') ?? [];
-  const is_odd = path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
-  if (rest === undefined || is_odd) throw new CatalogueError('not_found', 'There is no such path.');
-  return `/api/v1${rest}`;
+/** Resolves when the sandbox can answer; throws where it cannot, or is not the caller's. */
+async function answering(
+  sandboxes: Sandboxes,
+  { answered_by }: PassedRoute,
+  named: Named & { team_id: string },
+  clock: Clock,
+): Promise<void> {
+  if (answered_by === 'running') {
+    await runningSandbox(sandboxes, named, clock);
+    return;
+  }
+  const { status } = await sandboxes.get(named);
+  if (status !== 'running' && status !== 'paused') throw refusal({ refused: 'status', status });
 }
