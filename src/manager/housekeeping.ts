@@ -1,5 +1,4 @@
 import { inParallel } from '../base/in-parallel.ts';
-import type { Runtime } from '../runtime/runtime.ts';
 import { reasonOf } from './database-errors.ts';
 import { Deferrals } from './deferrals.ts';
 import type { Deletions } from './deletion.ts';

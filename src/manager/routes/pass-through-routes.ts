@@ -37,10 +37,11 @@ export async function registerPassThroughRoutes(app: HttpApp, parts: PassThrough
     }
   };
   await withStreamedBodies(app, (routes) => register(routes, true));
-  await app.register(async (routes) => {
+  await app.register((routes, _options, registered) => {
     routes.removeAllContentTypeParsers();
     routes.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     register(routes as unknown as HttpApp, false);
+    registered();
   });
 }
 
