@@ -93,12 +93,12 @@ export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
   return {
     name: 'purge',
     async run() {
-      store.keepRoom();
       const before_ms = clock.wallMs() - KEEP_MS;
       // What one of them is refused does not keep the other from its rows.
       const purges = [store.purge(before_ms, PURGE_AT_ONCE), keys.purge(before_ms, PURGE_AT_ONCE)];
       await Promise.allSettled(purges);
       const purged = await Promise.all(purges);
+      store.keepRoom();
       return purged.includes(PURGE_AT_ONCE) ? 0 : PURGE_MS;
     },
   };

@@ -5,6 +5,7 @@ import pg from 'pg';
 const INT8 = 20;
 /** A standby, or a primary that has become one, takes no writes. */
 const READ_ONLY = '25006';
+const TOO_MANY_CONNECTIONS = '53300';
 
 const types = {
   // Times and counts: all of them are exact as numbers.
@@ -41,9 +42,13 @@ export class ConnectionPool implements PostgresPool {
     }
   }
 
-  /** Asks for nothing, on whichever connection is free. */
+  /** Whether the server answers at all; to say that it has no connection left is an answer. */
   async probe(): Promise<void> {
-    await this.#pool.query('SELECT 1');
+    try {
+      await this.#pool.query('SELECT 1');
+    } catch (error) {
+      if ((error as { code?: string }).code !== TOO_MANY_CONNECTIONS) throw error;
+    }
   }
 
   end(): Promise<void> {

@@ -10,7 +10,7 @@ import type { Metering } from './ports.ts';
 import type { Job } from './schedule.ts';
 import { SettingStore } from './setting-store.ts';
 import { unmetered } from './unmetered.ts';
-import { UsagePositions } from './usage-positions.ts';
+import { UsagePositionStore } from './usage-position-store.ts';
 import { UsageStore, type WindowRow } from './usage-store.ts';
 
 /** Somebody has to switch it on. */
@@ -28,7 +28,7 @@ export interface PageRequest {
 export class Usage {
   readonly metering: Metering;
   readonly #store: UsageStore;
-  readonly #positions: UsagePositions;
+  readonly #positions: UsagePositionStore;
   readonly #database_id: string;
   /** Null with `--metering off`. */
   readonly #meter: Meter | null;
@@ -39,7 +39,7 @@ export class Usage {
     is_metering: boolean,
   ): Promise<Usage> {
     const store = new UsageStore(database);
-    const positions = new UsagePositions(database);
+    const positions = new UsagePositionStore(database);
     await positions.goOn();
     const made = kernelRandom(16).toString('hex');
     const database_id = await new SettingStore(database.db).keep('database_id', made);
@@ -51,7 +51,7 @@ export class Usage {
 
   private constructor(
     store: UsageStore,
-    positions: UsagePositions,
+    positions: UsagePositionStore,
     database_id: string,
     meter: Meter | null,
   ) {

@@ -40,22 +40,25 @@ describeOnStores('tokens', (fresh) => {
   });
 });
 
+/** A sandbox that is not there. */
+const ONE = '/api/v1/sandboxes/sbx_00000000-0000-7000-8000-000000000000';
+
 /** Every route that is not open, and what it takes. */
 const NEEDS: [method: string, path: string, scope: Scope][] = [
   ['POST', '/api/v1/sandboxes', 'sandboxes:write'],
   ['GET', '/api/v1/sandboxes', 'sandboxes:read'],
-  ['GET', '/api/v1/sandboxes/x', 'sandboxes:read'],
-  ['GET', '/api/v1/sandboxes/x/status', 'sandboxes:read'],
-  ['PUT', '/api/v1/sandboxes/x', 'sandboxes:write'],
-  ['DELETE', '/api/v1/sandboxes/x', 'sandboxes:write'],
-  ['POST', '/api/v1/sandboxes/x/pause', 'sandboxes:write'],
-  ['POST', '/api/v1/sandboxes/x/resume', 'sandboxes:write'],
-  ['POST', '/api/v1/sandboxes/x/fork', 'sandboxes:write'],
-  ['POST', '/api/v1/sandboxes/x/refresh', 'sandboxes:write'],
-  ['GET', '/api/v1/sandboxes/x/processes', 'sandboxes:read'],
-  ['POST', '/api/v1/sandboxes/x/processes', 'sandboxes:write'],
-  ['GET', '/api/v1/sandboxes/x/webhook/deliveries', 'sandboxes:read'],
-  ['POST', '/api/v1/sandboxes/x/webhook/deliveries/y/replay', 'sandboxes:write'],
+  ['GET', ONE, 'sandboxes:read'],
+  ['GET', `${ONE}/status`, 'sandboxes:read'],
+  ['PUT', ONE, 'sandboxes:write'],
+  ['DELETE', ONE, 'sandboxes:write'],
+  ['POST', `${ONE}/pause`, 'sandboxes:write'],
+  ['POST', `${ONE}/resume`, 'sandboxes:write'],
+  ['POST', `${ONE}/fork`, 'sandboxes:write'],
+  ['POST', `${ONE}/refresh`, 'sandboxes:write'],
+  ['GET', `${ONE}/processes`, 'sandboxes:read'],
+  ['POST', `${ONE}/processes`, 'sandboxes:write'],
+  ['GET', `${ONE}/webhook/deliveries`, 'sandboxes:read'],
+  ['POST', `${ONE}/webhook/deliveries/y/replay`, 'sandboxes:write'],
   ['GET', '/api/v1/webhooks/deliveries', 'webhooks:read'],
   ['GET', '/api/v1/webhooks/deliveries/x', 'webhooks:read'],
 ];

@@ -25,6 +25,21 @@ async function operate(url: string, statement: string): Promise<void> {
   await client.end();
 }
 
+/** Connects until the server has no room for one more. */
+async function takeAllConnections(url: string): Promise<pg.Client[]> {
+  const taken: pg.Client[] = [];
+  for (;;) {
+    const next = new pg.Client({ connectionString: url });
+    next.on('error', () => {});
+    try {
+      await next.connect();
+      taken.push(next);
+    } catch {
+      return taken;
+    }
+  }
+}
+
 function nameOf(url: string): string {
   return new URL(url).pathname.slice(1);
 }
@@ -84,6 +99,28 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
     const team = await client('team_1', 'sandboxes:write');
     const left = await press(team, 40);
     await expectThere(team, left);
+  });
+
+  it('that has no connection left lets those go on that are there', async () => {
+    const { url } = await started({ max_connections: '14' });
+    const { client } = await startManager(url);
+    const team = await client('team_1', 'sandboxes:write');
+    const holder = new pg.Client({ connectionString: url });
+    await holder.connect();
+    await holder.query('begin; lock table sandboxes in exclusive mode');
+    const claiming = team.post(SANDBOXES, {});
+    await vi.waitFor(async () => {
+      expect((await holder.query('select 1 from pg_locks where not granted')).rowCount).toBe(1);
+    }, LATER);
+    const others = await takeAllConnections(url);
+    // Much longer than a server may be silent before it is taken to be lost.
+    const until_ms = performance.now() + 3_000;
+    while (performance.now() < until_ms) {
+      expect([200, 503]).toContain((await team.get(SANDBOXES)).status);
+    }
+    await holder.query('commit');
+    await Promise.all([holder, ...others].map((each) => each.end()));
+    expect((await claiming).status).toBe(201);
   });
 
   it('that aborts transactions because of each other makes requests 503, and no quota is exceeded', async () => {

@@ -15,7 +15,7 @@ const CLUSTER = 'usage_cluster';
  * number. A database that was restored counts anew from less; cursors that were given out before must not read
  * nothing for it. Source: contract section 7, "The cursor follows commit order".
  */
-export class UsagePositions {
+export class UsagePositionStore {
   readonly #database: Database;
 
   constructor(database: Database) {
