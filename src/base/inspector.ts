@@ -1,5 +1,3 @@
-import { close, url } from 'node:inspector';
-
 /** Given to Node wherever a program is started: from its first instruction on SIGUSR1 opens no inspector. */
 export const NODE_FLAGS = ['--disable-sigusr1'];
 
@@ -9,5 +7,10 @@ export const NODE_FLAGS = ['--disable-sigusr1'];
  */
 export function refuseInspector(): void {
   process.on('SIGUSR1', () => {});
-  if (url() !== undefined && !process.execArgv.some((flag) => flag.startsWith('--inspect'))) close();
+  const is_out_of_reach =
+    NODE_FLAGS.every((flag) => process.execArgv.includes(flag)) && !process.env.NODE_OPTIONS;
+  // Loaded only where it may be open: it takes as long as a good part of the start.
+  if (is_out_of_reach || process.execArgv.some((flag) => flag.startsWith('--inspect'))) return;
+  const inspector = process.getBuiltinModule('node:inspector');
+  if (inspector.url() !== undefined) inspector.close();
 }

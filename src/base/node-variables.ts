@@ -2,7 +2,8 @@
  * Variables that change Node itself, or the libraries it is made of: they are meant for the application of an image,
  * and would preload its code into this program, open an inspector in it or keep it from starting. Where a launcher
  * or the program itself moves them aside they keep their values under names of their own, for the processes that are
- * started. `NODE_EXTRA_CA_CERTS` is not among them: it only adds authorities that deliveries trust.
+ * started. `NODE_EXTRA_CA_CERTS` is not among them: it only adds authorities that deliveries trust. `SSL_CERT_FILE` and
+ * `SSL_CERT_DIR` mean nothing to Node without an option or a variable that is among them.
  */
 export const NODE_VARIABLES = [
   ...[
@@ -15,7 +16,7 @@ export const NODE_VARIABLES = [
   ],
   ...['NODE_REDIRECT_WARNINGS', 'NODE_PENDING_DEPRECATION', 'NODE_DEBUG', 'NODE_DEBUG_NATIVE'],
   ...['NODE_USE_ENV_PROXY', 'NODE_USE_SYSTEM_CA', 'NODE_PRESERVE_SYMLINKS', 'NODE_PRESERVE_SYMLINKS_MAIN'],
-  ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'OPENSSL_CONF', 'OPENSSL_MODULES', 'OPENSSL_ENGINES'],
+  ...['OPENSSL_CONF', 'OPENSSL_MODULES', 'OPENSSL_ENGINES'],
   ...['UV_THREADPOOL_SIZE', 'UV_USE_IO_URING'],
 ];
 

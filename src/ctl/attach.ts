@@ -3,8 +3,9 @@ import type { RawData, WebSocket } from 'ws';
 import type { ProcessView, PtySize } from '../contract/processes.ts';
 import { Refusal } from './client.ts';
 import type { Context } from './context.ts';
+import { EXIT, Failure } from './failure.ts';
 import { isPassing, processPath, RECONNECT_MS } from './follow-output.ts';
-import { OutputSink } from './output-sink.ts';
+import { type OutputPiece, OutputSink } from './output-sink.ts';
 import { pause } from './pause.ts';
 
 /** What is read of the connection and not yet shown before it is read no further. */
@@ -119,7 +120,9 @@ class AttachedTerminal {
       let ended: ProcessView | null = null;
       socket.on('message', (data: RawData) => {
         const text = String(data);
-        const frame = JSON.parse(text);
+        const frame = frameIn(text);
+        if (frame === null)
+          return reject(new Failure(EXIT.failed, 'the daemon sent a frame that makes no sense'));
         if (frame.type === 'exit') ended = frame.process;
         if (frame.type !== 'output') return;
         unshown_bytes += text.length;
@@ -134,6 +137,16 @@ class AttachedTerminal {
         shown.catch(reject);
       });
       socket.once('close', () => void shown.then(() => resolve(ended), reject));
+      socket.resume();
     });
+  }
+}
+
+function frameIn(text: string): (OutputPiece & { type: string; process: ProcessView }) | null {
+  try {
+    const frame: unknown = JSON.parse(text);
+    return typeof frame === 'object' ? (frame as ReturnType<typeof frameIn>) : null;
+  } catch {
+    return null;
   }
 }

@@ -1,7 +1,6 @@
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
-import { buffer } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 import type { ErrorCode } from '../contract/errors.ts';
@@ -33,6 +32,9 @@ const SCOPE: ControlScope = 'manage';
 /** Longer than `POST /webhook/test` waits for its delivery. */
 const SILENCE_TIMEOUT_MS = 30_000;
 const NO_CONTENT = 204;
+/** More than a page of the longest answers. */
+const ANSWER_MAX_BYTES = 128 * 1024 * 1024;
+const MESSAGE_MAX_LENGTH = 2_000;
 
 /** The daemon's local API. Source: contract section 4. Every method fails with a `Failure`. */
 export class Client {
@@ -60,7 +62,7 @@ export class Client {
     throw this.#refusal(response, parse(await this.#read(response)));
   }
 
-  /** A WebSocket below `/api/v1`; resolves once the daemon has accepted. */
+  /** A WebSocket below `/api/v1`; resolves once the daemon has accepted, paused: what is sent at once is not lost. */
   async connect(path: string, query: Call['query'] = {}): Promise<WebSocket> {
     const [{ WebSocket }, connection] = await Promise.all([import('ws'), this.#connection()]);
     const socket = new WebSocket(this.#webSocketUrl(path, query), {
@@ -69,7 +71,10 @@ export class Client {
       ...connection,
     });
     return new Promise((resolve, reject) => {
-      socket.once('open', () => resolve(socket));
+      socket.once('open', () => {
+        socket.pause();
+        resolve(socket);
+      });
       socket.on('error', (error) => reject(this.#unreachable(error)));
       socket.once('unexpected-response', (_request, response) => {
         this.#read(response).then((text) => reject(this.#refusal(response, parse(text))), reject);
@@ -144,11 +149,19 @@ export class Client {
   }
 
   async #read(response: IncomingMessage): Promise<string> {
+    const chunks: Buffer[] = [];
+    let size_bytes = 0;
     try {
-      return (await buffer(response)).toString();
+      for await (const chunk of response) {
+        size_bytes += chunk.length;
+        if (size_bytes > ANSWER_MAX_BYTES)
+          throw new Failure(EXIT.failed, `${this.shown} does not end its answer`);
+        chunks.push(chunk);
+      }
     } catch (error) {
-      throw this.#unreachable(error);
+      throw error instanceof Failure ? error : this.#unreachable(error);
     }
+    return Buffer.concat(chunks).toString();
   }
 
   #unreachable(error: unknown): Failure {
@@ -167,7 +180,8 @@ export class Client {
         ? `; ${this.#token.missing}, name another with --token-file`
         : '',
     ];
-    return new Refusal(error.code, `${error.message} (${error.code})${hints.join('')}`);
+    const said = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
+    return new Refusal(error.code, `${said}${hints.join('')}`);
   }
 }
 

@@ -59,7 +59,7 @@ async function show(
 ): Promise<Map<string, string>> {
   const now = new Map(deliveries.map((delivery) => [delivery.event_id, JSON.stringify(delivery)]));
   if (out.rows !== null && !json) {
-    await out.write(`\x1b[2J\x1b[H${deliveryTable(deliveries, out).join('\n')}\n`);
+    await out.screen(deliveryTable(deliveries, out));
     return now;
   }
   for (const delivery of deliveries.toReversed()) {
@@ -90,8 +90,9 @@ async function list({ client }: Context, options: DeliveriesOptions): Promise<De
         cursor: cursor ?? undefined,
       },
     });
-    deliveries.push(...page.deliveries);
-    cursor = page.next_cursor;
+    for (const delivery of page.deliveries.slice(0, options.limit - deliveries.length))
+      deliveries.push(delivery);
+    cursor = page.deliveries.length === 0 ? null : page.next_cursor;
   } while (cursor !== null && deliveries.length < options.limit);
   return { deliveries, next_cursor: cursor };
 }

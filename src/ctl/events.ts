@@ -76,7 +76,7 @@ class StreamReader {
 
   #print(data: string): Promise<void> {
     const { out, json } = this.#context;
-    if (json) return out.line(oneLine(data));
+    if (json) return out.json(oneLine(data));
     const event = parseEvent(data);
     return out.line(event ? eventLine(event, out) : printable(data));
   }

@@ -113,7 +113,7 @@ class Receiver {
   async #print(text: string, event: ReceivedEvent, notes: string[]): Promise<void> {
     const { out, err, json } = this.#terminal;
     if (!json) return out.line(eventLine(event, out, notes));
-    await out.line(oneLine(text));
+    await out.json(oneLine(text));
     if (notes.length > 0) await err.line(`${printable(event.event_id)}: ${notes.join(', ')}`);
   }
 

@@ -1,5 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import type { Writable } from 'node:stream';
 import { styleText } from 'node:util';
+import { printable } from './printable.ts';
+
+const ESCAPE = '\x1b';
+/** Stands for the escape character in this program's own styles: nobody else's text holds it. */
+const OWN_ESCAPE = randomBytes(12).toString('hex');
 
 export type Style = Parameters<typeof styleText>[0];
 
@@ -28,12 +34,32 @@ export class Output {
 
   /** The text in this style where the stream is a terminal that shows it, else the text as it is. */
   style(style: Style, text: string): string {
-    return styleText(style, text, { stream: this.#stream });
+    const [before = '', after = ''] = styleText(style, OWN_ESCAPE, { stream: this.#stream }).split(
+      OWN_ESCAPE,
+    );
+    return before.replace(ESCAPE, OWN_ESCAPE) + text + after.replace(ESCAPE, OWN_ESCAPE);
   }
 
-  /** Resolves once the line is written; rejects with `OutputClosed` where nobody reads any more. */
+  /**
+   * Writes the text as one line, with this program's own styles and nothing else that a terminal would act upon.
+   * Resolves once it is written; rejects with `OutputClosed` where nobody reads any more.
+   */
   line(text: string): Promise<void> {
-    return this.write(`${text}\n`);
+    return this.write(`${this.#shown(text)}\n`);
+  }
+
+  /** Writes a line of JSON text with the very characters that it has, but to a terminal. */
+  json(text: string): Promise<void> {
+    return this.#stream.isTTY ? this.line(text) : this.write(`${text}\n`);
+  }
+
+  /** Writes the lines on an empty screen. */
+  screen(lines: string[]): Promise<void> {
+    return this.write(`${ESCAPE}[2J${ESCAPE}[H${lines.map((line) => `${this.#shown(line)}\n`).join('')}`);
+  }
+
+  #shown(text: string): string {
+    return printable(text).replaceAll(OWN_ESCAPE, ESCAPE);
   }
 
   write(text: string | Uint8Array): Promise<void> {

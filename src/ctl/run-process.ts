@@ -30,7 +30,7 @@ export async function runProcess(context: Context, options: RunOptions): Promise
     const process = await connect(context, process_id, options, signals.failed);
     if (!process) throw signals.failed.reason;
     if (context.json) await context.out.line(JSON.stringify({ type: 'exit', process }));
-    if (process.exit_code !== null) return process.exit_code;
+    if (Number.isInteger(process.exit_code)) return (process.exit_code as number) & 0xff;
     throw new Failure(EXIT.failed, `how ${process_id} ended is not known`);
   } finally {
     signals.end();

@@ -3,7 +3,6 @@ import { type DaemonOptions, findDaemon } from './config.ts';
 import type { Context, Terminal } from './context.ts';
 import { EXIT, Failure } from './failure.ts';
 import { Output, OutputClosed } from './output.ts';
-import { printable } from './printable.ts';
 
 export interface GlobalOptions extends DaemonOptions {
   json?: boolean | undefined;
@@ -20,9 +19,20 @@ export async function runLocal(
   } catch (error) {
     // As for any program in a pipe whose reader has seen enough.
     if (error instanceof OutputClosed) return EXIT.ok;
-    await err.line(`sandboxctl: ${printable((error as Error).message)}`).catch(() => {});
-    return error instanceof Failure ? error.exit_code : EXIT.failed;
+    const failure = error instanceof Failure ? error : odd(error as Error);
+    await err.line(`sandboxctl: ${failure.message}`).catch(() => {});
+    return failure.exit_code;
   }
+}
+
+/** What is not foreseen comes of an answer that is none of a daemon's, or of the platform. */
+function odd(error: Error): Failure {
+  const is_of_answer =
+    error instanceof TypeError || error instanceof SyntaxError || error instanceof RangeError;
+  return new Failure(
+    EXIT.failed,
+    is_of_answer ? `the answer makes no sense: ${error.message}` : error.message,
+  );
 }
 
 /** Runs a command against the daemon that options and environment name. */

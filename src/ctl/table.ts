@@ -10,12 +10,19 @@ export interface Column<Row> {
 }
 
 const GAP = '  ';
+/** Every cell but the last is padded to the widest of its column. */
+const CELL_MAX_COLUMNS = 256;
 
 /** The lines of a table, the title line first, none wider than `columns` (null: as wide as they are). */
 export function table<Row>(of: Column<Row>[], rows: readonly Row[], columns: number | null): string[] {
-  const laid_out = of.map((column) => {
-    const cells = rows.map((row) => column.cell(row));
-    return { column, cells, width: Math.max(...[column.title, ...cells].map(width)) };
+  const laid_out = of.map((column, index) => {
+    const texts = rows.map((row) => String(column.cell(row)));
+    const cells = index === of.length - 1 ? texts : texts.map((text) => cut(text, CELL_MAX_COLUMNS));
+    return {
+      column,
+      cells,
+      width: cells.reduce((most, cell) => Math.max(most, width(cell)), width(column.title)),
+    };
   });
   const total = () => laid_out.reduce((sum, each) => sum + each.width + GAP.length, -GAP.length);
   const limit = columns ?? Number.POSITIVE_INFINITY;

@@ -23,6 +23,12 @@ beforeEach(() => {
   vi.stubEnv('NODE_DISABLE_COLORS', undefined);
 });
 
+/** The line as it is written. */
+async function written({ out, text }: ReturnType<typeof screen>, told: ReceivedEvent, notes: string[] = []) {
+  await out.line(eventLine(told, out, notes));
+  return text();
+}
+
 const exited = { pid: 42, name: null, exit_code: 0, signal: null, duration_ms: 1_200, timed_out: false };
 const lines: [string, Record<string, unknown>, string][] = [
   ['sandbox.ready', { http_port: 49983, version: '0.1.0', watch_dir: '/w' }, 'port 49983, watching /w'],
@@ -73,23 +79,21 @@ describe('the line of an event', () => {
     );
   });
 
-  it('has colours on a terminal only', () => {
+  it('has colours on a terminal only', async () => {
     vi.stubEnv('CI', undefined);
     const crash = event('process.crashed', exited);
-    expect(eventLine(crash, screen(120).out)).toContain('\u001b[31mprocess.crashed');
-    expect(eventLine(crash, pipe().out)).not.toContain('\u001b');
+    expect(await written(screen(120), crash)).toContain('\u001b[31mprocess.crashed');
+    expect(await written(pipe(), crash)).not.toContain('\u001b');
   });
 
-  it('has no colours where NO_COLOR is set', () => {
+  it('has no colours where NO_COLOR is set', async () => {
     vi.stubEnv('NO_COLOR', '1');
-    expect(eventLine(event('agent.event', {}), screen(120).out)).not.toContain('\u001b');
+    expect(await written(screen(120), event('agent.event', {}))).not.toContain('\u001b');
   });
 
-  it('fits the terminal, its summary giving way to its id', () => {
-    const line = eventLine(event('agent.event', { text: '世界'.repeat(100) }), screen(120).out, [
-      'duplicate',
-    ]);
-    const shown = stripVTControlCharacters(line);
+  it('fits the terminal, its summary giving way to its id', async () => {
+    const long = event('agent.event', { text: '世界'.repeat(100) });
+    const shown = stripVTControlCharacters(await written(screen(120), long, ['duplicate'])).trimEnd();
     expect(width(shown)).toBeLessThanOrEqual(120);
     expect(shown).toMatch(/… \[duplicate\] evt_019a2b3c-4d5e-7f60-8123-456789abcdef$/);
   });

@@ -73,7 +73,7 @@ function parseUrl(text: string): URL {
 async function watched(client: Client): Promise<string | null> {
   try {
     const { watcher } = await client.call<{ watcher: { watch_dir: string } | null }>('GET', '/sandbox');
-    return watcher?.watch_dir ?? null;
+    return typeof watcher?.watch_dir === 'string' ? watcher.watch_dir : null;
   } catch {
     return null; // no daemon runs, or not one that tells us
   }

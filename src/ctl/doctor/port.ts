@@ -22,7 +22,7 @@ export async function checkPort({ url, socket_path }: Address): Promise<Finding[
 async function isDaemon(url: URL): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = request(new URL('/healthz', url), { agent: false, timeout: ANSWER_MS }, (response) => {
-      response.resume();
+      response.destroy();
       resolve(response.statusCode === 200 && response.headers['x-request-id'] !== undefined);
     });
     asked.on('timeout', () => asked.destroy()).on('error', () => resolve(false));

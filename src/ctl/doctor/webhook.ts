@@ -119,9 +119,9 @@ function post(url: URL, headers: Record<string, string>, text: string): Promise<
       url,
       { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(text) }, agent: false },
       (response) => {
-        response.resume();
+        // Its head is the answer; a body may never end.
+        response.destroy();
         resolve(response);
-        response.on('end', () => request.destroy());
       },
     );
     request.setTimeout(ANSWER_MS, () => request.destroy(new Error(`no answer within ${ANSWER_MS / 1000} s`)));
