@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../contract/defaults.ts';
 import { CatalogueError } from '../contract/errors.ts';
+import { areDescriptorsShort, descriptorLimit } from './descriptors.ts';
 import {
   type BareAnswer,
   bareAnswer,
@@ -19,20 +19,21 @@ const KEEP_ALIVE_MS = 65_000;
 const LINGER_MS = 1_000;
 
 /**
- * The connections of all listeners of one program. Where all are taken, the one that has gone longest without a
- * complete request makes room; one whose answer is under way only where every one is like that.
+ * The connections of all listeners of one program. Where all are taken, or descriptors are short, the one that has
+ * gone longest without a complete request makes room; one whose answer is under way only where every one is like that.
  */
 export class Connections {
   readonly #max: number;
+  readonly #descriptor_limit = descriptorLimit();
   /** In the order of their last complete request; the value tells how many answers are under way. */
   readonly #sockets = new Map<Socket, number>();
 
-  constructor(max = connectionsMax()) {
+  constructor(max = CONNECTIONS_MAX) {
     this.#max = max;
   }
 
   add(socket: Socket): void {
-    if (this.#sockets.size >= this.#max) this.#makeRoom();
+    if (this.#sockets.size >= this.#max || areDescriptorsShort(this.#descriptor_limit)) this.#makeRoom();
     this.#sockets.set(socket, 0);
     socket.once('close', () => this.#sockets.delete(socket));
   }
@@ -237,14 +238,4 @@ const streaming = new WeakSet<Socket>();
 export function allowLongBody(request: FastifyRequest, reply: FastifyReply): void {
   streaming.add(request.raw.socket);
   reply.raw.once('close', () => streaming.delete(request.raw.socket));
-}
-
-/** At most half of the descriptors that this process may open: files, children and deliveries need theirs. */
-function connectionsMax(): number {
-  try {
-    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
-    return Math.max(8, Math.min(CONNECTIONS_MAX, Math.floor(Number(limit ?? CONNECTIONS_MAX * 2) / 2)));
-  } catch {
-    return CONNECTIONS_MAX;
-  }
 }

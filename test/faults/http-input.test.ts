@@ -231,6 +231,19 @@ describe('http input', () => {
   );
 
   fault(
+    'F40 40 descriptors and 200 idle clients that stay: they get no more than leaves room for others',
+    { needs: ['prlimit'], beside: true },
+    async (scene) => {
+      const { receiver, daemon, ledger } = await stage(scene, ['prlimit', '--nofile=40']);
+      await ledger.publish(daemon);
+      const hogs = new SlowClients(scene, daemon.port, 200, 'idle');
+      await until('they tried', () => hogs.connected + hogs.closed >= 200);
+      for (let i = 0; i < 10; i++) expect((await ledger.publish(daemon))?.status).toBe(202);
+      await expectKept({ receiver, ledger });
+    },
+  );
+
+  fault(
     'F40 descriptors that run out while it runs: it lives, and goes on when there are some',
     { needs: ['prlimit'], beside: true },
     async (scene) => {
