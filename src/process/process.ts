@@ -436,13 +436,14 @@ export class SupervisedProcess implements OutputSource {
   #endTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
     const { clock, trees } = this.#context;
     const target = {
-      root: () => this.root,
+      members: async () => (await trees.find([this.root]))[0] ?? [],
+      group: () => (this.root.ended_ticks === null ? this.root.pid : null),
       asked: (signal: string) => this.#run?.asked.add(signal),
       leader_ended: this.#run?.ended ?? Promise.resolve(),
       after: (delay_ms: number, run: () => void) => timing.after(delay_ms, run),
       isPaused: this.#context.isPaused,
     };
-    return endTree(clock, trees, target, grace_ms);
+    return endTree(clock, target, grace_ms);
   }
 
   async #recover(): Promise<void> {
