@@ -420,10 +420,19 @@ export class SupervisedProcess implements OutputSource {
   async #settle(): Promise<void> {
     void this.#save();
     await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
+    this.#tellLost();
     this.#has_settled = true;
     this.changes.notify();
     if (!this.is_output_open) await this.#closeOutput();
     this.#context.rested();
+  }
+
+  #tellLost(): void {
+    const { stdout, stderr } = this.logs;
+    const lost_bytes = stdout.dropped_bytes + stderr.dropped_bytes;
+    if (lost_bytes === 0) return;
+    const { process_id } = this.record;
+    this.#context.log.warn({ process_id, lost_bytes }, 'output of a process was lost: the disk refused it');
   }
 
   async #closeOutput(): Promise<void> {
