@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { ProcStat } from './proc.ts';
-import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
+import { isSameProcess } from './tree.ts';
 
 /** How often a tree that was asked to end is looked at. */
 const POLL_MS = 20;
@@ -9,7 +9,10 @@ const KILL_TIMEOUT_MS = 5_000;
 
 /** One tree that is to be ended. */
 export interface EndTarget {
-  root(): TreeRoot;
+  /** Its live members now. */
+  members(): Promise<readonly ProcStat[]>;
+  /** The number of the process group whose leader lives; null where the leader has ended. */
+  group(): number | null;
   /** Told before a signal is sent. */
   asked(signal: NodeJS.Signals): void;
   /** Resolves when the leader has ended. */
@@ -23,16 +26,11 @@ export interface EndTarget {
  * Ends a whole tree: SIGTERM, then, to those that are left after the grace, SIGKILL. Gives whether the tree is
  * empty; it is not where something cannot be killed.
  */
-export async function endTree(
-  clock: Clock,
-  trees: TreeFinder,
-  target: EndTarget,
-  grace_ms: number,
-): Promise<boolean> {
-  let members = await membersOf(trees, target);
+export async function endTree(clock: Clock, target: EndTarget, grace_ms: number): Promise<boolean> {
+  let members = await target.members();
   if (members.length === 0) return true;
   target.asked('SIGTERM');
-  signalAll(target.root(), members, 'SIGTERM');
+  signalAll(target.group(), members, 'SIGTERM');
   if (!target.isPaused()) wakeStopped(members);
   let is_over = false;
   const over = Promise.withResolvers<void>();
@@ -40,27 +38,27 @@ export async function endTree(
     is_over = true;
     over.resolve();
   });
-  members = await membersOf(trees, target);
+  members = await target.members();
   while (members.length > 0 && !is_over) {
     await Promise.race([
       tick(clock),
       over.promise,
-      target.root().ended_ticks === null ? target.leader_ended : tick(clock),
+      target.group() === null ? tick(clock) : target.leader_ended,
     ]);
-    members = await membersOf(trees, target);
+    members = await target.members();
   }
   grace.cancel();
-  return members.length === 0 || killTree(clock, trees, target);
+  return members.length === 0 || killTree(clock, target);
 }
 
-async function killTree(clock: Clock, trees: TreeFinder, target: EndTarget): Promise<boolean> {
+async function killTree(clock: Clock, target: EndTarget): Promise<boolean> {
   target.asked('SIGKILL');
   const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
   for (;;) {
-    const members = await membersOf(trees, target);
+    const members = await target.members();
     if (members.length === 0) return true;
     // Before the time is looked at: on a slow machine it may be over before anybody was sent a signal.
-    signalAll(target.root(), members, 'SIGKILL');
+    signalAll(target.group(), members, 'SIGKILL');
     if (clock.monotonicMs() > until_ms) return false;
     await tick(clock);
   }
@@ -71,15 +69,10 @@ function wakeStopped(members: readonly ProcStat[]): void {
   for (const stat of members) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
 }
 
-async function membersOf(trees: TreeFinder, target: EndTarget): Promise<ProcStat[]> {
-  return (await trees.find([target.root()]))[0] ?? [];
-}
-
 /** To the group as one, which also reaches who is being forked, and to each who has left it. */
-function signalAll(root: TreeRoot, members: readonly ProcStat[], signal: NodeJS.Signals): void {
-  const has_group = root.ended_ticks === null;
-  if (has_group) sendSignal(-root.pid, signal);
-  for (const stat of members) if (!has_group || stat.group !== root.pid) signalProcess(stat, signal);
+function signalAll(group: number | null, members: readonly ProcStat[], signal: NodeJS.Signals): void {
+  if (group !== null) sendSignal(-group, signal);
+  for (const stat of members) if (stat.group !== group) signalProcess(stat, signal);
 }
 
 /**

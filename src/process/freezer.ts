@@ -79,8 +79,10 @@ export class Freezer {
       const running = await this.#findRunning(roots);
       if (running.length === 0) return;
       for (const stat of running) {
+        // Again where it still runs: who traces it may have kept the first one from it.
+        const is_sent = signalProcess(stat, 'SIGSTOP');
         const key = `${stat.pid}.${stat.start_ticks}`;
-        if (!asked.has(key) && signalProcess(stat, 'SIGSTOP')) this.#stopped.push(stat);
+        if (is_sent && !asked.has(key)) this.#stopped.push(stat);
         asked.add(key);
       }
       if (this.#clock.monotonicMs() > until_ms)
@@ -148,8 +150,8 @@ export class Freezer {
   }
 
   async #findRunning(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
-    const members = (await this.#trees.find(roots)).flat();
-    const candidates = members.filter(({ state }) => state !== 'T');
+    const members = await this.#trees.everybody(roots);
+    const candidates = members.filter(({ state }) => state !== 'T' && state !== 't');
     const frozen = await Promise.all(candidates.map(({ pid }) => this.#isInGroup(pid)));
     return candidates.filter((_, index) => !frozen[index]);
   }

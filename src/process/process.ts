@@ -420,10 +420,19 @@ export class SupervisedProcess implements OutputSource {
   async #settle(): Promise<void> {
     void this.#save();
     await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
+    this.#tellLost();
     this.#has_settled = true;
     this.changes.notify();
     if (!this.is_output_open) await this.#closeOutput();
     this.#context.rested();
+  }
+
+  #tellLost(): void {
+    const { stdout, stderr } = this.logs;
+    const lost_bytes = stdout.dropped_bytes + stderr.dropped_bytes;
+    if (lost_bytes === 0) return;
+    const { process_id } = this.record;
+    this.#context.log.warn({ process_id, lost_bytes }, 'output of a process was lost: the disk refused it');
   }
 
   async #closeOutput(): Promise<void> {
@@ -436,13 +445,14 @@ export class SupervisedProcess implements OutputSource {
   #endTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
     const { clock, trees } = this.#context;
     const target = {
-      root: () => this.root,
+      members: async () => (await trees.find([this.root]))[0] ?? [],
+      group: () => (this.root.ended_ticks === null ? this.root.pid : null),
       asked: (signal: string) => this.#run?.asked.add(signal),
       leader_ended: this.#run?.ended ?? Promise.resolve(),
       after: (delay_ms: number, run: () => void) => timing.after(delay_ms, run),
       isPaused: this.#context.isPaused,
     };
-    return endTree(clock, trees, target, grace_ms);
+    return endTree(clock, target, grace_ms);
   }
 
   async #recover(): Promise<void> {

@@ -44,6 +44,8 @@ async function recoverOne(
   const is_folder = (await lstat(folder)).isDirectory();
   const record = is_folder ? await loadRecord(folder) : null;
   const is_known = record?.process_id === name && (record.run !== null || (await findRun(context, record)));
+  const is_restarting = record?.end && !record.is_final && record.run?.boot_id === context.boot_id;
+  if (is_restarting && record.run?.ended_ticks !== undefined) await findRun(context, record);
   if (record && is_known) return SupervisedProcess.recover(context, folder, record);
   await removeFolder(folder);
   return null;
@@ -52,16 +54,20 @@ async function recoverOne(
 /** A process whose daemon was killed between its start and the note of its pid; its start is not told yet. */
 async function findRun(context: ProcessContext, record: ProcessRecord): Promise<boolean> {
   const [members = []] = await context.trees.find([rootByMark(record.mark)]);
-  const leader = members.find(({ pid, group }) => pid === group) ?? members[0];
+  const { ended_ticks = 0 } = record.run ?? {};
+  // What an earlier run left behind carries the mark, too.
+  const later = members.filter(({ start_ticks }) => start_ticks > ended_ticks);
+  const leader = later.find(({ pid, group }) => pid === group) ?? (record.run ? undefined : later[0]);
   if (!leader) return false;
   const run: RunRecord = {
     pid: leader.pid,
     boot_id: context.boot_id,
     start_ticks: leader.start_ticks,
-    started_at_ms: record.created_at_ms,
+    started_at_ms: record.end?.exited_at_ms ?? record.created_at_ms,
     is_ready: record.request.ready ? false : null,
   };
   record.run = run;
+  record.end = null;
   record.unsent.push({
     key: `${record.mark}.${record.restart_count}.started`,
     event: processStarted(record, run),

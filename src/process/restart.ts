@@ -6,6 +6,9 @@ import {
 } from '../contract/defaults.ts';
 import type { RestartOptions } from '../contract/processes.ts';
 
+/** Doubled where the first delay is 0, so that a process that cannot run does not take the machine. */
+const GROWTH_MIN_MS = 1;
+
 /** How a run went, as far as a restart depends on it. `exit_code` is null where nobody knows it. */
 export interface RunOutcome {
   exit_code: number | null;
@@ -35,10 +38,9 @@ export class RestartBackoff {
     if (outcome.restart_count >= max_restarts) return null;
     if (outcome.uptime_ms >= RESTART_RESET_MS) this.#failures_in_a_row = 0;
     const { backoff_ms: first_ms = RESTART_BACKOFF_FIRST_MS } = this.#options;
-    const delay_ms = Math.min(
-      first_ms * 2 ** this.#failures_in_a_row,
-      Math.max(first_ms, RESTART_BACKOFF_CAP_MS),
-    );
+    const is_first = this.#failures_in_a_row === 0;
+    const doubled_ms = Math.max(first_ms, GROWTH_MIN_MS) * 2 ** this.#failures_in_a_row;
+    const delay_ms = is_first ? first_ms : Math.min(doubled_ms, Math.max(first_ms, RESTART_BACKOFF_CAP_MS));
     this.#failures_in_a_row += 1;
     return delay_ms * (1 + RESTART_JITTER * (2 * this.#random() - 1));
   }

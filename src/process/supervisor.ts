@@ -14,6 +14,7 @@ import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import { spawnRefusal } from './command.ts';
 import type { ProcessContext } from './context.ts';
 import { copyOutput } from './copy.ts';
+import { endTree } from './ending.ts';
 import type { Emit } from './event-queue.ts';
 import { FolderPool } from './folder-pool.ts';
 import { Freezer } from './freezer.ts';
@@ -110,6 +111,7 @@ export class Supervisor implements Service {
   async start(): Promise<void> {
     this.#boot_id = await readBootId();
     await makeFolder(this.#directory);
+    await this.#trees.open();
     await Promise.all([this.#folders.open(), this.#oom.open(), this.#freezer.open()]);
     const names = await readdir(this.#directory);
     await this.#recover(names.filter((name) => name !== FOLDERS_AHEAD));
@@ -379,6 +381,7 @@ export class Supervisor implements Service {
     for (const end of await Promise.allSettled(ends)) {
       if (end.status === 'rejected') log.warn({ err: end.reason }, 'a process did not end');
     }
+    await this.#endStrays(grace_ms);
     // What the disk does not take by then is in the records, and the next daemon emits it.
     const over = new AbortController();
     const flushed = Promise.all(processes.map((process) => process.flushEvents()));
@@ -387,6 +390,21 @@ export class Supervisor implements Service {
     await Promise.all([...this.#copies.values()]);
     await Promise.allSettled(processes.map((process) => process.close()));
     await Promise.allSettled([this.#freezer.close(), this.#oom.close()]);
+  }
+
+  /** Ends who belongs to the sandbox and to no tree: only known where the whole process table is the sandbox's. */
+  async #endStrays(grace_ms: number): Promise<void> {
+    const { clock, log } = this.#options;
+    const target = {
+      members: () => this.#trees.everybody([]),
+      group: () => null,
+      asked: () => {},
+      leader_ended: Promise.resolve(),
+      after: (delay_ms: number, run: () => void) => clock.after(delay_ms, run),
+      isPaused: () => false,
+    };
+    const is_empty = await endTree(clock, target, grace_ms).catch(() => false);
+    if (!is_empty) log.warn('not every process of the sandbox has ended');
   }
 
   #scheduleRetention(): void {

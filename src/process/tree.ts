@@ -1,4 +1,5 @@
 import { type ProcStat, readAllStats, readStatNow, readVariable } from './proc.ts';
+import { ofSandbox, ownsTable } from './table.ts';
 
 /**
  * Which processes belong to a supervised one.
@@ -45,6 +46,18 @@ const SIGHTINGS = 2;
 /** Finds the members of trees; remembers which mark a pid carries, since reading it is the costly part. */
 export class TreeFinder {
   readonly #marks = new Map<number, KnownMark>();
+  #owns_table = false;
+
+  /** Finds out whether the whole process table is the sandbox's; to be called before anything is started. */
+  async open(): Promise<void> {
+    this.#owns_table = await ownsTable();
+  }
+
+  /** Who belongs to the sandbox at all where that is known, else the members of these trees. */
+  async everybody(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
+    if (!this.#owns_table) return (await this.find(roots)).flat();
+    return ofSandbox(await readAllStats());
+  }
 
   /** The live members of each tree, the roots themselves included, in the order of `roots`. */
   async find(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {

@@ -24,15 +24,17 @@ test('a tree is killed also where looking for its members takes longer than a ki
     after: (_, run) => systemClock.after(1, run),
   };
   const root = runningRoot(child.pid, 'none');
+  const trees = new TreeFinder();
   const asked: string[] = [];
   const target = {
-    root: () => root,
+    members: async () => (await trees.find([root]))[0] ?? [],
+    group: () => root.pid,
     asked: (signal: string) => asked.push(signal),
     leader_ended: ended,
     after: clock.after,
     isPaused: () => false,
   };
-  await endTree(clock, new TreeFinder(), target, 1);
+  await endTree(clock, target, 1);
   await ended;
   expect(asked).toEqual(['SIGTERM', 'SIGKILL']);
   await until(async () => !(await isAlive(root.pid)));

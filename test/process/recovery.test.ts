@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProcessRequest, ProcessView } from '../../src/contract/processes.ts';
+import { bootTicks, readBootId } from '../../src/process/proc.ts';
 import { loadRecord, type RunRecord } from '../../src/process/record.ts';
 import { MARK_VARIABLE } from '../../src/process/tree.ts';
 import { isAlive, outputOf, program, start, until } from './harness.ts';
@@ -206,4 +207,44 @@ test('a process that lasts is on the disk with its record and its place, where a
   const tracer = daemon.pid as number;
   const [child] = (await readFile(`/proc/${tracer}/task/${tracer}/children`, 'utf8')).split(' ');
   process.kill(Number(child), 'SIGKILL');
+});
+
+test('a run that a daemon began anew and was killed before it could note is found, and no second one is begun', async () => {
+  const mark = 'mark-of-a-restart';
+  const ended_ticks = bootTicks();
+  await until(() => bootTicks() > ended_ticks);
+  const child = spawn('sleep', ['1000'], {
+    detached: true,
+    stdio: 'ignore',
+    env: { PATH: process.env.PATH, [MARK_VARIABLE]: mark },
+  });
+  const command = ['sleep', '1000'];
+  const run = {
+    pid: 999_999_999,
+    boot_id: await readBootId(),
+    start_ticks: 1,
+    started_at_ms: 1,
+    is_ready: null,
+  };
+  const record = {
+    process_id: 'p',
+    request: { command, restart: { policy: 'always' } },
+    command,
+    cwd: '/',
+    mark,
+    created_at_ms: Date.now(),
+    restart_count: 1,
+    run: { ...run, ended_ticks },
+    end: { kind: 'exited', exit_code: 1, signal: null, exited_at_ms: Date.now() },
+    is_final: false,
+    is_stopped: false,
+    unsent: [],
+  };
+  await mkdir(join(directory, 'p'), { recursive: true });
+  await writeFile(join(directory, 'p/process.json'), JSON.stringify(record));
+  const { supervisor, events } = await start({ directory });
+  expect(await supervisor.get('p')).toMatchObject({ state: 'running', pid: child.pid, restart_count: 1 });
+  await until(() => events.length === 1);
+  expect(events[0]).toMatchObject({ event_type: 'process.started', payload: { pid: child.pid } });
+  await supervisor.remove('p');
 });

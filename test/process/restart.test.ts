@@ -39,3 +39,10 @@ test('the jitter stays within a fifth', () => {
     }),
   );
 });
+
+test('a first delay of none grows like any other, however often the process fails', () => {
+  const backoff = new RestartBackoff({ policy: 'always', backoff_ms: 0 }, () => 0.5);
+  const delays = Array.from({ length: 1_100 }, () => backoff.after(failure));
+  expect(delays.slice(0, 4)).toEqual([0, 2, 4, 8]);
+  expect(delays.slice(20).every((delay) => delay === 30_000)).toBe(true);
+});

@@ -49,6 +49,7 @@ async function giveNumberToStranger(pid: number): Promise<number> {
   }
 }
 
+setInterval(() => {}, 1_000_000); // the clock does not keep a program alive
 const first = await supervise();
 const lasts = how === 'signal';
 const command = (lasts ? ['sleep', '1000'] : ['true']) as [string, ...string[]];
