@@ -13,6 +13,7 @@ for (const input of [
   Object.fromEntries(['sandboxd', 'sandboxctl'].map((name) => [name, `bin/${name}.ts`])),
   { 'sandbox-manager': 'bin/sandbox-manager.ts' },
   { 'writer-thread': 'src/outbox/writer-thread.ts' },
+  { 'hand-over-reader': 'src/outbox/hand-over-reader.ts' },
   { 'watch-thread': 'src/watch/watch-thread.ts' },
 ]) {
   await build({

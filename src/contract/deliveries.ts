@@ -5,7 +5,9 @@ export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'expired', 'fo
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** Why an attempt got no usable answer. */
-export type AttemptError = 'dns' | 'connect' | 'tls' | 'timeout' | 'reset' | 'protocol' | 'blocked';
+export const ATTEMPT_ERRORS = ['dns', 'connect', 'tls', 'timeout', 'reset', 'protocol', 'blocked'] as const;
+
+export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
 /** One attempt as kept. `status` is null where no response head arrived, `error` null where one did. */
 export interface AttemptView {

@@ -1,13 +1,18 @@
+import { sleep } from '../base/clock.ts';
+import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
 import { CatalogueError } from '../contract/errors.ts';
 import type { HandOverPage } from '../runtime/runtime.ts';
 import { Limiter } from './limiter.ts';
 import { type Operations, refusal, senderOf, type Works } from './operations.ts';
-import type { DeletionNotice } from './ports.ts';
+import type { DeletionNotice, Sender } from './ports.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 
 /** Sandboxes that are ended and removed at the same time, and those of one team: a daemon may refuse to end. */
 const CLEANUPS_MAX = 16;
 const CLEANUPS_PER_TEAM = 8;
+/** Until a cleanup that failed is tried again: doubled each time, up to the cap. */
+const RETRY_MS = 1_000;
+const RETRY_CAP_MS = 5 * 60 * 1000;
 
 type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
 
@@ -19,7 +24,7 @@ export class Deletions {
   readonly #works: Works;
   readonly #operations: Operations;
   readonly #limiter = new Limiter(CLEANUPS_MAX, CLEANUPS_PER_TEAM);
-  #is_stopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(works: Works, operations: Operations) {
     this.#works = works;
@@ -76,48 +81,82 @@ export class Deletions {
     });
   }
 
-  /** Ends and removes what ran, when its turn comes. Never rejects. */
+  /** Ends and removes what ran, when its turn comes, and again until that is done. Never rejects. */
   async clean(row: SandboxRow): Promise<void> {
     if (this.#operations.isUnderWay(row.sandbox_id)) return;
-    await this.#operations.run(row.sandbox_id, () => this.#limiter.run(row.team_id, () => this.#clean(row)));
+    await this.#operations.run(row.sandbox_id, async () => {
+      for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
+        if (await this.#limiter.run(row.team_id, () => this.#clean(row))) return;
+        const wait_ms = Math.min(RETRY_MS * 2 ** failures, RETRY_CAP_MS);
+        await sleep(this.#works.clock, wait_ms, this.#stopping.signal);
+      }
+    });
   }
 
-  /** Begins no further cleanup; those that are left go on in whoever takes them over. */
+  /** Begins no further cleanup; those that are left are done by the replica that takes them over. */
   stop(): void {
-    this.#is_stopped = true;
+    this.#stopping.abort();
   }
 
-  /** Every step may be repeated by whoever takes over; what fails now is repeated when its lease has ended. */
-  async #clean(row: SandboxRow): Promise<void> {
-    const { runtime, store, clock, log, metrics, seal, replica } = this.#works;
+  /** True when it is done. Every step may be repeated, here or by another replica. */
+  async #clean(row: SandboxRow): Promise<boolean> {
+    const { runtime, store, clock, log, metrics, replica } = this.#works;
     const { sandbox_id } = row;
-    if (this.#is_stopped) return;
+    if (this.#stopping.signal.aborted) return false;
     try {
       await runtime.end(sandbox_id);
-      const sender = senderOf(row, seal);
-      for await (const page of runtime.handOver(sandbox_id)) {
-        if (sender) await this.#handOver(sender, page);
-      }
+      await this.#handOver(row);
       await runtime.remove(sandbox_id);
       const now_ms = clock.wallMs();
       await store.write((tx) =>
         store.end(tx, sandbox_id, 'cleaning', replica, { deleted_at_ms: now_ms, updated_at_ms: now_ms }),
       );
       metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
+      return true;
     } catch (error) {
       log.warn({ sandbox_id, reason: (error as Error).message }, 'a cleanup failed and is tried again');
+      return false;
     }
   }
 
-  async #handOver(sender: NonNullable<ReturnType<typeof senderOf>>, page: HandOverPage): Promise<void> {
-    const { store, notices, log } = this.#works;
+  /** What its daemon had not delivered, into the outbox; the files are kept until all of it is there. */
+  async #handOver(row: SandboxRow): Promise<void> {
+    const { runtime, clock, log, seal } = this.#works;
+    const { sandbox_id, team_id } = row;
+    const sender = senderOf(row, seal);
+    if (!sender) return;
+    const { webhook_secret } = sender;
+    const trust = { team_id, webhook_secret, record_key: seal.recordKey(sandbox_id) };
+    try {
+      for await (const page of runtime.handOver(sandbox_id, trust)) await this.#takeOver(sender, page);
+    } catch (error) {
+      if (clock.wallMs() - row.updated_at_ms < DELIVERY_WINDOW_MS) throw error;
+      // No window is left in which they could be delivered.
+      log.error({ sandbox_id, reason: (error as Error).message }, 'undelivered records could not be read');
+    }
+  }
+
+  async #takeOver(
+    sender: Sender,
+    { records, lost_records, trouble, set_aside }: HandOverPage,
+  ): Promise<void> {
+    const { store, notices, log, metrics } = this.#works;
     const { sandbox_id } = sender;
-    const { lost_records, trouble } = page;
     if (lost_records > 0 || trouble !== null) {
       log.error({ sandbox_id, lost_records, reason: trouble }, 'not every undelivered record could be read');
     }
-    if (page.records.length === 0) return;
-    await store.write((tx) => notices.handOver(tx, sender, page));
+    if (set_aside > 0) {
+      metrics.records_set_aside.add([], set_aside);
+      log.error({ sandbox_id, records: set_aside }, 'records that the daemon has not made are not sent');
+    }
+    if (records.length === 0) return;
+    const taken = await store.write((tx) => notices.handOver(tx, sender, records));
     notices.wake();
+    // Apart from the records: only people miss them.
+    await store
+      .write((tx) => notices.handOverAttempts(tx, taken))
+      .catch((error: Error) => {
+        log.warn({ sandbox_id, reason: error.message }, 'attempts of handed-over records are not kept');
+      });
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import { DELIVERY_CONCURRENCY } from '../contract/defaults.ts';
-import type { HandOverPage } from '../runtime/runtime.ts';
+import type { HandedOver } from '../runtime/runtime.ts';
 import type { AddressGuard } from '../webhook/address-guard.ts';
 import { SharedLookup } from '../webhook/lookup.ts';
 import { threadlessResolve } from '../webhook/resolver.ts';
@@ -17,7 +17,7 @@ import type { Figure } from './metrics.ts';
 import { endpointOf, OutboxStore } from './outbox-store.ts';
 import { OutcomeWriter } from './outcome-store.ts';
 import { Permits } from './permits.ts';
-import type { DeletionNotice, Notices, Sender } from './ports.ts';
+import type { DeletionNotice, Notices, Sender, TakenOver } from './ports.ts';
 import type { Seal } from './seal.ts';
 
 interface Parts {
@@ -80,10 +80,15 @@ export class Delivery implements Notices, Service {
     this.#written.add(endpointOf(notice.webhook_url));
   }
 
-  async handOver(tx: Transaction, sender: Sender, { records }: HandOverPage): Promise<void> {
-    await this.#outbox.takeOver(tx, sender, records);
+  async handOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]> {
+    const taken = await this.#outbox.takeOver(tx, sender, records);
     for (const { event_type } of records) this.#metrics.enqueued.add([event_type]);
     this.#written.add(endpointOf(sender.webhook_url));
+    return taken;
+  }
+
+  handOverAttempts(tx: Transaction, taken: TakenOver[]): Promise<void> {
+    return this.#outbox.takeOverAttempts(tx, taken);
   }
 
   wake(): void {

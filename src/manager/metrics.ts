@@ -21,6 +21,7 @@ export class ManagerMetrics {
   /** By verb and outcome. */
   readonly transitions = new Tally(['verb', 'outcome']);
   readonly cleanup_seconds = new Distribution(SECONDS);
+  readonly records_set_aside = new Tally([]);
   readonly #figures: Figure[] = [];
 
   constructor() {
@@ -35,6 +36,12 @@ export class ManagerMetrics {
       type: 'histogram',
       help: 'From the commit of a deletion to the end of its cleanup.',
       samples: () => this.cleanup_seconds.samples('sandbox_cleanup_duration_seconds'),
+    });
+    this.add({
+      name: 'sandbox_records_set_aside_total',
+      type: 'counter',
+      help: 'Records in outboxes of deleted sandboxes that their daemons have not made: they are not sent.',
+      samples: () => this.records_set_aside.samples(),
     });
   }
 

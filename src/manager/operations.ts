@@ -147,6 +147,7 @@ export function specOf(row: SandboxRow, seal: Seal): RuntimeSpec {
     team_id: row.team_id,
     webhook: sender && { url: sender.webhook_url, secret: sender.webhook_secret, watch_dir: row.watch_dir },
     env: envOf(row, seal),
+    record_key: seal.recordKey(row.sandbox_id),
     memory_mib: row.memory_mib,
     cpu_millis: row.cpu_millis,
   };

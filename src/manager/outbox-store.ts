@@ -6,7 +6,7 @@ import { deletedRequest } from '../webhook/deleted-request.ts';
 import { asksForStandardWebhooks } from '../webhook/signature.ts';
 import type { DatabaseClock } from './clock-store.ts';
 import type { Database, Transaction } from './database.ts';
-import type { DeletionNotice, Sender } from './ports.ts';
+import type { DeletionNotice, Sender, TakenOver } from './ports.ts';
 import type { Seal } from './seal.ts';
 
 /** What health, order and concurrency count for: scheme, host, port and path. Source: contract section 7. */
@@ -61,7 +61,8 @@ export class OutboxStore {
   }
 
   /** Takes records over as they are, in their order; those that are there already stay as they are. */
-  async takeOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<void> {
+  async takeOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]> {
+    const taken: TakenOver[] = [];
     for (const record of records) {
       const inserted = await tx
         .insertInto('outbox')
@@ -69,8 +70,16 @@ export class OutboxStore {
         .onConflict((conflict) => conflict.column('event_id').doNothing())
         .returning('id')
         .executeTakeFirst();
-      if (!inserted || record.attempt_log.length === 0) continue;
-      const attempts = record.attempt_log.map((attempt) => ({ record_id: inserted.id, ...attempt }));
+      if (inserted) taken.push({ record_id: inserted.id, attempt_log: record.attempt_log });
+    }
+    return taken;
+  }
+
+  /** Keeps what is told of attempts that were made before. */
+  async takeOverAttempts(tx: Transaction, taken: readonly TakenOver[]): Promise<void> {
+    for (const { record_id, attempt_log } of taken) {
+      if (attempt_log.length === 0) continue;
+      const attempts = attempt_log.map((attempt) => ({ record_id, ...attempt }));
       await tx.insertInto('outbox_attempts').values(attempts).execute();
     }
   }

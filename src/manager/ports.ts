@@ -1,4 +1,4 @@
-import type { HandOverPage } from '../runtime/runtime.ts';
+import type { HandedOver } from '../runtime/runtime.ts';
 import type { Transaction } from './database.ts';
 
 /** What a sandbox leases from its start until it is paused or ends. */
@@ -48,12 +48,20 @@ export interface DeletionNotice extends Sender {
   happened_at_ms: number;
 }
 
+/** A record that was taken over: its id in the manager's outbox, and what became of its attempts so far. */
+export interface TakenOver {
+  record_id: number;
+  attempt_log: HandedOver['attempt_log'];
+}
+
 /** The manager's outbox as deletions use it. */
 export interface Notices {
   /** Writes the exact signed `sandbox.deleted`, in the transaction that commits the deletion. */
   sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void>;
   /** Takes over what a sandbox's own daemon had not delivered; what is there already is left as it is. */
-  handOver(tx: Transaction, sender: Sender, page: HandOverPage): Promise<void>;
+  handOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]>;
+  /** Keeps the attempts of records that were taken over. */
+  handOverAttempts(tx: Transaction, taken: TakenOver[]): Promise<void>;
   /** Records were committed: their delivery may begin. */
   wake(): void;
 }

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -44,6 +44,21 @@ export class Seal {
       .setAuthTag(bytes.subarray(-TAG_BYTES));
     const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
     return Buffer.concat([text, decipher.final()]).toString('utf8');
+  }
+
+  /**
+   * The key with which a sandbox's daemon authenticates its records, 64 hex digits: derived, so that every replica
+   * knows it and no database holds it. Source: contract section 7, "A deletion loses no event".
+   */
+  recordKey(sandbox_id: string): string {
+    const derived = hkdfSync(
+      'sha256',
+      this.#key,
+      '',
+      `sandbox-manager record key v1/${sandbox_id}`,
+      KEY_BYTES,
+    );
+    return Buffer.from(derived).toString('hex');
   }
 }
 

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
-import type { AttemptError } from '../contract/deliveries.ts';
+import { ATTEMPT_ERRORS, type AttemptError } from '../contract/deliveries.ts';
 import { EVENT_TYPES } from '../contract/events.ts';
+import { isBelieved, type PendingRow, type Trust } from './belief.ts';
 import { isWhole } from './rows.ts';
 
 /** An attempt that a sandbox's own daemon made. Times are wall time in ms. */
@@ -22,16 +23,10 @@ export interface HandedOverAttempt {
 export interface HandedOver {
   event_id: string;
   event_type: string;
-  /** Whose daemon made it. */
-  sandbox_id: string;
   sequence: number;
   /** The static headers, `X-Service-Signature` among them; those of each attempt are made by whoever sends it. */
   headers: Record<string, string>;
   body: string;
-  /** The headers' text as stored, which is what `mac` is over: see `isAuthentic`. */
-  headers_text: string;
-  /** What authenticates it, 32 bytes; null where the daemon had no record key. */
-  mac: Uint8Array | null;
   /** How many attempts were made: the next one's number is one more. */
   attempts: number;
   /** Failed attempts of the present window: what its backoff counts. */
@@ -47,25 +42,6 @@ export interface HandedOver {
   attempt_log: HandedOverAttempt[];
 }
 
-/** A record's row, as far as it is handed over. Whoever ran in the sandbox may have written it: see `handedOver`. */
-export interface PendingRow {
-  id: number;
-  event_id: string;
-  event_type: string;
-  sandbox_id: string;
-  sequence: number;
-  headers: string;
-  body: string;
-  checksum: number;
-  mac: unknown;
-  created_at_ms: number;
-  deadline_ms: number;
-  due_ms: number;
-  probe_ms: number | null;
-  attempts: number;
-  failures: number;
-}
-
 /** No other header was ever stored by a daemon, so no other is sent on its behalf. Contract section 2. */
 const HEADERS = new Set([
   'Content-Type',
@@ -77,44 +53,88 @@ const HEADERS = new Set([
   'ce-type',
   'ce-time',
   'ce-sequence',
+  'traceparent',
 ]);
 const HEADER_VALUE = /^[\x20-\x7e]{0,2048}$/;
 const EVENT_ID = /^evt_[0-9a-f-]{36}$/;
 /** A request's body has a mebibyte at most, and an event's envelope and escapes add to it. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Checks a row and gives the record, its times counted from `now_ms` of the store's clock; null where it is damaged. */
+/** Beyond these a number says nothing that a daemon would have meant. */
+const ATTEMPTS_MAX = 1_000_000;
+const TIME_MAX_MS = 8_640_000_000_000_000;
+const DURATION_MAX_MS = 24 * 60 * 60 * 1000;
+const RESPONSE_BODY_MAX = 1024;
+
+/** Why a row is not handed over: the disk has changed it, or its daemon did not make it. */
+export type NotHandedOver = 'damaged' | 'not_believed';
+
+/**
+ * Checks a row and gives the record, its times counted from `now_ms` of the store's clock. What decides what is sent
+ * must be the daemon's own; what only tells how its delivery stands is brought into range.
+ */
 export function handedOver(
   row: PendingRow,
-  attempt_log: HandedOverAttempt[],
+  attempt_log: unknown[],
   now_ms: number,
-): HandedOver | null {
-  if (typeof row.headers !== 'string' || typeof row.body !== 'string' || !isWhole(row)) return null;
-  const { event_id, event_type, body } = row;
+  trust: Trust,
+): HandedOver | NotHandedOver {
+  if (typeof row.headers !== 'string' || typeof row.body !== 'string' || !isWhole(row)) return 'damaged';
+  const { event_id, event_type, sequence, body, created_at_ms } = row;
   const headers = headersOf(row.headers);
   const is_event = EVENT_TYPES.some((type) => type === event_type && type !== 'sandbox.deleted');
-  if (!headers || !is_event || !EVENT_ID.test(event_id) || Buffer.byteLength(body) > BODY_MAX_BYTES)
-    return null;
-  const numbers = [row.sequence, row.attempts, row.failures, row.created_at_ms, row.deadline_ms, row.due_ms];
-  if (!numbers.every((number) => Number.isSafeInteger(number) && number >= 0)) return null;
-  const left_ms = (until_ms: number) => Math.max(0, Math.min(until_ms - now_ms, DELIVERY_WINDOW_MS));
+  const is_numbered =
+    isWithin(sequence, 1, Number.MAX_SAFE_INTEGER) && isWithin(created_at_ms, 0, TIME_MAX_MS);
+  if (!headers || !is_event || !is_numbered || typeof event_id !== 'string' || !EVENT_ID.test(event_id)) {
+    return 'not_believed';
+  }
+  if (Buffer.byteLength(body) > BODY_MAX_BYTES || !isBelieved(row, headers, trust)) return 'not_believed';
+  const left_ms = (until_ms: unknown, otherwise: number) =>
+    Number.isFinite(until_ms) && Number.isFinite(now_ms)
+      ? Math.max(0, Math.min((until_ms as number) - now_ms, DELIVERY_WINDOW_MS))
+      : otherwise;
+  const attempts = isWithin(row.attempts, 0, ATTEMPTS_MAX) ? row.attempts : 0;
   return {
     event_id,
     event_type,
-    sandbox_id: row.sandbox_id,
-    sequence: row.sequence,
+    sequence,
     headers,
     body,
-    headers_text: row.headers,
-    mac: row.mac instanceof Uint8Array ? row.mac : null,
-    attempts: row.attempts,
-    failures: row.failures,
-    created_at_ms: row.created_at_ms,
-    due_in_ms: left_ms(row.due_ms),
-    probe_in_ms: left_ms(row.probe_ms ?? 0),
-    deadline_in_ms: left_ms(row.deadline_ms),
-    attempt_log,
+    attempts,
+    failures: isWithin(row.failures, 0, ATTEMPTS_MAX) ? row.failures : 0,
+    created_at_ms,
+    due_in_ms: left_ms(row.due_ms, 0),
+    probe_in_ms: left_ms(row.probe_ms, 0),
+    deadline_in_ms: left_ms(row.deadline_ms, DELIVERY_WINDOW_MS),
+    attempt_log: attemptsOf(attempt_log, attempts),
   };
+}
+
+/** The attempts that can have been made, each once. */
+function attemptsOf(log: unknown[], attempts: number): HandedOverAttempt[] {
+  const seen = new Map<number, HandedOverAttempt>();
+  for (const each of log as Record<keyof HandedOverAttempt, unknown>[]) {
+    const { attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms, response_body } = each;
+    if (!isWithin(attempt, 1, attempts) || !isWithin(started_at_ms, 0, TIME_MAX_MS)) continue;
+    seen.set(attempt, {
+      attempt,
+      started_at_ms,
+      duration_ms: isWithin(duration_ms, 0, DURATION_MAX_MS) ? duration_ms : 0,
+      status: isWithin(status, 100, 599) ? status : null,
+      error: ATTEMPT_ERRORS.find((known) => known === error) ?? null,
+      next_attempt_at_ms: isWithin(next_attempt_at_ms, 0, TIME_MAX_MS) ? next_attempt_at_ms : null,
+      // PostgreSQL's texts have no such character.
+      response_body:
+        typeof response_body === 'string'
+          ? response_body.slice(0, RESPONSE_BODY_MAX).replaceAll('\0', '\ufffd').toWellFormed()
+          : null,
+    });
+  }
+  return [...seen.values()];
+}
+
+function isWithin(value: unknown, least: number, most: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
 }
 
 function headersOf(text: string): Record<string, string> | null {

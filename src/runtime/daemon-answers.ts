@@ -9,11 +9,11 @@ const CLAIM_FIELDS: [daemon: string, claim: string][] = [
 ];
 
 /** What a daemon is told once. Source: contract section 4, POST `/sandbox/init`. */
-export function initBody({ sandbox_id, team_id, webhook, env }: RuntimeSpec): object {
-  if (!webhook) return { sandbox_id, team_id, env };
+export function initBody({ sandbox_id, team_id, webhook, env, record_key }: RuntimeSpec): object {
+  if (!webhook) return { sandbox_id, team_id, env, record_key };
   const { url, secret, watch_dir } = webhook;
   const given = { url, ...(secret === '' ? {} : { secret }), ...(watch_dir === null ? {} : { watch_dir }) };
-  return { sandbox_id, team_id, webhook: given, env };
+  return { sandbox_id, team_id, webhook: given, env, record_key };
 }
 
 const MESSAGE_MAX = 1024;

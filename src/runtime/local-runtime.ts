@@ -1,11 +1,10 @@
 import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
 import type { SandboxView } from '../contract/sandboxes.ts';
-import { readUndelivered } from '../outbox/hand-over.ts';
+import { readUndeliveredApart } from '../outbox/hand-over-process.ts';
 import { ask, hold } from './control-client.ts';
 import { copyRootfs } from './copy.ts';
 import { initBody, namesIn, refusal } from './daemon-answers.ts';
@@ -17,6 +16,7 @@ import type { ResourceGroups } from './resource-groups.ts';
 import { prepareRootfs, stateDirOf } from './rootfs.ts';
 import type {
   HandOverPage,
+  HandOverTrust,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
@@ -25,6 +25,7 @@ import type {
   RuntimeState,
 } from './runtime.ts';
 import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
+import { DamagedOutboxes, noteDamage, takeOutbox } from './undelivered.ts';
 
 const SANDBOX_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
 const ASK_TIMEOUT_MS = 5_000;
@@ -51,9 +52,11 @@ export class LocalRuntime implements Runtime {
   readonly #parts: LocalRuntimeParts;
   #data_dir: string;
   #data_dir_fd = -1;
+  readonly #damaged: DamagedOutboxes;
 
   constructor(parts: LocalRuntimeParts) {
     this.#parts = parts;
+    this.#damaged = new DamagedOutboxes(parts.data_dir, parts.clock, parts.log);
     this.#data_dir = parts.data_dir;
   }
 
@@ -66,6 +69,7 @@ export class LocalRuntime implements Runtime {
     } catch (error) {
       throw new StartError(`--data-dir ${data_dir}: ${(error as Error).message}`);
     }
+    this.#damaged.prune();
     await isolation.check();
     const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).read());
     const used = new Set(records.flatMap((record) => record?.program_version ?? []));
@@ -111,7 +115,7 @@ export class LocalRuntime implements Runtime {
     const record: SandboxRecord = {
       program_version: command.program_version,
       ...{ sandbox_id, team_id, memory_mib, cpu_millis, watch_dir: webhook?.watch_dir ?? null },
-      ...{ state: 'creating', outcome: null, is_paused: false, daemon: null },
+      ...{ state: 'creating', outcome: null, is_paused: false, daemon: null, has_record_key: true },
     };
     files.write(record);
     record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id));
@@ -237,28 +241,31 @@ export class LocalRuntime implements Runtime {
     this.#parts.groups.remove(files.sandbox_id);
   }
 
-  async *handOver(sandbox_id: string): AsyncGenerator<HandOverPage> {
+  async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<HandOverPage> {
     const files = this.#files(sandbox_id);
     const record = files.read();
     if (!record || record.state === 'creating') return;
-    const state_dir = stateDirOf(files.rootfs);
+    if (record.state !== 'ended') throw new CatalogueError('conflict', 'The sandbox has not ended.');
+    const state_dir = takeOutbox(files);
     if (state_dir === null) {
-      yield {
-        records: [],
-        lost_records: 0,
-        trouble: 'the state directory is gone: what it held is not known',
-      };
+      const trouble = 'the state directory is gone: what it held is not known';
+      yield { records: [], lost_records: 0, set_aside: 0, trouble };
       return;
     }
-    for (const page of readUndelivered({ state_dir, sandbox_id }, this.#parts.clock)) {
+    const record_key = record.has_record_key ? trust.record_key : null;
+    for await (const page of readUndeliveredApart(
+      { ...trust, sandbox_id, record_key, state_dir },
+      this.#parts.clock,
+    )) {
+      if (page.trouble !== null) noteDamage(files);
       yield page;
-      await setImmediate();
     }
   }
 
   async remove(sandbox_id: string): Promise<void> {
     const files = this.#files(sandbox_id);
     await this.#kill(files);
+    this.#damaged.keep(files);
     await rm(files.directory, { recursive: true, force: true, maxRetries: 3 });
   }
 

@@ -1,3 +1,4 @@
+import type { Trust } from '../outbox/belief.ts';
 import type { HandOverPage } from '../outbox/hand-over.ts';
 import type { HandedOver } from '../outbox/handed-over.ts';
 
@@ -11,6 +12,9 @@ export interface RuntimeWebhook {
   watch_dir: string | null;
 }
 
+/** What a hand-over believes a sandbox's records by. */
+export type HandOverTrust = Omit<Trust, 'sandbox_id'>;
+
 /** What a sandbox is made of. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export interface RuntimeSpec {
   /** 1 to 64 of `A-Z a-z 0-9 _ - .`, not beginning with a dot: it names the sandbox's directory. */
@@ -19,6 +23,8 @@ export interface RuntimeSpec {
   webhook: RuntimeWebhook | null;
   /** What its processes get in addition to the runtime's plain environment. */
   env: Record<string, string>;
+  /** 64 hex digits: its daemon authenticates its records with it. It reaches the daemon alone, and is kept nowhere. */
+  record_key: string;
   memory_mib: number;
   cpu_millis: number;
 }
@@ -92,8 +98,11 @@ export interface Runtime {
    */
   end(sandbox_id: string): Promise<RuntimeEnd>;
 
-  /** Reads what the daemon of a sandbox that `end` has ended had not delivered, some hundred records at a time. */
-  handOver(sandbox_id: string): AsyncIterable<HandOverPage>;
+  /**
+   * Reads what the daemon of a sandbox that `end` has ended had not delivered, some hundred records at a time, and of
+   * that only what the daemon has made. Throws what may pass: then all of it is to be read again, later.
+   */
+  handOver(sandbox_id: string, trust: HandOverTrust): AsyncIterable<HandOverPage>;
 
   /** Removes everything of it from the disk, and ends what may still run. Idempotent. */
   remove(sandbox_id: string): Promise<void>;

@@ -26,6 +26,8 @@ export interface SandboxRecord {
   outcome: 'killed' | 'lost' | null;
   /** What it was last told to be: the answer while its daemon gives none. */
   is_paused: boolean;
+  /** Whether its daemon authenticates its records; missing where it was started by a version that could not say so. */
+  has_record_key?: boolean;
   /** As the host sees it; null until it runs. */
   daemon: ProcessIdentity | null;
 }

@@ -45,8 +45,9 @@ export async function startReplica(
       delivery.wake();
     },
     async handOver(sender, records) {
-      const page = { records, lost_records: 0, trouble: null };
-      await database.db.transaction().execute((tx) => delivery.handOver(tx, sender, page));
+      await database.db.transaction().execute(async (tx) => {
+        await delivery.handOverAttempts(tx, await delivery.handOver(tx, sender, records));
+      });
       delivery.wake();
     },
   };

@@ -41,11 +41,8 @@ export function handedOver(sequence: number, overrides: Partial<HandedOver> = {}
   return {
     event_id,
     event_type: 'agent.event',
-    sandbox_id: 'sbx_1',
     sequence,
     headers,
-    headers_text: JSON.stringify(headers),
-    mac: null,
     body: `{"event_id":"${event_id}","sequence":${sequence},"payload":{"price": 1.10}}`,
     attempts: 0,
     failures: 0,

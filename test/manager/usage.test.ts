@@ -27,6 +27,10 @@ class ToldRuntime extends NoRuntime {
   override async inspect(): Promise<RuntimeState> {
     return this.state;
   }
+
+  override async isAlive(): Promise<boolean> {
+    return this.state !== 'lost' && this.state !== 'absent';
+  }
 }
 
 async function metered(url: string) {

@@ -133,8 +133,14 @@ describe('an outbox of the first format', () => {
   });
 
   it('is handed over as it is', () => {
-    const pages = [...readUndelivered({ state_dir: firstFormat(), sandbox_id: 'sb-1' }, systemClock)];
-    expect(pages.flatMap(({ records }) => records)).toMatchObject([{ sequence: 3, mac: null, attempts: 2 }]);
+    const trust = {
+      sandbox_id: 'sb-1',
+      team_id: 't',
+      webhook_secret: 'made for this test',
+      record_key: null,
+    };
+    const pages = [...readUndelivered({ ...trust, state_dir: firstFormat() }, systemClock)];
+    expect(pages.flatMap(({ records }) => records)).toMatchObject([{ sequence: 3, attempts: 2 }]);
     expect(pages.every(({ lost_records }) => lost_records === 0)).toBe(true);
   });
 });

@@ -126,7 +126,7 @@ describe('the end of a sandbox', () => {
     expect(await runtime.inspect('sbx-1')).toBe('absent');
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
     await vi.waitFor(() => expect(() => process.kill(made.daemon?.pid ?? 0, 0)).toThrow('ESRCH'));
-    expect(await handedOver(runtime, 'sbx-1')).toEqual({ records: [], lost: 0 });
+    expect(await handedOver(runtime, 'sbx-1')).toEqual({ records: [], lost: 0, set_aside: 0 });
     await runtime.create(spec('sbx-1', { env: { AGAIN: 'yes' } }));
     expect(await sandboxes.output('sbx-1', 'echo $AGAIN')).toBe('yes');
   });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { startConsumer } from '../support/consumer.ts';
-import { Sandboxes, SECRET, spec, webhook } from './sandboxes.ts';
+import { Sandboxes, SECRET, spec, TRUST, webhook } from './sandboxes.ts';
 
 const DAEMON_KINDS = [
   'sandbox.ready',
@@ -60,7 +60,7 @@ describe.each(['local', 'local-unsafe'] as const)('a sandbox of the runtime %s',
     consumer.answer = (_, response) => response.writeHead(503).end();
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
     const left: string[] = [];
-    for await (const { records, lost_records } of runtime.handOver('sbx-1')) {
+    for await (const { records, lost_records } of runtime.handOver('sbx-1', TRUST)) {
       expect(lost_records).toBe(0);
       left.push(...records.map(({ event_type }) => event_type));
     }

@@ -13,6 +13,9 @@ import type { HandedOver, Runtime, RuntimeSpec } from '../../src/runtime/runtime
 import { scratchFolder } from '../support/scratch.ts';
 
 export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';
+export const RECORD_KEY = 'a7'.repeat(32);
+/** What the manager believes records by. */
+export const TRUST = { team_id: 'team_1', webhook_secret: SECRET, record_key: RECORD_KEY };
 
 /** One copy of the daemon's program for all tests of a file. */
 const program_dir = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
@@ -78,6 +81,7 @@ export function spec(sandbox_id: string, given: Partial<RuntimeSpec> = {}): Runt
     team_id: 'team_1',
     webhook: null,
     env: {},
+    record_key: RECORD_KEY,
     memory_mib: 512,
     cpu_millis: 1000,
     ...given,
@@ -92,12 +96,14 @@ export function webhook(url: string, watch_dir: string | null = null) {
 export async function handedOver(
   runtime: Runtime,
   sandbox_id: string,
-): Promise<{ records: HandedOver[]; lost: number }> {
+): Promise<{ records: HandedOver[]; lost: number; set_aside: number }> {
   const records: HandedOver[] = [];
   let lost = 0;
-  for await (const page of runtime.handOver(sandbox_id)) {
+  let set_aside = 0;
+  for await (const page of runtime.handOver(sandbox_id, TRUST)) {
     records.push(...page.records);
     lost += page.lost_records;
+    set_aside += page.set_aside;
   }
-  return { records, lost };
+  return { records, lost, set_aside };
 }

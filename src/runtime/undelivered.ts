@@ -1,0 +1,125 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { HANDED_OVER_FILES } from '../outbox/hand-over.ts';
+import { STATE_DIR } from './rootfs.ts';
+import type { SandboxFiles } from './sandbox-files.ts';
+
+/** Not the name of a sandbox. */
+const KEPT = '.damaged-outboxes';
+const DAMAGED = 'damaged';
+const KEPT_MS = 24 * 60 * 60 * 1000;
+/** What sandboxes leave behind is not to fill the disk: more than an outbox can hold is not kept, and the oldest go. */
+const KEPT_MAX_BYTES = 1024 * 1024 * 1024;
+const KEPT_TOTAL_BYTES = 4 * KEPT_MAX_BYTES;
+
+/**
+ * Takes an ended sandbox's outbox out of its root, to where nothing of the sandbox reaches, and gives the folder. No
+ * link on the way is followed. Done again after a death in the middle it does what is left; null where the state
+ * directory is something else by now.
+ */
+export function takeOutbox({ directory, rootfs }: SandboxFiles): string | null {
+  const target = join(directory, 'outbox');
+  mkdirSync(target, { recursive: true, mode: 0o700 });
+  const state_dir = openInside(rootfs, STATE_DIR);
+  if (state_dir === null) return readdirSync(target).length > 0 ? target : null;
+  try {
+    for (const name of HANDED_OVER_FILES) {
+      const from = `/proc/self/fd/${state_dir}/${name}`;
+      if (!lstatSync(from, { throwIfNoEntry: false }) || existsSync(join(target, name))) continue;
+      renameSync(from, join(target, name));
+    }
+  } finally {
+    closeSync(state_dir);
+  }
+  return target;
+}
+
+/** A descriptor of a directory in a root, every step of the way a directory itself; null where one is not. */
+function openInside(rootfs: string, path: string): number | null {
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  let open = openSync(rootfs, flags);
+  for (const part of path.split('/').filter(Boolean)) {
+    const above = open;
+    try {
+      open = openSync(`/proc/self/fd/${above}/${part}`, flags);
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+      throw error;
+    } finally {
+      closeSync(above);
+    }
+  }
+  return open;
+}
+
+/** Says that a sandbox's outbox is to outlive it. */
+export function noteDamage({ directory }: SandboxFiles): void {
+  writeFileSync(join(directory, 'outbox', DAMAGED), '', { mode: 0o600 });
+}
+
+/** Outboxes that could not be read to their end, for a day: somebody may know more. Source: contract section 3. */
+export class DamagedOutboxes {
+  readonly #folder: string;
+  readonly #clock: Clock;
+  readonly #log: Log;
+
+  constructor(data_dir: string, clock: Clock, log: Log) {
+    this.#folder = join(data_dir, KEPT);
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Keeps the outbox of a sandbox whose damage was noted, out of the sandbox's directory. */
+  keep({ sandbox_id, directory }: SandboxFiles): void {
+    const outbox = join(directory, 'outbox');
+    if (!existsSync(join(outbox, DAMAGED))) return;
+    const path = join(this.#folder, sandbox_id);
+    const bytes = sizeOf(outbox);
+    if (bytes > KEPT_MAX_BYTES) {
+      this.#log.error({ sandbox_id, bytes }, 'a damaged outbox is too large to be kept');
+      return;
+    }
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    rmSync(path, { recursive: true, force: true });
+    renameSync(outbox, path);
+    const now_s = this.#clock.wallMs() / 1000;
+    utimesSync(path, now_s, now_s);
+    this.#log.error({ sandbox_id, path }, 'a damaged outbox is kept for 24 h');
+    this.prune();
+  }
+
+  /** Removes what was kept long enough, and the oldest where there is too much. */
+  prune(): void {
+    const names = existsSync(this.#folder) ? readdirSync(this.#folder) : [];
+    const kept = names.map((name) => {
+      const path = join(this.#folder, name);
+      return { path, kept_ms: statSync(path).mtimeMs, bytes: sizeOf(path) };
+    });
+    let total = 0;
+    for (const { path, kept_ms, bytes } of kept.sort((a, b) => b.kept_ms - a.kept_ms)) {
+      total += bytes;
+      if (this.#clock.wallMs() - kept_ms <= KEPT_MS && total <= KEPT_TOTAL_BYTES) continue;
+      rmSync(path, { recursive: true, force: true });
+    }
+  }
+}
+
+/** The room that a folder's files take, without looking into folders: an outbox has none. */
+function sizeOf(folder: string): number {
+  return readdirSync(folder).reduce((sum, name) => sum + lstatSync(join(folder, name)).blocks * 512, 0);
+}
