@@ -23,8 +23,6 @@ declare module 'fastify' {
     is_open?: boolean;
     /** The body is handed to the route as the bytes that came. */
     is_raw?: boolean;
-    /** Answered over the control socket alone, whatever token is shown. */
-    is_socket_only?: boolean;
   }
 }
 

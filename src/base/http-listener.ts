@@ -8,6 +8,8 @@ import { CatalogueError, errorBody } from '../contract/errors.ts';
 /** How often connections are looked at for those that are too slow; the limits below leave room for it. */
 const CHECK_INTERVAL_MS = 1_000;
 const KEEP_ALIVE_MS = 65_000;
+/** How long the client of an early answer may stay silent before its connection ends. */
+const LINGER_MS = 1_000;
 
 /**
  * The connections of all listeners of one program. Where all are taken, the one that has gone longest without a
@@ -64,8 +66,14 @@ export interface Router {
   routing: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
+export interface ListenerOptions {
+  /** Each connection carries one request: whatever follows it is never taken for another, and ends the connection. */
+  one_request?: boolean;
+}
+
 /** A server for one address, with the contract's time limits. */
-export function createListener(app: Router, connections: Connections): Server {
+export function createListener(app: Router, connections: Connections, options: ListenerOptions = {}): Server {
+  const router = options.one_request ? new OneRequestRouter(app) : app;
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS - CHECK_INTERVAL_MS,
@@ -77,16 +85,56 @@ export function createListener(app: Router, connections: Connections): Server {
       shouldUpgradeCallback: ({ method, headers }) =>
         method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
     },
-    (request, response) => app.routing(request, response),
+    (request, response) => {
+      if (!request.complete) lingerFor(request, response);
+      router.routing(request, response);
+    },
   );
   server.on('connection', (socket) => connections.add(socket));
-  server.on('upgrade', (request, socket, head) => routeUpgrade(app, request, socket as Socket, head));
+  server.on('upgrade', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
   server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && streaming.has(socket)) return;
     if (socket.writable && !socket.destroyed) socket.write(clientErrorResponse(error.code ?? ''));
     socket.destroy();
   });
   return server;
+}
+
+/**
+ * Where a request is answered before all of its body has come and the connection is to end, what still comes is
+ * thrown away for a moment: a reset would take the answer from the client. Source: RFC 9112, section 9.6.
+ */
+function lingerFor(request: IncomingMessage, response: ServerResponse): void {
+  // Before Node's own listener, which ends the connection.
+  response.prependOnceListener('finish', () => {
+    const { socket } = request;
+    if (request.complete || !socket) return;
+    socket.destroySoon = () => {
+      socket.end();
+      socket.setTimeout(LINGER_MS);
+    };
+  });
+}
+
+/** Ends a connection that brings a second request. */
+class OneRequestRouter implements Router {
+  readonly #app: Router;
+  readonly #used = new WeakSet<Socket>();
+
+  constructor(app: Router) {
+    this.#app = app;
+  }
+
+  routing(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    if (this.#used.has(socket)) {
+      socket.destroy();
+      return;
+    }
+    this.#used.add(socket);
+    response.shouldKeepAlive = false;
+    this.#app.routing(request, response);
+  }
 }
 
 /** What is left of a connection once its request for a WebSocket has been read. */
@@ -104,7 +152,13 @@ function routeUpgrade(app: Router, request: IncomingMessage, socket: Socket, hea
   upgrades.set(request, { socket, head });
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
-  response.assignSocket(socket);
+  try {
+    response.assignSocket(socket);
+  } catch {
+    // The answer to the request before it is under way.
+    socket.destroy();
+    return;
+  }
   response.once('finish', () => socket.destroySoon());
   app.routing(request, response);
 }

@@ -2,6 +2,7 @@ import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders 
 import { request as httpsRequest } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Address, Token } from './config.ts';
 import { EXIT, Failure, reason } from './failure.ts';
@@ -25,6 +26,8 @@ export class Refusal extends Failure {
   }
 }
 
+/** A person at the control socket may do everything. */
+const SCOPE: ControlScope = 'manage';
 /** Longer than `POST /webhook/test` waits for its delivery. */
 const SILENCE_TIMEOUT_MS = 30_000;
 const NO_CONTENT = 204;
@@ -102,7 +105,9 @@ export class Client {
     });
   }
 
-  get #authorization(): { authorization?: string } {
+  /** The control socket takes no token: its file's mode is what guards it. */
+  get #authorization(): Record<string, string> {
+    if (this.#address.socket_path !== null) return { [CONTROL_SCOPE_HEADER]: SCOPE };
     return 'value' in this.#token ? { authorization: `Bearer ${this.#token.value}` } : {};
   }
 

@@ -20,7 +20,7 @@ import { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import type { DaemonConfig } from './config.ts';
-import { controlToken, makeToken, restoreToken } from './control-token.ts';
+import { ControlToken } from './control-token.ts';
 import { Environment } from './environment.ts';
 import { Guard } from './guard.ts';
 import { LazyApp } from './lazy-app.ts';
@@ -88,7 +88,6 @@ export class Daemon {
   #state: Exclude<SandboxState, 'paused'> | 'starting' = 'starting';
   #app: LazyApp | null = null;
   #listeners: Listeners | null = null;
-  #guard: Guard | null = null;
   #store: RemoteStore | null = null;
   #publisher: Publisher | null = null;
   #supervisor: Supervisor | null = null;
@@ -96,7 +95,7 @@ export class Daemon {
   #retention: Retention | null = null;
   #watcher: Watcher | null = null;
   #main: MainCommand | null = null;
-  #token = '';
+  readonly #token: ControlToken;
   #identity = { sandbox_id: '', team_id: '' };
   readonly #outbox_health: OutboxHealth;
   /** The start waits for a disk in trouble. */
@@ -115,6 +114,7 @@ export class Daemon {
     this.#createApp = createApp;
     this.#started_ms = clock.monotonicMs();
     this.#outbox_health = new OutboxHealth(log, this.metrics);
+    this.#token = new ControlToken(config.control_token_file, config.state_dir, clock);
     this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
   }
 
@@ -198,8 +198,8 @@ export class Daemon {
   /** Tells where the API is, once it can be used as far as the disk allows. */
   async #announce(): Promise<void> {
     const { config } = this;
-    if (this.#token !== '') return;
-    this.#token = controlToken(config.control_token_file);
+    if (this.#token.is_read) return;
+    this.#token.read();
     this.environment.load();
     this.environment.add({ SANDBOXD_URL: this.url });
     if (config.control_socket) await this.#listeners?.listenOnSocket(config.control_socket);
@@ -223,10 +223,11 @@ export class Daemon {
       this.metrics.committed(report);
       if (store.is_in_thread) this.#saveMemory();
       this.#outbox_health.observe(report.trouble);
+      this.#token.look();
     });
     store.onMended((mended) => {
       this.#outbox_health.mended(mended);
-      if (mended.how === 'restored') restoreToken(config.control_token_file, this.#token);
+      if (mended.how === 'restored') this.#token.restore();
     });
     return store;
   }
@@ -266,23 +267,23 @@ export class Daemon {
 
   async #listen(): Promise<void> {
     const { host, port } = this.config;
-    this.#app = new LazyApp(() => this.#createApp(this, (made) => this.#prepare(made)));
+    this.#app = new LazyApp(() => this.#createApp(this, (made) => this.#prepare(made, listeners)));
     const listeners = new Listeners(this.#app);
-    this.#guard = new Guard({
-      host,
-      port: () => listeners.port,
-      control_token: () => this.#token,
-      is_trusted: listeners.isControl,
-    });
     this.#listeners = listeners;
     await listeners.listen(host, port);
   }
 
   /** What comes before every route: the count of requests under way, and the guard. */
-  #prepare(app: HttpApp): void {
-    this.#listeners?.observe(app);
+  #prepare(app: HttpApp, listeners: Listeners): void {
+    listeners.observe(app);
+    const guard = new Guard({
+      host: this.config.host,
+      port: () => listeners.port,
+      token: this.#token,
+      is_control: listeners.isControl,
+    });
     app.addHook('onRequest', (request, _reply, done) => {
-      this.#guard?.check(request);
+      guard.check(request);
       done();
     });
   }
@@ -335,6 +336,16 @@ export class Daemon {
     this.log.info({ sandbox_id: given.sandbox_id }, 'ready');
   }
 
+  /** Whether a connection is one over the control socket. */
+  isControl(socket: Socket): boolean {
+    return this.#listeners?.isControl(socket) ?? false;
+  }
+
+  /** From now on control is served on the control socket alone. */
+  forgetToken(): void {
+    this.#token.forget();
+  }
+
   async #checkWebhook(webhook_url: string | null): Promise<void> {
     if (!webhook_url || !this.#listeners) return;
     if (await isOwnAddress(new URL(webhook_url), this.#listeners.addresses, this.#listeners.port)) {
@@ -347,8 +358,7 @@ export class Daemon {
 
   /** A fork holds its parent's files: its token, environment and processes are not this sandbox's. */
   #forgetOtherSandbox(): void {
-    this.#token = makeToken(this.config.control_token_file);
-    this.#guard?.forgetToken();
+    this.#token.renew();
     this.environment.clear();
     rmSync(join(this.config.state_dir, 'processes'), { recursive: true, force: true });
   }

@@ -1,7 +1,10 @@
-import { timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import { CONTROL_SCOPE_HEADER } from '../contract/control-scopes.ts';
 import { CatalogueError } from '../contract/errors.ts';
+import type { ControlToken } from './control-token.ts';
+import { accessOf, includesScope, type RouteAccess } from './route-access.ts';
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -9,20 +12,25 @@ export interface GuardOptions {
   host: string;
   /** Known once the listeners are up. */
   port: () => number;
-  control_token: () => string;
+  token: ControlToken;
   /** True for a connection over the control socket: its file's mode is what guards it. */
-  is_trusted: (socket: Socket) => boolean;
+  is_control: (socket: Socket) => boolean;
 }
+
+/** Asked again after so long: the start has read the control token by then. */
+const RETRY_AFTER_S = 1;
+/** Methods whose requests have no content: what follows the head of one may be another request in disguise. */
+const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
 /**
  * Lets a request through, or throws `forbidden` or `unauthorized`: a page in a browser inside the sandbox may not
- * speak to the daemon at all, and control needs the token. Source: contract section 4, below the table of routes.
+ * speak to the daemon at all, control needs the token, and a request on the control socket reaches no more than the
+ * scope that it names. Source: contract section 4, below the table of routes.
  */
 export class Guard {
   readonly #options: GuardOptions;
   readonly #names: Set<string>;
   #last_host = '';
-  #token: Buffer | null = null;
 
   constructor(options: GuardOptions) {
     this.#options = options;
@@ -31,18 +39,35 @@ export class Guard {
   }
 
   check(request: FastifyRequest): void {
-    const { headers, socket } = request.raw;
-    if (this.#options.is_trusted(socket)) return;
+    if (this.#options.is_control(request.raw.socket)) this.#checkControl(request);
+    else this.#checkLocal(request);
+  }
+
+  #checkLocal(request: FastifyRequest): void {
+    const { headers } = request.raw;
     this.#checkHost(headers.host);
     if (headers.origin !== undefined) this.#checkOrigin(headers.origin);
     if (headers['sec-fetch-site'] === 'cross-site') {
       throw new CatalogueError('forbidden', 'Sec-Fetch-Site: requests from other sites are refused.');
     }
-    if (request.routeOptions.config.is_open !== true && !request.is404)
-      this.#checkToken(headers.authorization);
-    if (request.routeOptions.config.is_socket_only) {
+    const access = neededAccess(request);
+    if (access === 'health' || access === 'publish') return;
+    this.#checkToken(headers.authorization);
+    if (access === 'socket') {
       throw new CatalogueError('forbidden', 'This is served on the control socket alone.');
     }
+  }
+
+  #checkControl(request: FastifyRequest): void {
+    const { method, headers } = request.raw;
+    if (BODILESS.has(method ?? '') && hasBody(headers)) {
+      throw new CatalogueError('invalid_request', `A ${method} request has no body here.`);
+    }
+    const access = neededAccess(request);
+    if (access === 'health' || access === 'publish') return;
+    const scope = access === 'socket' ? 'manage' : access;
+    if (includesScope(headers[CONTROL_SCOPE_HEADER], scope)) return;
+    throw new CatalogueError('forbidden', `X-Control-Scope: this needs the scope ${scope}.`, { scope });
   }
 
   #checkHost(host: string | undefined): void {
@@ -63,15 +88,25 @@ export class Guard {
   }
 
   #checkToken(authorization: string | undefined): void {
-    const given = Buffer.from(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '');
-    this.#token ??= Buffer.from(this.#options.control_token());
-    if (given.length !== this.#token.length || !timingSafeEqual(given, this.#token)) {
-      throw new CatalogueError('unauthorized');
+    const { token } = this.#options;
+    if (!token.is_read) {
+      throw new CatalogueError('outbox_unavailable', 'The daemon is starting.', {
+        retry_after_s: RETRY_AFTER_S,
+      });
     }
+    const given = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '';
+    if (!token.matches(given)) throw new CatalogueError('unauthorized');
   }
+}
 
-  /** The token was made anew. */
-  forgetToken(): void {
-    this.#token = null;
-  }
+/** What the route asks for; a path or a method that is none is answered to anybody. */
+function neededAccess({ raw, routeOptions, is404 }: FastifyRequest): RouteAccess {
+  if (is404 || routeOptions.config.is_open) return 'health';
+  const access = accessOf(raw.method ?? '', routeOptions.url);
+  if (access === undefined) throw new CatalogueError('forbidden');
+  return access;
+}
+
+function hasBody(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }

@@ -81,7 +81,8 @@ export class Listeners {
   /** Also serves on a Unix socket with mode 0600; one that nobody listens on any more makes room. */
   async listenOnSocket(path: string): Promise<void> {
     if (existsSync(path)) await removeStale(path);
-    const server = createListener(this.#app, this.#connections);
+    // What reaches it comes from a manager that passes strangers' requests through: one of them may hide another.
+    const server = createListener(this.#app, this.#connections, { one_request: true });
     await listening(server, { path }).catch((error: Error) => {
       throw new StartError(`--control-socket ${path}: ${error.message}`);
     });

@@ -11,16 +11,14 @@ import { goneSignal } from './event-writer.ts';
  * - `hold` keeps it still for a fork, as long as the request's body is open
  */
 export async function registerManagerRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
-  app.post('/api/v1/sandbox/stop', { config: { is_socket_only: true } }, async (_request, reply) => {
+  app.post('/api/v1/sandbox/stop', async (_request, reply) => {
     reply.code(202);
     void daemon.stop('api', null);
     return success({ state: daemon.state });
   });
 
   await withStreamedBodies(app, (streamed) => {
-    streamed.post('/api/v1/sandbox/hold', { config: { is_socket_only: true } }, (request, reply) =>
-      hold(daemon, request, reply),
-    );
+    streamed.post('/api/v1/sandbox/hold', (request, reply) => hold(daemon, request, reply));
   });
 }
 

@@ -11,7 +11,7 @@ const TEST_PAYLOAD = '{"test":true}';
 
 /** `POST /webhook/publish` and `POST /webhook/test`. Source: contract section 4. */
 export function registerPublishRoutes(app: HttpApp, daemon: Daemon): void {
-  app.post('/api/v1/webhook/publish', { config: { is_open: true, is_raw: true } }, async (request, reply) => {
+  app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
     if (request.body === undefined) {
       throw new CatalogueError('unsupported_media_type');
     }

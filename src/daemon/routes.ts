@@ -6,13 +6,17 @@ import { registerHealthRoutes } from './health-routes.ts';
 import { registerManagerRoutes } from './manager-routes.ts';
 import { registerProcessRoutes } from './process-routes.ts';
 import { registerPublishRoutes } from './publish-routes.ts';
+import { accessOf } from './route-access.ts';
 import { registerSandboxRoutes } from './sandbox-routes.ts';
 
 /** The local API. Source: contract section 4, "The local API". */
 export async function registerRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
   const routes: { url: string; method: string | string[] }[] = [];
-  app.addHook('onRoute', ({ url, method }) => {
+  app.addHook('onRoute', ({ url, method, config }) => {
     routes.push({ url, method });
+    if (config?.is_open) return;
+    const forgotten = [method].flat().find((each) => accessOf(each, url) === undefined);
+    if (forgotten) throw new Error(`route-access.ts does not say who may ask ${forgotten} ${url}`);
   });
   registerPublishRoutes(app, daemon);
   registerDeliveryRoutes(app, daemon);

@@ -87,7 +87,10 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
       throw new CatalogueError('conflict', 'The sandbox is initialised already, with another body.');
     }
     if (!initialised) {
-      initialised = { body: request.body, done: initialise(daemon, request.body) };
+      initialised = {
+        body: request.body,
+        done: initialise(daemon, request.body, daemon.isControl(request.raw.socket)),
+      };
       initialised.done.catch(() => {
         initialised = null;
       });
@@ -97,7 +100,7 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
   });
 }
 
-async function initialise(daemon: Daemon, body: Static<typeof InitBody>): Promise<void> {
+async function initialise(daemon: Daemon, body: Static<typeof InitBody>, is_control: boolean): Promise<void> {
   const { webhook, env } = body;
   const given = asField(() => ({
     sandbox_id: identifier(body.sandbox_id, 'sandbox_id'),
@@ -111,6 +114,8 @@ async function initialise(daemon: Daemon, body: Static<typeof InitBody>): Promis
     throw invalidField('record_key', 'must be 64 lower-case hex digits');
   }
   if (env) checkEnvironment(env, 'env');
+  // Before the first process that could read it.
+  if (is_control) daemon.forgetToken();
   try {
     await daemon.initialise({ ...given, record_key }, env ?? {});
   } catch (error) {

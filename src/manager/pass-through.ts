@@ -31,9 +31,9 @@ export interface Target {
 
 /**
  * Passes a request through to a sandbox's daemon over a connection of its own, and its answer back. A body that was
- * read is sent whole, any other streams; the answer streams, and when either side goes away the other ends. Neither side's headers are trusted with the framing of the
- * other's messages. Throws `invalid_request` for a body that the method does not have, and `unavailable` where the
- * daemon does not answer with HTTP.
+ * read is sent whole, any other streams; the answer streams, and when either side goes away the other ends. Neither
+ * side's headers are trusted with the framing of the other's messages. Throws `invalid_request` for a body that the
+ * method does not have, and `unavailable` where the daemon does not answer with HTTP.
  */
 export async function passThrough(
   request: FastifyRequest,
@@ -92,8 +92,7 @@ function forwarded(request: FastifyRequest): Record<string, string> {
   return {
     ...Object.fromEntries(kept),
     host: 'localhost',
-    // Kept open behind an early refusal: closed, it would take the refusal away with the body under way.
-    ...(isUpgrade(request) ? { connection: 'Upgrade', upgrade: 'websocket' } : { connection: 'keep-alive' }),
+    ...(isUpgrade(request) ? { connection: 'Upgrade', upgrade: 'websocket' } : {}),
   };
 }
 

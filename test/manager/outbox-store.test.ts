@@ -128,7 +128,9 @@ describeOnStores("the manager's outbox", (fresh) => {
     const given = [handedOver(1), tried];
     const sender = senderOf({ webhook_secret: SECRET });
     for (let i = 0; i < 2; i++) {
-      await database.db.transaction().execute((tx) => outbox.takeOver(tx, sender, given));
+      await database.db.transaction().execute(async (tx) => {
+        await outbox.takeOverAttempts(tx, await outbox.takeOver(tx, sender, given));
+      });
     }
     const page = await views.list('team_1', { limit: 10 });
     expect(page.deliveries.map(({ event_id, sequence }) => [event_id, sequence])).toEqual([

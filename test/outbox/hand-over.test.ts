@@ -256,6 +256,11 @@ describe('a hand-over', () => {
   });
 
   it('gives nothing where there was never an outbox', () => {
-    expect(read(join(scratchFolder(), 'state'))).toEqual({ records: [], lost: 0, set_aside: 0, trouble: null });
+    expect(read(join(scratchFolder(), 'state'))).toEqual({
+      records: [],
+      lost: 0,
+      set_aside: 0,
+      trouble: null,
+    });
   });
 });

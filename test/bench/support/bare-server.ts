@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Database from 'better-sqlite3';
+import { systemClock } from '../../../src/base/clock.ts';
 import { createHttpApp, type HttpApp, sealRoutes, success } from '../../../src/base/http-app.ts';
 import { Connections, createListener } from '../../../src/base/http-listener.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { ControlToken } from '../../../src/daemon/control-token.ts';
 import { Guard } from '../../../src/daemon/guard.ts';
 import { payloadText } from '../../../src/daemon/payload.ts';
 import { serve } from './program.ts';
@@ -22,8 +24,8 @@ async function listen(database: string | null): Promise<{ url: string }> {
   const guard = new Guard({
     host: 'localhost',
     port: () => 0,
-    control_token: () => '',
-    is_trusted: () => false,
+    token: new ControlToken('', '', systemClock),
+    is_control: () => false,
   });
   app.addHook('onRequest', (request, _reply, done) => {
     guard.check(request);
@@ -35,7 +37,7 @@ async function listen(database: string | null): Promise<{ url: string }> {
 }
 
 function registerPublish(app: HttpApp, keep: Keep): void {
-  app.post('/api/v1/webhook/publish', { config: { is_open: true, is_raw: true } }, async (request, reply) => {
+  app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
     const receipt = keep(payloadText(request.body as Buffer));
     reply.code(202);
     return success(receipt);
