@@ -72,7 +72,11 @@ export interface ListenerOptions {
 }
 
 /** A server for one address, with the contract's time limits. */
-export function createListener(app: Router, connections: Connections, options: ListenerOptions = {}): Server {
+export function createListener(
+  app: Router,
+  connections: Pick<Connections, 'add'>,
+  options: ListenerOptions = {},
+): Server {
   const router = options.one_request ? new OneRequestRouter(app) : app;
   const server = createServer(
     {

@@ -10,6 +10,7 @@ import { registerSandboxRoutes } from './routes/sandbox-routes.ts';
 import { registerUsageRoutes } from './routes/usage-routes.ts';
 import { logTrouble, registerRoutes } from './routes.ts';
 import { ApiServer } from './server.ts';
+import { PassedShares } from './team-connections.ts';
 import type { TokenStore } from './token-store.ts';
 
 /** The API over the parts, ready to listen. Source: contract section 7. */
@@ -23,7 +24,7 @@ export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServ
   guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request));
   await registerRoutes(app, [
     (routes) => registerSandboxRoutes(routes, { ...parts, store }),
-    (routes) => registerPassThroughRoutes(routes, { ...parts, runtime, clock }),
+    (routes) => registerPassThroughRoutes(routes, { ...parts, runtime, clock, shares: new PassedShares() }),
     (routes) => registerDeliveryRoutes(routes, delivery),
     (routes) => registerQuotaRoutes(routes, quotas),
     (routes) => registerUsageRoutes(routes, usage),

@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyReply } from 'fastify';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { HttpApp } from '../base/http-app.ts';
-import { Connections, createListener, isUpgrade } from '../base/http-listener.ts';
+import { createListener, isUpgrade } from '../base/http-listener.ts';
 import { StartError } from '../contract/errors.ts';
+import { TeamConnections } from './team-connections.ts';
 
 /** How long a stop leaves the requests under way. */
 const STOP_MS = 5_000;
@@ -12,7 +13,7 @@ const STOP_LOOK_MS = 20;
 
 /** The address on which the manager's API is served. */
 export class ApiServer {
-  readonly #connections = new Connections();
+  readonly #connections = new TeamConnections();
   readonly #server: Server;
   readonly #clock: Clock;
   /** Of requests whose answer has not begun. */
@@ -27,7 +28,7 @@ export class ApiServer {
       if (isUpgrade(request)) request.raw.socket.once('close', () => this.#replies.delete(reply));
     });
     app.addHook('preHandler', async (request) => {
-      this.#connections.requestComplete(request.raw.socket);
+      this.#connections.requestComplete(request.raw.socket, request.caller?.team_id ?? null);
     });
     app.addHook('onResponse', async (request, reply) => {
       this.#replies.delete(reply);

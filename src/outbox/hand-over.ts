@@ -7,6 +7,7 @@ import type { PendingRow, Trust } from './belief.ts';
 import { DATABASE_FILES, databasePath, hasLostItsHeader } from './database-file.ts';
 import { type HandedOver, handedOver } from './handed-over.ts';
 import { HighWater } from './high-water.ts';
+import { checkReadable, mayPass } from './passing-errors.ts';
 import { ownVersion } from './schema.ts';
 
 /**
@@ -71,23 +72,20 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
     if (db === null) return yield nothing(mark_pending, 'the outbox is missing or has lost its beginning');
     reader = new Reader(db, source, clock);
     const sequence = reader.outbox.sandbox_id === source.sandbox_id ? (mark?.sequence ?? 0) : 0;
-    yield* reader.pages(Math.min(mark_pending, Math.max(0, sequence + 1 - reader.outbox.next_sequence)));
+    const missing = Math.min(mark_pending, Math.max(0, sequence + 1 - reader.outbox.next_sequence));
+    for (const page of reader.pages(missing)) {
+      if (page.trouble !== null) checkReadable(source.state_dir);
+      yield page;
+    }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'SQLITE_BUSY') throw new CatalogueError('conflict', 'A daemon still has the outbox.');
     if (mayPass(error)) throw error;
+    checkReadable(source.state_dir);
     yield nothing(Math.max(0, mark_pending - (reader?.read ?? 0)), message);
   } finally {
     reader?.close();
   }
-}
-
-/** Whether the same files may be read another time: an error of the disk or of this process, not of what they hold. */
-function mayPass(error: unknown): boolean {
-  const { code = '' } = error as NodeJS.ErrnoException;
-  if (code.startsWith('SQLITE_'))
-    return !/^SQLITE_(CORRUPT|NOTADB|ERROR|SCHEMA|TOOBIG|MISMATCH|FORMAT)/.test(code);
-  return /^E[A-Z0-9]+$/.test(code) || code === 'ERR_MEMORY_ALLOCATION_FAILED';
 }
 
 function nothing(lost_records: number, trouble: string): HandOverPage {

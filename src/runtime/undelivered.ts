@@ -77,11 +77,13 @@ export class DamagedOutboxes {
   readonly #folder: string;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #max_bytes: number;
 
-  constructor(data_dir: string, clock: Clock, log: Log) {
+  constructor(data_dir: string, clock: Clock, log: Log, max_bytes = KEPT_MAX_BYTES) {
     this.#folder = join(data_dir, KEPT);
     this.#clock = clock;
     this.#log = log;
+    this.#max_bytes = max_bytes;
   }
 
   /** Keeps the outbox of a sandbox whose damage was noted, out of the sandbox's directory. */
@@ -90,7 +92,7 @@ export class DamagedOutboxes {
     if (!existsSync(join(outbox, DAMAGED))) return;
     const path = join(this.#folder, sandbox_id);
     const bytes = sizeOf(outbox);
-    if (bytes > KEPT_MAX_BYTES) {
+    if (bytes > this.#max_bytes) {
       this.#log.error({ sandbox_id, bytes }, 'a damaged outbox is too large to be kept');
       return;
     }

@@ -131,12 +131,17 @@ describeOnStores('a transition', (fresh) => {
       memory_mib: 1024,
       cpu_millis: 500,
     };
-    expect(runtime.specs.get(id)).toEqual({ ...spec, sandbox_id: id });
+    const record_key = runtime.specs.get(id)?.record_key;
+    expect(record_key).toMatch(/^[0-9a-f]{64}$/);
+    expect(runtime.specs.get(id)).toEqual({ ...spec, sandbox_id: id, record_key });
     await team.call('PUT', `${SANDBOXES}/${id}`, { config: { env_vars: { B: '2' } } });
     expect(runtime.calls.at(-1)).toBe(`change ${id} {"env":{"B":"2"}}`);
     const { data } = await team.post(`${SANDBOXES}/${id}/fork`);
+    const child_key = runtime.specs.get(data.sandbox.id)?.record_key;
+    expect(child_key).not.toBe(record_key);
     expect(runtime.specs.get(data.sandbox.id)).toEqual({
       ...spec,
+      record_key: child_key,
       env: { B: '2' },
       sandbox_id: data.sandbox.id,
     });

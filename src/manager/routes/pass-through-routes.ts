@@ -10,12 +10,14 @@ import { refusal } from '../operations.ts';
 import { passThrough } from '../pass-through.ts';
 import { daemonPath, PASSED_ROUTES, type PassedRoute } from '../passed-routes.ts';
 import type { Sandboxes } from '../sandboxes.ts';
+import type { PassedShares } from '../team-connections.ts';
 import type { Named } from '../transition-runner.ts';
 
 const PATH = '/api/v1/sandboxes/:sandbox_id';
 
 /** What the routes that are passed through need. */
 export interface PassThroughParts {
+  shares: PassedShares;
   sandboxes: Sandboxes;
   runtime: Runtime;
   clock: Clock;
@@ -43,7 +45,7 @@ export async function registerPassThroughRoutes(app: HttpApp, parts: PassThrough
 }
 
 async function answer(
-  { sandboxes, runtime, clock }: PassThroughParts,
+  { shares, sandboxes, runtime, clock }: PassThroughParts,
   route: PassedRoute,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -55,6 +57,8 @@ async function answer(
   if (isUpgrade(request) !== route.is_upgrade) {
     throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not taken by this path');
   }
+  // An answer that becomes a WebSocket ends with its connection.
+  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.take(team_id));
   await answering(sandboxes, route, { sandbox_id, team_id }, clock);
   const socket = runtime.controlSocket(sandbox_id);
   if (socket === null) {
