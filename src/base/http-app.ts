@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import {
   type FastifyBaseLogger,
@@ -13,9 +14,11 @@ import {
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { BODY_MAX_BYTES } from '../contract/defaults.ts';
-import { CatalogueError, type ErrorCode, errorBody, invalidField } from '../contract/errors.ts';
+import { CatalogueError, invalidField } from '../contract/errors.ts';
 import { kernelRandom } from './entropy.ts';
+import { answerError, NO_PATH } from './http-errors.ts';
 import type { Log } from './log.ts';
+import { RoutePaths } from './route-paths.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -23,6 +26,10 @@ declare module 'fastify' {
     is_open?: boolean;
     /** The body is handed to the route as the bytes that came. */
     is_raw?: boolean;
+  }
+  interface FastifyInstance {
+    /** The methods that a request's target takes; none where there is no such path. */
+    methodsOf: (target: string) => string[];
   }
 }
 
@@ -34,26 +41,21 @@ export type HttpApp = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
-
-/** What fastify and Node say, in the words of the catalogue. */
-const CODES: Record<string, ErrorCode> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
-  FST_ERR_BAD_URL: 'invalid_request',
-  FST_ERR_MAX_PARAM_LENGTH: 'invalid_request',
-  FST_ERR_VALIDATION: 'invalid_request',
-};
-
 /**
  * An application with the contract's envelope, error catalogue, body limits and `X-Request-Id`. Routes are added to
- * it; `sealRoutes` comes after the last. Source: contract section 4, "The local API".
+ * it; `ready` comes after the last. A method that a path does not take is 405, whichever it is.
+ * Source: contract section 4, "The local API".
  */
 export function createHttpApp(log: Log): HttpApp {
   const prefix = kernelRandom(6).toString('hex');
   let requests = 0;
+  const paths = new RoutePaths();
   const app = fastify({
+    // What cannot be routed at all passes no hook.
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
+      void answerError(log, error, request, reply);
+    },
     bodyLimit: BODY_MAX_BYTES,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 200 },
@@ -68,43 +70,44 @@ export function createHttpApp(log: Log): HttpApp {
   }).withTypeProvider<TypeBoxTypeProvider>() as unknown as HttpApp;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseBody);
-  app.setErrorHandler((error, request, reply) => answerError(log, error as Error, request, reply));
-  app.setNotFoundHandler(() => {
-    throw new CatalogueError('not_found', 'There is no such path.');
+  app.setErrorHandler((error, request, reply) => {
+    // What is wrong with the body of a request for nothing is of no interest.
+    const is_known = !request.is404 || error instanceof CatalogueError;
+    return answerError(log, is_known ? (error as Error) : notThere(request, reply), request, reply);
+  });
+  app.decorate('methodsOf', (target: string) => paths.methodsOf(target));
+  app.addHook('onRoute', ({ url, method }) => paths.add(url, method));
+  app.setNotFoundHandler((request, reply) => {
+    throw notThere(request, reply);
   });
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    checkTarget(request.raw);
     done();
   });
   return app;
 }
 
-/** Answers the methods that a path does not take with 405, and makes the application ready. */
-export async function sealRoutes(
-  app: HttpApp,
-  routes: { url: string; method: string | string[] }[],
-): Promise<void> {
-  const taken = new Map<string, Set<string>>();
-  for (const { url, method } of routes) {
-    const methods = taken.get(url) ?? new Set();
-    for (const each of [method].flat()) methods.add(each);
-    taken.set(url, methods);
+function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): CatalogueError {
+  const methods = server.methodsOf(raw.url ?? '');
+  if (methods.length === 0) return new CatalogueError('not_found', NO_PATH);
+  reply.header('allow', methods.join(', '));
+  return new CatalogueError('method_not_allowed');
+}
+
+/** Throws `invalid_request` where it is not certain for whom a request is. Source: RFC 9112, sections 3.2 and 3.2.2. */
+function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMessage): void {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
   }
-  await withStreamedBodies(app, (any) => {
-    for (const [url, methods] of taken) {
-      const missing = METHODS.filter((method) => !methods.has(method));
-      any.route({
-        method: missing,
-        url,
-        config: { is_open: true },
-        handler: (_request, reply) => {
-          reply.header('allow', [...methods].join(', '));
-          throw new CatalogueError('method_not_allowed');
-        },
-      });
-    }
-  });
-  await app.ready();
+  if (hosts > 1) throw invalidField('Host', 'must be given once');
+  if (hosts === 0 && httpVersion === '1.1') throw invalidField('Host', 'is required');
+  const [, authority] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase()) {
+    throw invalidField('Host', 'must be the authority of the URL');
+  }
 }
 
 /** Adds routes whose bodies may be of any type and length: nobody reads them but the routes themselves. */
@@ -126,6 +129,7 @@ function parseBody(
   body: Buffer,
   done: (error: Error | null, body?: unknown) => void,
 ) {
+  if (request.is404) return done(null);
   if (request.routeOptions.config.is_raw) return done(null, body);
   if (body.length === 0) return done(null, undefined);
   if (!isUtf8(body)) return done(invalidField('body', 'is not UTF-8'));
@@ -162,25 +166,4 @@ function fieldOf(
   if (params?.additionalProperties) return [inner(params.additionalProperties), 'is not known'];
   if (params?.requiredProperties) return [inner(params.requiredProperties), 'is needed'];
   return [path || 'body', error?.message ?? 'is not valid'];
-}
-
-function answerError(
-  log: Log,
-  error: Error & { code?: string },
-  request: FastifyRequest,
-  reply: FastifyReply,
-) {
-  const known = error instanceof CatalogueError ? error : toCatalogue(error);
-  if (known.code === 'internal_error') {
-    log.error({ request_id: request.id, reason: error.message, stack: error.stack }, 'a request failed');
-  }
-  const retry_after_s = (known.details as { retry_after_s?: number } | undefined)?.retry_after_s;
-  if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s));
-  return reply.code(known.status).send(errorBody(known));
-}
-
-function toCatalogue(error: Error & { code?: string }): CatalogueError {
-  const code = CODES[error.code ?? ''];
-  if (code === 'invalid_request') return new CatalogueError(code, error.message);
-  return code ? new CatalogueError(code) : new CatalogueError('internal_error');
 }

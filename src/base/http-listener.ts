@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../contract/defaults.ts';
-import { CatalogueError, errorBody } from '../contract/errors.ts';
+import { CatalogueError } from '../contract/errors.ts';
+import { type BareAnswer, bareResponse, clientErrorAnswer, unknownMethodAnswer } from './http-errors.ts';
 
 /** How often connections are looked at for those that are too slow; the limits below leave room for it. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -64,6 +65,8 @@ export class Connections {
 /** What answers requests: an application, also one that is still to be made. */
 export interface Router {
   routing: (request: IncomingMessage, response: ServerResponse) => void;
+  /** The methods that a request's target takes. */
+  methodsOf: (target: string) => string[] | Promise<string[]>;
 }
 
 export interface ListenerOptions {
@@ -85,6 +88,8 @@ export function createListener(
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       noDelay: true,
+      // The application says so itself, in the envelope.
+      requireHostHeader: false,
       // Any other protocol is not offered; the request is answered as it is.
       shouldUpgradeCallback: ({ method, headers }) =>
         method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
@@ -96,12 +101,47 @@ export function createListener(
   );
   server.on('connection', (socket) => connections.add(socket));
   server.on('upgrade', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
-  server.on('clientError', (error: Error & { code?: string }, socket: Socket) => {
+  server.on('connect', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
+  server.on('checkExpectation', (_request, response) => answerBare(response.socket as Socket, UNEXPECTED));
+  server.on('clientError', (error: ClientError, socket: Socket) => {
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && streaming.has(socket)) return;
-    if (socket.writable && !socket.destroyed) socket.write(clientErrorResponse(error.code ?? ''));
-    socket.destroy();
+    void refuseClient(router, error, socket);
   });
   return server;
+}
+
+interface ClientError extends Error {
+  code?: string;
+  bytesParsed?: number;
+  rawPacket?: Buffer;
+}
+
+const UNEXPECTED: BareAnswer = {
+  status: 417,
+  reason: 'Expectation Failed',
+  error: new CatalogueError('invalid_request', 'Expect: must be 100-continue'),
+};
+
+/** A method that Node does not know ends its parser, although the request may be whole. */
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\S+) HTTP\/1\.[01]\r?\n/;
+
+/** Answers what cannot be parsed, where an answer can still be told from the one before. */
+async function refuseClient(app: Router, error: ClientError, socket: Socket): Promise<void> {
+  const { code = '', bytesParsed = 0, rawPacket } = error;
+  // Requests before it may be in the same packet.
+  const line_start = (rawPacket?.subarray(0, bytesParsed).lastIndexOf('\n') ?? -1) + 1;
+  const line = rawPacket?.toString('latin1', line_start) ?? '';
+  const [, target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(line)) || [];
+  const answer =
+    target === undefined ? clientErrorAnswer(code) : unknownMethodAnswer(await app.methodsOf(target));
+  answerBare(socket, answer);
+}
+
+/** Writes an answer past the application and ends the connection. */
+function answerBare(socket: Socket, answer: BareAnswer): void {
+  const under_way = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage;
+  if (socket.writable && !under_way?.headersSent) socket.write(bareResponse(answer));
+  socket.destroy();
 }
 
 /**
@@ -127,6 +167,10 @@ class OneRequestRouter implements Router {
 
   constructor(app: Router) {
     this.#app = app;
+  }
+
+  methodsOf(target: string): string[] | Promise<string[]> {
+    return this.#app.methodsOf(target);
   }
 
   routing(request: IncomingMessage, response: ServerResponse): void {
@@ -188,18 +232,6 @@ const streaming = new WeakSet<Socket>();
 export function allowLongBody(request: FastifyRequest, reply: FastifyReply): void {
   streaming.add(request.raw.socket);
   reply.raw.once('close', () => streaming.delete(request.raw.socket));
-}
-
-function clientErrorResponse(code: string): string {
-  const [status, reason, error] =
-    code === 'ERR_HTTP_REQUEST_TIMEOUT'
-      ? [408, 'Request Timeout', new CatalogueError('timeout', 'The request did not arrive in time.')]
-      : [400, 'Bad Request', new CatalogueError('invalid_request', 'The request is not valid HTTP.')];
-  const text = JSON.stringify(errorBody(error as CatalogueError));
-  return (
-    `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-    `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`
-  );
 }
 
 /** At most half of the descriptors that this process may open: files, children and deliveries need theirs. */

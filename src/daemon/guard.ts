@@ -101,7 +101,7 @@ export class Guard {
 
 /** What the route asks for; a path or a method that is none is answered to anybody. */
 function neededAccess({ raw, routeOptions, is404 }: FastifyRequest): RouteAccess {
-  if (is404 || routeOptions.config.is_open) return 'health';
+  if (is404) return 'health';
   const access = accessOf(raw.method ?? '', routeOptions.url);
   if (access === undefined) throw new CatalogueError('forbidden');
   return access;

@@ -1,4 +1,4 @@
-import { type HttpApp, sealRoutes } from '../base/http-app.ts';
+import type { HttpApp } from '../base/http-app.ts';
 import type { Daemon } from './daemon.ts';
 import { registerDeliveryRoutes } from './delivery-routes.ts';
 import { registerEventStream } from './event-stream.ts';
@@ -11,10 +11,7 @@ import { registerSandboxRoutes } from './sandbox-routes.ts';
 
 /** The local API. Source: contract section 4, "The local API". */
 export async function registerRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
-  const routes: { url: string; method: string | string[] }[] = [];
-  app.addHook('onRoute', ({ url, method, config }) => {
-    routes.push({ url, method });
-    if (config?.is_open) return;
+  app.addHook('onRoute', ({ url, method }) => {
     const forgotten = [method].flat().find((each) => accessOf(each, url) === undefined);
     if (forgotten) throw new Error(`route-access.ts does not say who may ask ${forgotten} ${url}`);
   });
@@ -25,5 +22,5 @@ export async function registerRoutes(app: HttpApp, daemon: Daemon): Promise<void
   await registerManagerRoutes(app, daemon);
   await registerProcessRoutes(app, daemon);
   registerHealthRoutes(app, daemon);
-  await sealRoutes(app, [...routes]);
+  await app.ready();
 }

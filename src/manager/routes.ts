@@ -1,4 +1,4 @@
-import { type HttpApp, sealRoutes } from '../base/http-app.ts';
+import type { HttpApp } from '../base/http-app.ts';
 import type { Log } from '../base/log.ts';
 import { CatalogueError } from '../contract/errors.ts';
 import { type DocumentedRoute, openApiDocument } from './openapi.ts';
@@ -19,10 +19,7 @@ export async function registerRoutes(app: HttpApp, registrars: readonly RouteReg
     document ??= openApiDocument(routes);
     return document;
   });
-  await sealRoutes(
-    app,
-    routes.map(({ url, method }) => ({ url, method: [method].flat() })),
-  );
+  await app.ready();
 }
 
 /** Tells the log why the database or the runtime could not be used: the answer does not. */

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it, vi } from 'vitest';
@@ -8,6 +7,7 @@ import { ControlToken } from '../../src/daemon/control-token.ts';
 import { ask } from '../../src/runtime/control-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { exchange } from '../support/raw-socket.ts';
 import { launch, type SandboxdProgram, startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -43,20 +43,6 @@ function over(socketPath: string, method: string, path: string, { scope, body }:
     if (body) request.setHeader('content-type', 'application/json');
     request.end(body === undefined ? undefined : JSON.stringify(body));
   });
-}
-
-/** Sends bytes as they are; gives all that came back until the daemon ended the connection. */
-async function exchange(socket_path: string, bytes: string): Promise<string> {
-  const socket = connect(socket_path).setEncoding('latin1');
-  let answer = '';
-  socket.on('data', (text) => {
-    answer += text;
-  });
-  const closed = new Promise((resolve) => socket.once('close', resolve));
-  socket.on('error', () => {}); // 'close' follows
-  socket.write(bytes);
-  await closed;
-  return answer;
 }
 
 async function withSocket(...args: string[]) {
@@ -123,13 +109,16 @@ describe('control of the daemon', () => {
       'GET /api/v1/processes/p/attach HTTP/1.1\r\nHost: localhost\r\nX-Control-Scope: manage\r\n';
     const upgrade = `${attach}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const head = 'GET /api/v1/processes HTTP/1.1\r\nHost: localhost\r\nX-Control-Scope: read\r\n';
-    await exchange(socket, `${head}\r\n${hidden}`);
-    await exchange(socket, `${head}\r\n${upgrade}`);
+    await exchange({ path: socket }, `${head}\r\n${hidden}`);
+    await exchange({ path: socket }, `${head}\r\n${upgrade}`);
     for (const framing of [`Content-Length: ${hidden.length}\r\n`, 'Transfer-Encoding: chunked\r\n']) {
       const is_chunked = framing.startsWith('T');
       const content = is_chunked ? `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n` : hidden;
       for (const method of ['GET', 'DELETE']) {
-        const answer = await exchange(socket, `${head.replace('GET', method)}${framing}\r\n${content}`);
+        const answer = await exchange(
+          { path: socket },
+          `${head.replace('GET', method)}${framing}\r\n${content}`,
+        );
         expect(answer).toMatch(/^HTTP\/1\.1 400 /);
         expect(answer).toMatch(/connection: close/i);
         expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);

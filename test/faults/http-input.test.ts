@@ -90,7 +90,7 @@ describe('http input', () => {
         ['a length and chunks', 'Content-Length: 14\r\nTransfer-Encoding: chunked', chunked, 400],
         ['chunks that are none', 'Transfer-Encoding: chunked', 'zz\r\n{"payload":{}}', 400],
         ['chunks', 'Transfer-Encoding: chunked', chunked, 202],
-        ['64 KiB of headers', `X-Big: ${'x'.repeat(64 * 1024)}\r\nContent-Length: 14`, '{"payload":{}}', 400],
+        ['64 KiB of headers', `X-Big: ${'x'.repeat(64 * 1024)}\r\nContent-Length: 14`, '{"payload":{}}', 431],
       ].map(async ([name, head, body, expected]) => {
         const answer = await raw(
           daemon.port,

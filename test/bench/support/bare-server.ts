@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../../src/base/clock.ts';
-import { createHttpApp, type HttpApp, sealRoutes, success } from '../../../src/base/http-app.ts';
+import { createHttpApp, type HttpApp, success } from '../../../src/base/http-app.ts';
 import { Connections, createListener } from '../../../src/base/http-listener.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { ControlToken } from '../../../src/daemon/control-token.ts';
@@ -32,7 +32,7 @@ async function listen(database: string | null): Promise<{ url: string }> {
     done();
   });
   registerPublish(app, database === null ? withoutStorage() : rowPerCommit(database));
-  await sealRoutes(app, []);
+  await app.ready();
   return { url: await listening(createListener(app, new Connections())) };
 }
 
