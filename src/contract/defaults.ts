@@ -37,6 +37,8 @@ export const OUTBOX_MAX_RECORDS = 1_000_000;
 export const OUTBOX_RESERVE_RECORDS = 1_000;
 export const RETAIN_DELIVERED_MS = HOUR_MS;
 export const RETAIN_DELIVERED_RECORDS = 10_000;
+/** What delivered records may take, as a share of the bound for bytes. */
+export const RETAIN_DELIVERED_SHARE = 0.25;
 export const RETAIN_FAILED_MS = 7 * DAY_MS;
 /** A commit that takes longer is answered `outbox_unavailable`, within 10 s; the record may still be kept. */
 export const COMMIT_TIMEOUT_MS = 9_500;

@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { HttpApp } from '../base/http-app.ts';
+import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
@@ -113,7 +114,12 @@ export class Daemon {
     this.#stdout = stdout;
     this.#createApp = createApp;
     this.#started_ms = clock.monotonicMs();
-    this.#outbox_health = new OutboxHealth(log, this.metrics);
+    this.#outbox_health = new OutboxHealth(
+      log,
+      this.metrics,
+      clock,
+      () => void this.#store?.append({ drafts: [] }),
+    );
     this.#token = new ControlToken(config.control_token_file, config.state_dir, clock);
     this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
   }
@@ -412,10 +418,11 @@ export class Daemon {
 
   /** Emits, and where the outbox refuses, again until it takes it or the daemon ends. */
   async #emitForSure(event: SandboxEvent, within_ms = Number.POSITIVE_INFINITY): Promise<void> {
+    const key = newId(`${event.event_type} `, event.happened_at_ms);
     const end_ms = this.clock.monotonicMs() + within_ms;
     for (;;) {
       try {
-        await this.publisher.emit(event);
+        await this.publisher.emit(event, key);
         return;
       } catch (error) {
         const { event_type } = event;
@@ -468,8 +475,6 @@ export class Daemon {
     const is_slow = (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS;
     const { trouble, damages } = this.#outbox_health;
     const outbox_trouble = trouble ?? (is_slow ? 'the disk does not answer' : null);
-    // Nothing else may be writing: this commit finds out whether the trouble is over.
-    if (outbox_trouble !== null) void this.#store?.append({ drafts: [] });
     const watcher_degraded = this.#watcher?.status().degraded ?? null;
     return readiness({ state: this.state, outbox_damages: damages, outbox_trouble, watcher_degraded });
   }

@@ -7,11 +7,16 @@ import { EventWriter, orGone } from './event-writer.ts';
 /** Read at a time for one follower. */
 const PAGE_RECORDS = 200;
 
-/** `GET /events/stream`: every record as it is committed. Source: contract section 4. */
+/**
+ * `GET /events/stream`: every record as it is committed. A `Last-Event-ID` above the last sequence, as of the parent of
+ * a fork, means from now on. Source: contract section 4.
+ */
 export function registerEventStream(app: HttpApp, daemon: Daemon): void {
   app.get('/api/v1/events/stream', async (request, reply) => {
     const { store } = daemon;
-    const from = lastEventId(request.headers['last-event-id']) ?? (await store.lastSequence());
+    const seen = lastEventId(request.headers['last-event-id']);
+    const last = await store.lastSequence();
+    const from = Math.min(seen ?? last, last);
     const writer = new EventWriter(request, reply, daemon.clock);
     await follow(daemon, from, writer).catch(() => writer.cut());
   });

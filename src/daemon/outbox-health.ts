@@ -1,7 +1,11 @@
+import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Mended } from '../outbox/protocol.ts';
 import type { Adoption } from '../outbox/store.ts';
 import type { Metrics } from './metrics.ts';
+
+/** Between two probes of a disk in trouble. */
+const PROBE_MS = 1_000;
 
 /**
  * What is wrong with the outbox and what was lost of it: told in the log when it is found, in the figures, and to
@@ -10,12 +14,18 @@ import type { Metrics } from './metrics.ts';
 export class OutboxHealth {
   readonly #log: Log;
   readonly #metrics: Metrics;
+  readonly #clock: Clock;
+  readonly #probe: () => void;
   #trouble: string | null = null;
+  #timer: Timer | null = null;
   readonly #damages: string[] = [];
 
-  constructor(log: Log, metrics: Metrics) {
+  /** `probe` makes a commit, which is observed: it finds out whether trouble is over where nobody else writes. */
+  constructor(log: Log, metrics: Metrics, clock: Clock, probe: () => void) {
     this.#log = log;
     this.#metrics = metrics;
+    this.#clock = clock;
+    this.#probe = probe;
   }
 
   /** Why the outbox cannot be written, or null. */
@@ -35,16 +45,33 @@ export class OutboxHealth {
       else this.#log.info('the outbox can be written again');
     }
     this.#trouble = trouble;
+    if (trouble === null) this.#stopProbing();
+    else this.#timer ??= this.#probeLater();
+  }
+
+  #probeLater(): Timer {
+    return this.#clock.after(PROBE_MS, () => {
+      this.#timer = this.#probeLater();
+      this.#probe();
+    });
+  }
+
+  #stopProbing(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
   }
 
   /** Takes what was found when the outbox was opened. */
-  adopted({ set_aside, missing_records, lost_records, foreign_records }: Adoption): void {
+  adopted({ set_aside, missing_records, lost_records, foreign_records, foreign_pending }: Adoption): void {
     if (set_aside || missing_records > 0) {
       this.#log.error({ set_aside, missing_records, lost_records }, 'the outbox was damaged');
       if (set_aside) this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
       if (missing_records > 0) this.#damages.push(missing(missing_records, lost_records));
     }
-    if (foreign_records > 0) this.#log.info({ foreign_records }, "another sandbox's records are set aside");
+    const fields = { foreign_records, foreign_pending };
+    if (foreign_pending > 0)
+      this.#log.warn(fields, "another sandbox's records are set aside, not all delivered");
+    else if (foreign_records > 0) this.#log.info(fields, "another sandbox's records are set aside");
     this.#metrics.lost(lost_records);
   }
 

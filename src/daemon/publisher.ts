@@ -75,14 +75,17 @@ export class Publisher {
   }
 
   /**
-   * One of the daemon's own events. Throws `outbox_full` or `outbox_unavailable`; the caller keeps it then.
-   * With a `key` it is kept once, however often it is offered, also over a restart.
+   * One of the daemon's own events. Throws `outbox_full`, or `outbox_unavailable`, after which it may be kept all the
+   * same; the caller offers it again. By its `key` it is kept once, however often it is offered, also over a restart.
+   * With `only_after` it is kept only where the event of that key is.
    */
-  async emit({ event_type, happened_at_ms, payload }: SandboxEvent, key?: string): Promise<void> {
+  async emit(event: SandboxEvent, key: string, only_after?: string): Promise<void> {
     if (!this.#has_webhook) return;
-    const idempotency_key = key === undefined ? undefined : OWN_KEY_PREFIX + key;
+    const { event_type, happened_at_ms, payload } = event;
+    const idempotency_key = OWN_KEY_PREFIX + key;
     const draft = { event_type, happened_at_ms, payload: JSON.stringify(payload), idempotency_key };
-    const { outcome } = await this.#sink.append({ drafts: [draft] });
+    const requires = only_after === undefined ? undefined : OWN_KEY_PREFIX + only_after;
+    const { outcome } = await this.#sink.append({ drafts: [draft], requires });
     if (outcome === 'full') throw new CatalogueError('outbox_full');
     if (outcome === 'unavailable') throw new CatalogueError('outbox_unavailable');
   }

@@ -7,6 +7,12 @@ import { Endpoint, type Verdict } from './endpoint.ts';
 import type { Sender } from './sender.ts';
 import type { AttemptOutcome, DeliveryStore, DueRecord } from './store.ts';
 
+/** What the log says of a record that is not delivered: one line each. Source: contract section 8. */
+const ENDED = {
+  failed: 'a delivery failed for good: the record is kept and can be replayed',
+  expired: 'a delivery expired: its window is over; the record is kept and can be replayed',
+};
+
 /** Records in memory that wait for their first attempt: enough to keep every connection busy, whatever the backlog. */
 const WINDOW_RECORDS = 1_024;
 const WINDOW_BYTES = 4 * 1024 * 1024;
@@ -381,7 +387,7 @@ export class Dispatcher implements Service {
     const asked_ms = retryAfterMs(result.retry_after, this.#clock.wallMs());
     const decision = decide(result, times, record.failures + 1, asked_ms, this.#random());
     const { status, error, response_body } = result;
-    this.#keep(record.event_id, {
+    this.#keep(record, {
       id: record.id,
       attempt,
       started_at_ms,
@@ -402,12 +408,15 @@ export class Dispatcher implements Service {
   }
 
   /** The record stays held until its outcome is on disk: a disk that refuses must not cause it to be sent again. */
-  #keep(event_id: string, outcome: AttemptOutcome): void {
+  #keep({ event_id, event_type }: DueRecord, outcome: AttemptOutcome): void {
     this.#unrecorded += 1;
     void this.#store.record(outcome).then(() => {
       this.#unrecorded -= 1;
       this.#held.delete(outcome.id);
-      const { decision } = outcome;
+      const { decision, attempt, status, error } = outcome;
+      if (decision.state === 'failed' || decision.state === 'expired') {
+        this.#log.warn({ event_id, event_type, attempt, status, error }, ENDED[decision.state]);
+      }
       if (decision.state === 'pending') {
         this.#next_due_ms = Math.min(this.#next_due_ms, decision.due_ms);
         this.#next_deadline_ms = 0;

@@ -9,6 +9,7 @@ import { type HandedOver, handedOver } from './handed-over.ts';
 import { HighWater } from './high-water.ts';
 import { checkReadable, mayPass } from './passing-errors.ts';
 import { ownVersion } from './schema.ts';
+import { type KeptClock, storeNow } from './store-clock.ts';
 
 /**
  * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
@@ -44,13 +45,11 @@ const SINGLE_STEPS = 256;
 const MARK_MAX_BYTES = 1024;
 
 /** What the outbox says of itself. */
-interface OutboxRow {
+interface OutboxRow extends KeptClock {
   sandbox_id: string | null;
   next_sequence: number;
   next_id: number;
   pending: number;
-  clock_ms: number;
-  clock_wall_ms: number;
 }
 
 /**
@@ -131,7 +130,8 @@ function openStopped(state_dir: string): Database.Database | null {
 /** Steps through the pending records of an outbox that may be damaged. */
 class Reader {
   readonly #db: Database.Database;
-  readonly #mac: string;
+  /** The first format had neither `mac` nor numbers of other sandboxes than the last. */
+  readonly #is_first_format: boolean;
   readonly #trust: Trust;
   readonly #now_ms: number;
   readonly outbox: OutboxRow;
@@ -144,18 +144,15 @@ class Reader {
 
   constructor(db: Database.Database, trust: Trust, clock: Clock) {
     this.#db = db;
-    // The first format had none.
-    this.#mac = ownVersion(db) === 1 ? 'NULL' : 'mac';
+    this.#is_first_format = ownVersion(db) === 1;
     this.#trust = trust;
     this.outbox = (db.prepare('SELECT * FROM outbox').get() ?? {}) as OutboxRow;
-    const { clock_ms, clock_wall_ms } = this.outbox;
-    this.#now_ms = clock_ms + Math.max(0, clock.wallMs() - clock_wall_ms);
+    this.#now_ms = storeNow(this.outbox, clock);
   }
 
   /** `missing`: records that are gone from the end of the outbox without a trace in it. */
   *pages(missing: number): Generator<HandOverPage> {
-    const is_ours = this.outbox.sandbox_id === this.#trust.sandbox_id;
-    for (let last_id = 0, failed = 0; is_ours && last_id < this.outbox.next_id; ) {
+    for (let last_id = 0, failed = 0; last_id < this.outbox.next_id; ) {
       const rows: PendingRow[] = [];
       const is_readable = this.#collect(last_id, rows);
       if (rows.length === 0 && is_readable) break;
@@ -169,11 +166,20 @@ class Reader {
       this.read += records.length;
       if (records.length > 0) yield { records, lost_records: 0, set_aside: 0, trouble: null };
     }
-    const expected = is_ours ? count(this.outbox.pending) - this.#set_aside : 0;
+    const expected = count(this.#expected()) - this.#set_aside;
     const lost_records = Math.max(0, expected - this.read, this.#damaged) + count(missing);
     const trouble = this.#trouble ?? (lost_records > 0 ? 'records are missing or damaged' : null);
     if (trouble === null && this.#set_aside === 0) return;
     yield { records: [], lost_records, set_aside: this.#set_aside, trouble };
+  }
+
+  /** How many records are pending by the outbox's own count; the last start may have been under another id. */
+  #expected(): unknown {
+    const { sandbox_id } = this.#trust;
+    if (this.outbox.sandbox_id === sandbox_id) return this.outbox.pending;
+    if (this.#is_first_format) return 0;
+    const sql = 'SELECT pending FROM sandboxes WHERE sandbox_id = ?';
+    return this.#db.prepare(sql).pluck().get(sandbox_id);
   }
 
   /** Reads a page into `rows`; false where that came upon damage. */
@@ -183,7 +189,7 @@ class Reader {
       // Not by an index, which may be what is damaged.
       const found =
         this.#db.prepare(`SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum,
-        ${this.#mac} AS mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
+        ${this.#is_first_format ? 'NULL' : 'mac'} AS mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
         FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
         WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND octet_length(body) + octet_length(headers) < ?
         ORDER BY id LIMIT ?`);

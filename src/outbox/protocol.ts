@@ -25,10 +25,10 @@ export interface Calls {
   due: { in: { limit: number }; out: { records: DueRecord[]; next_due_ms: number | null } };
   overdue: { in: { limit: number }; out: { records: DueRecord[]; next_deadline_ms: number | null } };
   probeCandidate: { in: { held: number[] }; out: DueRecord | null };
-  list: { in: DeliveryFilter; out: import('../contract/deliveries.ts').DeliveryPage };
+  list: { in: DeliveryFilter; out: import('./inspection.ts').ListPart };
   find: { in: { event_id: string }; out: import('../contract/deliveries.ts').DeliveryDetail | null };
   replay: { in: { event_id: string }; out: boolean };
-  replayAll: { in: { state: 'failed' | 'expired' | 'delivered' }; out: number };
+  replaySome: { in: { state: 'failed' | 'expired' | 'delivered'; limit: number }; out: number };
   after: { in: { sequence: number; limit: number }; out: import('./store.ts').StreamRecord[] };
   lastSequence: { in: null; out: number };
   oldestPending: { in: null; out: number | null };

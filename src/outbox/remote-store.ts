@@ -29,6 +29,8 @@ import { WriterHost } from './writer-host.ts';
 
 /** So many appends go to a writer that has nothing to do, although more may come in this turn. */
 const EARLY_APPENDS = 8;
+/** Records made pending again in one commit. */
+const REPLAYED_AT_ONCE = 500;
 /** How long a copy of the whole database may take. */
 const COPY_TIMEOUT_MS = 60_000;
 /** Nobody waits for outcomes: they wait for an append to go with, but not more than so many, and no longer. */
@@ -54,6 +56,8 @@ interface PendingBatch {
   answer: ((result: AppendResult) => void)[];
   recorded: (() => void)[];
   is_answered: boolean;
+  /** It took too long: who waits for an answer at once has been told. */
+  is_given_up: boolean;
 }
 
 interface PendingCall {
@@ -187,8 +191,8 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   /** How long the oldest append has waited for its answer; 0 where none waits. */
   waitingMs(): number {
     if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
-    for (const { answer, sent_ms } of this.#batches.values()) {
-      if (answer.length > 0) return this.#clock.monotonicMs() - sent_ms;
+    for (const { answer, sent_ms, is_given_up } of this.#batches.values()) {
+      if (answer.length > 0 && !is_given_up) return this.#clock.monotonicMs() - sent_ms;
     }
     return 0;
   }
@@ -241,7 +245,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       outcomes: [],
       wants_records: false,
     };
-    return { message, sent_ms: 0, answer: [], recorded: [], is_answered: false };
+    return { message, sent_ms: 0, answer: [], recorded: [], is_answered: false, is_given_up: false };
   }
 
   #flush(): void {
@@ -269,7 +273,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #watch(): void {
     if (this.#timer) return;
     for (const batch of this.#batches.values()) {
-      if (batch.answer.length === 0) continue;
+      if (batch.answer.length === 0 || batch.is_given_up) continue;
       const due_ms = batch.sent_ms + COMMIT_TIMEOUT_MS - this.#clock.monotonicMs();
       this.#timer = this.#clock.after(due_ms, () => {
         this.#timer = null;
@@ -284,8 +288,12 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     const now_ms = this.#clock.monotonicMs();
     for (const batch of this.#batches.values()) {
       if (now_ms - batch.sent_ms < COMMIT_TIMEOUT_MS - 1) return;
-      if (batch.answer.length > 0) this.#is_stuck = true;
-      for (const answer of batch.answer.splice(0)) answer({ outcome: 'unavailable' });
+      if (batch.is_given_up || batch.answer.length === 0) continue;
+      this.#is_stuck = true;
+      batch.is_given_up = true;
+      batch.message.appends.forEach(({ tree }, i) => {
+        if (!tree) batch.answer[i]?.({ outcome: 'unavailable' });
+      });
     }
   }
 
@@ -386,8 +394,22 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     return this.#call('probeCandidate', { held });
   }
 
-  list(filter: DeliveryFilter): Promise<DeliveryPage> {
-    return this.#call('list', filter);
+  /** In parts: those who publish come in between. */
+  async list(filter: DeliveryFilter): Promise<DeliveryPage> {
+    const deliveries: DeliveryPage['deliveries'] = [];
+    let { before_id } = filter;
+    for (let last_id: number | null = null; ; ) {
+      const part = await this.#call('list', {
+        ...filter,
+        before_id,
+        limit: filter.limit - deliveries.length,
+      });
+      deliveries.push(...part.deliveries);
+      last_id = part.last_id ?? last_id;
+      if (part.more) return { deliveries, next_cursor: last_id === null ? null : String(last_id) };
+      if (part.scanned_to === null) return { deliveries, next_cursor: null };
+      before_id = part.scanned_to;
+    }
   }
 
   find(event_id: string): Promise<DeliveryDetail | null> {
@@ -398,8 +420,17 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     return this.#call('replay', { event_id });
   }
 
-  replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number> {
-    return this.#call('replayAll', { state });
+  /** In parts: those who publish come in between. What ends in that state meanwhile is left as it is. */
+  async replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number> {
+    const all = this.#counts[state];
+    let replayed = 0;
+    while (replayed < all) {
+      const limit = Math.min(REPLAYED_AT_ONCE, all - replayed);
+      const some = await this.#call('replaySome', { state, limit });
+      if (some === 0) break;
+      replayed += some;
+    }
+    return replayed;
   }
 
   after(sequence: number, limit: number): Promise<StreamRecord[]> {

@@ -6,15 +6,26 @@ import type { DueRecord } from './store.ts';
 /** What a record costs beside its texts: its row, its index entries and its first attempt. */
 const RECORD_OVERHEAD_BYTES = 300;
 
-/** What is known of the outbox as a whole. */
-export interface OutboxRow extends OutboxCounts {
-  sandbox_id: string | null;
+/** The numbers of one sandbox's records. */
+export interface SandboxRow extends Omit<OutboxCounts, 'foreign'> {
+  /** By which its deliveries are found. */
+  number: number;
   next_sequence: number;
+  is_ready: number;
+  delivered_bytes: number;
+}
+
+/** What is known of the outbox as a whole, and of the sandbox that it is for. */
+export interface OutboxRow extends SandboxRow, OutboxCounts {
+  sandbox_id: string | null;
+  /** From this id on a record's id minus its sequence is always the same. */
+  first_id: number;
   /** Never used again, so that "after this record" stays true when the newest are removed. */
   next_id: number;
-  is_ready: number;
   clock_ms: number;
   clock_wall_ms: number;
+  boot_id: string;
+  boot_ms: number;
 }
 
 /** A record that is to be attempted. */

@@ -1,80 +1,21 @@
 import Sqlite, { type Database } from 'better-sqlite3';
 import { StartError } from '../contract/errors.ts';
+import { FIRST_FORMAT, FROM_FIRST_FORMAT } from './first-format.ts';
+import {
+  ATTEMPTS_AND_TREE,
+  DELIVERIES,
+  DELIVERY_INDEXES,
+  IDEMPOTENCY_KEYS,
+  OUTBOX,
+  RECORDS,
+  SANDBOXES,
+} from './tables.ts';
 
-/**
- * A record is written once and never changed; what becomes of it is its row of `deliveries`, small, because it is
- * written again with each attempt. `checksum` is over headers and body: what the disk changed is not sent.
- * `due_ms` is set exactly while a record is pending: 0 until its first attempt, then when the next one is due.
- */
-const VERSION_1 = `
-  CREATE TABLE records (
-    id INTEGER PRIMARY KEY,
-    event_id TEXT NOT NULL,
-    event_type TEXT NOT NULL,
-    sandbox_id TEXT NOT NULL,
-    sequence INTEGER,
-    headers TEXT NOT NULL,
-    body TEXT NOT NULL,
-    checksum INTEGER NOT NULL,
-    idempotency_key TEXT,
-    created_at_ms INTEGER NOT NULL
-  );
-  CREATE UNIQUE INDEX records_event_id ON records (event_id);
-  CREATE UNIQUE INDEX records_idempotency_key ON records (idempotency_key) WHERE idempotency_key IS NOT NULL;
-  CREATE TABLE deliveries (
-    id INTEGER PRIMARY KEY,
-    state TEXT NOT NULL,
-    size_bytes INTEGER NOT NULL,
-    deadline_ms INTEGER NOT NULL,
-    due_ms INTEGER,
-    probe_ms INTEGER,
-    finished_ms INTEGER,
-    finished_at_ms INTEGER,
-    attempts INTEGER NOT NULL DEFAULT 0,
-    failures INTEGER NOT NULL DEFAULT 0
-  );
-  CREATE INDEX deliveries_due ON deliveries (due_ms) WHERE due_ms > 0;
-  CREATE INDEX deliveries_deadline ON deliveries (deadline_ms) WHERE due_ms > 0;
-  CREATE INDEX deliveries_probe ON deliveries (probe_ms) WHERE due_ms > 0;
-  CREATE INDEX deliveries_finished ON deliveries (state, finished_ms) WHERE due_ms IS NULL;
-  CREATE TABLE attempts (
-    record_id INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    started_at_ms INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL,
-    status INTEGER,
-    error TEXT,
-    next_attempt_at_ms INTEGER,
-    response_body TEXT,
-    PRIMARY KEY (record_id, attempt)
-  ) WITHOUT ROWID;
-  CREATE TABLE tree (id INTEGER PRIMARY KEY, entry TEXT NOT NULL);
-  CREATE TABLE outbox (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    sandbox_id TEXT,
-    next_sequence INTEGER NOT NULL,
-    next_id INTEGER NOT NULL,
-    is_ready INTEGER NOT NULL,
-    clock_ms INTEGER NOT NULL,
-    clock_wall_ms INTEGER NOT NULL,
-    pending INTEGER NOT NULL,
-    delivered INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    expired INTEGER NOT NULL,
-    "foreign" INTEGER NOT NULL,
-    bytes INTEGER NOT NULL
-  );
-  INSERT INTO outbox VALUES (1, NULL, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-`;
+const VERSION = 2;
 
-/** `mac` authenticates a record (see `recordMac`); null where the daemon has no record key. */
-const VERSION_2 = `
-  ALTER TABLE records ADD COLUMN mac BLOB;
-`;
-
-/** What makes each version of the one before. A new database is made by all of them, so that both have one schema. */
-const VERSIONS = [VERSION_1, VERSION_2];
-const VERSION = VERSIONS.length;
+const SCHEMA =
+  RECORDS + IDEMPOTENCY_KEYS + SANDBOXES + DELIVERIES + DELIVERY_INDEXES + ATTEMPTS_AND_TREE + OUTBOX;
+const NO_RECORDS = "INSERT INTO outbox VALUES (1, 1, NULL, 1, 1, 1, 0, 0, 0, '', 0, 0, 0, 0, 0, 0, 0, 0)";
 
 const DEFINITIONS = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || sql, ';')
   FROM (SELECT * FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name)`;
@@ -86,7 +27,7 @@ const DEFINITIONS = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name 
 export function ownVersion(db: Database): number | null {
   const version = versionOf(db);
   const own = new Sqlite(':memory:');
-  for (const change of VERSIONS.slice(0, version)) own.exec(change);
+  own.exec(version === 1 ? FIRST_FORMAT : SCHEMA);
   const expected = own.prepare(DEFINITIONS).pluck().get();
   own.close();
   const is_own = version >= 1 && version <= VERSION && db.prepare(DEFINITIONS).pluck().get() === expected;
@@ -131,7 +72,7 @@ export function prepareDatabase(db: Database): void {
 /** In one transaction: a death in between leaves the version that was found. */
 function migrate(db: Database, from: number): void {
   db.transaction(() => {
-    for (const change of VERSIONS.slice(from)) db.exec(change);
+    db.exec(from === 1 ? FROM_FIRST_FORMAT : SCHEMA + NO_RECORDS);
     db.pragma(`user_version = ${VERSION}`);
   })();
 }

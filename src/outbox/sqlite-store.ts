@@ -5,6 +5,7 @@ import { OUTBOX_RESERVE_RECORDS } from '../contract/defaults.ts';
 import type { DeliveryState, OutboxCounts } from '../contract/deliveries.ts';
 import { body, type Identity, staticHeaders } from '../webhook/envelope.ts';
 import { sign } from '../webhook/signature.ts';
+import { type KeepForeign, OtherSandboxes, type OwnState } from './other-sandboxes.ts';
 import { isAuthentic, recordKey, recordMac, type UntrustedRow } from './record-mac.ts';
 import {
   checksumOf,
@@ -16,11 +17,15 @@ import {
   type StoredRecord,
   sizeOf,
 } from './rows.ts';
-import { prepareStatements } from './statements.ts';
+import { prepareStatements, type Statements } from './statements.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from './store.ts';
+import { keptClock, storeNow } from './store-clock.ts';
 
 /** How much of the backlog is read at once: records may have a mebibyte each. */
 const READ_BYTES = 4 * 1024 * 1024;
+
+/** What file events may use of both bounds: the rest is for those who publish. Names wait in the watch meanwhile. */
+const FILE_EVENTS_SHARE = 0.5;
 
 /** What a record of the reserve takes at most, on average: two previews of output and more. */
 const RESERVE_RECORD_BYTES = 16 * 1024;
@@ -39,6 +44,15 @@ export interface Ownership extends Identity {
   record_key?: string | null;
 }
 
+/** How long, and how much at most, is kept of the records in a final state. */
+export interface Keep {
+  state: OwnState;
+  keep_ms: number;
+  keep_records: number;
+  /** Of delivered records alone: the others count against the bounds. */
+  keep_bytes: number;
+}
+
 /**
  * The outbox's rows: every verb is synchronous and belongs to whoever holds the database. Changes are made between
  * `begin` and `commit`, so that many share one sync; after `rollback` nothing of them is left, in memory either.
@@ -47,7 +61,8 @@ export class SqliteStore {
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #limits: OutboxLimits;
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #sql: Statements;
+  readonly #others: OtherSandboxes;
   #owner: Ownership | null = null;
   #key: Buffer | null = null;
   #row: OutboxRow;
@@ -71,18 +86,16 @@ export class SqliteStore {
     this.#clock = clock;
     this.#limits = limits;
     this.#sql = prepareStatements(db);
+    this.#others = new OtherSandboxes(this.#sql);
     this.#row = this.#sql.readOutbox.get() as OutboxRow;
     this.#before = { ...this.#row };
-    const wall_ms = clock.wallMs();
-    // Time that passed while nobody ran is taken from the wall clock; one that was set back counts as no time.
-    const away_ms = this.#row.clock_ms === 0 ? wall_ms : Math.max(0, wall_ms - this.#row.clock_wall_ms);
     this.#offset_ms =
-      before?.offset_ms ?? offset_ms ?? Math.round(this.#row.clock_ms + away_ms - clock.monotonicMs());
+      before?.offset_ms ?? offset_ms ?? Math.round(storeNow(this.#row, clock) - clock.monotonicMs());
     if (!before) return;
-    const { sandbox_id, next_sequence, next_id, is_ready } = before.#row;
+    const { number, sandbox_id, next_sequence, first_id, next_id, is_ready } = before.#row;
     this.#owner = before.#owner;
     this.#key = before.#key;
-    Object.assign(this.#row, { sandbox_id, next_sequence, next_id, is_ready });
+    Object.assign(this.#row, { number, sandbox_id, next_sequence, first_id, next_id, is_ready });
   }
 
   get owner(): Ownership | null {
@@ -106,9 +119,16 @@ export class SqliteStore {
     return this.#row.next_sequence;
   }
 
-  /** A record's id minus its sequence, for the records of this sandbox. */
-  get id_offset(): number {
-    return this.#row.next_id - this.#row.next_sequence;
+  /** By which the deliveries of this sandbox are found; those of another number are foreign. */
+  get number(): number {
+    return this.#row.number;
+  }
+
+  /** The id before the first that a record after a sequence can have; exact since this sandbox was the last to change. */
+  idBefore(sequence: number): number {
+    const { next_id, next_sequence, first_id } = this.#row;
+    const id = sequence + next_id - next_sequence;
+    return id >= first_id - 1 ? id : sequence;
   }
 
   /** The highest id that was given out. */
@@ -135,8 +155,7 @@ export class SqliteStore {
 
   /** Makes everything since `begin` durable: returns after the sync. The records that were added are returned. */
   commit(): DueRecord[] {
-    this.#row.clock_ms = this.now();
-    this.#row.clock_wall_ms = this.#clock.wallMs();
+    Object.assign(this.#row, keptClock(this.#clock, this.now()));
     this.#sql.writeOutbox.run(this.#row);
     this.#sql.commit.run();
     this.#before = { ...this.#row };
@@ -152,30 +171,27 @@ export class SqliteStore {
   }
 
   /**
-   * Makes the outbox this sandbox's: what another sandbox left is set aside as foreign, and numbering starts anew.
-   * Source: contract section 3, Scope. Returns how many records were set aside.
+   * Makes the outbox this sandbox's: the records of every other one are foreign as long as it is. A sandbox that comes
+   * back finds its records and numbers as it left them; a new one begins anew. Source: contract section 3, Scope.
    */
-  adopt(owner: Ownership): number {
+  adopt(owner: Ownership): void {
     this.#owner = owner;
     this.#key = recordKey(owner.record_key ?? '');
-    if (this.#row.sandbox_id === owner.sandbox_id) return 0;
-    const is_first = this.#row.sandbox_id === null;
-    const { changes } = this.#sql.setAside.run({ now_ms: this.now(), wall_ms: this.#clock.wallMs() });
-    this.#sql.forgetKeys.run();
-    const foreign = this.#row.foreign + this.#row.pending + this.#row.delivered + this.#row.failed;
-    Object.assign(this.#row, {
-      sandbox_id: owner.sandbox_id,
-      next_sequence: 1,
-      is_ready: 0,
-      pending: 0,
-      delivered: 0,
-      failed: 0,
-      expired: 0,
-      foreign: foreign + this.#row.expired,
-      bytes: 0,
-    });
-    if (!is_first) this.#sql.clearTree.run();
-    return changes;
+    const { sandbox_id } = owner;
+    const row = this.#row;
+    if (row.sandbox_id === sandbox_id) return;
+    if (row.sandbox_id === null) {
+      row.sandbox_id = sandbox_id;
+      return;
+    }
+    this.#others.change(row, sandbox_id, this.now());
+    this.#tried_up_to_id = 0;
+    this.#sql.clearTree.run();
+  }
+
+  /** Records of other sandboxes that were not delivered. */
+  foreignPending(): number {
+    return this.#others.pending();
   }
 
   /** Sequences up to this one were given out before, by an outbox that is lost: they are not used again. */
@@ -186,7 +202,8 @@ export class SqliteStore {
   }
 
   append(append: Append): AppendResult {
-    const { drafts, tree } = append;
+    const { drafts, tree, requires } = append;
+    if (requires !== undefined && !this.#keyed(requires)) return { outcome: 'unneeded' };
     const [first] = drafts;
     if (first?.idempotency_key !== undefined) {
       const earlier = this.#repeated(first, first.idempotency_key);
@@ -204,10 +221,14 @@ export class SqliteStore {
     return { outcome: 'committed', records };
   }
 
-  #repeated(draft: EventDraft, key: string): AppendResult | null {
-    const earlier = this.#sql.byIdempotencyKey.get(key) as
+  #keyed(key: string): { event_id: string; sequence: number; body: string } | undefined {
+    return this.#sql.byIdempotencyKey.get(this.#row.sandbox_id, key) as
       | { event_id: string; sequence: number; body: string }
       | undefined;
+  }
+
+  #repeated(draft: EventDraft, key: string): AppendResult | null {
+    const earlier = this.#keyed(key);
     if (!earlier) return null;
     // The payload is the body's last value, so it ends just before the closing brace.
     const start = earlier.body.length - 1 - draft.payload.length;
@@ -222,10 +243,12 @@ export class SqliteStore {
 
   #hasRoom(drafts: EventDraft[]): boolean {
     const { failed, expired, pending, bytes } = this.#row;
-    const has_reserve = drafts.every(({ event_type }) => /^(sandbox|process)\./.test(event_type));
-    const reserve_records = has_reserve ? OUTBOX_RESERVE_RECORDS : 0;
-    if (pending + failed + expired + drafts.length > this.#limits.max_records + reserve_records) return false;
-    return bytes < this.#limits.max_bytes + reserve_records * RESERVE_RECORD_BYTES;
+    const all = (kind: RegExp) => drafts.every(({ event_type }) => kind.test(event_type));
+    const reserve_records = all(/^(sandbox|process)\./) ? OUTBOX_RESERVE_RECORDS : 0;
+    const share = drafts.length > 0 && all(/^file\./) ? FILE_EVENTS_SHARE : 1;
+    const max_records = Math.ceil(this.#limits.max_records * share) + reserve_records;
+    if (pending + failed + expired + drafts.length > max_records) return false;
+    return bytes < this.#limits.max_bytes * share + reserve_records * RESERVE_RECORD_BYTES;
   }
 
   #insert(draft: EventDraft, event_id: string): { event_id: string; sequence: number } {
@@ -264,7 +287,7 @@ export class SqliteStore {
       created_at_ms,
       this.#key && recordMac(this.#key, { ...fields, headers: headers_text, body: text }),
     );
-    this.#sql.insertDelivery.run(id, size_bytes, deadline_ms);
+    this.#sql.insertDelivery.run(id, this.#row.number, size_bytes, deadline_ms);
     this.#row.pending += 1;
     this.#row.bytes += size_bytes;
     if (draft.event_type === 'sandbox.ready') this.#row.is_ready = 1;
@@ -314,11 +337,11 @@ export class SqliteStore {
     );
   }
 
-  #move(from: DeliveryState, to: DeliveryState, size_bytes: number): void {
+  #move(from: OwnState, to: OwnState, size_bytes: number): void {
     this.#row[from] -= 1;
     this.#row[to] += 1;
-    if (from === 'delivered') this.#row.bytes += size_bytes;
-    if (to === 'delivered') this.#row.bytes -= size_bytes;
+    this.#row[from === 'delivered' ? 'delivered_bytes' : 'bytes'] -= size_bytes;
+    this.#row[to === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
   }
 
   untried(after_id: number, limit: number): { records: DueRecord[]; more: boolean } {
@@ -326,7 +349,11 @@ export class SqliteStore {
     let bytes = 0;
     let more = false;
     const from_id = Math.max(after_id, this.#tried_up_to_id);
-    for (const row of this.#sql.untried.iterate(from_id, limit + 1) as IterableIterator<RecordRow>) {
+    for (const row of this.#sql.untried.iterate(
+      this.#row.number,
+      from_id,
+      limit + 1,
+    ) as IterableIterator<RecordRow>) {
       more = rows.length === limit || bytes >= READ_BYTES;
       if (more) break;
       rows.push(row);
@@ -339,20 +366,20 @@ export class SqliteStore {
 
   due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
     const now_ms = this.now();
-    const rows = this.#sql.due.all(limit + 1) as RecordRow[];
+    const rows = this.#sql.due.all(this.#row.number, limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.due_ms <= now_ms);
     return { records: this.#sendable(ready), next_due_ms: rows[ready.length]?.due_ms ?? null };
   }
 
   overdue(limit: number): { records: DueRecord[]; next_deadline_ms: number | null } {
     const now_ms = this.now();
-    const rows = this.#sql.overdue.all(limit + 1) as RecordRow[];
+    const rows = this.#sql.overdue.all(this.#row.number, limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.deadline_ms <= now_ms);
     return { records: this.#sendable(ready), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
   }
 
   probeCandidate(held: number[]): DueRecord | null {
-    const rows = this.#sql.probe.all(held.length + 1) as RecordRow[];
+    const rows = this.#sql.probe.all(this.#row.number, held.length + 1) as RecordRow[];
     const row = rows.find(({ id }) => !held.includes(id));
     return row ? (this.#sendable([row])[0] ?? null) : null;
   }
@@ -399,9 +426,9 @@ export class SqliteStore {
   /** Makes a finished record pending again, with the same bytes and a new window. Source: contract section 4. */
   replay(event_id: string): boolean {
     const row = this.#sql.stateOf.get(event_id) as
-      | { id: number; state: DeliveryState; size_bytes: number }
+      | { id: number; sandbox: number; state: OwnState; size_bytes: number }
       | undefined;
-    if (!row || row.state === 'foreign') return false;
+    if (row?.sandbox !== this.#row.number) return false;
     if (row.state === 'pending') return true;
     const now_ms = this.now();
     this.#sql.replay.run({ id: row.id, now_ms, deadline_ms: now_ms + this.#limits.window_ms });
@@ -410,42 +437,71 @@ export class SqliteStore {
   }
 
   /** Event ids in a state, for replaying them a part at a time. */
-  idsIn(state: DeliveryState, limit: number): string[] {
-    return (this.#sql.idsIn.all(state, limit) as { event_id: string }[]).map((row) => row.event_id);
+  idsIn(state: OwnState, limit: number): string[] {
+    const rows = this.#sql.idsIn.all(this.#row.number, state, limit) as { event_id: string }[];
+    return rows.map((row) => row.event_id);
   }
 
   /** Whether `prune` would remove anything. */
-  hasPrunable(state: DeliveryState, keep_ms: number, keep_records: number): boolean {
-    if (this.#row[state] > keep_records) return true;
-    const [oldest] = this.#sql.oldest.all(state, 1) as { finished_ms: number }[];
-    return oldest !== undefined && oldest.finished_ms <= this.now() - keep_ms;
+  hasPrunable(rule: Keep): boolean {
+    if (this.#surplus(rule) > 0) return true;
+    const [oldest] = this.#sql.oldest.all(this.#row.number, rule.state, 1) as { finished_ms: number }[];
+    return oldest !== undefined && oldest.finished_ms <= this.now() - rule.keep_ms;
   }
 
-  /** Removes up to `limit` finished records that were kept long enough; tells how many. */
-  prune(state: DeliveryState, keep_ms: number, keep_records: number, limit: number): number {
-    const surplus = Math.max(0, this.#row[state] - keep_records);
-    const rows = this.#sql.oldest.all(state, limit) as {
+  /** Records that are too many by number; at least 1 where they are too large. */
+  #surplus({ state, keep_records, keep_bytes }: Keep): number {
+    const is_large = state === 'delivered' && this.#row.delivered_bytes > keep_bytes;
+    return Math.max(this.#row[state] - keep_records, is_large && this.#row[state] > 0 ? 1 : 0);
+  }
+
+  /** Removes up to `limit` finished records that were kept long enough, or are too many, oldest first; tells how many. */
+  prune(rule: Keep, limit: number): number {
+    const { state, keep_ms, keep_bytes } = rule;
+    const rows = this.#sql.oldest.all(this.#row.number, state, limit) as {
       id: number;
       finished_ms: number;
       size_bytes: number;
     }[];
+    const surplus = this.#surplus({ ...rule, keep_bytes: Number.POSITIVE_INFINITY });
     const cutoff_ms = this.now() - keep_ms;
-    const gone = rows.filter((row, i) => i < surplus || row.finished_ms <= cutoff_ms);
-    const ids = JSON.stringify(gone.map(({ id }) => id));
+    const counted = state === 'delivered' ? 'delivered_bytes' : 'bytes';
+    const gone: number[] = [];
+    for (const { id, finished_ms, size_bytes } of rows) {
+      const is_large = state === 'delivered' && this.#row.delivered_bytes > keep_bytes;
+      if (gone.length >= surplus && finished_ms > cutoff_ms && !is_large) break;
+      gone.push(id);
+      this.#row[counted] -= size_bytes;
+    }
+    this.#remove(gone);
+    this.#row[state] -= gone.length;
+    return gone.length;
+  }
+
+  #remove(gone: number[]): void {
+    const ids = JSON.stringify(gone);
     this.#sql.remove.run(ids);
     this.#sql.removeDeliveries.run(ids);
     this.#sql.removeAttempts.run(ids);
-    this.#row[state] -= gone.length;
-    if (state === 'failed' || state === 'expired') {
-      for (const { size_bytes } of gone) this.#row.bytes -= size_bytes;
-    }
+  }
+
+  /** Whether `pruneForeign` would remove anything. */
+  hasPrunableForeign(keep: KeepForeign): boolean {
+    return this.#row.foreign > 0 && this.#others.hasPrunable(keep, this.now());
+  }
+
+  /** Removes up to `limit` records of other sandboxes that were kept long enough; tells how many. */
+  pruneForeign(keep: KeepForeign, limit: number): number {
+    const gone = this.#others.prune(keep, this.now(), limit);
+    this.#remove(gone);
+    this.#row.foreign -= gone.length;
     return gone.length;
   }
 
   /** Wall time of the oldest pending record's commit; a replayed one counts from its replay. */
   oldestPending(): number | null {
     const untried = this.untried(0, 1).records[0];
-    const [retried] = this.#sql.overdue.all(1) as RecordRow[];
+    const [retried] = this.#sql.overdue.all(this.#row.number, 1) as RecordRow[];
     const to_wall_ms = this.#clock.wallMs() - this.now();
     const times_ms = [
       ...(untried ? [untried.created_at_ms] : []),
@@ -466,26 +522,35 @@ export class SqliteStore {
     if (!isWhole(record)) return null;
     const { changes } = this.#sql.takeOver.run({ mac: null, ...record });
     if (changes === 0) return null;
-    const delivery = known ?? this.#neverTried(record);
+    const is_ours = record.sandbox_id === this.#owner?.sandbox_id;
+    const { state: found } = known ?? { state: 'foreign' };
+    // The first format wrote `foreign` over what it was.
+    const delivery = known && found !== 'foreign' ? { ...known, state: found } : this.#neverTried(record);
     const { state, size_bytes } = delivery;
-    this.#sql.takeOverDelivery.run({ ...delivery, id: record.id });
-    this.#row[state] += 1;
-    if (state !== 'delivered' && state !== 'foreign') this.#row.bytes += size_bytes;
+    const sandbox = is_ours ? this.#row.number : this.#foreign(record, state);
+    this.#sql.takeOverDelivery.run({ ...delivery, id: record.id, sandbox });
     for (const attempt of attempts) this.#sql.insertAttempt.run(...Object.values(attempt));
+    if (!is_ours) return 'foreign';
+    this.#row[state] += 1;
+    this.#row[state === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
+    if (delivery.due_ms === 0) this.#tried_up_to_id = Math.min(this.#tried_up_to_id, record.id - 1);
     return state;
   }
 
-  #neverTried({ sandbox_id, headers, body }: StoredRecord): StoredDelivery {
-    const is_ours = sandbox_id === this.#owner?.sandbox_id;
-    const now_ms = this.now();
+  #foreign({ sandbox_id, sequence }: StoredRecord, state: OwnState): number {
+    this.#row.foreign += 1;
+    return this.#others.found(sandbox_id, sequence, state, this.#row.number, this.now());
+  }
+
+  #neverTried({ headers, body }: StoredRecord): StoredDelivery & { state: OwnState } {
     return {
-      state: is_ours ? 'pending' : 'foreign',
+      state: 'pending',
       size_bytes: sizeOf(headers, body),
-      deadline_ms: now_ms + this.#limits.window_ms,
-      due_ms: is_ours ? 0 : null,
+      deadline_ms: this.now() + this.#limits.window_ms,
+      due_ms: 0,
       probe_ms: null,
-      finished_ms: is_ours ? null : now_ms,
-      finished_at_ms: is_ours ? null : this.#clock.wallMs(),
+      finished_ms: null,
+      finished_at_ms: null,
       attempts: 0,
       failures: 0,
     };

@@ -22,10 +22,15 @@ export interface TreeChange {
   drop: number[];
 }
 
-/** One or more drafts that are committed together or not at all. */
+/**
+ * One or more drafts that are committed together or not at all. One with a `tree` is answered when it is known what
+ * became of it, however long the disk takes: whoever keeps the tree must not tell its changes twice.
+ */
 export interface Append {
   drafts: EventDraft[];
   tree?: TreeChange;
+  /** An idempotency key: `unneeded` unless a record with it is kept. */
+  requires?: string | undefined;
 }
 
 /**
@@ -34,7 +39,7 @@ export interface Append {
  * - `repeated`: the idempotency key was used before with the same payload; nothing was queued
  * - `conflict`: the idempotency key was used before with another payload
  * - `full`: the bound is reached; `unavailable`: the commit did not reach the disk
- * - `unneeded`: a `sandbox.ready` of a sandbox that is already known to be up
+ * - `unneeded`: a `sandbox.ready` of a sandbox that is already known to be up, or what it `requires` is not kept
  */
 export type AppendResult =
   | { outcome: 'committed' | 'repeated'; records: { event_id: string; sequence: number }[] }
@@ -128,5 +133,7 @@ export interface Adoption {
   lost_records: number;
   /** Where a copy of a damaged outbox is, as it was found, or null. */
   set_aside: string | null;
+  /** Records of other sandboxes, and those among them that were not delivered. */
   foreign_records: number;
+  foreign_pending: number;
 }

@@ -87,8 +87,8 @@ function unpack<Value>(row: Row, take: (reader: Reader) => Value): Value[] {
   return values;
 }
 
-function putAppend(row: Row, { drafts, tree }: Append): void {
-  row.push(tree, drafts.length);
+function putAppend(row: Row, { drafts, tree, requires }: Append): void {
+  row.push(tree, requires, drafts.length);
   for (const draft of drafts) {
     row.push(draft.event_type, draft.happened_at_ms, draft.payload, draft.idempotency_key);
   }
@@ -96,6 +96,7 @@ function putAppend(row: Row, { drafts, tree }: Append): void {
 
 function takeAppend(reader: Reader): Append {
   const tree = reader.take<TreeChange | undefined>();
+  const requires = reader.take<string | undefined>();
   const drafts: EventDraft[] = [];
   for (let left = reader.take<number>(); left > 0; left--) {
     drafts.push({
@@ -105,7 +106,7 @@ function takeAppend(reader: Reader): Append {
       idempotency_key: reader.take(),
     });
   }
-  return tree ? { drafts, tree } : { drafts };
+  return { drafts, ...(tree && { tree }), ...(requires !== undefined && { requires }) };
 }
 
 function putOutcome(row: Row, outcome: AttemptOutcome): void {

@@ -1,12 +1,16 @@
 import type { Clock } from '../base/clock.ts';
-import { RETAIN_DELIVERED_MS, RETAIN_DELIVERED_RECORDS, RETAIN_FAILED_MS } from '../contract/defaults.ts';
-import type { DeliveryState } from '../contract/deliveries.ts';
+import {
+  RETAIN_DELIVERED_MS,
+  RETAIN_DELIVERED_RECORDS,
+  RETAIN_DELIVERED_SHARE,
+  RETAIN_FAILED_MS,
+} from '../contract/defaults.ts';
 import { isDamage } from './database-file.ts';
 import { Inspection } from './inspection.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import type { Batch, BatchDone, Call, CallName, Calls, FromWriter, Handover, ToWriter } from './protocol.ts';
 import { salvage } from './salvage.ts';
-import { type OutboxLimits, SqliteStore } from './sqlite-store.ts';
+import { type Keep, type OutboxLimits, SqliteStore } from './sqlite-store.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord } from './store.ts';
 
 /** Written back to the database file when about so much was added to the log and nothing waits: a short moment. */
@@ -28,14 +32,21 @@ const VACUUM_LOG_BYTES = 1024 * 1024;
 const GROWING_MS = 5_000;
 const SPARE_PAGES = 2_048;
 const SPARE_SHARE = 0.25;
-/** How long, and how many at most, finished records are kept. */
-const RETENTION: [state: DeliveryState, keep_ms: number, keep_records: number][] = [
-  ['delivered', RETAIN_DELIVERED_MS, RETAIN_DELIVERED_RECORDS],
-  ['failed', RETAIN_FAILED_MS, Number.POSITIVE_INFINITY],
-  ['expired', RETAIN_FAILED_MS, Number.POSITIVE_INFINITY],
-  ['foreign', RETAIN_FAILED_MS, Number.POSITIVE_INFINITY],
-];
-const REPLAY_ROWS = 500;
+/** How long, and how much at most, finished records are kept. Source: contract section 3, Retention. */
+function retention({ max_bytes }: OutboxLimits): Keep[] {
+  const unbounded = { keep_records: Number.POSITIVE_INFINITY, keep_bytes: Number.POSITIVE_INFINITY };
+  return [
+    {
+      state: 'delivered',
+      keep_ms: RETAIN_DELIVERED_MS,
+      keep_records: RETAIN_DELIVERED_RECORDS,
+      keep_bytes: max_bytes * RETAIN_DELIVERED_SHARE,
+    },
+    { state: 'failed', keep_ms: RETAIN_FAILED_MS, ...unbounded },
+    { state: 'expired', keep_ms: RETAIN_FAILED_MS, ...unbounded },
+  ];
+}
+const KEEP_FOREIGN = { delivered_ms: RETAIN_DELIVERED_MS, all_ms: RETAIN_FAILED_MS };
 
 /** A damaged database is set aside at most so often: a disk that damages everything must not be filled up. */
 const SET_ASIDE_INTERVAL_MS = 60_000;
@@ -82,7 +93,7 @@ export class Writer {
     this.#clock = clock;
     this.#reply = reply;
     this.#store = new SqliteStore(files.db, clock, limits, undefined, handed?.offset_ms);
-    this.#inspection = new Inspection(files.db, clock, () => this.#store.now());
+    this.#inspection = this.#inspect();
     if (handed?.owner) this.#adopt(handed.owner);
     const { offset_ms, sandbox_id } = this.#store;
     reply({ kind: 'opened', offset_ms, counts: this.#store.counts(), sandbox_id });
@@ -228,8 +239,12 @@ export class Writer {
   #useNewDatabase(): void {
     const { db } = this.#files;
     this.#store = new SqliteStore(db, this.#clock, this.#limits, this.#store);
-    this.#inspection = new Inspection(db, this.#clock, () => this.#store.now());
+    this.#inspection = this.#inspect();
     this.#is_log_doubtful = true;
+  }
+
+  #inspect(): Inspection {
+    return new Inspection(this.#files.db, this.#clock, () => this.#store);
   }
 
   #apply({ batch, appends, outcomes }: Batch): BatchDone {
@@ -281,10 +296,10 @@ export class Writer {
         return this.#inspection.find(call.input.event_id);
       case 'replay':
         return this.#write(() => this.#store.replay(call.input.event_id));
-      case 'replayAll':
-        return this.#replayAll(call.input.state);
+      case 'replaySome':
+        return this.#replaySome(call.input);
       case 'after':
-        return this.#inspection.after(call.input.sequence + this.#store.id_offset, call.input.limit);
+        return this.#inspection.after(call.input.sequence, call.input.limit);
       case 'lastSequence':
         return this.#store.next_sequence - 1;
       case 'oldestPending':
@@ -292,7 +307,7 @@ export class Writer {
       case 'tree':
         return this.#store.tree(call.input.after_id, call.input.limit);
       case 'isPruneDue':
-        return this.#prunable().length > 0 || this.#surplusPages() > 0;
+        return this.#prunable().length > 0 || this.#isForeignDue() || this.#surplusPages() > 0;
       case 'prune':
         return this.#prune();
       case 'checkpoint':
@@ -319,18 +334,19 @@ export class Writer {
       this.#files.keepAsFound();
       this.#useNewDatabase();
     }
-    const foreign_records = this.#write(() => {
-      const foreign = this.#store.adopt(owner);
+    this.#write(() => {
+      this.#store.adopt(owner);
       this.#store.skipSequence(acknowledged);
-      return foreign;
     });
     this.#openMark();
+    const { foreign: foreign_records } = this.#store.counts();
     return {
       was_ready: this.#store.is_ready,
       missing_records,
       lost_records: Math.min(missing_records, mark?.pending ?? 0),
       set_aside: this.#files.set_aside,
       foreign_records,
+      foreign_pending: this.#store.foreignPending(),
     };
   }
 
@@ -340,22 +356,21 @@ export class Writer {
     this.#files.high_water.open({ sandbox_id: sandbox_id ?? '', sequence: next_sequence - 1, pending });
   }
 
-  #replayAll(state: Calls['replayAll']['in']['state']): number {
-    const deadline = this.#store.counts()[state];
-    let replayed = 0;
-    while (replayed < deadline) {
-      const event_ids = this.#store.idsIn(state, REPLAY_ROWS);
-      if (event_ids.length === 0) break;
-      this.#write(() => {
-        for (const event_id of event_ids) this.#store.replay(event_id);
-      }, REPLAY_ROWS);
-      replayed += event_ids.length;
-    }
-    return replayed;
+  #replaySome({ state, limit }: Calls['replaySome']['in']): number {
+    const event_ids = this.#store.idsIn(state, limit);
+    if (event_ids.length === 0) return 0;
+    this.#write(() => {
+      for (const event_id of event_ids) this.#store.replay(event_id);
+    }, event_ids.length);
+    return event_ids.length;
   }
 
-  #prunable(): typeof RETENTION {
-    return RETENTION.filter(([state, ms, records]) => this.#store.hasPrunable(state, ms, records));
+  #prunable(): Keep[] {
+    return retention(this.#limits).filter((rule) => this.#store.hasPrunable(rule));
+  }
+
+  #isForeignDue(): boolean {
+    return this.#store.hasPrunableForeign(KEEP_FOREIGN);
   }
 
   /** Free pages that no record will need soon. */
@@ -369,12 +384,12 @@ export class Writer {
   /** Removes what was kept long enough and gives its space back, a part at a time. Source: contract section 3. */
   #prune(): { more: boolean } {
     const due = this.#prunable();
+    const is_foreign_due = this.#isForeignDue();
     let removed = 0;
-    if (due.length > 0) {
+    if (due.length > 0 || is_foreign_due) {
       this.#write(() => {
-        for (const [state, ms, records] of due) {
-          removed = Math.max(removed, this.#store.prune(state, ms, records, PRUNE_ROWS));
-        }
+        for (const rule of due) removed += this.#store.prune(rule, PRUNE_ROWS);
+        if (is_foreign_due) removed += this.#store.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
       }, PRUNE_ROWS);
     }
     const surplus_pages = this.#surplusPages();
@@ -382,7 +397,8 @@ export class Writer {
       this.#files.db.exec(`PRAGMA incremental_vacuum(${Math.min(surplus_pages, VACUUM_PAGES)})`);
       this.#log_bytes += VACUUM_LOG_BYTES;
     }
-    const more = removed === PRUNE_ROWS || surplus_pages > VACUUM_PAGES;
+    const is_rest_due = removed > 0 && (this.#prunable().length > 0 || this.#isForeignDue());
+    const more = is_rest_due || surplus_pages > VACUUM_PAGES;
     // The file becomes shorter when the log is written back.
     if (surplus_pages > 0 && !more) this.#checkpoint('PASSIVE');
     return { more };

@@ -22,6 +22,8 @@ export const ROWS_MAX = 1_000;
 export const EVENTS_MAX = 500;
 /** Names and rows waiting above which no further directory is listed: garbage that lives long costs memory. */
 export const LISTED_AHEAD_MAX = 1_000;
+/** The smallest part of these two that is tried where the outbox has less room: one event. */
+export const PORTION_MIN = 1 / EVENTS_MAX;
 /** Names waiting in one directory above which it is listed instead, when the outbox takes nothing. */
 export const NAMES_PER_DIRECTORY_MAX = 5_000;
 /** How often a name is looked at again when the tree changes under the look. */

@@ -18,6 +18,9 @@ export type CommitAnswer = 'committed' | 'full' | 'unavailable';
 export interface TreeStore {
   /** All rows of the last committed tree, in pages, in no particular order. */
   load(): AsyncIterable<TreeRow[]>;
-  /** Commits events and tree changes in one transaction. `full` or `unavailable`: nothing was committed. */
+  /**
+   * Commits events and tree changes in one transaction. `full` or `unavailable`: nothing was committed, for certain. On a
+   * disk that hangs it is answered when that is over.
+   */
   commit(batch: TreeBatch): Promise<CommitAnswer>;
 }

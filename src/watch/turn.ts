@@ -1,13 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Clock } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import type { DirectoryCoverage } from './coverage.ts';
 import type { FileEvent } from './events.ts';
 import {
+  BLOCKED_RETRY_MS,
   CROWDED_EVENTS,
   EVENTS_MAX,
   LEFT_TO_OTHERS_MAX_MS,
   LOOKS_MAX,
   NAMES_PER_DIRECTORY_MAX,
+  PORTION_MIN,
   ROWS_MAX,
   TICK_MS,
 } from './limits.ts';
@@ -21,7 +23,7 @@ import { settle } from './settle.ts';
 import { rowOf } from './stored-tree.ts';
 import type { TouchedNames } from './touched-names.ts';
 import { directories, type Tree, type TreeNode } from './tree.ts';
-import type { TreeStore } from './tree-store.ts';
+import type { CommitAnswer, TreeStore } from './tree-store.ts';
 import type { Vanished } from './vanished.ts';
 
 interface TurnOptions {
@@ -44,6 +46,8 @@ export class Turns {
   #baseline: boolean;
   /** Set when the first index is complete: the next turn stores the root, which says so. */
   baseline_complete = false;
+  /** How much of a whole turn is taken at once: less where the outbox has no room for all that a turn gives. */
+  #portion = 1;
   /** Events committed so far. */
   events = 0;
 
@@ -66,7 +70,7 @@ export class Turns {
     const { tree, touched, lister, looker, root, clock } = this.#options;
     const readable = root.check();
     if (readable) lister.run();
-    const names = touched.take(LOOKS_MAX);
+    const names = touched.take(this.#part(LOOKS_MAX));
     const expired = readable ? this.#expired() : new Set<never>();
     if (this.baseline_complete) tree.touch(tree.root);
     if (names.length === 0 && expired.size === 0 && tree.pending === 0)
@@ -77,11 +81,12 @@ export class Turns {
       looks: taken.looks,
       displaced: taken.displaced,
       expired,
-      events_max: EVENTS_MAX,
+      events_max: this.#part(EVENTS_MAX),
       racy_after_ms,
     });
     const began_ms = clock.monotonicMs();
-    const committed = await this.#commit(settled);
+    const answer = await this.#commit(settled);
+    const committed = answer === 'committed';
     const commit_ms = clock.monotonicMs() - began_ms;
     this.#requeue(taken, settled, committed);
     if (committed) this.#act(taken.looks, settled);
@@ -93,7 +98,22 @@ export class Turns {
     }
     if (settled.events.length >= CROWDED_EVENTS && commit_ms >= 1) await this.#leaveToOthers(commit_ms);
     else await nextTurn();
-    return committed ? 'more' : 'blocked';
+    return this.#next(answer, settled.events.length);
+  }
+
+  #part(whole: number): number {
+    return Math.max(1, Math.floor(whole * this.#portion));
+  }
+
+  /** What does not fit as a whole is offered in smaller portions, until one fits or nothing does. */
+  #next(answer: CommitAnswer, events: number): StepResult {
+    if (answer === 'committed') {
+      this.#portion = Math.min(1, this.#portion * 2);
+      return 'more';
+    }
+    if (answer === 'unavailable' || events <= 1 || this.#portion <= PORTION_MIN) return 'blocked';
+    this.#portion /= 2;
+    return 'more';
   }
 
   /** In a burst there are moments for those who publish: they wait for an answer. */
@@ -108,25 +128,23 @@ export class Turns {
     const { vanished, touched, looker, clock, tree } = this.#options;
     if (vanished.size === 0 || !this.settled) return new Set();
     const now_ms = clock.monotonicMs();
-    return vanished.expired(tree, now_ms, touched.oldestTicket(), LOOKS_MAX, looker.places());
+    return vanished.expired(tree, now_ms, touched.oldestTicket(), this.#part(LOOKS_MAX), looker.places());
   }
 
-  async #commit(settled: Settled): Promise<boolean> {
+  async #commit(settled: Settled): Promise<CommitAnswer> {
     const { tree } = this.#options;
     const { put, drop } = tree.changes();
     const events = this.#baseline ? [] : settled.events;
-    const committed = this.#baseline
-      ? await this.#storeRows(put, drop)
-      : await this.#store(events, put, drop);
-    if (!committed) {
+    const answer = this.#baseline ? await this.#storeRows(put, drop) : await this.#store(events, put, drop);
+    if (answer !== 'committed') {
       tree.rollback();
       this.#forget(put);
-      return false;
+      return answer;
     }
     tree.commit();
     this.events += events.length;
     if (this.baseline_complete) this.#endBaseline();
-    return true;
+    return answer;
   }
 
   /** Lets go of directories that were watched before they were stored; they are found again. */
@@ -140,18 +158,39 @@ export class Turns {
     }
   }
 
-  async #store(events: FileEvent[], put: TreeNode[], drop: number[]): Promise<boolean> {
-    if (events.length === 0 && put.length === 0 && drop.length === 0) return true;
-    const answer = await this.#options.store.commit({ events, put: put.map(rowOf), drop });
-    return answer === 'committed';
+  async #store(events: FileEvent[], put: TreeNode[], drop: number[]): Promise<CommitAnswer> {
+    if (events.length === 0 && put.length === 0 && drop.length === 0) return 'committed';
+    const answer = this.#options.store.commit({ events, put: put.map(rowOf), drop });
+    return this.#awaitCommit(answer);
+  }
+
+  /** Waits for a commit. On a disk that hangs that may take long: names that gather meanwhile must not fill the memory. */
+  async #awaitCommit(answer: Promise<CommitAnswer>): Promise<CommitAnswer> {
+    const { clock } = this.#options;
+    let timer: Timer;
+    const collapseLater = () => {
+      timer = clock.after(BLOCKED_RETRY_MS, () => {
+        this.#collapse();
+        collapseLater();
+      });
+    };
+    collapseLater();
+    return answer.finally(() => timer.cancel());
+  }
+
+  /** Forgets the names of directories that have too many: they are listed instead. */
+  #collapse(): void {
+    const { touched, lister } = this.#options;
+    for (const dir of touched.collapse(NAMES_PER_DIRECTORY_MAX)) lister.add(dir, false);
   }
 
   /** Stores rows in parts: an index that is not complete is made anew, so they need no common transaction. */
-  async #storeRows(put: TreeNode[], drop: number[]): Promise<boolean> {
+  async #storeRows(put: TreeNode[], drop: number[]): Promise<CommitAnswer> {
     for (let i = 0; i < Math.max(put.length, drop.length); i += ROWS_MAX) {
-      if (!(await this.#store([], put.slice(i, i + ROWS_MAX), drop.slice(i, i + ROWS_MAX)))) return false;
+      const answer = await this.#store([], put.slice(i, i + ROWS_MAX), drop.slice(i, i + ROWS_MAX));
+      if (answer !== 'committed') return answer;
     }
-    return true;
+    return 'committed';
   }
 
   #endBaseline(): void {
@@ -159,7 +198,7 @@ export class Turns {
   }
 
   #requeue(taken: LooksTaken, settled: Settled, committed: boolean): void {
-    const { touched, vanished, lister, clock } = this.#options;
+    const { touched, vanished, clock } = this.#options;
     const put = (looks: Look[], when: 'now' | 'gathered' | 'vanished') => {
       for (const look of looks) if (look.dir.known) touched.again(look, when);
     };
@@ -170,7 +209,7 @@ export class Turns {
       put(settled.raced, 'gathered');
     } else {
       put(taken.looks, 'now');
-      for (const dir of touched.collapse(NAMES_PER_DIRECTORY_MAX)) lister.add(dir, false);
+      this.#collapse();
     }
     const now_ms = clock.monotonicMs();
     for (const node of settled.missing) vanished.add(node, now_ms, touched.last_ticket);

@@ -626,6 +626,15 @@ describe('the stream of events', () => {
     expect(new Set(events.map(({ data }) => JSON.parse(data).event_id)).size).toBe(count + 1);
   });
 
+  it('begins now for a Last-Event-ID above the last sequence, as one of the parent of a fork', async () => {
+    const { token, port, publish } = await delivering();
+    await publish('{"i":1}');
+    const { events, read } = await readStream(port, token, { 'last-event-id': '999' }, 1);
+    await publish('{"i":2}');
+    await read;
+    expect(events.map(({ data }) => JSON.parse(data).payload)).toEqual([{ i: 2 }]);
+  });
+
   it('refuses a Last-Event-ID that is no sequence', async () => {
     const { call } = await startDaemon();
     const answer = await call('GET', '/api/v1/events/stream', { headers: { 'last-event-id': 'x' } });

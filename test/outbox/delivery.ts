@@ -12,6 +12,8 @@ export interface Delivery {
   transport: ScriptedTransport;
   dispatcher: Dispatcher;
   reports: AttemptReport[];
+  /** The lines of the log. */
+  logged: Record<string, unknown>[];
   /** Commits so many events at once and lets everything that can happen now happen. */
   publish(count: number): Promise<string[]>;
   state(event_id: string): string | undefined;
@@ -48,6 +50,7 @@ async function dispatch(
   const store = new InProcessStore(rows);
   const transport = new ScriptedTransport(clock, answer);
   const reports: AttemptReport[] = [];
+  const logged: Record<string, unknown>[] = [];
   const dispatcher = new Dispatcher(
     { concurrency: options.concurrency ?? 16 },
     {
@@ -59,7 +62,7 @@ async function dispatch(
         transport,
       ),
       clock,
-      log: pino({ level: 'silent' }),
+      log: pino({ level: 'info' }, { write: (line) => void logged.push(JSON.parse(line)) }),
       // In the middle of the jitter: waits are as long as they are named.
       random: options.random ?? (() => 0.5),
       on_attempt: (report) => reports.push(report),
@@ -78,6 +81,7 @@ async function dispatch(
     transport,
     dispatcher,
     reports,
+    logged,
     async publish(count) {
       const event_ids = store.append(...Array.from({ length: count }, () => draft()));
       await clock.advance(0);

@@ -311,13 +311,23 @@ describe('retries', () => {
 
 describe('the window', () => {
   it('ends with one last attempt, and then the record is expired', async () => {
-    const { clock, transport, publish, state } = await deliver(() => 408, { window_ms: 100_000 });
+    const { clock, transport, publish, state, logged } = await deliver(() => 408, { window_ms: 100_000 });
     const [event_id = ''] = await publish(1);
     await clock.advance(10 * HOUR_MS);
     const times = transport.timesOf(1);
     expect(times.at(-1)).toBe(100_000);
     expect(times.filter((at_ms) => at_ms >= 100_000)).toHaveLength(1);
     expect(state(event_id)).toBe('expired');
+    expect(logged.filter((line) => line.event_id === event_id)).toMatchObject([
+      { level: 40, event_type: 'agent.event', status: 408, msg: expect.stringMatching(/expired/) },
+    ]);
+  });
+
+  it('is not what ends a delivery that is refused for good, which is told in the log, too', async () => {
+    const { clock, publish, logged } = await deliver(() => 400);
+    const [event_id = ''] = await publish(1);
+    await clock.advance(1_000);
+    expect(logged).toMatchObject([{ event_id, status: 400, msg: expect.stringMatching(/failed for good/) }]);
   });
 
   it('has its last attempt also while the endpoint backs off, for records tried and never tried', async () => {

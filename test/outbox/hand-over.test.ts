@@ -147,7 +147,10 @@ describe('a hand-over', () => {
       expect(data.deliveries[0].next_attempt_at).not.toBeNull();
     });
     await daemon.end('SIGKILL');
-    const later = (ms: number) => read(daemon.state_dir, { ...systemClock, wallMs: () => Date.now() + ms });
+    const later = (ms: number) => {
+      const { id, ms: now_ms } = systemClock.boot();
+      return read(daemon.state_dir, { ...systemClock, boot: () => ({ id, ms: now_ms + ms }) });
+    };
     const [ready] = later(0).records;
     const [an_hour_later] = later(3_600_000).records;
     expect((ready?.deadline_in_ms ?? 0) - (an_hour_later?.deadline_in_ms ?? 0)).toBeGreaterThan(3_599_000);

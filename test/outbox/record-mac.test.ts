@@ -3,8 +3,6 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { readUndelivered } from '../../src/outbox/hand-over.ts';
 import { isAuthentic, recordKey, recordMac } from '../../src/outbox/record-mac.ts';
 import { checksumOf } from '../../src/outbox/rows.ts';
 import { ask } from '../../src/runtime/control-client.ts';
@@ -106,42 +104,6 @@ describe('records read back from the disk', () => {
     rows.begin();
     expect(rows.failUnsendable()).toEqual({ damaged: 2, forged: 0 });
     rows.commit();
-  });
-});
-
-/** The outbox as a daemon of the first format left it. */
-function firstFormat(): string {
-  const state_dir = scratchFolder();
-  const db = new Database(join(state_dir, 'outbox.db'));
-  db.exec(readFileSync(join(import.meta.dirname, 'format-1.sql'), 'utf8'));
-  db.close();
-  return state_dir;
-}
-
-describe('an outbox of the first format', () => {
-  it('is opened with all it holds, and is of the present format then', () => {
-    const state_dir = firstFormat();
-    const { rows, db } = openRows(new ManualClock(Date.UTC(2026, 10, 22, 12)), { state_dir });
-    expect(db.pragma('user_version', { simple: true })).toBe(2);
-    expect(rows.counts()).toMatchObject({ pending: 1, delivered: 3 });
-    rows.begin();
-    expect(rows.append({ drafts: [draft()] })).toMatchObject({ outcome: 'committed' });
-    rows.commit();
-    const fresh = openRows(new ManualClock()).db;
-    const schema = 'SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name';
-    expect(db.prepare(schema).all()).toEqual(fresh.prepare(schema).all());
-  });
-
-  it('is handed over as it is', () => {
-    const trust = {
-      sandbox_id: 'sb-1',
-      team_id: 't',
-      webhook_secret: 'made for this test',
-      record_key: null,
-    };
-    const pages = [...readUndelivered({ ...trust, state_dir: firstFormat() }, systemClock)];
-    expect(pages.flatMap(({ records }) => records)).toMatchObject([{ sequence: 3, attempts: 2 }]);
-    expect(pages.every(({ lost_records }) => lost_records === 0)).toBe(true);
   });
 });
 

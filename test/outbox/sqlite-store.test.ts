@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { EventType } from '../../src/contract/events.ts';
-import type { SqliteStore } from '../../src/outbox/sqlite-store.ts';
+import type { Keep, SqliteStore } from '../../src/outbox/sqlite-store.ts';
 import type { AppendResult, AttemptOutcome } from '../../src/outbox/store.ts';
 import type { Decision } from '../../src/webhook/retry.ts';
 import { verify } from '../../src/webhook/signature.ts';
@@ -38,6 +38,10 @@ function settle(rows: SqliteStore, id: number, decision: Decision, attempt = 1):
     decision,
   };
   change(rows, () => rows.settle(outcome));
+}
+
+function keep(state: Keep['state'], keep_ms: number, keep_records: number, keep_bytes = 2 ** 40): Keep {
+  return { state, keep_ms, keep_records, keep_bytes };
 }
 
 function event(event_type: EventType, payload = '{}') {
@@ -147,7 +151,7 @@ describe('an idempotency key', () => {
     offer(rows, '{"a":1}', 'k');
     settle(rows, 1, { state: 'delivered' });
     expect(offer(rows, '{"a":1}', 'k').outcome).toBe('repeated');
-    change(rows, () => rows.prune('delivered', -1, 0, 10));
+    change(rows, () => rows.prune(keep('delivered', -1, 0), 10));
     expect(offer(rows, '{"a":2}', 'k').outcome).toBe('committed');
   });
 });
@@ -162,6 +166,21 @@ describe('the bounds', () => {
     const reserve = Array.from({ length: 1_002 }, () => offer('process.started'));
     expect(reserve.filter((outcome) => outcome === 'committed')).toHaveLength(1_000);
     expect(offer('sandbox.killed')).toBe('full');
+  });
+
+  it('leave the second half to those who publish: file events use no more than the first', () => {
+    const by_number = openRows(new ManualClock(), { max_records: 4 }).rows;
+    const offer = (rows: SqliteStore, type: EventType, payload?: string) =>
+      change(rows, () => rows.append(event(type, payload))).outcome;
+    const files = [1, 2, 3].map(() => offer(by_number, 'file.modified'));
+    expect(files).toEqual(['committed', 'committed', 'full']);
+    const publishes = [1, 2, 3].map(() => offer(by_number, 'agent.event'));
+    expect(publishes).toEqual(['committed', 'committed', 'full']);
+    const by_bytes = openRows(new ManualClock(), { max_bytes: 10_000 }).rows;
+    const payload = `{"text":"${'x'.repeat(3_000)}"}`;
+    const large = [1, 2, 3].map(() => offer(by_bytes, 'file.modified', payload));
+    expect(large).toEqual(['committed', 'committed', 'full']);
+    expect(offer(by_bytes, 'agent.event', payload)).toBe('committed');
   });
 
   it('take all drafts of an append or none', () => {
@@ -285,9 +304,58 @@ describe('another sandbox', () => {
     expect(rows.untried(0, 10).records).toEqual([]);
     const first = change(rows, () => rows.append({ drafts: [draft('{"other":1}', 'k')] }));
     expect(sequencesOf(first)).toEqual([1]);
-    expect(rows.id_offset).toBe(4);
+    expect([rows.idBefore(0), rows.idBefore(1)]).toEqual([4, 5]);
     expect(rows.replay(parent_ids[0] as string)).toBe(false);
     expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([5]);
+  });
+
+  it('leaves what was pending to the one that comes back: its states, numbers and keys are as it left them', () => {
+    const clock = new ManualClock();
+    const state_dir = scratchFolder();
+    const first = openRows(clock, { state_dir, sandbox_id: 'sb-1' });
+    change(first.rows, () =>
+      first.rows.append({ drafts: [draft('{"n":1}', 'k'), draft(), draft(), draft()] }),
+    );
+    settle(first.rows, 2, { state: 'delivered' });
+    settle(first.rows, 3, { state: 'pending', due_ms: first.rows.now() + 5, probe_ms: first.rows.now() + 5 });
+    const counts = first.rows.counts();
+    first.db.close();
+    const other = openRows(clock, { state_dir, sandbox_id: '' });
+    append(other.rows, '{}', '{}');
+    expect(other.rows.counts()).toMatchObject({ pending: 2, foreign: 4 });
+    expect(other.rows.foreignPending()).toBe(3);
+    other.db.close();
+    const { rows } = openRows(clock, { state_dir, sandbox_id: 'sb-1' });
+    expect(rows.counts()).toEqual({ ...counts, foreign: 2 });
+    expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([1, 4]);
+    expect(rows.due(10).next_due_ms).not.toBeNull();
+    const offer = (payload: string) =>
+      change(rows, () => rows.append({ drafts: [draft(payload, 'k')] })).outcome;
+    expect([offer('{"n":1}'), offer('{"n":2}')]).toEqual(['repeated', 'conflict']);
+    expect(sequencesOf(append(rows, '{}'))).toEqual([5]);
+  });
+
+  it('has its records removed after a retention that counts from when it left, and its numbers are kept', async () => {
+    const clock = new ManualClock();
+    const state_dir = scratchFolder();
+    const first = openRows(clock, { state_dir, sandbox_id: 'sb-1' });
+    append(first.rows, '{}', '{}', '{}');
+    settle(first.rows, 1, { state: 'delivered' });
+    first.db.close();
+    const { rows, db } = openRows(clock, { state_dir, sandbox_id: 'sb-2' });
+    append(rows, '{}');
+    const retention = { delivered_ms: HOUR_MS, all_ms: 5 * HOUR_MS };
+    const prune = () => change(rows, () => rows.pruneForeign(retention, 10));
+    expect(rows.hasPrunableForeign(retention)).toBe(false);
+    await clock.advance(HOUR_MS);
+    expect([prune(), prune()]).toEqual([1, 0]);
+    await clock.advance(4 * HOUR_MS);
+    expect([prune(), prune()]).toEqual([2, 0]);
+    expect(rows.counts()).toMatchObject({ pending: 1, foreign: 0 });
+    db.close();
+    const again = openRows(clock, { state_dir, sandbox_id: 'sb-1' });
+    expect(again.rows.counts()).toMatchObject({ pending: 0, delivered: 0, failed: 0, foreign: 1 });
+    expect(sequencesOf(append(again.rows, '{}'))).toEqual([4]);
   });
 
   it('is not what the same one is after a restart', () => {
@@ -343,10 +411,10 @@ describe('pruning', () => {
     for (let id = 1; id <= 6; id++) settle(rows, id, { state: 'delivered' });
     await clock.advance(HOUR_MS);
     for (let id = 7; id <= 8; id++) settle(rows, id, { state: 'delivered' });
-    expect(rows.hasPrunable('delivered', HOUR_MS, 100)).toBe(true);
-    expect(change(rows, () => rows.prune('delivered', HOUR_MS, 100, 4))).toBe(4);
-    expect(change(rows, () => rows.prune('delivered', HOUR_MS, 100, 4))).toBe(2);
-    expect(rows.hasPrunable('delivered', HOUR_MS, 100)).toBe(false);
+    expect(rows.hasPrunable(keep('delivered', HOUR_MS, 100))).toBe(true);
+    expect(change(rows, () => rows.prune(keep('delivered', HOUR_MS, 100), 4))).toBe(4);
+    expect(change(rows, () => rows.prune(keep('delivered', HOUR_MS, 100), 4))).toBe(2);
+    expect(rows.hasPrunable(keep('delivered', HOUR_MS, 100))).toBe(false);
     expect(rows.counts()).toMatchObject({ delivered: 2, pending: 2 });
     expect(db.prepare('SELECT id FROM records ORDER BY id').pluck().all()).toEqual([7, 8, 9, 10]);
     expect(db.prepare('SELECT count(*) FROM attempts').pluck().get()).toBe(2);
@@ -356,8 +424,21 @@ describe('pruning', () => {
     const { rows } = openRows(new ManualClock());
     append(rows, ...Array(5).fill('{}'));
     for (let id = 1; id <= 5; id++) settle(rows, id, { state: 'delivered' });
-    expect(change(rows, () => rows.prune('delivered', HOUR_MS, 2, 100))).toBe(3);
+    expect(change(rows, () => rows.prune(keep('delivered', HOUR_MS, 2), 100))).toBe(3);
     expect(rows.counts().delivered).toBe(2);
+  });
+
+  it('removes delivered records, oldest first, until the rest takes no more than it may', () => {
+    const { rows, db } = openRows(new ManualClock());
+    const payload = `{"text":"${'x'.repeat(10_000)}"}`;
+    append(rows, ...Array(6).fill(payload));
+    for (let id = 1; id <= 5; id++) settle(rows, id, { state: 'delivered' });
+    const rule = keep('delivered', HOUR_MS, 100, 25_000);
+    expect(rows.hasPrunable(rule)).toBe(true);
+    expect(change(rows, () => rows.prune(rule, 2))).toBe(2);
+    expect(change(rows, () => rows.prune(rule, 100))).toBe(1);
+    expect(rows.hasPrunable(rule)).toBe(false);
+    expect(db.prepare('SELECT id FROM records ORDER BY id').pluck().all()).toEqual([4, 5, 6]);
   });
 
   it('makes room for others where it removes failed records', () => {
@@ -365,7 +446,7 @@ describe('pruning', () => {
     append(rows, '{}', '{}');
     settle(rows, 1, { state: 'failed' });
     const { bytes } = rows.counts();
-    change(rows, () => rows.prune('failed', -1, 0, 10));
+    change(rows, () => rows.prune(keep('failed', -1, 0), 10));
     expect(rows.counts()).toMatchObject({ failed: 0, pending: 1, bytes: bytes / 2 });
   });
 
@@ -374,7 +455,7 @@ describe('pruning', () => {
     append(rows, '{}', '{}');
     settle(rows, 1, { state: 'delivered' });
     settle(rows, 2, { state: 'delivered' });
-    change(rows, () => rows.prune('delivered', -1, 0, 10));
+    change(rows, () => rows.prune(keep('delivered', -1, 0), 10));
     expect(sequencesOf(append(rows, '{}'))).toEqual([3]);
     expect(rows.untried(0, 10).records[0]?.id).toBe(3);
   });
@@ -407,6 +488,31 @@ describe("the store's clock", () => {
 
   it('stands still, and never goes back, where the wall clock was set back meanwhile', async () => {
     expect(await over(async (clock) => new ManualClock(clock.wallMs() - 24 * HOUR_MS))).toBe(0);
+  });
+
+  it('follows the time since the boot over a restart, whatever the wall clock was set to', async () => {
+    for (const step_ms of [2_000 * 24 * HOUR_MS, -24 * HOUR_MS]) {
+      const passed_ms = await over(async (clock) => {
+        clock.step(step_ms);
+        await clock.advance(5_000);
+        return clock;
+      });
+      expect(passed_ms).toBe(5_000);
+    }
+  });
+
+  it('goes on by no more than the time since the boot where that is another', async () => {
+    const boot = { id: 'the next', ms: 60_000 };
+    expect(await over(async (clock) => new ManualClock(clock.wallMs() + 24 * HOUR_MS, boot))).toBe(60_000);
+  });
+
+  it('takes a clock of the boot that went back for that of another', async () => {
+    let id = '';
+    const passed_ms = await over(async (clock) => {
+      id = clock.boot().id;
+      return new ManualClock(clock.wallMs() + 24 * HOUR_MS, { id, ms: 1_000 });
+    });
+    expect(passed_ms).toBe(1_000);
   });
 
   it('does not follow steps of the wall clock while it runs', async () => {

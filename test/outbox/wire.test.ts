@@ -25,6 +25,7 @@ const append: fc.Arbitrary<Append> = fc.record(
       put: fc.array(fc.record({ id: number, entry: text })),
       drop: fc.array(number),
     }),
+    requires: text,
   },
   { requiredKeys: ['drafts'] },
 );

@@ -15,6 +15,7 @@ test('a tree is killed also where looking for its members takes longer than a ki
   // An hour passes between any two looks at this clock.
   let now_ms = 0;
   const clock: Clock = {
+    boot: () => ({ id: '', ms: 0 }),
     wallMs: () => 0,
     monotonicMs: () => {
       now_ms += 3_600_000;

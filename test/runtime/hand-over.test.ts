@@ -71,7 +71,8 @@ function forge(db: Database.Database, given: Forgery): void {
     ...[crc32(body, crc32(headers)), Date.now(), mac],
   );
   db.prepare(
-    "INSERT INTO deliveries (id, state, size_bytes, deadline_ms, due_ms) VALUES (?, 'pending', 1, ?, 0)",
+    `INSERT INTO deliveries (id, state, size_bytes, deadline_ms, due_ms, sandbox)
+      SELECT ?, 'pending', 1, ?, 0, sandbox FROM deliveries LIMIT 1`,
   ).run(next_id, Date.now() + 3_600_000);
   db.exec(
     'UPDATE outbox SET next_id = next_id + 1, next_sequence = next_sequence + 1, pending = pending + 1',

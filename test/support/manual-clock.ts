@@ -1,4 +1,6 @@
-import type { Clock, Timer } from '../../src/base/clock.ts';
+import type { Boot, Clock, Timer } from '../../src/base/clock.ts';
+
+let boots = 0;
 
 /** A clock that moves only when the test says so. */
 export class ManualClock implements Clock {
@@ -6,8 +8,16 @@ export class ManualClock implements Clock {
   #monotonic_ms = 0;
   #timers: { at_ms: number; run: () => void }[] = [];
 
-  constructor(wall_ms = Date.UTC(2026, 0, 1)) {
+  readonly #boot: Boot;
+
+  /** `boot`: the machine's boot, and how long ago it was at the clock's start; each clock has one of its own. */
+  constructor(wall_ms = Date.UTC(2026, 0, 1), boot: Boot = { id: `boot-${++boots}`, ms: 3_600_000 }) {
     this.#wall_ms = wall_ms;
+    this.#boot = boot;
+  }
+
+  boot(): Boot {
+    return { ...this.#boot, ms: this.#boot.ms + this.#monotonic_ms };
   }
 
   wallMs(): number {

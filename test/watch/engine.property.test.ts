@@ -202,6 +202,22 @@ describe('what the events say', () => {
     );
   });
 
+  it('is right where the outbox has room for a few events at once', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, steps, fc.integer({ min: 3, max: 12 }), async (before, live, room) => {
+        const trial = new Trial();
+        await trial.begin(before);
+        trial.store.room = room;
+        await trial.run(live);
+        await trial.run([{ wait_ms: 1_000 }, { wait_ms: 1_000 }]);
+        await trial.settle();
+        trial.check();
+        await trial.engine.stop();
+      }),
+      runs,
+    );
+  });
+
   it('is right, if later, where the kernel grants too few watches', async () => {
     await fc.assert(
       fc.asyncProperty(steps, steps, fc.nat(3), async (before, live, watches_max) => {

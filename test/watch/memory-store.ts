@@ -6,6 +6,8 @@ export class MemoryStore implements TreeStore {
   readonly events: TreeBatch['events'] = [];
   /** What `commit` answers. */
   answer: CommitAnswer = 'committed';
+  /** How many events it takes at once. */
+  room = Number.POSITIVE_INFINITY;
   commits = 0;
   largest_commit = 0;
   onCommit: ((batch: TreeBatch) => void) | null = null;
@@ -18,6 +20,7 @@ export class MemoryStore implements TreeStore {
   async commit(batch: TreeBatch): Promise<CommitAnswer> {
     this.commits++;
     if (this.answer !== 'committed') return this.answer;
+    if (batch.events.length > this.room) return 'full';
     this.largest_commit = Math.max(this.largest_commit, batch.events.length);
     for (const row of batch.put) this.rows.set(row.id, row.entry);
     for (const id of batch.drop) this.rows.delete(id);

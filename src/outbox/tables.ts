@@ -1,0 +1,110 @@
+/**
+ * The tables, each said once: a new outbox and one of the first format have the same.
+ *
+ * A record is written once and never changed; what becomes of it is its row of `deliveries`, small, because it is
+ * written again with each attempt. `checksum` is over headers and body: what the disk changed is not sent; `mac`
+ * authenticates the record (see `recordMac`), null where the daemon has no record key. `due_ms` is set exactly while a
+ * record is pending: 0 until its first attempt, then when the next one is due. (`mac` stands where ALTER TABLE puts it.)
+ *
+ * Numbers are kept per sandbox: of the present one in `outbox`, of each other one in `sandboxes`; its records are
+ * `foreign` for as long as it is away. `first_id`: from this id on a record's id minus its sequence is always the same.
+ * The clock is kept with the machine's boot, whose own clock tells how long nobody ran.
+ */
+export const RECORDS = `
+  CREATE TABLE records (
+    id INTEGER PRIMARY KEY,
+    event_id TEXT NOT NULL,
+    event_type TEXT NOT NULL,
+    sandbox_id TEXT NOT NULL,
+    sequence INTEGER,
+    headers TEXT NOT NULL,
+    body TEXT NOT NULL,
+    checksum INTEGER NOT NULL,
+    idempotency_key TEXT,
+    created_at_ms INTEGER NOT NULL
+  , mac BLOB);
+  CREATE UNIQUE INDEX records_event_id ON records (event_id);
+`;
+
+export const IDEMPOTENCY_KEYS = `
+  CREATE UNIQUE INDEX records_idempotency_key ON records (sandbox_id, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+`;
+
+export const SANDBOXES = `
+  CREATE TABLE sandboxes (
+    number INTEGER PRIMARY KEY,
+    sandbox_id TEXT NOT NULL,
+    next_sequence INTEGER NOT NULL,
+    is_ready INTEGER NOT NULL,
+    left_ms INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    delivered_bytes INTEGER NOT NULL
+  );
+  CREATE UNIQUE INDEX sandboxes_sandbox_id ON sandboxes (sandbox_id);
+`;
+
+export const DELIVERIES = `
+  CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY,
+    sandbox INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    deadline_ms INTEGER NOT NULL,
+    due_ms INTEGER,
+    probe_ms INTEGER,
+    finished_ms INTEGER,
+    finished_at_ms INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0
+  );
+`;
+
+export const DELIVERY_INDEXES = `
+  CREATE INDEX deliveries_due ON deliveries (sandbox, due_ms) WHERE due_ms > 0;
+  CREATE INDEX deliveries_deadline ON deliveries (sandbox, deadline_ms) WHERE due_ms > 0;
+  CREATE INDEX deliveries_probe ON deliveries (sandbox, probe_ms) WHERE due_ms > 0;
+  CREATE INDEX deliveries_finished ON deliveries (sandbox, state, finished_ms) WHERE due_ms IS NULL;
+`;
+
+export const ATTEMPTS_AND_TREE = `
+  CREATE TABLE attempts (
+    record_id INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    started_at_ms INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    status INTEGER,
+    error TEXT,
+    next_attempt_at_ms INTEGER,
+    response_body TEXT,
+    PRIMARY KEY (record_id, attempt)
+  ) WITHOUT ROWID;
+  CREATE TABLE tree (id INTEGER PRIMARY KEY, entry TEXT NOT NULL);
+`;
+
+export const OUTBOX = `
+  CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    number INTEGER NOT NULL,
+    sandbox_id TEXT,
+    next_sequence INTEGER NOT NULL,
+    first_id INTEGER NOT NULL,
+    next_id INTEGER NOT NULL,
+    is_ready INTEGER NOT NULL,
+    clock_ms INTEGER NOT NULL,
+    clock_wall_ms INTEGER NOT NULL,
+    boot_id TEXT NOT NULL,
+    boot_ms INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    delivered_bytes INTEGER NOT NULL,
+    "foreign" INTEGER NOT NULL
+  );
+`;
