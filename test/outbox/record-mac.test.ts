@@ -159,8 +159,8 @@ describe('a record key given at the init', () => {
     expect(await initialise(socket, consumer.url, KEY)).toMatchObject({ status: 200 });
     await vi.waitFor(
       async () => {
-        const { outbox } = (await second.call('GET', '/api/v1/sandbox')).data;
-        expect(outbox).toMatchObject({ pending: 0, failed: 1 });
+        const answer = await ask(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 });
+        expect(answer).toMatchObject({ data: { outbox: { pending: 0, failed: 1 } } });
       },
       { timeout: 30_000 },
     );
