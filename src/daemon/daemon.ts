@@ -370,6 +370,11 @@ export class Daemon {
     this.log.info({ sandbox_id: given.sandbox_id }, 'ready');
   }
 
+  /** Whether a connection is one over the control socket. */
+  isControl(socket: Socket): boolean {
+    return this.#listeners?.isControl(socket) ?? false;
+  }
+
   /** From now on control is served on the control socket alone. */
   forgetToken(): void {
     this.#token.forget();
