@@ -155,6 +155,7 @@ describe('a hand-over', () => {
     const [an_hour_later] = later(3_600_000).records;
     expect((ready?.deadline_in_ms ?? 0) - (an_hour_later?.deadline_in_ms ?? 0)).toBeGreaterThan(3_599_000);
     expect(an_hour_later?.due_in_ms).toBe(0);
+    expect(Number.isInteger(ready?.deadline_in_ms)).toBe(true);
     expect(later(2 * DAY_MS).records[0]?.deadline_in_ms).toBe(0);
   });
 
