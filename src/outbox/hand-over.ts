@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
 import { CatalogueError } from '../contract/errors.ts';
-import { databasePath, hasLostItsHeader } from './database-file.ts';
+import { databasePath, hasLostHeader } from './database-file.ts';
 import { type HandedOver, type HandedOverAttempt, handedOver, type PendingRow } from './handed-over.ts';
 import { HighWater } from './high-water.ts';
 import { hasOwnSchema } from './schema.ts';
@@ -93,7 +93,7 @@ function openStopped(state_dir: string): Database.Database | null {
   const path = databasePath(state_dir);
   // Never this outbox's own; one that names another file could have that removed.
   rmSync(`${path}-journal`, { force: true });
-  if (!lstatSync(path, { throwIfNoEntry: false }) || hasLostItsHeader(state_dir)) return null;
+  if (!lstatSync(path, { throwIfNoEntry: false }) || hasLostHeader(path)) return null;
   const db = new Database(path, { timeout: 0, fileMustExist: true });
   try {
     db.pragma('locking_mode = EXCLUSIVE');

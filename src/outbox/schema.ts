@@ -84,6 +84,17 @@ export function hasOwnSchema(db: Database): boolean {
   );
 }
 
+/** The bytes of a new, empty outbox. */
+export function emptyOutbox(): Buffer {
+  const own = new Sqlite(':memory:');
+  own.pragma('auto_vacuum = INCREMENTAL');
+  own.exec(SCHEMA);
+  own.pragma(`user_version = ${VERSION}`);
+  const bytes = own.serialize();
+  own.close();
+  return bytes;
+}
+
 /** How long the log may stay after it was written back: a burst must not occupy the disk for ever. */
 const WAL_LIMIT_BYTES = 8 * 1024 * 1024;
 

@@ -434,11 +434,7 @@ export class SqliteStore {
    * Takes a record over from a damaged outbox, if it is whole; tells its state, or null. One of which nothing else is
    * known is sent: a duplicate is better than a loss.
    */
-  takeOver(
-    record: StoredRecord,
-    known: StoredDelivery | null,
-    attempts: Record<string, unknown>[],
-  ): DeliveryState | null {
+  takeOver(record: StoredRecord, known: StoredDelivery | null, attempts: unknown[][]): DeliveryState | null {
     if (!isWhole(record)) return null;
     const { changes } = this.#sql.takeOver.run(record);
     if (changes === 0) return null;
@@ -447,12 +443,12 @@ export class SqliteStore {
     this.#sql.takeOverDelivery.run({ ...delivery, id: record.id });
     this.#row[state] += 1;
     if (state !== 'delivered' && state !== 'foreign') this.#row.bytes += size_bytes;
-    for (const attempt of attempts) this.#sql.insertAttempt.run(...Object.values(attempt));
+    for (const attempt of attempts) this.#sql.insertAttempt.run(record.id, ...attempt);
     return state;
   }
 
   #neverTried({ sandbox_id, headers, body }: StoredRecord): StoredDelivery {
-    const is_ours = sandbox_id === this.#owner?.sandbox_id;
+    const is_ours = sandbox_id === this.#row.sandbox_id;
     const now_ms = this.now();
     return {
       state: is_ours ? 'pending' : 'foreign',
@@ -465,6 +461,44 @@ export class SqliteStore {
       attempts: 0,
       failures: 0,
     };
+  }
+
+  /** Makes a change, or nothing of it where it throws. Call it between `begin` and `commit`. */
+  wholly<Result>(change: () => Result): Result {
+    const row = { ...this.#row };
+    const added = this.#added.length;
+    this.#sql.savepoint.run();
+    try {
+      const result = change();
+      this.#sql.release.run();
+      return result;
+    } catch (error) {
+      this.#row = row;
+      this.#added.length = added;
+      // Where there is no room SQLite has taken back everything already.
+      if (this.#db.inTransaction) {
+        this.#sql.rollbackTo.run();
+        this.#sql.release.run();
+      }
+      throw error;
+    }
+  }
+
+  /** Whether an event is kept. */
+  has(event_id: string): boolean {
+    return this.#sql.stateOf.get(event_id) !== undefined;
+  }
+
+  /** An id that no record has. */
+  newId(): number {
+    return this.#row.next_id++;
+  }
+
+  /** Gives neither this record's id nor, where it is this sandbox's, its sequence to another. */
+  passOver({ id, sandbox_id, sequence }: { id: number; sandbox_id: string; sequence: number }): void {
+    this.#row.next_id = Math.max(this.#row.next_id, id + 1);
+    if (sandbox_id !== this.#row.sandbox_id) return;
+    this.#row.next_sequence = Math.max(this.#row.next_sequence, sequence + 1);
   }
 
   takeOverTree(rows: { id: number; entry: string }[]): void {
