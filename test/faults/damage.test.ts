@@ -236,6 +236,30 @@ describe('damage', () => {
       },
     );
   }
+
+  fault(
+    'F57 the database removed under a long log: nothing of the log is laid over the new one',
+    {},
+    async (scene) => {
+      const receiver = await HostileReceiver.start(scene, { secret: SECRET });
+      receiver.behave(hang);
+      const daemon = await Daemon.start(scene, { webhook_url: receiver.url });
+      const ledger = new Ledger();
+      await ledger.publishMany(daemon, 600, 32);
+      rmSync(database(daemon.state_dir));
+      for (let n = 0; n < 4; n++) {
+        await ledger.publish(daemon);
+        await until('a commit is over', async () => (await daemon.sandbox()).outbox.pending >= 601 + n);
+      }
+      expect(daemon.told('removed or replaced')).toMatchObject({ level: 'error' });
+      expect(daemon.told('malformed')).toBeUndefined();
+      await daemon.stop('SIGKILL');
+      receiver.behave(status(200));
+      const again = await Daemon.start(scene, { webhook_url: receiver.url });
+      await expectKept({ receiver, ledger, may_repeat: true });
+      expect((await again.readiness()).says).not.toContain('missing');
+    },
+  );
 });
 
 function database(state_dir: string): string {
