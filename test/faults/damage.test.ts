@@ -237,6 +237,24 @@ describe('damage', () => {
     );
   }
 
+  fault('F57 a state directory that another daemon has by now: exit 1 and one line', {}, async (scene) => {
+    const receiver = await HostileReceiver.start(scene, { secret: SECRET });
+    receiver.behave(hang);
+    const daemon = await Daemon.start(scene, { webhook_url: receiver.url });
+    expect((await daemon.publish({})).status).toBe(202);
+    // Whatever it commits by itself puts its files back in place.
+    daemon.signal('SIGSTOP');
+    rmSync(daemon.state_dir, { recursive: true });
+    const other = await Daemon.start(scene, { webhook_url: receiver.url });
+    daemon.signal('SIGCONT');
+    await daemon.publish({}).catch(() => null);
+    expect((await daemon.ended()).code).toBe(1);
+    expect(daemon.told('the outbox writer failed')).toMatchObject({
+      reason: expect.stringContaining('is in use by another sandboxd'),
+    });
+    expect((await other.publish({})).status).toBe(202);
+  });
+
   fault(
     'F57 the database removed under a long log: nothing of the log is laid over the new one',
     {},
