@@ -19,7 +19,6 @@ import { troubleOf } from './store-errors.ts';
 
 /** A row whose texts are longer was written by no daemon; it is not even read. */
 const TEXT_MAX_BYTES = 8 * 1024 * 1024;
-const FITS = `length(headers) + length(body) < ${TEXT_MAX_BYTES}`;
 const ATTEMPTS_MAX = 1_000;
 const TREE_ROWS = 1_000;
 /** So many ids that cannot be read are tried one by one; where all of them fail, ever more are stepped over. */
@@ -48,10 +47,17 @@ export class DamagedOutbox {
   readonly #db: Database;
   readonly #first_page: FirstPage;
   readonly #statements = new Map<string, Statement>();
+  /** A record's columns: null where they are too long together, so that the record is passed like any other. */
+  readonly #columns: string;
 
   private constructor(db: Database, first_page: FirstPage) {
     this.#db = db;
     this.#first_page = first_page;
+    const names = db.prepare("SELECT name FROM pragma_table_info('records')").pluck().all() as string[];
+    const length = names.map((name) => `coalesce(length("${name}"), 0)`).join(' + ');
+    const fitting = (name: string) =>
+      `CASE WHEN ${length} < ${TEXT_MAX_BYTES} THEN "${name}" END AS "${name}"`;
+    this.#columns = names.map((name) => (name === 'id' ? name : fitting(name))).join(', ');
   }
 
   /** Null where nothing in it can be read. */
@@ -86,7 +92,7 @@ export class DamagedOutbox {
   /** True where it came to the end. `passed.id`: the last one that was read. */
   *#scan(order: 'ASC' | 'DESC', passed: { id: number }): Generator<FoundRecord, boolean> {
     // Not by an index, which may be what is damaged.
-    const sql = `SELECT * FROM records NOT INDEXED WHERE ${FITS} ORDER BY id ${order}`;
+    const sql = `SELECT ${this.#columns} FROM records NOT INDEXED ORDER BY id ${order}`;
     const rows = readable(() => this.#db.prepare(sql).iterate());
     if (!rows) return false;
     try {
@@ -106,7 +112,7 @@ export class DamagedOutbox {
 
   /** Looks for each record by its id. */
   *#step(from_id: number): Generator<FoundRecord> {
-    const sql = `SELECT * FROM records NOT INDEXED WHERE id > ? AND ${FITS} ORDER BY id LIMIT 1`;
+    const sql = `SELECT ${this.#columns} FROM records NOT INDEXED WHERE id > ? ORDER BY id LIMIT 1`;
     for (let id = from_id, failed = 0; id < Number.MAX_SAFE_INTEGER; ) {
       const found = readable(() => this.#statement(sql).get(id) ?? null);
       if (found === null) return;

@@ -74,12 +74,12 @@ export function beginning(damaged: DamagedOutbox[], mark: Mark | null): Partial<
 
 /** How many pending records damaged outboxes held, by what they and the mark beside them say. */
 export function expectedPending(damaged: DamagedOutbox[], mark: Mark | null): number {
-  for (const outbox of damaged) {
+  const expected = damaged.flatMap((outbox) => {
     const row = outbox.outbox();
-    if (!row) continue;
+    if (!row) return [];
     const is_ours = mark !== null && mark.sandbox_id === row.sandbox_id;
     const missing = is_ours ? mark.sequence + 1 - row.next_sequence : 0;
-    return row.pending + Math.max(0, Math.min(missing, mark?.pending ?? 0));
-  }
-  return mark?.pending ?? 0;
+    return [row.pending + Math.max(0, Math.min(missing, mark?.pending ?? 0))];
+  });
+  return expected.length > 0 ? Math.max(...expected) : (mark?.pending ?? 0);
 }

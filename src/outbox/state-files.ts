@@ -15,7 +15,7 @@ export function prepareStateDir(state_dir: string): void {
   try {
     makeFolderSync(state_dir);
   } catch (error) {
-    throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`);
+    throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`, 1, error);
   }
   const stat = lstatSync(state_dir);
   if (!stat.isDirectory())

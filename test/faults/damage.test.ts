@@ -267,7 +267,10 @@ describe('damage', () => {
       rmSync(database(daemon.state_dir));
       for (let n = 0; n < 4; n++) {
         await ledger.publish(daemon);
-        await until('a commit is over', async () => (await daemon.sandbox()).outbox.pending >= 601 + n);
+        await until(
+          'a commit is over',
+          async () => ((await daemon.sandbox()).outbox.pending ?? 0) >= 601 + n,
+        );
       }
       expect(daemon.told('removed or replaced')).toMatchObject({ level: 'error' });
       expect(daemon.told('malformed')).toBeUndefined();
