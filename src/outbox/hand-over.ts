@@ -2,13 +2,23 @@ import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
-import { CatalogueError } from '../contract/errors.ts';
-import { databasePath, hasLostItsHeader } from './database-file.ts';
+import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
+import { CatalogueError, StartError } from '../contract/errors.ts';
+import { DamagedOutbox, type FoundRecord } from './damaged-outbox.ts';
+import { databasePath, hasLostHeader } from './database-file.ts';
 import { type HandedOver, type HandedOverAttempt, handedOver, type PendingRow } from './handed-over.ts';
-import { HighWater } from './high-water.ts';
-import { ownVersion } from './schema.ts';
+import { HighWater, type Mark } from './high-water.ts';
+import { checkOutboxRow } from './outbox-row.ts';
+import { finishRestoring } from './restored-files.ts';
+import type { OutboxRow } from './rows.ts';
+import { expectedPending } from './salvage.ts';
+import { salvagedAttempts, salvagedDelivery, salvagedRecord } from './salvaged-rows.ts';
+import { hasOwnSchema, ownVersion } from './schema.ts';
+import { finishSettingAside, setAsidePath, unsalvaged } from './set-aside.ts';
 import { prepareStateDir } from './state-files.ts';
-import { type KeptClock, storeNow } from './store-clock.ts';
+import { DirectoryTakenError, StateLock } from './state-lock.ts';
+import { storeNow } from './store-clock.ts';
+import { damage, troubleOf } from './store-errors.ts';
 
 /**
  * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
@@ -33,44 +43,31 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 /** A row whose texts are longer was written by nobody's daemon; it is not even read. */
 const TEXT_MAX_BYTES = 8 * 1024 * 1024;
 const ATTEMPTS_MAX = 1_000;
-/** So many ids of a damaged outbox are tried one by one; where all of them fail, ever more are stepped over. */
-const SINGLE_STEPS = 256;
-/** A mark is two numbers and an id. */
-const MARK_MAX_BYTES = 1024;
-
-/** What the outbox says of itself. */
-interface OutboxRow extends KeptClock {
-  sandbox_id: string | null;
-  next_sequence: number;
-  next_id: number;
-  pending: number;
-}
 
 /**
- * Reads every record that a stopped daemon had not delivered, as stored. The outbox stays as it is: read again, it
- * gives the same. It is taken for what processes of the sandbox may have made of it: neither a link nor a schema or
- * row of their making gets further than this. Throws `conflict` while a daemon still has it.
- * Source: contract section 7, "A deletion loses no event".
+ * Reads every record that a stopped daemon had not delivered, as stored, also from what that daemon had set aside and
+ * not yet taken over. The records stay as they are: read again, it gives the same. The outbox is taken for what
+ * processes of the sandbox may have made of it: neither a link nor a schema or row of their making gets further than
+ * this. Throws `conflict` while a daemon still has it, and whatever the system says where the disk is in trouble: only
+ * contents that are wrong are told as lost. Source: contract section 7, "A deletion loses no event".
  */
 export function* readUndelivered(source: HandOverSource, clock: Clock): Generator<HandOverPage> {
-  let mark_pending = 0;
-  let reader: Reader | null = null;
+  const mark = readMark(source, clock);
+  const reader = new Reader(source, clock, mark);
+  let lock: StateLock | null = null;
   try {
-    const mark = readMark(source, clock);
-    mark_pending = mark?.pending ?? 0;
-    prepareStateDir(source.state_dir);
-    const db = openStopped(source.state_dir);
-    if (db === null && mark === null) return;
-    if (db === null) return yield nothing(mark_pending, 'the outbox is missing or has lost its beginning');
-    reader = new Reader(db, source.sandbox_id, clock);
-    const sequence = reader.outbox.sandbox_id === source.sandbox_id ? (mark?.sequence ?? 0) : 0;
-    yield* reader.pages(Math.min(mark_pending, Math.max(0, sequence + 1 - reader.outbox.next_sequence)));
+    lock = takeLock(source.state_dir);
+    yield* reader.pages();
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'SQLITE_BUSY') throw new CatalogueError('conflict', 'A daemon still has the outbox.');
-    yield nothing(Math.max(0, mark_pending - (reader?.read ?? 0)), message);
+    const { code, message, cause } = error as Error & { code?: string };
+    if (error instanceof DirectoryTakenError || code === 'SQLITE_BUSY') {
+      throw new CatalogueError('conflict', 'A daemon still has the outbox.');
+    }
+    // Something that is no file of the daemon's is in its place.
+    if (!(error instanceof StartError) || cause !== undefined) throw error;
+    yield nothing(Math.max(0, (mark?.pending ?? 0) - reader.read), message);
   } finally {
-    reader?.close();
+    lock?.release();
   }
 }
 
@@ -78,122 +75,233 @@ function nothing(lost_records: number, trouble: string): HandOverPage {
   return { records: [], lost_records, trouble };
 }
 
+/** Holds a state directory that was a daemon's, and ends what that may have begun with its files. */
+function takeLock(state_dir: string): StateLock | null {
+  prepareStateDir(state_dir);
+  const is_there = lstatSync(join(state_dir, 'lock'), { throwIfNoEntry: false }) !== undefined;
+  const lock = is_there ? new StateLock(state_dir) : null;
+  finishRestoring(state_dir);
+  finishSettingAside(state_dir);
+  return lock;
+}
+
 /** What the outbox held last by the mark beside it, where that is this sandbox's. */
-function readMark({ state_dir, sandbox_id }: HandOverSource, clock: Clock) {
-  const path = join(state_dir, 'high-water');
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (!stat?.isFile() || stat.size > MARK_MAX_BYTES) return null;
-  const mark = new HighWater(path, clock).read();
+function readMark({ state_dir, sandbox_id }: HandOverSource, clock: Clock): Mark | null {
+  const mark = new HighWater(join(state_dir, 'high-water'), clock).read();
   return mark?.sandbox_id === sandbox_id ? mark : null;
 }
 
-/** The outbox, with nothing in it trusted; null where there is none. */
-function openStopped(state_dir: string): Database.Database | null {
-  const path = databasePath(state_dir);
-  // Never this outbox's own; one that names another file could have that removed.
-  rmSync(`${path}-journal`, { force: true });
-  if (!lstatSync(path, { throwIfNoEntry: false }) || hasLostItsHeader(state_dir)) return null;
-  const db = new Database(path, { timeout: 0, fileMustExist: true });
-  try {
-    db.pragma('locking_mode = EXCLUSIVE');
-    db.pragma('trusted_schema = OFF');
-    db.pragma('query_only = ON');
-    if (ownVersion(db) === null) throw new Error('the outbox has tables that are not of its daemon');
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-}
-
-/** Steps through the pending records of an outbox that may be damaged. */
+/** Reads the pending records of a stopped outbox: page by page while it is whole, record by record where it is not. */
 class Reader {
-  readonly #db: Database.Database;
-  /** The first format had neither `mac` nor numbers of other sandboxes than the last. */
-  readonly #is_first_format: boolean;
+  readonly #state_dir: string;
   readonly #sandbox_id: string;
-  readonly #now_ms: number;
-  readonly outbox: OutboxRow;
-  #damaged = 0;
-  #trouble: string | null = null;
-  /** Records that were whole. */
-  read = 0;
+  readonly #clock: Clock;
+  readonly #mark: Mark | null;
+  readonly #seen = new Set<string>();
+  #rejected = 0;
 
-  constructor(db: Database.Database, sandbox_id: string, clock: Clock) {
-    this.#db = db;
-    this.#is_first_format = ownVersion(db) === 1;
+  constructor({ state_dir, sandbox_id }: HandOverSource, clock: Clock, mark: Mark | null) {
+    this.#state_dir = state_dir;
     this.#sandbox_id = sandbox_id;
-    this.outbox = db.prepare('SELECT * FROM outbox').get() as OutboxRow;
-    this.#now_ms = storeNow(this.outbox, clock);
+    this.#clock = clock;
+    this.#mark = mark;
   }
 
-  /** `missing`: records that are gone from the end of the outbox without a trace in it. */
-  *pages(missing: number): Generator<HandOverPage> {
-    for (let last_id = 0, failed = 0; last_id < this.outbox.next_id; ) {
-      const rows: PendingRow[] = [];
-      const is_readable = this.#collect(last_id, rows);
-      if (rows.length === 0 && is_readable) break;
-      failed = rows.length > 0 ? 0 : failed + 1;
-      last_id = rows.at(-1)?.id ?? last_id + Math.max(1, failed - SINGLE_STEPS);
-      const records = rows.flatMap((row) => this.#record(row));
-      this.read += records.length;
-      if (records.length > 0) yield { records, lost_records: 0, trouble: null };
+  /** Records that were read and are whole. */
+  get read(): number {
+    return this.#seen.size;
+  }
+
+  *pages(): Generator<HandOverPage> {
+    const path = databasePath(this.#state_dir);
+    const is_there = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    const waiting = unsalvaged(this.#state_dir);
+    if (!is_there && waiting.length === 0 && !this.#mark) return;
+    let trouble = 'the outbox is missing or has lost its beginning';
+    if (is_there && !hasLostHeader(path)) {
+      try {
+        yield* this.#whole(path, waiting);
+        return;
+      } catch (error) {
+        if (troubleOf(error) !== 'damage') throw error;
+        trouble = (error as Error).message;
+      }
     }
-    const lost_records = Math.max(0, this.#expected() - this.read, this.#damaged) + missing;
-    if (lost_records > 0) yield nothing(lost_records, this.#trouble ?? 'records are missing or damaged');
+    yield* this.#damaged([path, ...this.#paths(waiting)], trouble);
+  }
+
+  #paths(numbers: number[]): string[] {
+    return numbers.map((number) => setAsidePath(this.#state_dir, 'unsalvaged', number));
+  }
+
+  /** Throws damage at the first of it. */
+  *#whole(path: string, waiting: number[]): Generator<HandOverPage> {
+    // Never this outbox's own; one that names another file could have that removed.
+    rmSync(`${path}-journal`, { force: true });
+    const db = new Database(path, { timeout: 0, fileMustExist: true });
+    let unfinished: number[];
+    let expected: number;
+    try {
+      const outbox = openTrusted(db);
+      yield* this.#pagesOf(db, outbox);
+      const salvaged = db.pragma('application_id', { simple: true }) as number;
+      unfinished = waiting.filter((number) => number > salvaged);
+      expected = this.#expected(db, outbox);
+    } finally {
+      db.close();
+    }
+    const trouble = 'records are missing or damaged';
+    if (unfinished.length === 0 && this.#rejected === 0 && this.read >= expected) return;
+    // A bad row, or an unfinished salvage: what is whole of the rest is there all the same.
+    this.#rejected = 0;
+    yield* this.#damaged([path, ...this.#paths(unfinished)], trouble);
   }
 
   /** How many records are pending by the outbox's own count; the last start may have been under another id. */
-  #expected(): number {
-    if (this.outbox.sandbox_id === this.#sandbox_id) return this.outbox.pending;
-    if (this.#is_first_format) return 0;
-    const sql = 'SELECT pending FROM sandboxes WHERE sandbox_id = ?';
-    return (this.#db.prepare(sql).pluck().get(this.#sandbox_id) as number | undefined) ?? 0;
+  #expected(db: Database.Database, outbox: OutboxRow): number {
+    if (outbox.sandbox_id === this.#sandbox_id) return outbox.pending + this.#missing(outbox);
+    if (ownVersion(db) === 1) return 0;
+    const pending = db.prepare('SELECT pending FROM sandboxes WHERE sandbox_id = ?').pluck();
+    return Number(pending.get(this.#sandbox_id) ?? 0);
   }
 
-  /** Reads a page into `rows`; false where that came upon damage. */
-  #collect(last_id: number, rows: PendingRow[]): boolean {
-    let bytes = 0;
-    try {
-      // Not by an index, which may be what is damaged.
-      const found =
-        this.#db.prepare(`SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum,
-        ${this.#is_first_format ? 'NULL' : 'mac'} AS mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
-        FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
-        WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND length(body) + length(headers) < ?
-        ORDER BY id LIMIT ?`);
+  /** Records that are gone from the end of the outbox without a trace in it. */
+  #missing({ next_sequence }: OutboxRow): number {
+    if (!this.#mark) return 0;
+    return Math.min(this.#mark.pending, Math.max(0, this.#mark.sequence + 1 - next_sequence));
+  }
+
+  *#told(expected: number, trouble: string): Generator<HandOverPage> {
+    const lost_records = Math.max(0, expected - this.read, this.#rejected);
+    if (lost_records > 0) yield nothing(lost_records, trouble);
+  }
+
+  *#pagesOf(db: Database.Database, outbox: OutboxRow): Generator<HandOverPage> {
+    const now_ms = storeNow(outbox, this.#clock);
+    // The first format had none.
+    const mac = ownVersion(db) === 1 ? 'NULL' : 'mac';
+    // Not by an index, which may be what is damaged.
+    const found = db.prepare(`SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum,
+      ${mac} AS mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
+      FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
+      WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND length(body) + length(headers) < ?
+      ORDER BY id LIMIT ?`);
+    for (let last_id = 0; ; ) {
+      const rows: PendingRow[] = [];
+      let bytes = 0;
       for (const row of found.iterate(last_id, this.#sandbox_id, TEXT_MAX_BYTES, PAGE_RECORDS)) {
         rows.push(row as PendingRow);
         bytes += String((row as PendingRow).body).length;
         if (bytes > PAGE_BYTES) break;
       }
-      return true;
-    } catch (error) {
-      this.#trouble = (error as Error).message;
-      return false;
+      const next_id = rows.at(-1)?.id ?? last_id;
+      if (next_id <= last_id) return;
+      last_id = next_id;
+      const records = rows.flatMap((row) => this.#taken(row, attemptsOf(db, row.id), now_ms));
+      if (records.length > 0) yield { records, lost_records: 0, trouble: null };
     }
   }
 
-  #record(row: PendingRow): HandedOver[] {
-    const record = handedOver(row, this.#attempts(row.id), this.#now_ms);
-    if (record) return [record];
-    this.#damaged += 1;
-    return [];
+  #taken(row: PendingRow, attempts: HandedOverAttempt[], now_ms: number): HandedOver[] {
+    if (this.#seen.has(row.event_id)) return [];
+    const record = handedOver(row, attempts, now_ms);
+    if (record) this.#seen.add(record.event_id);
+    else this.#rejected += 1;
+    return record ? [record] : [];
   }
 
-  /** What cannot be read of them is only missed by people. */
-  #attempts(id: number): HandedOverAttempt[] {
+  /** Reads past whatever cannot be read, newest outbox first, what has not been read yet. */
+  *#damaged(paths: string[], trouble: string): Generator<HandOverPage> {
+    const opened = paths.flatMap((path) => {
+      const outbox = DamagedOutbox.open(path);
+      return outbox ? [{ path, outbox }] : [];
+    });
     try {
-      return this.#db
-        .prepare(`SELECT attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms,
-          substr(response_body, 1, 1024) AS response_body FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ?`)
-        .all(id, ATTEMPTS_MAX) as HandedOverAttempt[];
-    } catch {
-      return [];
+      const outboxes = opened.map(({ outbox }) => outbox);
+      const expected = expectedPending(outboxes, this.#mark);
+      const passed = new Set<string>();
+      for (const outbox of outboxes) yield* this.#pagesOfDamaged(outbox, passed);
+      yield* this.#told(expected, trouble);
+    } finally {
+      for (const { path, outbox } of opened) outbox.close(path);
     }
   }
 
-  close(): void {
-    this.#db.close();
+  *#pagesOfDamaged(outbox: DamagedOutbox, passed: Set<string>): Generator<HandOverPage> {
+    const row = outbox.outbox();
+    const wall_ms = this.#clock.wallMs();
+    const now_ms = row ? storeNow(row, this.#clock) : wall_ms;
+    let records: HandedOver[] = [];
+    let bytes = 0;
+    for (const found of outbox.records()) {
+      const read = this.#read(found, { now_ms, wall_ms, window_ms: DELIVERY_WINDOW_MS }, passed);
+      records.push(...read);
+      bytes += read[0]?.body.length ?? 0;
+      if (records.length < PAGE_RECORDS && bytes < PAGE_BYTES) continue;
+      yield { records, lost_records: 0, trouble: null };
+      records = [];
+      bytes = 0;
+    }
+    if (records.length > 0) yield { records, lost_records: 0, trouble: null };
   }
+
+  /** `passed`: events of which is known what became of them. */
+  #read(
+    { record: row, delivery, attempts }: FoundRecord,
+    time: { now_ms: number; wall_ms: number; window_ms: number },
+    passed: Set<string>,
+  ): HandedOver[] {
+    const record = salvagedRecord(row);
+    if (!record || record.sandbox_id !== this.#sandbox_id || passed.has(record.event_id)) return [];
+    passed.add(record.event_id);
+    const known = salvagedDelivery(delivery, record, time);
+    if (known && known.state !== 'pending') return [];
+    const {
+      attempts: made,
+      failures,
+      deadline_ms,
+      due_ms,
+      probe_ms,
+    } = known ?? {
+      ...{ attempts: 0, failures: 0, due_ms: 0, probe_ms: null },
+      deadline_ms: record.created_at_ms - time.wall_ms + time.now_ms + time.window_ms,
+    };
+    const log = salvagedAttempts(attempts).map(
+      ([attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms, response_body]) =>
+        ({
+          attempt,
+          started_at_ms,
+          duration_ms,
+          status,
+          error,
+          next_attempt_at_ms,
+          response_body,
+        }) as HandedOverAttempt,
+    );
+    const pending = {
+      attempts: made,
+      failures,
+      deadline_ms: Math.max(0, deadline_ms),
+      due_ms: due_ms ?? 0,
+      probe_ms,
+    };
+    return this.#taken({ mac: null, ...record, ...pending }, log, time.now_ms);
+  }
+}
+
+/** What the outbox says of itself, with nothing in it trusted. Throws damage where it is not its daemon's. */
+function openTrusted(db: Database.Database): OutboxRow {
+  db.pragma('locking_mode = EXCLUSIVE');
+  db.pragma('trusted_schema = OFF');
+  db.pragma('query_only = ON');
+  if (!hasOwnSchema(db)) throw damage('the outbox has tables that are not of its daemon');
+  checkOutboxRow(db);
+  return db.prepare('SELECT * FROM outbox').get() as OutboxRow;
+}
+
+function attemptsOf(db: Database.Database, id: number): HandedOverAttempt[] {
+  return db
+    .prepare(`SELECT attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms,
+      substr(response_body, 1, 1024) AS response_body FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ?`)
+    .all(id, ATTEMPTS_MAX) as HandedOverAttempt[];
 }
