@@ -1,20 +1,10 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  lstatSync,
-  openSync,
-  readSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { lstatSync, rmSync, statSync } from 'node:fs';
 import Sqlite, { type Database, type Statement } from 'better-sqlite3';
 import { hasLostHeader } from './database-file.ts';
+import { FirstPage } from './first-page.ts';
 import { isOutboxRow } from './outbox-row.ts';
 import type { OutboxRow } from './rows.ts';
-import { emptyOutbox, hasOwnSchema } from './schema.ts';
+import { hasOwnSchema } from './schema.ts';
 import { troubleOf } from './store-errors.ts';
 
 /** A row whose texts are longer was written by no daemon; it is not even read. */
@@ -23,10 +13,6 @@ const ATTEMPTS_MAX = 1_000;
 const TREE_ROWS = 1_000;
 /** So many ids that cannot be read are tried one by one; where all of them fail, ever more are stepped over. */
 const SINGLE_STEPS = 20_000;
-const PAGE_BYTES = 4_096;
-/** SQLite's file format: where it says that a log is used, and how many pages there are. */
-const FORMAT_OFFSET = 18;
-const PAGE_COUNT_OFFSET = 28;
 
 /** A row of any table as it was found: no column need be of the type that it should have. */
 export type FoundRow = Record<string, unknown>;
@@ -63,9 +49,16 @@ export class DamagedOutbox {
   /** Null where nothing in it can be read. */
   static open(path: string): DamagedOutbox | null {
     const first_page = new FirstPage(path);
-    if (!lstatSync(path, { throwIfNoEntry: false }) || hasLostHeader(path)) first_page.replace();
-    const db = openOwn(path) ?? (first_page.replace() ? openOwn(path) : null);
-    if (db) return new DamagedOutbox(db, first_page);
+    let db: Database | null = null;
+    try {
+      if (!lstatSync(path, { throwIfNoEntry: false }) || hasLostHeader(path)) first_page.replace();
+      db = openOwn(path) ?? (first_page.replace() ? openOwn(path) : null);
+      if (db) return new DamagedOutbox(db, first_page);
+    } catch (error) {
+      db?.close();
+      first_page.restore(path);
+      throw error;
+    }
     first_page.restore(path);
     return null;
   }
@@ -184,56 +177,6 @@ function openOwn(path: string): Database | null {
   }
   db.close();
   return null;
-}
-
-/** The page that holds an outbox's header and schema: replaced by that of a new outbox, and put back. */
-class FirstPage {
-  readonly #path: string;
-  #replaced: Buffer | null = null;
-  #size = 0;
-  #was_missing = false;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** False where it is replaced already. */
-  replace(): boolean {
-    if (this.#replaced) return false;
-    this.#was_missing = !lstatSync(this.#path, { throwIfNoEntry: false });
-    const file = openSync(this.#path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-    try {
-      this.#size = fstatSync(file).size;
-      const found = Buffer.alloc(Math.min(this.#size, PAGE_BYTES));
-      readSync(file, found, 0, found.length, 0);
-      const page = emptyOutbox().subarray(0, PAGE_BYTES);
-      // With a log beside it, and as many pages as the file has.
-      page.fill(2, FORMAT_OFFSET, FORMAT_OFFSET + 2);
-      page.writeUInt32BE(0, PAGE_COUNT_OFFSET);
-      writeSync(file, page, 0, page.length, 0);
-      this.#replaced = found;
-    } finally {
-      closeSync(file);
-    }
-    return true;
-  }
-
-  restore(path: string): void {
-    const found = this.#replaced;
-    this.#replaced = null;
-    if (!found) return;
-    if (this.#was_missing) {
-      rmSync(path, { force: true });
-      return;
-    }
-    const file = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW);
-    try {
-      writeSync(file, found, 0, found.length, 0);
-      if (this.#size < PAGE_BYTES) ftruncateSync(file, this.#size);
-    } finally {
-      closeSync(file);
-    }
-  }
 }
 
 /** Undefined where the contents cannot be read. Throws where the disk cannot be used at present. */

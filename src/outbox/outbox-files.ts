@@ -46,9 +46,14 @@ export class OutboxFiles {
     const path = databasePath(state_dir);
     this.#names = [path, `${path}-wal`];
     if (hasLostHeader(path)) setAside(state_dir);
-    this.#db = this.#openSound();
     this.high_water = new HighWater(join(state_dir, 'high-water'), clock);
-    this.#unsalvaged = this.#withoutSalvaged();
+    this.#db = this.#openSound();
+    try {
+      this.#unsalvaged = this.#withoutSalvaged();
+    } catch (error) {
+      this.#db.close();
+      throw error;
+    }
   }
 
   get db(): Database {

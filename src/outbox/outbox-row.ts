@@ -30,10 +30,27 @@ export function isOutboxRow(row: OutboxRow): boolean {
   );
 }
 
-/** Throws damage where the outbox's row is missing or none that it can go on with. */
+/**
+ * Throws damage where the outbox's row is none that it can go on with, or where not every record that it counts as
+ * pending can be found: SQLite does not notice rows that are out of their order or missing from an index.
+ */
 export function checkOutboxRow(db: Database): void {
   const row = db.prepare('SELECT * FROM outbox').get() as OutboxRow | undefined;
   if (!row || !isOutboxRow(row)) throw damage('the numbers of the outbox are damaged');
+  if (row.pending === 0) return;
+  const count = (sql: string, ...values: unknown[]) =>
+    db
+      .prepare(sql)
+      .pluck()
+      .get(...values);
+  const found = count(
+    `SELECT count(*) FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
+    WHERE state = 'pending' AND due_ms IS NOT NULL AND sandbox_id = ?`,
+    row.sandbox_id,
+  );
+  const indexed = count('SELECT count(*) FROM deliveries WHERE due_ms > 0');
+  const tried = count('SELECT count(*) FROM deliveries NOT INDEXED WHERE due_ms > 0');
+  if (found !== row.pending || indexed !== tried) throw damage('pending records cannot be found');
 }
 
 /** Makes a new outbox go on where another one ended: its sandbox, its numbers and its clock. */

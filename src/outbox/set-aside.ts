@@ -81,9 +81,15 @@ function put(state_dir: string, target: string, move: (from: string, to: string)
   syncPath(state_dir);
 }
 
+/** Above all others, so that the newest has the highest; whoever plants a name can only use up the numbers above. */
 function freeNumber(state_dir: string): number {
-  return Math.max(0, ...found(state_dir).map(({ number }) => number)) + 1;
+  const taken = new Set(found(state_dir).map(({ number }) => number));
+  let free = Math.max(0, ...[...taken].filter((number) => number < NUMBERS)) + 1;
+  while (taken.has(free)) free += 1;
+  return free;
 }
+
+const NUMBERS = 100_000_000;
 
 function found(state_dir: string): { kind: string; number: number; path: string }[] {
   return readdirSync(state_dir).flatMap((name) => {
