@@ -74,12 +74,10 @@ export function beginning(damaged: DamagedOutbox[], mark: Mark | null): Partial<
 
 /** How many pending records damaged outboxes held, by what they and the mark beside them say. */
 export function expectedPending(damaged: DamagedOutbox[], mark: Mark | null): number {
-  const expected = damaged.flatMap((outbox) => {
-    const row = outbox.outbox();
-    if (!row) return [];
-    const is_ours = mark !== null && mark.sandbox_id === row.sandbox_id;
-    const missing = is_ours ? mark.sequence + 1 - row.next_sequence : 0;
-    return [row.pending + Math.max(0, Math.min(missing, mark?.pending ?? 0))];
-  });
-  return expected.length > 0 ? Math.max(...expected) : (mark?.pending ?? 0);
+  const rows = damaged.flatMap((outbox) => outbox.outbox() ?? []);
+  if (rows.length === 0) return mark?.pending ?? 0;
+  const is_ours = mark !== null && rows.some(({ sandbox_id }) => sandbox_id === mark.sandbox_id);
+  const next_sequence = Math.max(...rows.map((row) => row.next_sequence));
+  const missing = is_ours ? Math.min(mark.pending, Math.max(0, mark.sequence + 1 - next_sequence)) : 0;
+  return Math.max(...rows.map(({ pending }) => pending)) + missing;
 }
