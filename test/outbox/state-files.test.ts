@@ -55,7 +55,7 @@ async function fill(state_dir: string): Promise<string> {
 
 afterAll(async () => {
   const folder = await filled;
-  if (folder !== undefined) rmSync(folder, { recursive: true });
+  if (folder !== null) rmSync(folder, { recursive: true });
 });
 
 async function open(state_dir: string): Promise<RemoteStore> {
