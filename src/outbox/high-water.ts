@@ -3,15 +3,19 @@ import {
   constants,
   fchmodSync,
   fdatasync,
+  fstatSync,
   ftruncateSync,
   openSync,
-  readFileSync,
+  readSync,
   writeSync,
 } from 'node:fs';
 import type { Clock, Timer } from '../base/clock.ts';
 
 /** How long after a change the mark is synced, beside the commits: they do not wait for it. */
 const SYNC_DELAY_MS = 5_000;
+
+/** Two numbers and an id. */
+const MARK_MAX_BYTES = 4 * 1024;
 
 /** What was true after a commit. */
 export interface Mark {
@@ -39,14 +43,9 @@ export class HighWater {
     this.#clock = clock;
   }
 
-  /** The mark that was left, or null. */
+  /** The mark that was left; null where there is none, or one of no daemon's making. */
   read(): Mark | null {
-    let text: string;
-    try {
-      text = readFileSync(this.#path, 'utf8');
-    } catch {
-      return null;
-    }
+    const text = textOf(this.#path);
     const match = /^(\d{16}) (\d{16}) (.*)\n$/s.exec(text);
     if (!match) return null;
     return { sequence: Number(match[1]), pending: Number(match[2]), sandbox_id: match[3] as string };
@@ -92,5 +91,24 @@ export class HighWater {
     this.#sync = null;
     // What is not on disk now is so with the next change.
     if (this.#file !== undefined) fdatasync(this.#file, () => {});
+  }
+}
+
+/** A file that is read whole holds no more than a mark; a pipe or a link in its place is none. */
+function textOf(path: string): string {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  let file: number;
+  try {
+    file = openSync(path, flags);
+  } catch (error) {
+    if (/^(ENOENT|ELOOP|ENXIO)$/.test((error as NodeJS.ErrnoException).code ?? '')) return '';
+    throw error;
+  }
+  try {
+    if (!fstatSync(file).isFile()) return '';
+    const bytes = Buffer.alloc(MARK_MAX_BYTES);
+    return bytes.toString('utf8', 0, readSync(file, bytes, 0, bytes.length, 0));
+  } finally {
+    closeSync(file);
   }
 }

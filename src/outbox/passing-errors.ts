@@ -1,15 +1,12 @@
 import { Buffer } from 'node:buffer';
 import { closeSync, lstatSync, openSync, readSync } from 'node:fs';
-import { join } from 'node:path';
-import { DATABASE_FILES } from './database-file.ts';
 
 const READ_BYTES = 1024 * 1024;
 
 /** Throws where the disk cannot read the files: SQLite takes some of its errors for damage. */
-export function checkReadable(state_dir: string): void {
+export function checkReadable(paths: string[]): void {
   const buffer = Buffer.alloc(READ_BYTES);
-  for (const name of DATABASE_FILES) {
-    const path = join(state_dir, name);
+  for (const path of paths) {
     if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) continue;
     const file = openSync(path, 'r');
     try {

@@ -1,5 +1,6 @@
 import type { OutboxCounts } from '../contract/deliveries.ts';
 import type { OutboxLimits, Ownership } from './sqlite-store.ts';
+import type { FileIdentity } from './state-lock.ts';
 import type { Adoption, Append, AppendResult, AttemptOutcome, DeliveryFilter, DueRecord } from './store.ts';
 
 /** What the writer thread is started with. It holds no secret: that comes with `adopt`. */
@@ -55,8 +56,11 @@ export interface Handover {
   offset_ms: number;
 }
 
-/** A thread first opens the outbox, then takes what a writer takes. */
-export type ToThread = { kind: 'open'; handed: Handover | null } | ToWriter;
+/**
+ * A thread first opens the outbox, then takes what a writer takes. `held`: the lock's file, where the main thread
+ * holds it.
+ */
+export type ToThread = { kind: 'open'; handed: Handover | null; held: FileIdentity | null } | ToWriter;
 
 /** What became of one batch. `is_recorded` is false while its outcomes wait for a disk that works. */
 export interface BatchDone {
@@ -82,7 +86,9 @@ export interface Mended {
 /** What became of opening the outbox. */
 export type Opened =
   | { kind: 'opened'; offset_ms: number; counts: OutboxCounts; sandbox_id: string | null }
-  | { kind: 'refused'; message: string; may_pass: boolean };
+  | { kind: 'refused'; message: string; may_pass: boolean }
+  /** A damaged outbox is to be taken over, which may take long: only a thread of its own does that. */
+  | { kind: 'salvage_due' };
 
 export type FromWriter =
   | Opened
@@ -99,4 +105,6 @@ export type FromWriter =
       commit_ms: number;
     }
   | ({ kind: 'mended' } & Mended)
+  /** Nothing can be kept any more, and will not be. */
+  | { kind: 'fault'; message: string }
   | { kind: 'answer'; call: number; counts: OutboxCounts; output: unknown; error: string | null };

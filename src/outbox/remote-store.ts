@@ -127,12 +127,14 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     begins_here = false,
   ): Promise<RemoteStore> {
     const store = new RemoteStore(settings, clock, on_fault);
-    const opened = begins_here ? store.#host.openHere() : await store.#host.openInThread();
-    if (opened.kind === 'refused') {
+    let opened = begins_here ? store.#host.openHere() : await store.#host.openInThread();
+    if (opened.kind === 'salvage_due') opened = await store.#host.openInThread();
+    if (opened.kind !== 'opened') {
       store.#is_closed = true;
       await store.#host.end();
-      if (opened.may_pass) throw new CatalogueError('outbox_unavailable', opened.message);
-      throw new StartError(opened.message);
+      const { message, may_pass } = opened.kind === 'refused' ? opened : { message: '', may_pass: true };
+      if (may_pass) throw new CatalogueError('outbox_unavailable', message);
+      throw new StartError(message);
     }
     store.#offset_ms = opened.offset_ms;
     store.#counts = opened.counts;

@@ -1,65 +1,83 @@
-import Database from 'better-sqlite3';
-import type { StoredDelivery, StoredRecord } from './rows.ts';
+import type { DamagedOutbox } from './damaged-outbox.ts';
+import type { Mark } from './high-water.ts';
+import type { OutboxRow } from './rows.ts';
+import { type SalvagedRecord, salvagedAttempts, salvagedDelivery, salvagedRecord } from './salvaged-rows.ts';
 import type { SqliteStore } from './sqlite-store.ts';
+import { troubleOf } from './store-errors.ts';
 
-const TREE_ROWS = 1_000;
-
-interface TreeRow {
-  id: number;
-  entry: string;
+/** What the records that are taken over are compared with. */
+export interface SalvageTime {
+  wall_ms: number;
+  window_ms: number;
 }
 
 /**
- * Takes over what can still be read of a damaged outbox that was set aside: every record that is whole, with its
- * attempts, and the watched tree. Pages that cannot be read are stepped over, id by id. Call it between `begin` and
- * `commit` of the store. Tells how many of the records that were taken over are pending.
+ * Takes over what can still be read of damaged outboxes, newest first: every record that is whole, with its attempts,
+ * and the watched tree. A record that cannot be kept is left out alone. Call it between `begin` and `commit` of the
+ * store; throws where the disk is in trouble, and may then be repeated. Tells how many of the records that were taken
+ * over are pending.
  */
-export function salvage(path: string, store: SqliteStore, last_id: number): number {
-  const damaged = new Database(path, { timeout: 0 });
-  try {
-    damaged.pragma('locking_mode = EXCLUSIVE');
-    damaged.pragma('query_only = ON');
-    tree(damaged, store);
-    return records(damaged, store, last_id);
-  } finally {
-    readable(() => damaged.close());
-  }
-}
-
-function records(damaged: Database.Database, store: SqliteStore, last_id: number): number {
-  // Not by an index, which may be what is damaged.
-  const next = 'SELECT * FROM records NOT INDEXED WHERE id > ? ORDER BY id LIMIT 1';
-  const delivery = 'SELECT * FROM deliveries NOT INDEXED WHERE id = ?';
-  const attempts = 'SELECT * FROM attempts WHERE record_id = ?';
+export function salvage(damaged: DamagedOutbox[], store: SqliteStore, time: SalvageTime): number {
+  for (const rows of damaged[0]?.tree() ?? []) store.takeOverTree(rows);
   let pending = 0;
-  for (let id = 0; id < last_id; ) {
-    const row = readable(() => (damaged.prepare(next).get(id) as StoredRecord | undefined) ?? null);
-    if (row === null) break;
-    id = row?.id ?? id + 1;
-    if (!row) continue;
-    const stands = readable(() => damaged.prepare(delivery).get(row.id) as StoredDelivery | undefined);
-    const made = readable(() => damaged.prepare(attempts).all(row.id) as Record<string, unknown>[]) ?? [];
-    if (store.takeOver(row, stands ?? null, made) === 'pending') pending += 1;
+  for (const outbox of damaged) {
+    for (const { record: row, delivery, attempts } of outbox.records()) {
+      const record = salvagedRecord(row);
+      if (!record || store.has(record.event_id)) continue;
+      const known = salvagedDelivery(delivery, record, { ...time, now_ms: store.now() });
+      const made = salvagedAttempts(attempts);
+      if (takeOver(store, record, (each) => store.takeOver(each, known, made)) === 'pending') pending += 1;
+    }
   }
   return pending;
 }
 
-function tree(damaged: Database.Database, store: SqliteStore): void {
-  const next = 'SELECT id, entry FROM tree WHERE id > ? ORDER BY id LIMIT ?';
-  for (let last_id = Number.MIN_SAFE_INTEGER; ; ) {
-    const rows = readable(() => damaged.prepare(next).all(last_id, TREE_ROWS)) as TreeRow[] | undefined;
-    store.takeOverTree(rows ?? []);
-    const last = rows?.at(-1);
-    if (!last) return;
-    last_id = last.id;
+function takeOver<State>(
+  store: SqliteStore,
+  record: SalvagedRecord,
+  keep: (record: SalvagedRecord) => State | null,
+): State | null {
+  try {
+    return store.wholly(() => {
+      const state = keep(record);
+      if (state !== null) {
+        store.passOver(record);
+        return state;
+      }
+      // Its id, or its idempotency key, is another record's: one of the two was changed by the damage.
+      return keep({ ...record, id: store.newId(), idempotency_key: null });
+    });
+  } catch (error) {
+    if (troubleOf(error) === 'away') throw error;
+    return null;
   }
 }
 
-/** What cannot be read is left out: the file stays for whoever wants to look closer. */
-function readable<Result>(read: () => Result): Result | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
+/** Where a new outbox begins that takes the place of damaged ones: with what those say of themselves. */
+export function beginning(damaged: DamagedOutbox[], mark: Mark | null): Partial<OutboxRow> {
+  for (const outbox of damaged) {
+    const row = outbox.outbox();
+    if (row && row.sandbox_id !== null) return row;
   }
+  for (const outbox of damaged) {
+    for (const { record: row } of outbox.newestFirst()) {
+      const last = salvagedRecord(row);
+      if (!last) continue;
+      const { sandbox_id, sequence, id } = last;
+      return { sandbox_id, next_sequence: sequence + 1, next_id: id + 1 };
+    }
+  }
+  if (!mark) return {};
+  const next = mark.sequence + 1;
+  return { sandbox_id: mark.sandbox_id, next_sequence: next, next_id: next };
+}
+
+/** How many pending records damaged outboxes held, by what they and the mark beside them say. */
+export function expectedPending(damaged: DamagedOutbox[], mark: Mark | null): number {
+  const rows = damaged.flatMap((outbox) => outbox.outbox() ?? []);
+  if (rows.length === 0) return mark?.pending ?? 0;
+  const is_ours = mark !== null && rows.some(({ sandbox_id }) => sandbox_id === mark.sandbox_id);
+  const next_sequence = Math.max(...rows.map((row) => row.next_sequence));
+  const missing = is_ours ? Math.min(mark.pending, Math.max(0, mark.sequence + 1 - next_sequence)) : 0;
+  return Math.max(...rows.map(({ pending }) => pending)) + missing;
 }

@@ -34,8 +34,24 @@ export function ownVersion(db: Database): number | null {
   return is_own ? version : null;
 }
 
+/** Whether a database has the tables and indexes of an outbox of any format, and nothing else. */
+export function hasOwnSchema(db: Database): boolean {
+  return ownVersion(db) !== null;
+}
+
 function versionOf(db: Database): number {
   return db.pragma('user_version', { simple: true }) as number;
+}
+
+/** The bytes of a new, empty outbox. */
+export function emptyOutbox(): Buffer {
+  const own = new Sqlite(':memory:');
+  own.pragma('auto_vacuum = INCREMENTAL');
+  own.exec(SCHEMA + NO_RECORDS);
+  own.pragma(`user_version = ${VERSION}`);
+  const bytes = own.serialize();
+  own.close();
+  return bytes;
 }
 
 /** How long the log may stay after it was written back: a burst must not occupy the disk for ever. */

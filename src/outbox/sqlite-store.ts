@@ -514,22 +514,18 @@ export class SqliteStore {
    * Takes a record over from a damaged outbox, if it is whole; tells its state, or null. One of which nothing else is
    * known is sent: a duplicate is better than a loss.
    */
-  takeOver(
-    record: StoredRecord,
-    known: StoredDelivery | null,
-    attempts: Record<string, unknown>[],
-  ): DeliveryState | null {
+  takeOver(record: StoredRecord, known: StoredDelivery | null, attempts: unknown[][]): DeliveryState | null {
     if (!isWhole(record)) return null;
     const { changes } = this.#sql.takeOver.run({ mac: null, ...record });
     if (changes === 0) return null;
-    const is_ours = record.sandbox_id === this.#owner?.sandbox_id;
+    const is_ours = record.sandbox_id === this.#row.sandbox_id;
     const { state: found } = known ?? { state: 'foreign' };
     // The first format wrote `foreign` over what it was.
     const delivery = known && found !== 'foreign' ? { ...known, state: found } : this.#neverTried(record);
     const { state, size_bytes } = delivery;
     const sandbox = is_ours ? this.#row.number : this.#foreign(record, state);
     this.#sql.takeOverDelivery.run({ ...delivery, id: record.id, sandbox });
-    for (const attempt of attempts) this.#sql.insertAttempt.run(...Object.values(attempt));
+    for (const attempt of attempts) this.#sql.insertAttempt.run(record.id, ...attempt);
     if (!is_ours) return 'foreign';
     this.#row[state] += 1;
     this.#row[state === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
@@ -554,6 +550,46 @@ export class SqliteStore {
       attempts: 0,
       failures: 0,
     };
+  }
+
+  /** Makes a change, or nothing of it where it throws. Call it between `begin` and `commit`. */
+  wholly<Result>(change: () => Result): Result {
+    const row = { ...this.#row };
+    const added = this.#added.length;
+    this.#sql.savepoint.run();
+    try {
+      const result = change();
+      this.#sql.release.run();
+      return result;
+    } catch (error) {
+      this.#row = row;
+      this.#added.length = added;
+      // Where there is no room SQLite has taken back everything already.
+      if (this.#db.inTransaction) {
+        this.#sql.rollbackTo.run();
+        this.#sql.release.run();
+      }
+      throw error;
+    }
+  }
+
+  /** Whether an event is kept. */
+  has(event_id: string): boolean {
+    return this.#sql.stateOf.get(event_id) !== undefined;
+  }
+
+  /** An id that no record has. */
+  newId(): number {
+    this.#row.first_id = this.#row.next_id + 1;
+    return this.#row.next_id++;
+  }
+
+  /** Gives neither this record's id nor, where it is this sandbox's, its sequence to another. */
+  passOver({ id, sandbox_id, sequence }: { id: number; sandbox_id: string; sequence: number }): void {
+    this.#row.next_id = Math.max(this.#row.next_id, id + 1);
+    this.#row.first_id = this.#row.next_id;
+    if (sandbox_id !== this.#row.sandbox_id) return;
+    this.#row.next_sequence = Math.max(this.#row.next_sequence, sequence + 1);
   }
 
   takeOverTree(rows: { id: number; entry: string }[]): void {

@@ -13,6 +13,9 @@ export function prepareStatements(db: Database) {
     begin: sql('BEGIN IMMEDIATE'),
     commit: sql('COMMIT'),
     rollback: sql('ROLLBACK'),
+    savepoint: sql('SAVEPOINT one_change'),
+    release: sql('RELEASE one_change'),
+    rollbackTo: sql('ROLLBACK TO one_change'),
     readOutbox: sql('SELECT * FROM outbox'),
     writeOutbox:
       sql(`UPDATE outbox SET number = @number, sandbox_id = @sandbox_id, next_sequence = @next_sequence,

@@ -27,5 +27,5 @@ export function storeNow(kept: KeptClock, clock: Clock): number {
   const since_ms = ms - (kept.boot_ms ?? 0);
   const is_same_boot = id !== '' && id === kept.boot_id && since_ms >= 0;
   const away_ms = is_same_boot ? since_ms : Math.min(Math.max(0, wall_ms - kept.clock_wall_ms), ms);
-  return kept.clock_ms + away_ms;
+  return Math.round(kept.clock_ms + away_ms);
 }

@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { diskAnswered } from './disk-answers.ts';
 import { openWriter } from './open-writer.ts';
 import type { FromWriter, Handover, Opened, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import { type FileIdentity, StateLock } from './state-lock.ts';
 import { type PackedFromWriter, packToThread, unpackFromWriter } from './wire.ts';
 import { WriterLoop } from './writer-loop.ts';
 
@@ -32,6 +33,8 @@ export class WriterHost {
   /** What waits for the disk to answer, or for the thread to have the files. */
   #held: ToWriter[] | null = null;
   #handed: Handover | null = null;
+  /** Held from the start to the end where the outbox was opened in this thread, whoever writes it. */
+  #lock: StateLock | null = null;
   #is_closing = false;
   /** Runs while no thread is to be had. */
   #no_thread: Timer | null = null;
@@ -53,13 +56,19 @@ export class WriterHost {
   /** Opens the outbox in this thread. */
   openHere(): Opened {
     let opened: Opened | null = null;
+    const takeLock = () => {
+      this.#lock ??= new StateLock(this.#settings.state_dir);
+      return this.#lock;
+    };
     const writer = openWriter(
       this.#settings,
       (message) => {
-        if (message.kind === 'opened' || message.kind === 'refused') opened = message;
-        else this.#hooks.receive(message);
+        if (isOpened(message)) opened = message;
+        else this.#receive(message);
       },
       null,
+      takeLock,
+      false,
     );
     if (writer) this.#here = new WriterLoop(writer, this.#clock);
     return opened as unknown as Opened;
@@ -72,9 +81,9 @@ export class WriterHost {
       worker.once('error', reject);
       worker.on('message', (packed: PackedFromWriter) => {
         const message = unpackFromWriter(packed);
-        if (message.kind === 'up') this.#toThread({ kind: 'open', handed: null });
-        else if (message.kind === 'opened' || message.kind === 'refused') resolve(message);
-        else this.#hooks.receive(message);
+        if (message.kind === 'up') this.#toThread({ kind: 'open', handed: null, held: this.#held_lock });
+        else if (isOpened(message)) resolve(message);
+        else this.#receive(message);
       });
     });
   }
@@ -106,7 +115,7 @@ export class WriterHost {
         if (message.kind === 'up') this.#whenDiskAnswers(() => this.#handOver());
         else if (message.kind === 'opened') this.#release();
         else if (message.kind === 'refused') this.#refused(message);
-        else this.#hooks.receive(message);
+        else this.#receive(message);
       });
     } catch {
       this.#waitForThread();
@@ -138,6 +147,20 @@ export class WriterHost {
     this.#here?.stop();
     this.#no_thread?.cancel();
     await this.#worker?.terminate();
+    this.#lock?.release();
+  }
+
+  get #held_lock(): FileIdentity | null {
+    return this.#lock?.identity ?? null;
+  }
+
+  #openHanded(): void {
+    this.#toThread({ kind: 'open', handed: this.#handed, held: this.#held_lock });
+  }
+
+  #receive(message: FromWriter): void {
+    if (message.kind === 'fault') this.#hooks.fail(new Error(message.message));
+    else this.#hooks.receive(message);
   }
 
   #start(): Worker {
@@ -188,7 +211,7 @@ export class WriterHost {
       this.#handed = here.writer.handOver();
       this.#here = null;
       this.#held ??= [];
-      this.#toThread({ kind: 'open', handed: this.#handed });
+      this.#openHanded();
     } catch {
       // The disk has trouble, which its commits tell: the files stay where they are open until it is over.
       here.handle([]);
@@ -205,7 +228,7 @@ export class WriterHost {
   }
 
   #refused({ message, may_pass }: FromWriter & { kind: 'refused' }): void {
-    if (may_pass) this.#clock.after(RETRY_MS, () => this.#toThread({ kind: 'open', handed: this.#handed }));
+    if (may_pass) this.#clock.after(RETRY_MS, () => this.#openHanded());
     else this.#hooks.fail(new Error(message));
   }
 
@@ -215,4 +238,8 @@ export class WriterHost {
     for (const message of held) this.#toThread(message);
     this.#moved.resolve();
   }
+}
+
+function isOpened(message: FromWriter): message is Opened {
+  return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'salvage_due';
 }

@@ -1,7 +1,8 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../base/clock.ts';
 import { openWriter } from './open-writer.ts';
-import type { FromWriter, Handover, ToWriter, WriterSettings } from './protocol.ts';
+import type { FromWriter, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import { StateLock } from './state-lock.ts';
 import { type PackedToThread, packFromWriter, unpackToThread } from './wire.ts';
 import { WriterLoop } from './writer-loop.ts';
 
@@ -12,13 +13,18 @@ import { WriterLoop } from './writer-loop.ts';
 function run(port: MessagePort, settings: WriterSettings): void {
   const reply = (message: FromWriter) => port.postMessage(packFromWriter(message));
   let loop: WriterLoop | null = null;
-  const open = (handed: Handover | null) => {
-    const writer = openWriter(settings, reply, handed);
+  let lock: StateLock | null = null;
+  const open = ({ handed, held }: Extract<ToThread, { kind: 'open' }>) => {
+    const takeLock = () => {
+      lock ??= new StateLock(settings.state_dir, held);
+      return lock;
+    };
+    const writer = openWriter(settings, reply, handed, takeLock, true);
     loop = writer && new WriterLoop(writer, systemClock);
   };
   port.on('message', (packed: PackedToThread) => {
     const first = unpackToThread(packed);
-    if (first.kind === 'open') return open(first.handed);
+    if (first.kind === 'open') return open(first);
     const messages = [first];
     for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
       messages.push(unpackToThread(next.message) as ToWriter);

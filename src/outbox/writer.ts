@@ -5,13 +5,14 @@ import {
   RETAIN_DELIVERED_SHARE,
   RETAIN_FAILED_MS,
 } from '../contract/defaults.ts';
-import { isDamage } from './database-file.ts';
 import { Inspection } from './inspection.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import type { Batch, BatchDone, Call, CallName, Calls, FromWriter, Handover, ToWriter } from './protocol.ts';
 import { salvage } from './salvage.ts';
 import { type Keep, type OutboxLimits, SqliteStore } from './sqlite-store.ts';
+import { DirectoryTakenError } from './state-lock.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord } from './store.ts';
+import { troubleOf } from './store-errors.ts';
 
 /** Written back to the database file when about so much was added to the log and nothing waits: a short moment. */
 const WRITE_BACK_BYTES = 1024 * 1024;
@@ -84,14 +85,17 @@ export class Writer {
   #set_aside_ms = Number.NEGATIVE_INFINITY;
   /** When a record was added last. */
   #added_ms = Number.NEGATIVE_INFINITY;
-  /** A damaged database that was set aside, with nothing taken over yet. */
-  #damaged: { set_aside: string; pending: number } | null = null;
+  /** How many records were pending in the damaged databases that are to be taken over. */
+  #expected_pending = 0;
+  /** Acknowledged records that were pending and could not be taken over at the start. */
+  #lost_at_start = 0;
 
   constructor({ files, limits, clock, reply, handed }: WriterParts) {
     this.#files = files;
     this.#limits = limits;
     this.#clock = clock;
     this.#reply = reply;
+    if (files.is_salvage_due) this.#expected_pending = files.goOn();
     this.#store = new SqliteStore(files.db, clock, limits, undefined, handed?.offset_ms);
     this.#inspection = this.#inspect();
     if (handed?.owner) this.#adopt(handed.owner);
@@ -182,9 +186,13 @@ export class Writer {
 
   #begin(drafts = 0): void {
     this.#mend();
+    this.#syncLog();
+    this.#store.begin(drafts);
+  }
+
+  #syncLog(): void {
     if (this.#is_log_doubtful) this.#files.db.pragma('wal_checkpoint(TRUNCATE)');
     this.#is_log_doubtful = false;
-    this.#store.begin(drafts);
   }
 
   /** Opens a new database where a damaged one was set aside, and takes over all that can be read of that. */
@@ -193,15 +201,19 @@ export class Writer {
       this.#files.open();
       this.#useNewDatabase();
     }
-    if (!this.#damaged) return;
-    const { set_aside, pending } = this.#damaged;
+    if (!this.#files.is_salvage_due) return;
+    const is_start = this.#store.owner === null;
+    this.#syncLog();
     this.#store.begin();
-    const taken = salvage(set_aside, this.#store, this.#store.last_id);
+    const time = { wall_ms: this.#clock.wallMs(), window_ms: this.#limits.window_ms };
+    const taken = salvage(this.#files.damaged(), this.#store, time);
+    this.#files.noteSalvaged();
     this.#store.commit();
-    this.#damaged = null;
+    const set_aside = this.#files.salvaged();
     this.#log_bytes = WRITE_BACK_AT_LATEST_BYTES;
-    const lost_records = Math.max(0, pending - taken);
-    this.#reply({ kind: 'mended', how: 'replaced', lost_records, set_aside });
+    const lost_records = Math.max(0, this.#expected_pending - taken);
+    if (is_start) this.#lost_at_start = lost_records;
+    else this.#reply({ kind: 'mended', how: 'replaced', lost_records, set_aside });
   }
 
   /** Makes everything since `#begin` durable, under the names that a restart looks at. */
@@ -221,16 +233,17 @@ export class Writer {
   #undo(error: unknown): void {
     this.#is_log_doubtful = true;
     if (this.#files.db.open) this.#store.rollback();
-    if (isDamage(error)) this.#setAsideDamaged();
+    if (troubleOf(error) === 'damage') this.#setAsideDamaged();
+    if (error instanceof DirectoryTakenError) this.#reply({ kind: 'fault', message: error.message });
   }
 
   #setAsideDamaged(): void {
     const now_ms = this.#clock.monotonicMs();
     if (now_ms - this.#set_aside_ms < SET_ASIDE_INTERVAL_MS) return;
     this.#set_aside_ms = now_ms;
-    const { pending } = this.#store.counts();
     try {
-      this.#damaged = { set_aside: this.#files.setAside(), pending };
+      this.#files.setAside();
+      this.#expected_pending = this.#store.counts().pending;
     } catch {
       // A disk that refuses this, too, has trouble: SQLite also calls damage what cannot be read at present.
     }
@@ -342,8 +355,8 @@ export class Writer {
     const { foreign: foreign_records } = this.#store.counts();
     return {
       was_ready: this.#store.is_ready,
-      missing_records,
-      lost_records: Math.min(missing_records, mark?.pending ?? 0),
+      missing_records: Math.max(missing_records, this.#lost_at_start),
+      lost_records: this.#lost_at_start || Math.min(missing_records, mark?.pending ?? 0),
       set_aside: this.#files.set_aside,
       foreign_records,
       foreign_pending: this.#store.foreignPending(),
@@ -418,7 +431,7 @@ export class Writer {
       this.#files.db.pragma(`wal_checkpoint(${mode})`);
     } catch (error) {
       // The log keeps everything; the next commit that needs the disk tells the trouble.
-      if (isDamage(error)) this.#undo(error);
+      if (troubleOf(error) === 'damage') this.#undo(error);
     }
   }
 }

@@ -1,5 +1,4 @@
 import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
@@ -12,6 +11,7 @@ import { ended, isAlive, killMarked } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, takeControl } from './launch.ts';
 import type { ProgramCopies } from './program.ts';
+import { removeTree } from './remove.ts';
 import type { ResourceGroups } from './resource-groups.ts';
 import { prepareRootfs, stateDirOf } from './rootfs.ts';
 import type {
@@ -272,7 +272,7 @@ export class LocalRuntime implements Runtime {
     const files = this.#files(sandbox_id);
     await this.#kill(files);
     this.#damaged.keep(files);
-    await rm(files.directory, { recursive: true, force: true, maxRetries: 3 });
+    await removeTree(files.directory);
   }
 
   async inspect(sandbox_id: string): Promise<RuntimeState> {

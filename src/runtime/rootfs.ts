@@ -5,11 +5,12 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  rmSync,
+  renameSync,
   statSync,
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { kernelRandom } from '../base/entropy.ts';
 
 /** Where the sandbox's own daemon keeps its outbox, on the sandbox's persistent root file system. */
 export const STATE_DIR = '/var/lib/sandboxd';
@@ -139,7 +140,7 @@ function placeDirectory(rootfs: string, inside: string): string {
     path = join(path, part);
     const stat = lstatSync(path, { throwIfNoEntry: false });
     if (stat?.isDirectory()) continue;
-    if (stat) rmSync(path);
+    if (stat) moveAway(path);
     mkdirSync(path, { mode: 0o755 });
     chmodSync(path, 0o755);
   }
@@ -149,10 +150,16 @@ function placeDirectory(rootfs: string, inside: string): string {
 function placeFile(rootfs: string, inside: string, text: string): void {
   const path = join(placeDirectory(rootfs, dirname(inside)), inside.slice(inside.lastIndexOf('/') + 1));
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) return;
-  rmSync(path, { recursive: true, force: true });
+  moveAway(path);
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o644);
   writeSync(file, text);
   closeSync(file);
+}
+
+/** Frees a name in one step, however much is under it. */
+function moveAway(path: string): void {
+  if (!lstatSync(path, { throwIfNoEntry: false })) return;
+  renameSync(path, `${path}.replaced-${kernelRandom(6).toString('hex')}`);
 }
 
 /** Following links, as a mount does; null where there is nothing. */

@@ -22,6 +22,8 @@ import type { SandboxFiles } from './sandbox-files.ts';
 /** Not the name of a sandbox. */
 const KEPT = '.damaged-outboxes';
 const DAMAGED = 'damaged';
+const SET_ASIDE = /^outbox-(unsalvaged|damaged)-\d{1,9}\.db(-wal|-shm|-journal)?$/;
+const SET_ASIDE_MAX = 100;
 const KEPT_MS = 24 * 60 * 60 * 1000;
 /** What sandboxes leave behind is not to fill the disk: more than an outbox can hold is not kept, and the oldest go. */
 const KEPT_MAX_BYTES = 1024 * 1024 * 1024;
@@ -38,7 +40,7 @@ export function takeOutbox({ directory, rootfs }: SandboxFiles): string | null {
   const state_dir = openInside(rootfs, STATE_DIR);
   if (state_dir === null) return readdirSync(target).length > 0 ? target : null;
   try {
-    for (const name of HANDED_OVER_FILES) {
+    for (const name of namesIn(`/proc/self/fd/${state_dir}`)) {
       const from = `/proc/self/fd/${state_dir}/${name}`;
       if (!lstatSync(from, { throwIfNoEntry: false }) || existsSync(join(target, name))) continue;
       renameSync(from, join(target, name));
@@ -47,6 +49,12 @@ export function takeOutbox({ directory, rootfs }: SandboxFiles): string | null {
     closeSync(state_dir);
   }
   return target;
+}
+
+/** What of a state directory belongs to its outbox, what its daemon has set aside of it included. */
+function namesIn(state_dir: string): string[] {
+  const set_aside = readdirSync(state_dir).filter((name) => SET_ASIDE.test(name));
+  return [...HANDED_OVER_FILES, ...set_aside.slice(0, SET_ASIDE_MAX)];
 }
 
 /** A descriptor of a directory in a root, every step of the way a directory itself; null where one is not. */

@@ -5,6 +5,7 @@ import { drain } from './drain.ts';
 import { footprint } from './footprint.ts';
 import { idle } from './idle.ts';
 import { kill } from './kill.ts';
+import { killRounds } from './kill-rounds.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
 import { outage } from './outage.ts';
@@ -41,6 +42,7 @@ const BENCHMARKS: Benchmark[] = [
   footprint,
   warmPool,
   kill,
+  killRounds,
   syncs,
   processStart,
   processStorm,

@@ -35,8 +35,8 @@ const SHAPES: Shape[] = [
   {
     name: 'junk where the header was',
     spoil: (state_dir) => overwrite(database(state_dir), 0, Buffer.alloc(512, 'junk')),
-    // Where the log holds the first page, nothing is.
-    lost: ({ all }) => [0, all],
+    // What the first page holds is the same in every outbox.
+    lost: () => [0, 0],
   },
   {
     name: 'junk from the first byte to the last',
@@ -47,7 +47,8 @@ const SHAPES: Shape[] = [
   {
     name: '0 bytes',
     spoil: (state_dir) => truncateSync(database(state_dir)),
-    lost: ({ all }) => [all, all],
+    // What the log holds can be read without the database.
+    lost: ({ all }) => [0, all],
   },
   {
     name: 'a log that was deleted',
@@ -67,7 +68,7 @@ const SHAPES: Shape[] = [
   {
     name: 'a database that was deleted',
     spoil: (state_dir) => rmSync(database(state_dir)),
-    lost: ({ all }) => [all, all],
+    lost: ({ all }) => [0, all],
   },
 ];
 
@@ -235,6 +236,51 @@ describe('damage', () => {
       },
     );
   }
+
+  fault('F57 a state directory that another daemon has by now: exit 1 and one line', {}, async (scene) => {
+    const receiver = await HostileReceiver.start(scene, { secret: SECRET });
+    receiver.behave(hang);
+    const daemon = await Daemon.start(scene, { webhook_url: receiver.url });
+    expect((await daemon.publish({})).status).toBe(202);
+    // Whatever it commits by itself puts its files back in place.
+    daemon.signal('SIGSTOP');
+    rmSync(daemon.state_dir, { recursive: true });
+    const other = await Daemon.start(scene, { webhook_url: receiver.url });
+    daemon.signal('SIGCONT');
+    await daemon.publish({}).catch(() => null);
+    expect((await daemon.ended()).code).toBe(1);
+    expect(daemon.told('the outbox writer failed')).toMatchObject({
+      reason: expect.stringContaining('is in use by another sandboxd'),
+    });
+    expect((await other.publish({})).status).toBe(202);
+  });
+
+  fault(
+    'F57 the database removed under a long log: nothing of the log is laid over the new one',
+    {},
+    async (scene) => {
+      const receiver = await HostileReceiver.start(scene, { secret: SECRET });
+      receiver.behave(hang);
+      const daemon = await Daemon.start(scene, { webhook_url: receiver.url });
+      const ledger = new Ledger();
+      await ledger.publishMany(daemon, 600, 32);
+      rmSync(database(daemon.state_dir));
+      for (let n = 0; n < 4; n++) {
+        await ledger.publish(daemon);
+        await until(
+          'a commit is over',
+          async () => ((await daemon.sandbox()).outbox.pending ?? 0) >= 601 + n,
+        );
+      }
+      expect(daemon.told('removed or replaced')).toMatchObject({ level: 'error' });
+      expect(daemon.told('malformed')).toBeUndefined();
+      await daemon.stop('SIGKILL');
+      receiver.behave(status(200));
+      const again = await Daemon.start(scene, { webhook_url: receiver.url });
+      await expectKept({ receiver, ledger, may_repeat: true });
+      expect((await again.readiness()).says).not.toContain('missing');
+    },
+  );
 });
 
 function database(state_dir: string): string {

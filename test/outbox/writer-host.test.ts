@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { FromWriter } from '../../src/outbox/protocol.ts';
@@ -99,6 +100,33 @@ describe('a writer that begins in the main thread', () => {
     const details = await Promise.all(deliveries.map(({ event_id }) => store.find(event_id)));
     for (const detail of details) expect(detail?.headers).toHaveProperty('X-Service-Signature');
     expect(Math.abs(store.now() - before_ms)).toBeLessThan(20_000);
+  });
+
+  it('holds the state directory while the files change hands', async () => {
+    const { store, state_dir } = await open();
+    const tries: Promise<string>[] = [];
+    const post = Worker.prototype.postMessage;
+    const posted = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (
+      this: Worker,
+      message,
+    ) {
+      // The files are closed here and not yet open there.
+      if (message.kind === 'open') {
+        const other = RemoteStore.open({ state_dir, limits: LIMITS }, systemClock, () => {}, true);
+        tries.push(
+          other.then(
+            () => 'opened',
+            (error: Error) => error.message,
+          ),
+        );
+      }
+      post.call(this, message);
+    });
+    onTestFinished(() => posted.mockRestore());
+    await append(store);
+    await store.moved;
+    expect(await Promise.all(tries)).toEqual([expect.stringContaining('is in use by another sandboxd')]);
+    expect(await append(store)).toMatchObject({ outcome: 'committed' });
   });
 
   it('writes its files anew where they were removed before the move', async () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OutboxFiles } from '../../src/outbox/outbox-files.ts';
 import type { Batch, Call, FromWriter } from '../../src/outbox/protocol.ts';
+import { StateLock } from '../../src/outbox/state-lock.ts';
 import type { Append, AttemptOutcome } from '../../src/outbox/store.ts';
 import { Writer } from '../../src/outbox/writer.ts';
 import { WriterLoop } from '../../src/outbox/writer-loop.ts';
@@ -16,8 +17,12 @@ const LIMITS = { max_bytes: 2 ** 30, max_records: 100_000, window_ms: 24 * HOUR_
 /** A writer as its thread runs it, on the test's own. */
 function open(clock = new ManualClock(), state_dir = join(scratchFolder(), 'state')) {
   const replies: FromWriter[] = [];
-  const files = new OutboxFiles(state_dir, clock);
-  onTestFinished(() => files.close());
+  const lock = new StateLock(state_dir);
+  const files = new OutboxFiles(state_dir, clock, lock);
+  onTestFinished(() => {
+    files.close();
+    lock.release();
+  });
   const writer = new Writer({ files, limits: LIMITS, clock, reply: (message) => replies.push(message) });
   let number = 0;
   const call = <Name extends Call['name']>(name: Name, input: Extract<Call, { name: Name }>['input']) => {

@@ -1,8 +1,9 @@
 import type { Database } from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/base/clock.ts';
+import { openDatabase } from '../../src/outbox/database-file.ts';
 import { SqliteStore } from '../../src/outbox/sqlite-store.ts';
-import { openOutbox, prepareStateDir } from '../../src/outbox/state-files.ts';
+import { prepareStateDir } from '../../src/outbox/state-files.ts';
 import type {
   AttemptOutcome,
   CommittedListener,
@@ -28,7 +29,7 @@ export interface StoreSettings {
 export function openRows(clock: Clock, settings: StoreSettings = {}): { rows: SqliteStore; db: Database } {
   const state_dir = settings.state_dir ?? scratchFolder();
   prepareStateDir(state_dir);
-  const { db } = openOutbox(state_dir);
+  const db = openDatabase(state_dir);
   onTestFinished(() => void db.close());
   const rows = new SqliteStore(db, clock, {
     max_bytes: settings.max_bytes ?? 2 ** 30,

@@ -44,23 +44,19 @@ export class Daemon {
   }
 
   /** Returns when it is ready. */
-  static async start({ state_dir, webhook_url, options = [], env = {} }: DaemonSettings): Promise<Daemon> {
-    const child = spawn(
-      process.execPath,
-      [
-        ...(process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []),
-        PROGRAM,
-        ...['--webhook-url', webhook_url, '--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1'],
-        ...['--sandbox-id', 'sbx_bench', '--team-id', 'team_bench', '--outbox-max-bytes', String(2 ** 32)],
-        ...options,
-      ],
-      {
-        env: { ...process.env, ...env, SANDBOXD_WEBHOOK_SECRET: SECRET },
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    );
+  static async start(settings: DaemonSettings): Promise<Daemon> {
+    const child = spawnDaemon(settings);
     const url = await listeningUrl(child, child.stderr as Readable);
-    return new Daemon(child, state_dir, url);
+    return new Daemon(child, settings.state_dir, url);
+  }
+
+  /** Ends it so long after its start, wherever that finds it. */
+  static async startAndKill(settings: DaemonSettings, after_ms: number): Promise<void> {
+    const child = spawnDaemon(settings);
+    const ended = once(child, 'exit');
+    child.stderr?.resume();
+    setTimeout(() => child.kill('SIGKILL'), after_ms);
+    await ended;
   }
 
   get pid(): number {
@@ -84,6 +80,23 @@ export class Daemon {
     this.#child.kill(signal);
     await ended;
   }
+}
+
+function spawnDaemon({ state_dir, webhook_url, options = [], env = {} }: DaemonSettings): ChildProcess {
+  return spawn(
+    process.execPath,
+    [
+      ...(process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []),
+      PROGRAM,
+      ...['--webhook-url', webhook_url, '--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1'],
+      ...['--sandbox-id', 'sbx_bench', '--team-id', 'team_bench', '--outbox-max-bytes', String(2 ** 32)],
+      ...options,
+    ],
+    {
+      env: { ...process.env, ...env, SANDBOXD_WEBHOOK_SECRET: SECRET },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
 }
 
 /** Reads the log to the line that tells the daemon is ready; throws with the log where it ends before. */

@@ -1,0 +1,78 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { removeTree } from '../../src/runtime/remove.ts';
+import { prepareRootfs } from '../../src/runtime/rootfs.ts';
+import { scratchFolder } from '../support/scratch.ts';
+import { Sandboxes, spec } from './sandboxes.ts';
+
+describe('the removal of a sandbox', () => {
+  it('takes away trees that are deeper than a path may be long', async () => {
+    const sandboxes = await Sandboxes.open();
+    await sandboxes.runtime.create(spec('sbx-1'));
+    const dig = `cd /root && perl -e 'for (1..3000) { mkdir "deep"; chdir "deep" or exit 1 }'`;
+    expect((await sandboxes.run('sbx-1', dig)).exit_code).toBe(0);
+    await sandboxes.runtime.end('sbx-1');
+    await sandboxes.runtime.remove('sbx-1');
+    expect(await sandboxes.runtime.list()).toEqual([]);
+  });
+
+  it('follows no link, and takes away a hundred thousand files', async () => {
+    const folder = scratchFolder();
+    const kept = join(folder, 'kept');
+    mkdirSync(kept);
+    writeFileSync(join(kept, 'file'), 'here');
+    const tree = join(folder, 'tree');
+    mkdirSync(tree);
+    symlinkSync(kept, join(tree, 'directory'));
+    symlinkSync(join(kept, 'file'), join(tree, 'file'));
+    symlinkSync('/', join(tree, 'root'));
+    spawnSync('sh', ['-c', `cd ${tree} && seq 100000 | xargs touch`]);
+    expect(readdirSync(tree)).toHaveLength(100_003);
+    await removeTree(tree);
+    expect(existsSync(tree)).toBe(false);
+    expect(readdirSync(kept)).toEqual(['file']);
+  });
+
+  it('says what is left where something cannot be removed', async () => {
+    await expect(removeTree('/proc/self/fd')).rejects.toThrow('/proc/self/fd cannot be removed');
+  });
+
+  it('takes away directories that their owner may not write to', () => {
+    const folder = scratchFolder();
+    chmodSync(folder, 0o777);
+    const made = spawnSync(
+      'setpriv',
+      [
+        ...['--reuid', '65534', '--regid', '65534', '--clear-groups', 'sh', '-c'],
+        `mkdir -p ${folder}/tree/a/b && touch ${folder}/tree/a/b/c && chmod 0 ${folder}/tree/a/b && chmod 0500 ${folder}/tree/a`,
+      ],
+      { encoding: 'utf8' },
+    );
+    expect(made.stderr).toBe('');
+    const source = join(import.meta.dirname, '../../src/runtime/remove.ts');
+    const program = `await (await import(${JSON.stringify(source)})).removeTree('${folder}/tree')`;
+    const node = [process.execPath, '--input-type=module', '-e', program];
+    const removed = spawnSync(
+      'setpriv',
+      ['--reuid', '65534', '--regid', '65534', '--clear-groups', ...node],
+      { encoding: 'utf8', env: { PATH: process.env.PATH ?? '' } },
+    );
+    expect(removed.stderr).toBe('');
+    expect(existsSync(join(folder, 'tree'))).toBe(false);
+  });
+});
+
+describe('the root of a fork', () => {
+  it('frees the names that it needs without looking at what is under them', () => {
+    const rootfs = join(scratchFolder(), 'rootfs');
+    mkdirSync(join(rootfs, 'etc/passwd/full'), { recursive: true });
+    writeFileSync(join(rootfs, 'etc/passwd/full/file'), 'mine');
+    symlinkSync('/etc', join(rootfs, 'var'));
+    prepareRootfs(rootfs, 'sbx-1');
+    expect(readdirSync(join(rootfs, 'var'))).toContain('lib');
+    const [moved] = readdirSync(join(rootfs, 'etc')).filter((name) => name.startsWith('passwd.replaced-'));
+    expect(readdirSync(join(rootfs, 'etc', moved ?? '', 'full'))).toEqual(['file']);
+  });
+});
