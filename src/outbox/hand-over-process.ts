@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Clock, sleep } from '../base/clock.ts';
 import { CatalogueError } from '../contract/errors.ts';
-import type { HandOverPage, HandOverSource } from './hand-over.ts';
+import type { HandOverPage, HandOverSource } from './handed-over.ts';
 
 /** The first message is the source, each further one asks for another page. */
 export type ToReader = HandOverSource | 'next';

@@ -1,6 +1,7 @@
 import { systemClock } from '../base/clock.ts';
-import { type HandOverSource, readUndelivered } from './hand-over.ts';
+import { readUndelivered } from './hand-over.ts';
 import type { FromReader, ToReader } from './hand-over-process.ts';
+import type { HandOverSource } from './handed-over.ts';
 
 /**
  * The program that reads one hand-over: what hostile files do to SQLite or to the memory ends here. It gives a page

@@ -1,34 +1,15 @@
-import { lstatSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { CatalogueError } from '../contract/errors.ts';
-import type { Trust } from './belief.ts';
 import { DATABASE_FILES } from './database-file.ts';
-import type { HandedOver } from './handed-over.ts';
+import type { HandOverPage, HandOverSource } from './handed-over.ts';
 import { HighWater, type Mark } from './high-water.ts';
 import { checkReadable, mayPass } from './passing-errors.ts';
 import { finishRestoring, RESTORED } from './restored-files.ts';
 import { finishSettingAside, setAsidePath, unsalvaged } from './set-aside.ts';
 import { DirectoryTakenError, StateLock } from './state-lock.ts';
 import { UndeliveredRecords } from './undelivered-records.ts';
-
-/**
- * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
- * not be read. `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one
- * sentence for the log. `set_aside`: records in the outbox that its daemon did not make.
- */
-export interface HandOverPage {
-  records: HandedOver[];
-  lost_records: number;
-  set_aside: number;
-  trouble: string | null;
-}
-
-/** The stopped daemon's outbox, and whose records are handed over: not those of the parent of a fork. */
-export interface HandOverSource extends Trust {
-  /** Nothing that runs may reach it any more. */
-  state_dir: string;
-}
 
 /** What of a state directory a hand-over reads, beside what the daemon has set aside: all else may be anything. */
 export const HANDED_OVER_FILES = [...DATABASE_FILES, RESTORED, 'high-water'];
@@ -46,6 +27,7 @@ const MARK_MAX_BYTES = 1024;
  */
 export function* readUndelivered(source: HandOverSource, clock: Clock): Generator<HandOverPage> {
   const { state_dir } = source;
+  if (!existsSync(state_dir)) return;
   const mark = readMark(source, clock);
   const records = new UndeliveredRecords(source, clock, mark);
   let lock: StateLock | null = null;

@@ -42,6 +42,24 @@ export interface HandedOver {
   attempt_log: HandedOverAttempt[];
 }
 
+/**
+ * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
+ * not be read. `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one
+ * sentence for the log. `set_aside`: records in the outbox that its daemon did not make.
+ */
+export interface HandOverPage {
+  records: HandedOver[];
+  lost_records: number;
+  set_aside: number;
+  trouble: string | null;
+}
+
+/** The stopped daemon's outbox, and whose records are handed over: not those of the parent of a fork. */
+export interface HandOverSource extends Trust {
+  /** Nothing that runs may reach it any more. */
+  state_dir: string;
+}
+
 /** No other header was ever stored by a daemon, so no other is sent on its behalf. Contract section 2. */
 const HEADERS = new Set([
   'Content-Type',

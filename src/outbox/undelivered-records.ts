@@ -5,8 +5,13 @@ import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
 import type { PendingRow } from './belief.ts';
 import { DamagedOutbox, type FoundRecord } from './damaged-outbox.ts';
 import { databasePath, hasLostHeader } from './database-file.ts';
-import type { HandOverPage, HandOverSource } from './hand-over.ts';
-import { type HandedOver, handedOver } from './handed-over.ts';
+import {
+  type HandedOver,
+  type HandOverPage,
+  type HandOverSource,
+  handedOver,
+  type NotHandedOver,
+} from './handed-over.ts';
 import type { Mark } from './high-water.ts';
 import { checkOutboxRow } from './outbox-row.ts';
 import { mayPass } from './passing-errors.ts';
@@ -95,9 +100,13 @@ export class UndeliveredRecords {
       yield this.#last(0, TOO_MUCH);
       return;
     }
-    if (unfinished.length === 0 && this.#rejected === 0 && this.read >= expected) return;
+    if (unfinished.length === 0 && this.#rejected === 0 && this.read + this.#set_aside.size >= expected) {
+      if (this.#set_aside.size > 0) yield this.#last(0, null);
+      return;
+    }
     // A bad row, or an unfinished salvage: what is whole of the rest is there all the same.
     this.#rejected = 0;
+    this.#set_aside.clear();
     yield* this.#damaged([path, ...this.#paths(unfinished)], INCOMPLETE);
   }
 
@@ -106,9 +115,7 @@ export class UndeliveredRecords {
     const { sandbox_id } = this.#source;
     if (outbox.sandbox_id === sandbox_id) return count(outbox.pending) + this.#missing(outbox);
     if (ownVersion(db) === 1) return 0;
-    return count(
-      db.prepare('SELECT pending FROM sandboxes WHERE sandbox_id = ?').pluck().get(sandbox_id),
-    );
+    return count(db.prepare('SELECT pending FROM sandboxes WHERE sandbox_id = ?').pluck().get(sandbox_id));
   }
 
   /** Records that are gone from the end of the outbox without a trace in it. */
@@ -147,21 +154,29 @@ export class UndeliveredRecords {
       const next_id = rows.at(-1)?.id ?? last_id;
       if (next_id <= last_id) return;
       last_id = next_id;
-      const records = rows.flatMap((row) => {
-        const taken = this.#taken(row, attemptsOf(db, row.id), now_ms);
-        // A column that the disk changed may be told by the headers.
-        if (taken === null) this.#rejected += 1;
-        return taken ?? [];
-      });
+      const records = rows.flatMap((row) => this.#takenWhole(row, attemptsOf(db, row.id), now_ms));
       if (records.length > 0) yield { records, lost_records: 0, set_aside: 0, trouble: null };
     }
   }
 
-  /** The record, or none where it was taken already; null where the row is damaged or none of the daemon's. */
-  #taken(row: PendingRow, attempts: unknown[], now_ms: number): HandedOver[] | null {
+  #takenWhole(row: PendingRow, attempts: unknown[], now_ms: number): HandedOver[] {
+    // A column that the disk changed is told by the headers, too.
+    const repaired = () => salvagedRecord({ ...row });
+    const taken = this.#taken(row, attempts, now_ms);
+    if (typeof taken !== 'string') return taken;
+    const again = taken === 'not_believed' ? repaired() : null;
+    const believed = again && this.#taken({ ...row, ...again, mac: row.mac }, attempts, now_ms);
+    if (believed && typeof believed !== 'string') return believed;
+    if (taken === 'damaged') this.#rejected += 1;
+    else this.#set_aside.add(`row ${row.id}`);
+    return [];
+  }
+
+  /** The record, or none where it was taken already; or why it is not taken. */
+  #taken(row: PendingRow, attempts: unknown[], now_ms: number): HandedOver[] | NotHandedOver {
     if (this.#seen.has(row.event_id)) return [];
     const record = handedOver(row, attempts, now_ms, this.#source);
-    if (typeof record === 'string') return null;
+    if (typeof record === 'string') return record;
     this.#seen.add(record.event_id);
     return [record];
   }
@@ -220,11 +235,13 @@ export class UndeliveredRecords {
       return [];
     }
     const deadline_ms = record.created_at_ms - time.wall_ms + time.now_ms + time.window_ms;
-    const never_tried = { attempts: 0, failures: 0, due_ms: 0, probe_ms: null, deadline_ms };
+    // The number of attempts alone is of use where the rest makes no sense.
+    const attempts_made = delivery?.attempts as number;
+    const never_tried = { attempts: attempts_made, failures: 0, due_ms: 0, probe_ms: null, deadline_ms };
     const pending = known ?? never_tried;
     const due_ms = pending.due_ms ?? 0;
     const taken = this.#taken({ mac: null, ...record, ...pending, due_ms }, attempts, time.now_ms);
-    if (taken === null) {
+    if (typeof taken === 'string') {
       if (!this.#seen.has(record.event_id)) this.#set_aside.add(record.event_id);
       return [];
     }

@@ -1,6 +1,5 @@
 import type { Trust } from '../outbox/belief.ts';
-import type { HandOverPage } from '../outbox/hand-over.ts';
-import type { HandedOver } from '../outbox/handed-over.ts';
+import type { HandedOver, HandOverPage } from '../outbox/handed-over.ts';
 
 export type { HandedOver, HandOverPage };
 

@@ -54,7 +54,8 @@ async function fill(state_dir: string): Promise<string> {
 }
 
 afterAll(async () => {
-  if (filled) rmSync(await filled, { recursive: true });
+  const folder = await filled;
+  if (folder !== undefined) rmSync(folder, { recursive: true });
 });
 
 async function open(state_dir: string): Promise<RemoteStore> {
