@@ -1,4 +1,5 @@
 import http from 'node:http';
+import { CONTROL_SCOPE_HEADER } from '../../../src/contract/control-scopes.ts';
 
 export interface Answer {
   status: number;
@@ -24,10 +25,12 @@ export interface Question {
 /** One HTTP request on a connection of its own. Rejects where there is no whole answer in time. */
 export function ask(url: string, question: Question = {}): Promise<Answer> {
   const { method = 'GET', headers = {}, body, within_ms = 30_000, socket_path } = question;
+  const over = socket_path ? { socketPath: socket_path } : {};
+  const scope = socket_path ? { [CONTROL_SCOPE_HEADER]: 'manage' } : {};
   return new Promise((resolve, reject) => {
     const request = http.request(
       url,
-      { method, headers, agent: false, ...(socket_path ? { socketPath: socket_path } : {}) },
+      { method, headers: { ...scope, ...headers }, agent: false, ...over },
       (response) => {
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
