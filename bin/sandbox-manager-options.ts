@@ -3,12 +3,12 @@ import { VERSION } from '../src/base/version.ts';
 import { StartError } from '../src/contract/errors.ts';
 import type { QuotaStatus } from '../src/contract/quotas.ts';
 import { SCOPES } from '../src/contract/tokens.ts';
-import { managerConfig } from '../src/manager/config.ts';
-import { readConfigFile } from '../src/manager/config-file.ts';
-import { type Given, OPTIONS, type OptionDefinition } from '../src/manager/options.ts';
-import { quotaCommand } from '../src/manager/quota-command.ts';
+import { quotaCommand } from '../src/manager/cli/quota-command.ts';
+import { tokenCommand } from '../src/manager/cli/token-command.ts';
+import { managerConfig } from '../src/manager/config/config.ts';
+import { readConfigFile } from '../src/manager/config/config-file.ts';
+import { type Given, OPTIONS, type OptionDefinition } from '../src/manager/config/options.ts';
 import { runManager } from '../src/manager/run.ts';
-import { tokenCommand } from '../src/manager/token-command.ts';
 
 const ENV_PREFIX = 'SANDBOX_MANAGER_';
 

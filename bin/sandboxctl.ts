@@ -6,26 +6,26 @@ import { DEFAULT_STATE_DIR, DEFAULT_URL, LIST_LIMIT } from '../src/contract/defa
 import { DELIVERY_STATES } from '../src/contract/deliveries.ts';
 import { EVENT_TYPES } from '../src/contract/events.ts';
 import { OUTPUT_STREAMS, type ProcessRequest } from '../src/contract/processes.ts';
+import { findDaemon } from '../src/ctl/api/config.ts';
+import { readSecretFile } from '../src/ctl/api/secret-file.ts';
 import { type CommandOutline, completion, type OptionOutline, SHELLS } from '../src/ctl/completion.ts';
-import { findDaemon } from '../src/ctl/config.ts';
 import type { Context, Terminal } from '../src/ctl/context.ts';
 import { deliveries, watchDeliveries } from '../src/ctl/deliveries.ts';
 import { events, followEvents } from '../src/ctl/events.ts';
 import { EXIT } from '../src/ctl/failure.ts';
-import { forwardTarget } from '../src/ctl/forward.ts';
-import { LISTEN_HOST, LISTEN_PORT, listen } from '../src/ctl/listen.ts';
+import { forwardTarget } from '../src/ctl/listen/forward.ts';
+import { LISTEN_HOST, LISTEN_PORT, listen } from '../src/ctl/listen/listen.ts';
 import { logs } from '../src/ctl/logs.ts';
 import { ps } from '../src/ctl/ps.ts';
 import { publish } from '../src/ctl/publish.ts';
-import { parseDuration } from '../src/ctl/quantity.ts';
 import { REPLAYABLE_STATES, replay, replayAll } from '../src/ctl/replay.ts';
-import { interruption, run, runLocal } from '../src/ctl/run.ts';
-import { runProcess } from '../src/ctl/run-process.ts';
-import { readSecretFile } from '../src/ctl/secret-file.ts';
+import { interruption, run, runLocal } from '../src/ctl/run/run.ts';
+import { runProcess } from '../src/ctl/run/run-process.ts';
 import { show } from '../src/ctl/show.ts';
 import { signal } from '../src/ctl/signal.ts';
 import { status } from '../src/ctl/status.ts';
 import { stop } from '../src/ctl/stop.ts';
+import { parseDuration } from '../src/ctl/terminal/quantity.ts';
 import { testDelivery } from '../src/ctl/test-delivery.ts';
 
 // A secret among the arguments leaves the process list.

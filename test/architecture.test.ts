@@ -4,21 +4,37 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** Which folders of `src/` a folder may import, itself aside. */
+/** What the rooms of the manager stand on. */
+const FOUNDATION = ['contract', 'base', 'webhook', 'outbox', 'outbox/sqlite'];
+const MANAGER = ['config', 'database', 'sandboxes', 'outbox', 'quotas', 'usage'].map(
+  (room) => `manager/${room}`,
+);
+
+/** A folder tells one story, a file one thing: a reader takes in no more at once. */
+const FILES_IN_A_FOLDER_MAX = 20;
+const LINES_IN_A_FILE_MAX = 250;
+
+/** Which rooms of `src/` a room may import, itself and the stages inside it aside. The longest name counts. */
 const MAY_IMPORT: Record<string, string[]> = {
   contract: [],
   base: ['contract'],
   webhook: ['contract', 'base'],
   process: ['contract', 'base'],
   watch: ['contract', 'base'],
-  quota: ['contract', 'base'],
-  usage: ['contract', 'base'],
   outbox: ['contract', 'base', 'webhook'],
-  runtime: ['contract', 'base', 'webhook', 'outbox'],
-  manager: ['contract', 'base', 'webhook', 'quota', 'usage', 'outbox', 'runtime'],
-  daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'outbox'],
+  'outbox/sqlite': ['contract', 'base', 'webhook', 'outbox'],
+  runtime: ['contract', 'base', 'webhook', 'outbox', 'outbox/sqlite'],
+  daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'outbox', 'outbox/sqlite'],
   ctl: ['contract', 'base', 'webhook'],
-  image: ['contract', 'base'],
+  'manager/config': ['contract', 'base', 'webhook'],
+  'manager/database': ['contract', 'base'],
+  'manager/sandboxes': [...FOUNDATION, 'runtime', 'manager/config', 'manager/database'],
+  'manager/outbox': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
+  'manager/quotas': [...FOUNDATION, 'runtime', 'manager/config', 'manager/database', 'manager/sandboxes'],
+  'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
+  'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
+  'manager/cli': ['contract', 'base', ...MANAGER],
+  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/api', 'manager/cli'],
 };
 
 /** Where a library may be imported: one owner each. */
@@ -28,11 +44,11 @@ const OWNERS: Record<string, RegExp> = {
   chokidar: /^src\/watch\//,
   picomatch: /^src\/watch\//,
   undici: /^src\/webhook\/transport\.ts$/,
-  'better-sqlite3': /^src\/(outbox\/|manager\/sqlite-file\.ts$)/,
+  'better-sqlite3': /^src\/(outbox\/sqlite\/|manager\/database\/)/,
   kysely: /^src\/manager\//,
-  pg: /^src\/manager\/(database|postgres-[a-z]+)\.ts$/,
-  ioredis: /^src\/quota\//,
-  yaml: /^src\/manager\/config-file\.ts$/,
+  pg: /^src\/manager\/database\//,
+  ioredis: /^src\/manager\/quotas\//,
+  yaml: /^src\/manager\/config\/config-file\.ts$/,
   'p-retry': /^src\/outbox\//,
   fastify: /^src\/(base|daemon|manager)\//,
   pino: /^src\/base\/log\.ts$/,
@@ -66,18 +82,57 @@ function source(path: string): Source {
 }
 
 const files = [...sources('src'), ...sources('bin')];
-const folderOf = (path: string) => path.split('/')[1] as string;
+
+/** The room that a file of `src/` is in: the longest name in the table that its folder begins with. */
+function roomOf(path: string): string {
+  const folder = dirname(path).replace(/^src\/?/, '');
+  const rooms = Object.keys(MAY_IMPORT).filter((room) => `${folder}/`.startsWith(`${room}/`));
+  return rooms.sort((a, b) => b.length - a.length)[0] ?? `no room: ${folder}`;
+}
+
+/** What is above a limit, and by how much it may be: these numbers only go down. */
+const LARGE_FILES: Record<string, number> = {
+  'bin/sandboxctl.ts': 313,
+  'src/daemon/daemon.ts': 594,
+  'src/manager/database/migrations.ts': 261,
+  'src/manager/outbox/endpoints.ts': 253,
+  'src/manager/sandboxes/sandbox-store.ts': 303,
+  'src/outbox/dispatcher.ts': 481,
+  'src/outbox/sqlite/client.ts': 495,
+  'src/outbox/sqlite/rows/sqlite-store.ts': 602,
+  'src/outbox/sqlite/undelivered/undelivered-records.ts': 274,
+  'src/outbox/sqlite/writer.ts': 446,
+  'src/process/output/output-log.ts': 273,
+  'src/process/process.ts': 521,
+  'src/process/supervisor.ts': 508,
+  'src/runtime/local-runtime.ts': 324,
+  'src/watch/classify/classify.ts': 352,
+  'src/watch/index/tree.ts': 263,
+};
 
 describe('the house', () => {
-  it('lets a folder import only the folders below it', () => {
+  it('lets a room import only the rooms below it', () => {
     const wrong = files.flatMap(({ path, imports }) =>
       imports
         .filter((each) => path.startsWith('src/') && each.startsWith('src/'))
-        .filter((each) => folderOf(each) !== folderOf(path))
-        .filter((each) => !MAY_IMPORT[folderOf(path)]?.includes(folderOf(each)))
+        .filter((each) => roomOf(each) !== roomOf(path))
+        .filter((each) => !MAY_IMPORT[roomOf(path)]?.includes(roomOf(each)))
         .map((each) => `${path} -> ${each}`),
     );
     expect(wrong).toEqual([]);
+  });
+
+  it('has at most twenty files in a folder', () => {
+    const folders = Map.groupBy(files, ({ path }) => dirname(path));
+    const full = [...folders].filter(([, { length }]) => length > FILES_IN_A_FOLDER_MAX);
+    expect(full.map(([folder, { length }]) => `${folder}: ${length}`)).toEqual([]);
+  });
+
+  it('has at most 250 lines in a file', () => {
+    const large = files
+      .map(({ path, text }) => ({ path, lines: text.trimEnd().split('\n').length }))
+      .filter(({ path, lines }) => lines > (LARGE_FILES[path] ?? LINES_IN_A_FILE_MAX));
+    expect(large).toEqual([]);
   });
 
   it('has no circle of imports', () => {
@@ -116,7 +171,7 @@ describe('the house', () => {
   it('keeps SQL in the stores', () => {
     const wrong = files.filter(
       ({ path, text }) =>
-        /\b(INSERT INTO|DELETE FROM|UPDATE \w+ SET)\b/.test(text) && !/^src\/outbox\//.test(path),
+        /\b(INSERT INTO|DELETE FROM|UPDATE \w+ SET)\b/.test(text) && !/^src\/outbox\/sqlite\//.test(path),
     );
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });
@@ -125,7 +180,7 @@ describe('the house', () => {
     const wrong = files.filter(
       ({ path, text }) =>
         /\b(selectFrom|insertInto|updateTable|deleteFrom)\(|\bsql(<[^>]*>)?`/.test(text) &&
-        !/^src\/manager\/([a-z-]+-store|usage-positions|migrations)\.ts$/.test(path),
+        !/^src\/manager\/[a-z]+\/([a-z-]+-store|migrations)\.ts$/.test(path),
     );
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });

@@ -1,5 +1,5 @@
-import type { Client } from './client.ts';
-import type { Output } from './output.ts';
+import type { Client } from './api/client.ts';
+import type { Output } from './terminal/output.ts';
 
 /** What every command is given: the two streams, and whether its output is JSON for a script. */
 export interface Terminal {

@@ -2,10 +2,10 @@ import { LIST_LIMIT_MAX } from '../contract/defaults.ts';
 import type { DeliveryPage, DeliveryState, DeliveryView } from '../contract/deliveries.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
-import type { Output, Style } from './output.ts';
 import { pause } from './pause.ts';
-import { moment } from './quantity.ts';
-import { type Column, table } from './table.ts';
+import type { Output, Style } from './terminal/output.ts';
+import { moment } from './terminal/quantity.ts';
+import { type Column, table } from './terminal/table.ts';
 
 export interface DeliveriesOptions {
   state?: DeliveryState | undefined;

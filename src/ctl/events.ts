@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { DeliveryPage } from '../contract/deliveries.ts';
-import { Refusal } from './client.ts';
+import { Refusal } from './api/client.ts';
+import { type ServerSentEvent, serverSentEvents } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
-import { eventLine } from './event-line.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
+import { oneLine, parseEvent } from './listen/received-event.ts';
 import { pause } from './pause.ts';
-import { printable } from './printable.ts';
-import { oneLine, parseEvent } from './received-event.ts';
-import { type ServerSentEvent, serverSentEvents } from './server-sent-events.ts';
+import { eventLine } from './terminal/event-line.ts';
+import { printable } from './terminal/printable.ts';
 
 const RECONNECT_MS = 1_000;
 

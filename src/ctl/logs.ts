@@ -1,6 +1,6 @@
+import { followOutput, type OutputOptions } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
-import { followOutput, type OutputOptions } from './follow-output.ts';
 
 /** Prints a process's output, its stdout to stdout and its stderr to stderr. */
 export async function logs(

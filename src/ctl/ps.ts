@@ -1,10 +1,10 @@
 import type { ProcessState, ProcessView } from '../contract/processes.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
-import type { Output, Style } from './output.ts';
-import { printable } from './printable.ts';
-import { moment, size } from './quantity.ts';
-import { table } from './table.ts';
+import type { Output, Style } from './terminal/output.ts';
+import { printable } from './terminal/printable.ts';
+import { moment, size } from './terminal/quantity.ts';
+import { table } from './terminal/table.ts';
 
 const STATE_STYLES: Record<ProcessState, Style> = {
   running: 'green',

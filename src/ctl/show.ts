@@ -2,10 +2,10 @@ import type { AttemptView, DeliveryDetail } from '../contract/deliveries.ts';
 import type { Context } from './context.ts';
 import { STATE_STYLES } from './deliveries.ts';
 import { EXIT, type ExitCode } from './failure.ts';
-import type { Output } from './output.ts';
-import { printable } from './printable.ts';
-import { duration, moment } from './quantity.ts';
-import { table } from './table.ts';
+import type { Output } from './terminal/output.ts';
+import { printable } from './terminal/printable.ts';
+import { duration, moment } from './terminal/quantity.ts';
+import { table } from './terminal/table.ts';
 
 /** Shows one record with its body, headers and attempts. Source: contract section 4, `GET /webhook/deliveries/{event_id}`. */
 export async function show(context: Context, event_id: string): Promise<ExitCode> {

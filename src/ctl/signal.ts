@@ -1,6 +1,6 @@
+import { processPath } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
-import { processPath } from './follow-output.ts';
 
 /** Sends a signal to a process and everything in its group. Source: contract section 4, POST `…/signal`. */
 export async function signal(context: Context, process_id: string, name: string): Promise<ExitCode> {

@@ -3,8 +3,8 @@ import type { ResourceUsage } from '../contract/events.ts';
 import type { WatcherStatus } from '../contract/sandboxes.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
-import { printable } from './printable.ts';
-import { duration, moment, size } from './quantity.ts';
+import { printable } from './terminal/printable.ts';
+import { duration, moment, size } from './terminal/quantity.ts';
 
 /** What `GET /sandbox` answers. Source: contract section 4. */
 interface Sandbox {

@@ -1,7 +1,7 @@
 import type { ProcessView } from '../contract/processes.ts';
+import { processPath } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
-import { processPath } from './follow-output.ts';
 
 /** Ends a process with everything it started, and tells how it ended. Source: contract section 4, DELETE. */
 export async function stop(

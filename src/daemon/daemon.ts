@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { type Clock, sleep } from '../base/clock.ts';
-import type { HttpApp } from '../base/http-app.ts';
+import type { HttpApp } from '../base/http/app.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
@@ -12,21 +12,21 @@ import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
 import type { SandboxEvent } from '../contract/events.ts';
 import type { SandboxState, SandboxView } from '../contract/sandboxes.ts';
-import { diskAnswers } from '../outbox/disk-answers.ts';
 import { Dispatcher } from '../outbox/dispatcher.ts';
-import { RemoteStore } from '../outbox/remote-store.ts';
-import { Retention } from '../outbox/retention.ts';
 import { UrlSender } from '../outbox/sender.ts';
+import { RemoteStore } from '../outbox/sqlite/client.ts';
+import { diskAnswers } from '../outbox/sqlite/files/disk-answers.ts';
+import { Retention } from '../outbox/sqlite/retention.ts';
 import { Supervisor } from '../process/supervisor.ts';
-import type { Watcher } from '../watch/watcher.ts';
+import type { Watcher } from '../watch/thread/watcher.ts';
 import type { AddressGuard } from '../webhook/address-guard.ts';
 import { SharedLookup } from '../webhook/lookup.ts';
 import { HttpTransport } from '../webhook/transport.ts';
+import { Guard } from './api/guard.ts';
+import { LazyApp } from './api/lazy-app.ts';
 import type { DaemonConfig } from './config.ts';
 import { ControlToken } from './control-token.ts';
 import { Environment } from './environment.ts';
-import { Guard } from './guard.ts';
-import { LazyApp } from './lazy-app.ts';
 import { Listeners } from './listeners.ts';
 import { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
@@ -430,7 +430,7 @@ export class Daemon {
 
   /** Without a webhook there is nobody to tell: then `watch_dir` is only checked. */
   async #startWatcher(watch_dir: string, is_told: boolean): Promise<void> {
-    const { Watcher, checkWatchDir } = await import('../watch/watcher.ts');
+    const { Watcher, checkWatchDir } = await import('../watch/thread/watcher.ts');
     const { config, clock, log, store } = this;
     const own_paths = [config.state_dir, config.control_token_file, config.control_socket ?? ''].filter(
       Boolean,

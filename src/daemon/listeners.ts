@@ -1,8 +1,8 @@
 import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import type { HttpApp } from '../base/http-app.ts';
-import { Connections, createListener, type Router } from '../base/http-listener.ts';
+import type { HttpApp } from '../base/http/app.ts';
+import { Connections, createListener, type Router } from '../base/http/listener.ts';
 import { StartError } from '../contract/errors.ts';
 
 /** An IPv6 loopback that the platform does not have is left out. */

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { StartError } from '../contract/errors.ts';
-import { CannotStart } from '../process/command.ts';
+import { CannotStart } from '../process/start/command.ts';
 import type { Supervisor } from '../process/supervisor.ts';
 import type { DaemonConfig } from './config.ts';
 

@@ -1,6 +1,6 @@
-import { Distribution, Tally } from '../base/tally.ts';
+import { Distribution, Tally } from '../base/metrics.ts';
 import type { AttemptReport } from '../outbox/dispatcher.ts';
-import type { CommitReport } from '../outbox/remote-store.ts';
+import type { CommitReport } from '../outbox/sqlite/client.ts';
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];

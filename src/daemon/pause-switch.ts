@@ -2,9 +2,9 @@ import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { SandboxEvent } from '../contract/events.ts';
 import type { Dispatcher } from '../outbox/dispatcher.ts';
-import type { RemoteStore } from '../outbox/remote-store.ts';
+import type { RemoteStore } from '../outbox/sqlite/client.ts';
 import type { Supervisor } from '../process/supervisor.ts';
-import type { Watcher } from '../watch/watcher.ts';
+import type { Watcher } from '../watch/thread/watcher.ts';
 import type { Publisher } from './publisher.ts';
 
 /** How long until an event that takes a change back is offered again. */

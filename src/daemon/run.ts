@@ -18,7 +18,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
     clock: systemClock,
     environment,
     stdout: process.stdout,
-    createApp: async (...given) => (await import('./app.ts')).createApp(...given),
+    createApp: async (...given) => (await import('./api/app.ts')).createApp(...given),
   });
   const ended = endOf(daemon, log);
   try {

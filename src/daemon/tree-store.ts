@@ -1,5 +1,5 @@
-import type { RemoteStore } from '../outbox/remote-store.ts';
-import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from '../watch/tree-store.ts';
+import type { RemoteStore } from '../outbox/sqlite/client.ts';
+import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from '../watch/index/tree-store.ts';
 
 const PAGE_ROWS = 2_000;
 

@@ -1,22 +1,22 @@
-import { createHttpApp, type HttpApp } from '../base/http-app.ts';
-import { guardRoutes } from './auth.ts';
+import { createHttpApp, type HttpApp } from '../base/http/app.ts';
+import { guardRoutes } from './api/auth.ts';
+import { registerDeliveryRoutes } from './api/delivery-routes.ts';
+import { registerHealthRoutes } from './api/health-routes.ts';
+import { registerPassThroughRoutes } from './api/pass-through-routes.ts';
+import { registerQuotaRoutes } from './api/quota-routes.ts';
+import { logTrouble, registerRoutes } from './api/routes.ts';
+import { registerSandboxRoutes } from './api/sandbox-routes.ts';
+import { ApiServer } from './api/server.ts';
+import { PassedShares } from './api/team-connections.ts';
+import { registerUsageRoutes } from './api/usage-routes.ts';
+import type { TokenStore } from './database/token-store.ts';
 import type { Parts } from './parts.ts';
-import { explainRefusals } from './quotas.ts';
-import { registerDeliveryRoutes } from './routes/deliveries.ts';
-import { registerHealthRoutes } from './routes/health-routes.ts';
-import { registerPassThroughRoutes } from './routes/pass-through-routes.ts';
-import { registerQuotaRoutes } from './routes/quota-routes.ts';
-import { registerSandboxRoutes } from './routes/sandbox-routes.ts';
-import { registerUsageRoutes } from './routes/usage-routes.ts';
-import { logTrouble, registerRoutes } from './routes.ts';
-import { ApiServer } from './server.ts';
-import { PassedShares } from './team-connections.ts';
-import type { TokenStore } from './token-store.ts';
+import { explainRefusals } from './quotas/quotas.ts';
 
 /** The API over the parts, ready to listen. Source: contract section 7. */
 export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServer> {
-  const { works, quotas, usage, delivery } = parts;
-  const { log, clock, store, runtime, metrics } = works;
+  const { works, quotas, usage, delivery, metrics } = parts;
+  const { log, clock, store, runtime } = works;
   const app: HttpApp = createHttpApp(log);
   const server = new ApiServer(app, clock);
   logTrouble(app, log);

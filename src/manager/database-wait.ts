@@ -1,9 +1,9 @@
 import { type Clock, sleep } from '../base/clock.ts';
-import { createHttpApp, success } from '../base/http-app.ts';
+import { createHttpApp, success } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
-import { isAway } from './database-errors.ts';
-import { ApiServer } from './server.ts';
+import { ApiServer } from './api/server.ts';
+import { isAway } from './database/database-errors.ts';
 
 const RETRY_MS = 500;
 const RETRY_AFTER_S = 1;

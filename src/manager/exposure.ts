@@ -1,7 +1,7 @@
 import { StartError } from '../contract/errors.ts';
-import { letsAnybodyCommand } from '../quota/redis-exposure.ts';
-import type { ManagerConfig } from './config.ts';
-import { letsAnybodyIn } from './postgres-exposure.ts';
+import type { ManagerConfig } from './config/config.ts';
+import { letsAnybodyIn } from './database/postgres-exposure.ts';
+import { letsAnybodyCommand } from './quotas/redis-exposure.ts';
 
 const SHARED = 'and sandboxes of --runtime local share the network of this machine: each of them could';
 

@@ -1,15 +1,15 @@
 import type { Service } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
+import type { ApiServer } from './api/server.ts';
 import { makeApi } from './api.ts';
-import { type Database, openDatabase } from './database.ts';
+import { type Database, openDatabase } from './database/database.ts';
+import { openSeal } from './database/seal.ts';
+import { checkSeal } from './database/seal-check.ts';
+import { SettingStore } from './database/setting-store.ts';
+import { TokenStore } from './database/token-store.ts';
 import { DatabaseWait } from './database-wait.ts';
 import { refuseExposure } from './exposure.ts';
-import { addFigures, type ManagerParts, makeParts, makeSchedule } from './parts.ts';
-import { openSeal } from './seal.ts';
-import { checkSeal } from './seal-check.ts';
-import type { ApiServer } from './server.ts';
-import { SettingStore } from './setting-store.ts';
-import { TokenStore } from './token-store.ts';
+import { type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 
 /** The composition root: builds the parts, starts them in order and stops them in reverse. */
 export class Manager implements Service {
@@ -43,7 +43,6 @@ export class Manager implements Service {
     const parts = await this.#wait.until(() => makeParts(this.#given, database, seal));
     await refuseExposure(config);
     await this.#wait.end();
-    addFigures(parts);
     const { quotas, delivery, deletions, operations } = parts;
     this.#services.push(
       endingWith(() => quotas.close()),

@@ -1,27 +1,29 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { MetricsRegistry } from '../base/metrics.ts';
+import { Schedule } from '../base/schedule.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
-import { CLUSTER_ID, Claims } from './claims.ts';
-import type { ManagerConfig } from './config.ts';
-import type { Database } from './database.ts';
-import { Deletions } from './deletion.ts';
-import { Delivery } from './delivery.ts';
-import { Forks } from './forks.ts';
-import { expiryJob, purgeJob, renewalJob, watchJob } from './housekeeping.ts';
-import { IdempotencyStore } from './idempotency-store.ts';
-import { ManagerMetrics } from './metrics.ts';
-import { Operations, type Works } from './operations.ts';
-import { Quotas } from './quotas.ts';
-import { Recovery } from './recovery.ts';
-import { replicaName } from './replica.ts';
-import { SandboxStore } from './sandbox-store.ts';
-import { Sandboxes } from './sandboxes.ts';
-import { Schedule } from './schedule.ts';
-import type { Seal } from './seal.ts';
-import { Settler } from './settler.ts';
-import { TransitionRunner } from './transition-runner.ts';
-import { Usage } from './usage.ts';
+import type { ManagerConfig } from './config/config.ts';
+import type { Database } from './database/database.ts';
+import { reasonOf } from './database/database-errors.ts';
+import { replicaName } from './database/replica.ts';
+import type { Seal } from './database/seal.ts';
+import { Delivery } from './outbox/delivery.ts';
+import { Quotas } from './quotas/quotas.ts';
+import { CLUSTER_ID, Claims } from './sandboxes/claims.ts';
+import { Deletions } from './sandboxes/deletion.ts';
+import { Forks } from './sandboxes/forks.ts';
+import { expiryJob, purgeJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
+import { IdempotencyStore } from './sandboxes/idempotency-store.ts';
+import { Settler } from './sandboxes/operation-recovery.ts';
+import { Operations, type Works } from './sandboxes/operations.ts';
+import { Recovery } from './sandboxes/recovery.ts';
+import { SandboxMetrics } from './sandboxes/sandbox-metrics.ts';
+import { SandboxStore } from './sandboxes/sandbox-store.ts';
+import { Sandboxes } from './sandboxes/sandboxes.ts';
+import { TransitionRunner } from './sandboxes/transition-runner.ts';
+import { Usage } from './usage/usage.ts';
 
 /** What a manager is given. */
 export interface ManagerParts {
@@ -47,7 +49,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const store = new SandboxStore(database);
   const works: Works = {
     ...{ clock, log, store, runtime, seal, replica },
-    metrics: new ManagerMetrics(),
+    metrics: new SandboxMetrics(),
     admission: quotas.admission,
     metering: usage.metering,
     notices: delivery,
@@ -58,6 +60,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const settler = new Settler(works, operations, (row) => deletions.clean(row));
   const transitions = new TransitionRunner(works, operations, settler);
   return {
+    metrics: metricsOf({ works, delivery, quotas, usage }),
     ...{ works, guard, delivery, quotas, usage, keys, operations, deletions },
     claims: new Claims(works, operations, settler, keys),
     sandboxes: new Sandboxes(works, transitions),
@@ -69,7 +72,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
 /** Everything that is looked after again and again. */
 export function makeSchedule(parts: Parts): Schedule {
   const { works, operations, sandboxes, deletions, keys, recovery, usage } = parts;
-  const schedule = new Schedule(works.clock, works.log);
+  const schedule = new Schedule(works.clock, works.log, reasonOf);
   for (const job of [
     recovery,
     renewalJob(operations),
@@ -83,15 +86,29 @@ export function makeSchedule(parts: Parts): Schedule {
   return schedule;
 }
 
-/** Gives every part's figures to `/metrics`. */
-export function addFigures({ works, delivery, quotas, usage }: Parts): void {
+interface Metered {
+  works: Works;
+  delivery: Delivery;
+  quotas: Quotas;
+  usage: Usage;
+}
+
+/** The metrics of every part. */
+function metricsOf({ works, delivery, quotas, usage }: Metered): MetricsRegistry {
   const { metrics, store } = works;
-  for (const figure of [...delivery.figures(), ...quotas.figures(), ...usage.figures()]) metrics.add(figure);
-  metrics.add({
-    name: 'sandboxes',
-    type: 'gauge',
-    help: 'Sandboxes of all teams.',
-    samples: async () =>
-      (await store.countByStatus()).map(({ status, count }) => ({ labels: { status }, value: count })),
-  });
+  const registry = new MetricsRegistry();
+  registry.add([
+    ...metrics.metrics(),
+    ...delivery.metrics(),
+    ...quotas.metrics(),
+    ...usage.metrics(),
+    {
+      name: 'sandboxes',
+      type: 'gauge',
+      help: 'Sandboxes of all teams.',
+      samples: async () =>
+        (await store.countByStatus()).map(({ status, count }) => ({ labels: { status }, value: count })),
+    },
+  ]);
+  return registry;
 }

@@ -2,7 +2,7 @@ import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import { chooseRuntime } from '../runtime/choose.ts';
-import type { ManagerConfig } from './config.ts';
+import type { ManagerConfig } from './config/config.ts';
 import { Manager } from './manager.ts';
 
 /** Runs a manager until a signal ends it; resolves with the exit code. */

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { replaceFile, syncFolder } from '../base/durable-file.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { ProcessRequest } from '../contract/processes.ts';
-import { parseProcessRequest } from './request.ts';
+import { parseProcessRequest } from './start/request.ts';
 
 /**
  * What is on disk about a process, so that a daemon that was killed finds it again:

@@ -1,10 +1,10 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ProcessContext } from './context.ts';
 import { SupervisedProcess } from './process.ts';
 import { loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
 import { processStarted } from './run.ts';
-import { rootByMark } from './tree.ts';
+import type { ProcessContext } from './start/context.ts';
+import { rootByMark } from './tree/tree.ts';
 
 /** What was found; `unread` are names of folders that could not be read or taken over at present, and are kept. */
 export interface Recovery {

@@ -1,15 +1,15 @@
 import type { Timer } from '../base/clock.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { OutputStream } from '../contract/processes.ts';
-import type { ProcessContext } from './context.ts';
-import { describeEnd, type EndOfRun, endEvent } from './end-of-run.ts';
-import type { ExitStatus, Launched } from './launch.ts';
-import type { OutputLog } from './output-log.ts';
+import { describeEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
+import type { OutputLog } from './output/output-log.ts';
+import { previewOf } from './output/preview.ts';
 import type { TimerSet } from './pausable-timer.ts';
-import { previewOf } from './preview.ts';
-import { TICK_MS } from './proc.ts';
 import type { ProcessRecord, RunRecord } from './record.ts';
-import type { TreeRoot } from './tree.ts';
+import type { ProcessContext } from './start/context.ts';
+import type { ExitStatus, Launched } from './start/launch.ts';
+import { TICK_MS } from './tree/proc.ts';
+import type { TreeRoot } from './tree/tree.ts';
 
 /** How a run ended and when, with its event. */
 export interface RunEnd {

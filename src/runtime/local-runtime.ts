@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { CatalogueError, StartError } from '../contract/errors.ts';
 import type { SandboxView } from '../contract/sandboxes.ts';
-import { readUndeliveredApart } from '../outbox/hand-over-process.ts';
+import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
 import { ask, hold } from './control-client.ts';
 import { copyRootfs } from './copy.ts';
 import { initBody, namesIn, refusal } from './daemon-answers.ts';

@@ -1,5 +1,5 @@
-import type { Trust } from '../outbox/belief.ts';
-import type { HandedOver, HandOverPage } from '../outbox/handed-over.ts';
+import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
+import type { HandedOver, HandOverPage } from '../outbox/sqlite/undelivered/undelivered-record.ts';
 
 export type { HandedOver, HandOverPage };
 

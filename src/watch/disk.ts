@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, statSync } from 'node:fs';
-import type { LookResult } from './facts.ts';
 import { type FileSystem, fileSystemOf } from './file-systems.ts';
-import { nameOf, systemPath } from './name.ts';
+import type { LookResult } from './index/file-stat.ts';
+import { nameOf, systemPath } from './index/name.ts';
 
 /** The file system as the watch sees it. Paths and names are in internal form; nothing throws. */
 export interface Disk {

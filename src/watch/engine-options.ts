@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
-import type { DirectoryWatches } from './directory-watch.ts';
 import type { Disk } from './disk.ts';
-import type { TreeStore } from './tree-store.ts';
+import type { TreeStore } from './index/tree-store.ts';
+import type { DirectoryWatches } from './signals/directory-watch.ts';
 
 /** As much of a log as the watch needs, so that it can be a message to another thread. */
 export type WatchLog = Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>;

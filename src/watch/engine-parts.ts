@@ -1,20 +1,20 @@
 import type { Clock } from '../base/clock.ts';
-import { Comparison } from './comparison.ts';
-import { DirectoryCoverage } from './coverage.ts';
-import { ChokidarWatches } from './directory-watch.ts';
+import { Vanished } from './classify/vanished.ts';
+import { DirectoryLister } from './directory-scanner.ts';
 import { disk as localDisk } from './disk.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { compileIgnored } from './ignore.ts';
-import { DirectoryLister } from './lister.ts';
-import { Looker } from './looker.ts';
+import type { Tree, TreeNode } from './index/tree.ts';
 import { Loop, type StepResult } from './loop.ts';
-import { OverflowGuess } from './overflow.ts';
+import { Comparison } from './periodic-rescan.ts';
+import { Looker } from './prober.ts';
+import { Turns } from './reconcile-pass.ts';
 import { RootGate } from './root-gate.ts';
-import { RootWatch } from './root-watch.ts';
-import { type Signal, TouchedNames } from './touched-names.ts';
-import type { Tree, TreeNode } from './tree.ts';
-import { Turns } from './turn.ts';
-import { Vanished } from './vanished.ts';
+import { ChokidarWatches } from './signals/directory-watch.ts';
+import { OverflowGuess } from './signals/overflow.ts';
+import { type Signal, TouchedNames } from './signals/pending-names.ts';
+import { RootWatch } from './signals/root-watch.ts';
+import { DirectoryCoverage } from './signals/watch-set.ts';
 
 export interface EngineHooks {
   onRest: (result: StepResult) => void;

@@ -2,9 +2,9 @@ import type { Service } from '../base/service.ts';
 import type { WatcherStatus } from '../contract/sandboxes.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { EngineParts } from './engine-parts.ts';
+import { loadTree } from './index/stored-tree.ts';
 import type { StepResult } from './loop.ts';
 import { initialStatus } from './status.ts';
-import { loadTree } from './stored-tree.ts';
 
 /** Someone who waits until all that was pending is settled, or until the outbox takes nothing more. */
 interface Waiter {

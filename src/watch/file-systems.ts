@@ -1,5 +1,5 @@
 import { statfsSync } from 'node:fs';
-import { systemPath } from './name.ts';
+import { systemPath } from './index/name.ts';
 
 /** A file system that the kernel's signals do not cover, with its name. */
 export interface FileSystem {

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import picomatch from 'picomatch';
-import { shownPath } from './name.ts';
+import { shownPath } from './index/name.ts';
 
 /** Whether a path, relative to the watched directory and in internal form, is left out with all below it. */
 export type Ignored = (relative_path: string) => boolean;

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts';
-import { BLOCKED_RETRY_MS } from './limits.ts';
+import { BLOCKED_RETRY_MS } from './index/limits.ts';
 
 /** `more`: go on at once. `idle`: nothing is due. `blocked`: try again after a while. */
 export type StepResult = 'more' | 'idle' | 'blocked';

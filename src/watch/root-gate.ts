@@ -1,6 +1,6 @@
 import type { Disk } from './disk.ts';
-import { type Facts, isDirectory } from './facts.ts';
 import { pathBelow, realPath } from './ignore.ts';
+import { type Facts, isDirectory } from './index/file-stat.ts';
 
 interface RootGateOptions {
   watch_dir: string;

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
 import type { Scope } from '../../src/contract/tokens.ts';
-import { openDatabase } from '../../src/manager/database.ts';
-import { TokenStore } from '../../src/manager/token-store.ts';
-import { Client } from '../manager/manager-client.ts';
+import { openDatabase } from '../../src/manager/database/database.ts';
+import { TokenStore } from '../../src/manager/database/token-store.ts';
 import { WatchedSandbox } from '../support/fuzzed-sandbox.ts';
+import { Client } from '../support/manager/manager-client.ts';
 import { ManagerProgram } from '../support/manager-program.ts';
 import { fuzzPassThrough } from '../support/pass-through-fuzz.ts';
 

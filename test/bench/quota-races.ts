@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { claimsAtOnce } from '../manager/claim-race.ts';
-import { race } from '../manager/cursor-race.ts';
-import { Client } from '../manager/manager-client.ts';
+import { claimsAtOnce } from '../support/manager/claim-race.ts';
+import { race } from '../support/manager/cursor-race.ts';
+import { Client } from '../support/manager/manager-client.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
 import { postgresPrograms, startPostgres } from '../support/postgres.ts';
 import { HAS_REDIS, RedisServer } from '../support/redis.ts';

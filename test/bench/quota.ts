@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
-import { LocalAuthority } from '../../src/quota/local-authority.ts';
-import { RedisAuthority } from '../../src/quota/redis-authority.ts';
+import { LocalAuthority } from '../../src/manager/quotas/local-authority.ts';
+import { RedisAuthority } from '../../src/manager/quotas/redis-authority.ts';
 import { HAS_REDIS, RedisServer } from '../support/redis.ts';
 import type { Benchmark } from './support/bench.ts';
 import { median, nowMs } from './support/numbers.ts';

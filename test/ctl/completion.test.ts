@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { run } from './sandboxctl.ts';
+import { run } from '../support/ctl/sandboxctl.ts';
 
 const without = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status !== 0;
 const skipped = (shell: string) => (without(shell) ? ' (skipped: it is not installed here)' : '');

@@ -1,12 +1,12 @@
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Client } from '../../src/ctl/client.ts';
-import { findDaemon } from '../../src/ctl/config.ts';
+import { Client } from '../../src/ctl/api/client.ts';
+import { findDaemon } from '../../src/ctl/api/config.ts';
 import { deliveries, watchDeliveries } from '../../src/ctl/deliveries.ts';
-import { width } from '../../src/ctl/printable.ts';
-import { run, start } from './sandboxctl.ts';
-import { pipe, screen } from './screen.ts';
-import { delivery, StandInDaemon, succeed } from './stand-in-daemon.ts';
+import { width } from '../../src/ctl/terminal/printable.ts';
+import { run, start } from '../support/ctl/sandboxctl.ts';
+import { pipe, screen } from '../support/ctl/screen.ts';
+import { delivery, StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
 
 const daemon = new StandInDaemon();
 let env: NodeJS.ProcessEnv;

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '../../src/ctl/doctor/finding.ts';
 import { verify } from '../../src/webhook/signature.ts';
-import { startDaemon } from '../daemon/running-daemon.ts';
+import { run } from '../support/ctl/sandboxctl.ts';
+import { startDaemon } from '../support/daemon/running-daemon.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { run } from './sandboxctl.ts';
 
 interface Report {
   code: number | null;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { run, start } from './sandboxctl.ts';
-import { delivery, eventBody, refuse, StandInDaemon, succeed } from './stand-in-daemon.ts';
+import { run, start } from '../support/ctl/sandboxctl.ts';
+import { delivery, eventBody, refuse, StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
 
 let daemon: StandInDaemon;
 let env: NodeJS.ProcessEnv;

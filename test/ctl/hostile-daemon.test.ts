@@ -3,9 +3,9 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { run } from './sandboxctl.ts';
-import { screen } from './screen.ts';
-import { StandInDaemon, succeed } from './stand-in-daemon.ts';
+import { run } from '../support/ctl/sandboxctl.ts';
+import { screen } from '../support/ctl/screen.ts';
+import { StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
 
 /** Clears the screen, sets the title, goes on in eight-bit clothes, turns the direction of text, hides the rest. */
 const ESCAPES = '\u001b[2J\u001b]0;title\u0007\u009b31m\u202e\u001b[8m';

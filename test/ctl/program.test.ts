@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/base/version.ts';
-import { run, start } from './sandboxctl.ts';
-import { delivery, StandInDaemon, succeed } from './stand-in-daemon.ts';
+import { run, start } from '../support/ctl/sandboxctl.ts';
+import { delivery, StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
 
 describe('sandboxctl', () => {
   it('documents its exit codes', async () => {

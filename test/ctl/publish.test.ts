@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { run } from './sandboxctl.ts';
-import { refuse, StandInDaemon, succeed } from './stand-in-daemon.ts';
+import { run } from '../support/ctl/sandboxctl.ts';
+import { refuse, StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
 
 const daemon = new StandInDaemon();
 const folder = mkdtempSync(join(tmpdir(), 'sandboxctl-'));

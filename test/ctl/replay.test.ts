@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { run } from './sandboxctl.ts';
-import { delivery, StandInDaemon, succeed } from './stand-in-daemon.ts';
+import { run } from '../support/ctl/sandboxctl.ts';
+import { delivery, StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
 
 const daemon = new StandInDaemon();
 const pending = delivery(12, { state: 'pending', finished_at: null });

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WatcherStatus } from '../../src/contract/sandboxes.ts';
 import { initialStatus } from '../../src/watch/status.ts';
-import { run } from './sandboxctl.ts';
-import { StandInDaemon, succeed } from './stand-in-daemon.ts';
+import { run } from '../support/ctl/sandboxctl.ts';
+import { StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
 
 const daemon = new StandInDaemon();
 const folder = mkdtempSync(join(tmpdir(), 'sandboxctl-'));

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { listenersOn, takersOf } from '../../src/ctl/listener.ts';
+import { listenersOn, takersOf } from '../../src/ctl/api/port-owner.ts';
+import { run } from '../support/ctl/sandboxctl.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { run } from './sandboxctl.ts';
 
 const NOBODY = 65_534;
 const TOKEN = 'the-token-of-the-daemon';

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
+import { startDaemon } from '../support/daemon/running-daemon.ts';
 import { exchange } from '../support/raw-socket.ts';
 import { answerTo, refusedRequests } from '../support/refused-requests.ts';
-import { startDaemon } from './running-daemon.ts';
 
 const ENVELOPE = { success: false, error: { message: expect.stringMatching(/./) } };
 

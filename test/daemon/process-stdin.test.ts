@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { LocalDaemon } from './local-daemon.ts';
+import { LocalDaemon } from '../support/daemon/local-daemon.ts';
 
 let daemon: LocalDaemon;
 
@@ -38,9 +38,11 @@ describe('POST /processes/{id}/stdin', () => {
 
   it('waits while the pipe is full, and the process goes on getting every byte', async () => {
     const { process_id } = await daemon.run({
-      shell: 'trap : USR1; sleep 1000 & wait; exec wc -c',
+      shell: 'trap : USR1; echo trapped; sleep 1000 & wait; exec wc -c',
       stdin: 'pipe',
+      ready: { log: 'trapped' },
     });
+    await daemon.ask(`/processes/${process_id}/wait?for=ready&timeout_ms=30000`);
     const { sent, answered } = upload(`/processes/${process_id}/stdin?end=1`);
     const block = Buffer.alloc(1_000_000);
     // Until neither the pipe nor the connection takes any more.
@@ -54,7 +56,7 @@ describe('POST /processes/{id}/stdin', () => {
     expect((await answered).statusCode).toBe(204);
     await daemon.ask(`/processes/${process_id}/signal`, { json: { signal: 'SIGTERM' } });
     await daemon.ended(process_id);
-    expect((await daemon.output(process_id)).toString()).toMatch(/^(\d+\n)?$/);
+    expect((await daemon.output(process_id)).toString()).toMatch(/^trapped\n(\d+\n)?$/);
   });
 
   it('lets a request that broke be repeated: what was taken is skipped, a gap is refused', async () => {

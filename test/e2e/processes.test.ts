@@ -4,8 +4,8 @@ import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { BuiltDaemon } from '../support/built.ts';
 import { startConsumer } from '../support/consumer.ts';
-import { BuiltDaemon } from './built.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/programs/${name}`, import.meta.url));
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
 import type { FileModified } from '../../src/contract/events.ts';
-import { Mirror } from '../watch/mirror.ts';
+import { Mirror } from '../support/watch/mirror.ts';
 import { Daemon, SECRET } from './support/daemon.ts';
 import { HostileReceiver } from './support/hostile-receiver.ts';
 import { fault } from './support/scene.ts';

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { startManager } from '../support/manager/running-manager.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { startManager } from './running-manager.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const BALLAST_BYTES = 8 * 1024 * 1024;

@@ -5,9 +5,9 @@ import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import { chooseRuntime } from '../../src/runtime/choose.ts';
 import { WatchedSandbox } from '../support/fuzzed-sandbox.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { fuzzPassThrough } from '../support/pass-through-fuzz.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { startManager } from './running-manager.ts';
 
 it('raw requests of those who may not change a sandbox change nothing of it, and turn no answer of its owner', async () => {
   const data_dir = join(scratchFolder(), 'data');

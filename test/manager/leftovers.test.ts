@@ -2,13 +2,13 @@ import { sql } from 'kysely';
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { TEAM_UNDELIVERED_RECORDS } from '../../src/contract/defaults.ts';
-import { DatabaseClock } from '../../src/manager/clock-store.ts';
-import type { Database } from '../../src/manager/database.ts';
-import { OutboxStore } from '../../src/manager/outbox-store.ts';
+import { DatabaseClock } from '../../src/manager/database/clock-store.ts';
+import type { Database } from '../../src/manager/database/database.ts';
+import { OutboxStore } from '../../src/manager/outbox/outbox-store.ts';
+import { noticeOf, opened, SEAL } from '../support/manager/outbox.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { scratchFolder } from '../support/scratch.ts';
 import { describeOnStores } from '../support/stores.ts';
-import { noticeOf, opened, SEAL } from './outbox.ts';
-import { startManager } from './running-manager.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const WEBHOOK = { url: 'http://127.0.0.1:9/', secret: 'of this test' };

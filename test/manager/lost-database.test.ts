@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Client } from '../support/manager/manager-client.ts';
+import { type RunningManager, startManager } from '../support/manager/running-manager.ts';
+import { ScriptedRuntime } from '../support/manager/scripted-runtime.ts';
 import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
-import type { Client } from './manager-client.ts';
-import { type RunningManager, startManager } from './running-manager.ts';
-import { ScriptedRuntime } from './scripted-runtime.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 /** What whoever asks waits at most. */

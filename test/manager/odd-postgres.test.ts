@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openDatabase } from '../../src/manager/database.ts';
+import { openDatabase } from '../../src/manager/database/database.ts';
 import { CuttingProxy, type Moment } from '../support/cutting-proxy.ts';
+import type { Client } from '../support/manager/manager-client.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
-import type { Client } from './manager-client.ts';
-import { startManager } from './running-manager.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const LATER = { timeout: 30_000, interval: 100 };

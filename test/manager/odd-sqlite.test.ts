@@ -4,13 +4,13 @@ import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { openDatabase } from '../../src/manager/database.ts';
+import { openDatabase } from '../../src/manager/database/database.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { startManager } from './running-manager.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const LATER = { timeout: 30_000, interval: 100 };
-const DATABASE_TS = resolve(import.meta.dirname, '../../src/manager/database.ts');
+const DATABASE_TS = resolve(import.meta.dirname, '../../src/manager/database/database.ts');
 
 async function scene() {
   const path = join(scratchFolder(), 'manager.db');

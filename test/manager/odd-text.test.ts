@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import type { Client } from '../support/manager/manager-client.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { describeOnStores } from '../support/stores.ts';
-import type { Client } from './manager-client.ts';
-import { startManager } from './running-manager.ts';
 
 /** Texts that a path, a query or a database may choke on; as they stand in a URL. */
 const IN_URLS = [

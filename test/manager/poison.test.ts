@@ -1,13 +1,13 @@
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { DatabaseClock } from '../../src/manager/clock-store.ts';
-import { Deferrals } from '../../src/manager/deferrals.ts';
-import { OutboxStore } from '../../src/manager/outbox-store.ts';
+import { DatabaseClock } from '../../src/manager/database/clock-store.ts';
+import { OutboxStore } from '../../src/manager/outbox/outbox-store.ts';
+import { Deferrals } from '../../src/manager/sandboxes/deferrals.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { noticeOf, opened, SEAL, SECRET } from '../support/manager/outbox.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { describeOnStores } from '../support/stores.ts';
-import { noticeOf, opened, SEAL, SECRET } from './outbox.ts';
-import { startManager } from './running-manager.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const DELIVERIES = '/api/v1/webhooks/deliveries';

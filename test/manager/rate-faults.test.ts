@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { timed, until } from '../faults/support/until.ts';
+import type { Client } from '../support/manager/manager-client.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { HAS_REDIS, RedisServer } from '../support/redis.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import type { Client } from './manager-client.ts';
-import { startManager } from './running-manager.ts';
 
 const RATE = { dimension: 'api_requests', limit_value: 1, interval_ms: 60_000, burst_value: 5 };
 const CLAIMS = { ...RATE, dimension: 'sandbox_claims' };

@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { DatabaseClock } from '../../src/manager/clock-store.ts';
-import type { Database } from '../../src/manager/database.ts';
-import { OutboxStore } from '../../src/manager/outbox-store.ts';
+import { DatabaseClock } from '../../src/manager/database/clock-store.ts';
+import type { Database } from '../../src/manager/database/database.ts';
+import { OutboxStore } from '../../src/manager/outbox/outbox-store.ts';
+import { noticeOf, opened, SEAL } from '../support/manager/outbox.ts';
+import { TrackingConsumer } from '../support/manager/tracking-consumer.ts';
 import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
-import { noticeOf, opened, SEAL } from './outbox.ts';
-import { TrackingConsumer } from './tracking-consumer.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -54,9 +54,13 @@ async function scene(): Promise<Scene> {
 }
 
 async function startReplica(url: string): Promise<ChildProcess> {
-  const program = spawn(process.execPath, [join(import.meta.dirname, 'replica-program.ts'), url], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const program = spawn(
+    process.execPath,
+    [join(import.meta.dirname, '../support/manager/replica-program.ts'), url],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   onTestFinished(async () => {
     const ended = once(program, 'exit');
     if (program.exitCode !== null || program.signalCode !== null) return;

@@ -2,10 +2,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
+import { DaemonRuntime } from '../support/manager/daemon-runtime.ts';
+import { startManager } from '../support/manager/running-manager.ts';
 import { exchange, statusesOf } from '../support/raw-exchange.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { DaemonRuntime } from './daemon-runtime.ts';
-import { startManager } from './running-manager.ts';
 
 async function scene() {
   const runtime = new DaemonRuntime();

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openDatabase } from '../../src/manager/database.ts';
-import { Limiter } from '../../src/manager/limiter.ts';
+import { openDatabase } from '../../src/manager/database/database.ts';
+import { Limiter } from '../../src/manager/sandboxes/limiter.ts';
 import type { RuntimeChange, RuntimeState } from '../../src/runtime/runtime.ts';
+import { startManager } from '../support/manager/running-manager.ts';
+import { ScriptedRuntime } from '../support/manager/scripted-runtime.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { startManager } from './running-manager.ts';
-import { ScriptedRuntime } from './scripted-runtime.ts';
 
 /** Sandboxes of one team answer nothing: every question waits for as long as the test runs. */
 class SilentRuntime extends ScriptedRuntime {

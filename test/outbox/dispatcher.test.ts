@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { draft } from '../support/in-process-store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { deliver } from '../support/outbox/delivery.ts';
 import type { Answer, Sent } from '../support/scripted-transport.ts';
-import { deliver } from './delivery.ts';
 
 // Thousands of commits on a machine that others use, too.
 vi.setConfig({ testTimeout: 60_000 });

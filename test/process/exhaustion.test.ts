@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { isAlive, program, start } from './harness.ts';
+import { isAlive, program, start } from '../support/process/harness.ts';
 
 /** Sets how many files this process may have open; a shell does it, since this process may be unable to start one. */
 let setter: ChildProcess;

@@ -3,8 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { outputOf, start } from '../support/process/harness.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { outputOf, start } from './harness.ts';
 
 const MIB = 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CatalogueError } from '../../src/contract/errors.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { isAlive, outputOf, program, start, until } from './harness.ts';
+import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
 /** Lets the time of a test pass until something is true. */
 async function advanceUntil(

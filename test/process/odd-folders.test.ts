@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ProcessRecord } from '../../src/process/record.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { outputOf, start, until } from '../support/process/harness.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { outputOf, start, until } from './harness.ts';
 
 /** A folder of processes with one that has ended, `p`, and its output `kept`. */
 function withEnded(): string {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../support/manual-clock.ts';
-import { type Harness, outputOf, program, start, until } from './harness.ts';
+import { type Harness, outputOf, program, start, until } from '../support/process/harness.ts';
 
 /** Whether a process makes progress: its output grows. */
 async function grows({ supervisor }: Harness, process_id: string): Promise<boolean> {

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProcessRequest, ProcessView } from '../../src/contract/processes.ts';
-import { bootTicks, readBootId } from '../../src/process/proc.ts';
 import { loadRecord, type RunRecord } from '../../src/process/record.ts';
-import { MARK_VARIABLE } from '../../src/process/tree.ts';
-import { isAlive, outputOf, program, start, until } from './harness.ts';
+import { bootTicks, readBootId } from '../../src/process/tree/proc.ts';
+import { MARK_VARIABLE } from '../../src/process/tree/tree.ts';
+import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
 let root: string;
 let directory: string;
@@ -24,7 +24,7 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-const killable = join(import.meta.dirname, 'killable-daemon.ts');
+const killable = join(import.meta.dirname, '../support/process/killable-daemon.ts');
 const LASTING = JSON.stringify({ command: ['sleep', '1000'], process_id: 'p' });
 
 /** Starts a daemon of its own process with these requests. */

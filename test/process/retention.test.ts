@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { expiredProcesses } from '../../src/process/retention.ts';
-import { start, until } from './harness.ts';
+import { start, until } from '../support/process/harness.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const MIB = 1024 * 1024;

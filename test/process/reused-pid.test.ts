@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { isAlive, start, until } from './harness.ts';
+import { isAlive, start, until } from '../support/process/harness.ts';
 
 const run = promisify(execFile);
 /** Not the first process of the table, nor its child: there the whole table is the sandbox. */
 const IN_NEW_TABLE = ['--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', '("$@"; :); :', '-'];
-const program = join(import.meta.dirname, 'reused-pid-program.ts');
+const program = join(import.meta.dirname, '../support/process/reused-pid-program.ts');
 
 test.each([
   'remove',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { outputOf, program, start, until } from './harness.ts';
+import { outputOf, program, start, until } from '../support/process/harness.ts';
 
 test('what is written to stdin arrives in order, and its end closes it', async () => {
   const { supervisor } = await start();

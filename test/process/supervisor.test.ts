@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { CannotStart } from '../../src/process/command.ts';
-import { outputOf, start, until } from './harness.ts';
+import { CannotStart } from '../../src/process/start/command.ts';
+import { outputOf, start, until } from '../support/process/harness.ts';
 
 test('a command runs, its output is kept and its start and end are each told once', async () => {
   const { supervisor, events } = await start();

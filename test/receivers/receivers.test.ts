@@ -1,7 +1,13 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { SIGNATURE_HEADER, sign } from '../../src/webhook/signature.ts';
-import { isInstalled, LANGUAGES, type Receiver, SECRET, startReceiver } from './receiver.ts';
+import {
+  isInstalled,
+  LANGUAGES,
+  type Receiver,
+  SECRET,
+  startReceiver,
+} from '../support/receivers/receiver.ts';
 
 let last = 0;
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { sign } from '../../src/webhook/signature.ts';
-import { SECRET } from './receiver.ts';
+import { SECRET } from '../support/receivers/receiver.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../fixtures/receivers/shell.sh', import.meta.url));
 const without_openssl = spawnSync('openssl', ['version']).status !== 0;

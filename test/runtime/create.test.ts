@@ -10,8 +10,8 @@ import { nodeBudget } from '../../src/runtime/node-budget.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { Sandboxes, spec, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { Sandboxes, spec, webhook } from './sandboxes.ts';
 
 describe('create', () => {
   it('gives the sandbox that is there for the same spec, and refuses another', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import type { SandboxRecord } from '../../src/runtime/sandbox-files.ts';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
-import { handedOver, Sandboxes, spec, webhook } from './sandboxes.ts';
+import { handedOver, Sandboxes, spec, webhook } from '../support/runtime/sandboxes.ts';
 
 async function refusing(): Promise<Consumer> {
   const consumer = await startConsumer();

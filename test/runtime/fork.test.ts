@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
-import { handedOver, Sandboxes, SECRET, spec, webhook } from './sandboxes.ts';
+import { handedOver, Sandboxes, SECRET, spec, webhook } from '../support/runtime/sandboxes.ts';
 
 /** A receiver that takes what is of one sandbox and refuses all others. */
 async function consumerOf(sandbox_id: string): Promise<Consumer> {

@@ -19,13 +19,13 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { newEventIds } from '../../src/base/ids.ts';
 import { createLog } from '../../src/base/log.ts';
-import { readUndeliveredApart } from '../../src/outbox/hand-over-process.ts';
-import type { HandOverPage } from '../../src/outbox/handed-over.ts';
+import { readUndeliveredApart } from '../../src/outbox/sqlite/undelivered/hand-over-process.ts';
+import type { HandOverPage } from '../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
 import { DamagedOutboxes, noteDamage } from '../../src/runtime/undelivered.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { handedOver, Sandboxes, SECRET, spec, TRUST, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { handedOver, Sandboxes, SECRET, spec, TRUST, webhook } from './sandboxes.ts';
 
 /** An ended sandbox with some undelivered publishes; its files are as open to its processes as they were. */
 async function ended(publishes = 3) {

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { Bubblewrap } from '../../src/runtime/isolation.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { Sandboxes, SECRET, spec, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { Sandboxes, SECRET, spec, webhook } from './sandboxes.ts';
 
 async function sandbox(): Promise<{ sandboxes: Sandboxes; output: (shell: string) => Promise<string> }> {
   const sandboxes = await Sandboxes.open();

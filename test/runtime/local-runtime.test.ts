@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { startConsumer } from '../support/consumer.ts';
-import { Sandboxes, SECRET, spec, TRUST, webhook } from './sandboxes.ts';
+import { Sandboxes, SECRET, spec, TRUST, webhook } from '../support/runtime/sandboxes.ts';
 
 const DAEMON_KINDS = [
   'sandbox.ready',

@@ -8,8 +8,8 @@ import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { LOOPBACK, Sandboxes, spec, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { LOOPBACK, Sandboxes, spec, webhook } from './sandboxes.ts';
 
 async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
   const programs = new ProgramCopies(data_dir, { ...builtProgram(), dist });

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { removeTree } from '../../src/runtime/remove.ts';
 import { prepareRootfs } from '../../src/runtime/rootfs.ts';
+import { Sandboxes, spec } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
-import { Sandboxes, spec } from './sandboxes.ts';
 
 describe('the removal of a sandbox', () => {
   it('takes away trees that are deeper than a path may be long', async () => {

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Client } from '../manager/manager-client.ts';
+import type { Client } from './manager/manager-client.ts';
 
 /** A sandbox that nobody may change: what is true of it before and after others have tried. */
 export class WatchedSandbox {

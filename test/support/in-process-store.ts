@@ -1,9 +1,9 @@
 import type { Database } from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/base/clock.ts';
-import { openDatabase } from '../../src/outbox/database-file.ts';
-import { SqliteStore } from '../../src/outbox/sqlite-store.ts';
-import { prepareStateDir } from '../../src/outbox/state-files.ts';
+import { openDatabase } from '../../src/outbox/sqlite/files/database-file.ts';
+import { prepareStateDir } from '../../src/outbox/sqlite/files/state-files.ts';
+import { SqliteStore } from '../../src/outbox/sqlite/rows/sqlite-store.ts';
 import type {
   AttemptOutcome,
   CommittedListener,

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openDatabase } from '../../src/manager/database.ts';
+import { openDatabase } from '../../src/manager/database/database.ts';
 import { verify } from '../../src/webhook/signature.ts';
 import { ManagerProgram, runManagerCommand } from './manager-program.ts';
 

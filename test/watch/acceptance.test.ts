@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Program } from './program.ts';
+import { Program } from '../support/watch/program.ts';
 
 /** A folder with `scenario.mjs` and `check.mjs`: file operations, and what their events have to be. */
 const folder = process.env.FILEWATCH_ACCEPTANCE;

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { Engine } from '../../src/watch/engine.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { MemoryStore } from './memory-store.ts';
-import { Mirror } from './mirror.ts';
-import { ModelDisk } from './model-disk.ts';
+import { MemoryStore } from '../support/watch/memory-store.ts';
+import { Mirror } from '../support/watch/mirror.ts';
+import { ModelDisk } from '../support/watch/model-disk.ts';
 
 const TOP = '/w';
 const OUTSIDE = '/o';

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync, wr
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../src/watch/engine-options.ts';
-import { until, WatchedTree } from './watched-tree.ts';
+import { until, WatchedTree } from '../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;
 

@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync }
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../src/watch/engine-options.ts';
-import { until, WatchedTree } from './watched-tree.ts';
+import { until, WatchedTree } from '../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;
 const warnings: string[] = [];

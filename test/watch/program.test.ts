@@ -13,10 +13,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readCommits } from './commit-file.ts';
-import { Mirror } from './mirror.ts';
-import { Program } from './program.ts';
-import { until } from './watched-tree.ts';
+import { readCommits } from '../support/watch/commit-file.ts';
+import { Mirror } from '../support/watch/mirror.ts';
+import { Program } from '../support/watch/program.ts';
+import { until } from '../support/watch/watched-tree.ts';
 
 const is_root = process.getuid?.() === 0;
 /** A user namespace of its own, in which the limit of watches is its own too. */

@@ -21,8 +21,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FileModified } from '../../src/contract/events.ts';
-import { Mirror } from './mirror.ts';
-import { WatchedTree } from './watched-tree.ts';
+import { Mirror } from '../support/watch/mirror.ts';
+import { WatchedTree } from '../support/watch/watched-tree.ts';
 
 const PACKAGE = fileURLToPath(new URL('../../node_modules/typebox', import.meta.url));
 const QUIET_NPM = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'error'];

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts';
-import { Client } from '../client.ts';
-import type { Address, Token } from '../config.ts';
+import { Client } from '../api/client.ts';
+import type { Address, Token } from '../api/config.ts';
 import type { Terminal } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { printable } from '../printable.ts';
+import { printable } from '../terminal/printable.ts';
 import { type Finding, type Level, warning, worst } from './finding.ts';
 import { checkClock, checkInotify, checkReaper } from './machine.ts';
 import { checkPort } from './port.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
-import type { Address } from '../config.ts';
-import { listenersOn } from '../listener.ts';
+import type { Address } from '../api/config.ts';
+import { listenersOn } from '../api/port-owner.ts';
 import { error, type Finding, ok } from './finding.ts';
 
 const ANSWER_MS = 2_000;

@@ -9,7 +9,7 @@ import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import type { DeliveryDetail } from '../../contract/deliveries.ts';
 import { body, staticHeaders } from '../../webhook/envelope.ts';
 import { sign } from '../../webhook/signature.ts';
-import type { Client } from '../client.ts';
+import type { Client } from '../api/client.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 

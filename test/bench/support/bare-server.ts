@@ -3,12 +3,12 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../../src/base/clock.ts';
-import { createHttpApp, type HttpApp, success } from '../../../src/base/http-app.ts';
-import { Connections, createListener } from '../../../src/base/http-listener.ts';
+import { createHttpApp, type HttpApp, success } from '../../../src/base/http/app.ts';
+import { Connections, createListener } from '../../../src/base/http/listener.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { Guard } from '../../../src/daemon/api/guard.ts';
+import { payloadText } from '../../../src/daemon/api/payload.ts';
 import { ControlToken } from '../../../src/daemon/control-token.ts';
-import { Guard } from '../../../src/daemon/guard.ts';
-import { payloadText } from '../../../src/daemon/payload.ts';
 import { serve } from './program.ts';
 
 export type BareServerVerbs = {

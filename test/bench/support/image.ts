@@ -12,7 +12,7 @@ let is_made = false;
 
 /** Makes the tree that images hold, from the sources as they are. */
 export function makeTree(): void {
-  const maker = fileURLToPath(new URL('../../../src/image/build.ts', import.meta.url));
+  const maker = fileURLToPath(new URL('../../../.build/image/build.ts', import.meta.url));
   if (!is_made) execFileSync(process.execPath, [maker, TREE.replace(/\/$/, '')], { stdio: 'ignore' });
   is_made = true;
 }

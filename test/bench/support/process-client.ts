@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { serverSentEvents } from '../../../src/ctl/server-sent-events.ts';
+import { serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 import type { Daemon } from './daemon.ts';
 import { nowMs } from './numbers.ts';
 

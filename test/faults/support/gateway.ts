@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLog } from '../../../src/base/log.ts';
 import type { RatePolicy } from '../../../src/contract/quotas.ts';
-import type { Drawn } from '../../../src/quota/rate-authority.ts';
-import { RedisAuthority } from '../../../src/quota/redis-authority.ts';
+import type { Drawn } from '../../../src/manager/quotas/rate-authority.ts';
+import { RedisAuthority } from '../../../src/manager/quotas/redis-authority.ts';
 import { serve } from '../../bench/support/program.ts';
 
 export type GatewayVerbs = {

@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { VERSION } from '../../src/base/version.ts';
+import { writeCodeCaches } from './code-cache.ts';
+import { launcher } from './launcher.ts';
+import { licenceText, type Package, packagesOf, readPackage } from './licences.ts';
+import { bundlePrograms } from './programs.ts';
+import { removeSymbols } from './symbols.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+/**
+ * Run by others, not read: the kernel then keeps the memory of what runs from it from processes of the same user.
+ * Whoever builds without being root must be able to copy it.
+ */
+const NODE_MODE = process.getuid?.() === 0 ? 0o111 : 0o511;
+const COMMANDS = ['sandboxd', 'sandboxctl'];
+
+/**
+ * Makes the tree that is copied onto `/` of a sandbox's image: its own Node, the programs, the addons, the licences
+ * and what tells the versions and checksums of all of them. The same commit gives the same bytes.
+ */
+export async function buildImage(image: string): Promise<void> {
+  const library = join(image, 'usr/local/lib/sandboxd');
+  const commands = join(image, 'usr/local/bin');
+  rmSync(image, { recursive: true, force: true });
+  for (const folder of [library, commands]) mkdirSync(folder, { recursive: true });
+  const node = join(library, 'node');
+  copyFileSync(join(nodePackage(), 'bin/node'), node);
+  removeSymbols(node);
+  chmodSync(node, 0o755);
+  copyFileSync(
+    `${ROOT}/node_modules/better-sqlite3/prebuilds/linux-${process.arch}.node`,
+    join(library, 'sqlite.node'),
+  );
+  copyFileSync(`${terminalPackage()}/pty.node`, join(library, 'pty.node'));
+  const modules = await bundlePrograms(ROOT, library);
+  await writeCodeCaches(library, node);
+  const packages = packagesOf([...modules, `${nodePackage()}/`, `${terminalPackage()}/`]);
+  writeFileSync(join(library, 'LICENSES'), licenceText(ROOT, packages));
+  for (const name of COMMANDS)
+    writeFileSync(join(commands, name), launcher(name, process.arch), { mode: 0o755 });
+  for (const name of readdirSync(library)) chmodSync(join(library, name), name === 'node' ? 0o755 : 0o644);
+  for (const name of COMMANDS) chmodSync(join(commands, name), 0o755);
+  writeFileSync(join(library, 'manifest.json'), manifest(image, packages), { mode: 0o644 });
+  chmodSync(node, NODE_MODE);
+}
+
+function nodePackage(): string {
+  return `${ROOT}/node_modules/node-linux-${process.arch}`;
+}
+
+function terminalPackage(): string {
+  return `${ROOT}/node_modules/@lydell/node-pty-linux-${process.arch}`;
+}
+
+/** The versions of everything, and the size and SHA-256 of each file but this one. */
+function manifest(image: string, packages: Package[]): string {
+  const files = filesOf(image).map((path) => {
+    const bytes = readFileSync(join(image, path));
+    return [
+      `/${path}`,
+      { size_bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') },
+    ];
+  });
+  const text = {
+    name: 'sandboxd',
+    version: VERSION,
+    platform: `linux-${process.arch}`,
+    libc: 'glibc',
+    node: readPackage(nodePackage()).version,
+    packages: Object.fromEntries(packages.map(({ name, version }) => [name, version])),
+    files: Object.fromEntries(files),
+  };
+  return `${JSON.stringify(text, null, 2)}\n`;
+}
+
+function filesOf(image: string, folder = ''): string[] {
+  return readdirSync(join(image, folder))
+    .sort()
+    .map((name) => join(folder, name))
+    .flatMap((path) => (statSync(join(image, path)).isDirectory() ? filesOf(image, path) : [path]));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const image = process.argv[2] ?? join(ROOT, 'dist/image');
+  if (!existsSync(nodePackage())) throw new Error(`no image is made for linux-${process.arch}`);
+  await buildImage(image);
+  console.log(`${image}: copy it onto / of the image`);
+}

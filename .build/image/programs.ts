@@ -1,0 +1,95 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { build, type OutputChunk, type Plugin } from 'rolldown';
+import { withoutOptionals } from './optionals.ts';
+
+/** Stands before every program: its parts are loaded by the image's own loader. */
+const LOADER = '.build/image/loader.ts';
+
+/** What is run, and from which source. The daemon's entry runs before its parts are loaded, so that it hides secrets. */
+const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
+  { name: 'sandboxd', source: 'bin/sandboxd.ts', is_entry: true },
+  { name: 'sandboxctl', source: 'bin/sandboxctl.ts' },
+  { name: 'writer-thread', source: 'src/outbox/sqlite/writer-thread.ts' },
+  { name: 'watch-thread', source: 'src/watch/thread/watch-thread.ts' },
+];
+
+const OWN = '\0image:';
+
+/**
+ * The libraries as an image needs them: addons are found beside the programs, and of the delivery's library nothing is
+ * loaded but the agent for HTTP/1.1.
+ */
+function imageLibraries(root: string): Plugin {
+  const modules = `${root}/node_modules`;
+  const sources: Record<string, string> = {
+    'better-sqlite3': `export { default } from '${modules}/better-sqlite3/lib/linux-${process.arch}.js'`,
+    '@lydell/node-pty/requireBinary.js':
+      "import terminals from 'addon:pty.node'; export const requireBinary = () => terminals",
+    undici: `export { default as Agent } from '${modules}/undici/lib/dispatcher/agent.js'`,
+    'http-2': "module.exports = () => { throw new Error('HTTP/2 is not spoken') }",
+  };
+  return {
+    name: 'image-libraries',
+    resolveId(id) {
+      if (id.startsWith('addon:')) return { id, external: true };
+      if (id.endsWith('.node')) return { id: 'addon:sqlite.node', external: true };
+      if (id.endsWith('/client-h2.js')) return `${OWN}http-2`;
+      return id in sources ? OWN + id : null;
+    },
+    load: (id) => (id.startsWith(OWN) ? sources[id.slice(OWN.length)] : null),
+  };
+}
+
+async function bundle(root: string, name: string, source: string): Promise<OutputChunk[]> {
+  const { output } = await build({
+    cwd: root,
+    input: { [name]: source },
+    platform: 'node',
+    plugins: [imageLibraries(root), withoutOptionals],
+    logLevel: 'warn',
+    write: false,
+    output: {
+      format: 'cjs',
+      minify: true,
+      comments: { legal: false },
+      entryFileNames: '[name].cjs',
+      chunkFileNames: `${name}.[name].cjs`,
+    },
+  });
+  return output.filter((file): file is OutputChunk => file.type === 'chunk');
+}
+
+/** Bundles every program into `folder`; returns the paths of all modules that went into them. */
+export async function bundlePrograms(root: string, folder: string): Promise<string[]> {
+  const [loader] = await bundle(root, 'loader', LOADER);
+  const prelude =
+    `"use strict";const{ProgramLoader}=(function(){const exports={};${ascii(loader?.code ?? '')};return exports})();` +
+    'const image=new ProgramLoader(__dirname,require);';
+  const modules: string[] = [];
+  for (const { name, source, is_entry } of PROGRAMS) {
+    const entry = is_entry ? name : `${name}.program`;
+    const chunks = await bundle(root, entry, source);
+    for (const { fileName, code, moduleIds } of chunks) {
+      modules.push(...moduleIds);
+      const text = ascii(code.replace(/^#!.*/, ''));
+      const is_wrapped = fileName === `${name}.cjs`;
+      writeFileSync(
+        join(folder, fileName),
+        is_wrapped ? `${prelude}(function(require){${text}\n})(image.require);` : text,
+      );
+    }
+    if (!is_entry) writeFileSync(join(folder, `${name}.cjs`), `${prelude}image.require("./${entry}.cjs");\n`);
+  }
+  return modules;
+}
+
+/** The same program without a character beyond ASCII: outside of literals a minified program holds none. */
+function ascii(code: string): string {
+  return code.replace(/[^\p{ASCII}]/gu, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}

@@ -1,0 +1,170 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  fastify,
+  type RawReplyDefaultExpression,
+  type RawRequestDefaultExpression,
+  type RawServerDefault,
+} from 'fastify';
+import type { TSchema } from 'typebox';
+import { Value } from 'typebox/value';
+import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { kernelRandom } from '../entropy.ts';
+import type { Log } from '../log.ts';
+import { answerError, NO_PATH } from './errors.ts';
+import { RoutePaths } from './route-paths.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Answered without a token. */
+    is_open?: boolean;
+    /** The body is handed to the route as the bytes that came. */
+    is_raw?: boolean;
+  }
+  interface FastifyInstance {
+    /** The methods that a request's target takes; none where there is no such path. */
+    methodsOf: (target: string) => string[];
+  }
+}
+
+export type HttpApp = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+/**
+ * An application with the contract's envelope, error catalogue, body limits and `X-Request-Id`. Routes are added to
+ * it; `ready` comes after the last. A method that a path does not take is 405, whichever it is.
+ * Source: contract section 4, "The local API".
+ */
+export function createHttpApp(log: Log): HttpApp {
+  const prefix = kernelRandom(6).toString('hex');
+  let requests = 0;
+  const paths = new RoutePaths();
+  const app = fastify({
+    // What cannot be routed at all passes no hook.
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
+      void answerError(log, error, request, reply);
+    },
+    bodyLimit: BODY_MAX_BYTES,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: 200 },
+    genReqId: () => `${prefix}-${(++requests).toString(36)}`,
+    // Checked as they are, without generated code: start-up counts more than the few bodies with a schema.
+    schemaController: {
+      compilersFactory: {
+        buildValidator: () => validator as never,
+        buildSerializer: () => () => (data: unknown) => JSON.stringify(data),
+      },
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>() as unknown as HttpApp;
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseBody);
+  app.setErrorHandler((error, request, reply) => {
+    // What is wrong with the body of a request for nothing is of no interest.
+    const is_known = !request.is404 || error instanceof CatalogueError;
+    return answerError(log, is_known ? (error as Error) : notThere(request, reply), request, reply);
+  });
+  app.decorate('methodsOf', (target: string) => paths.methodsOf(target));
+  app.addHook('onRoute', ({ url, method }) => paths.add(url, method));
+  app.setNotFoundHandler((request, reply) => {
+    throw notThere(request, reply);
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    checkTarget(request.raw);
+    done();
+  });
+  return app;
+}
+
+function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): CatalogueError {
+  const methods = server.methodsOf(raw.url ?? '');
+  if (methods.length === 0) return new CatalogueError('not_found', NO_PATH);
+  reply.header('allow', methods.join(', '));
+  return new CatalogueError('method_not_allowed');
+}
+
+/** Throws `invalid_request` where it is not certain for whom a request is. Source: RFC 9112, sections 3.2 and 3.2.2. */
+function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMessage): void {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  if (hosts > 1) throw invalidField('Host', 'must be given once');
+  if (hosts === 0 && httpVersion === '1.1') throw invalidField('Host', 'is required');
+  const [, authority] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase()) {
+    throw invalidField('Host', 'must be the authority of the URL');
+  }
+}
+
+/** Adds routes whose bodies may be of any type and length: nobody reads them but the routes themselves. */
+export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => void): Promise<void> {
+  await app.register((streamed, _options, added) => {
+    streamed.removeAllContentTypeParsers();
+    streamed.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    add(streamed as unknown as HttpApp);
+    added();
+  });
+}
+
+/** The envelope of a success. */
+export function success(data: unknown): { success: true; data: unknown } {
+  return { success: true, data };
+}
+
+function parseBody(
+  request: FastifyRequest,
+  body: Buffer,
+  done: (error: Error | null, body?: unknown) => void,
+) {
+  if (request.is404) return done(null);
+  if (request.routeOptions.config.is_raw) return done(null, body);
+  if (body.length === 0) return done(null, undefined);
+  if (!isUtf8(body)) return done(invalidField('body', 'is not UTF-8'));
+  try {
+    done(null, JSON.parse(body.toString('utf8')));
+  } catch {
+    done(invalidField('body', 'is not JSON'));
+  }
+}
+
+function validator({ schema }: { schema: TSchema }) {
+  return (value: unknown) => {
+    if (value === null || value === undefined) {
+      if (Value.Check(schema, {})) return { value };
+      return { error: invalidField('body', 'is needed') };
+    }
+    if (Value.Check(schema, value)) return { value };
+    const [first] = Value.Errors(schema, value);
+    return { error: invalidField(...fieldOf(first)) };
+  };
+}
+
+/** The field at fault and what is wrong with it, from a schema's first error. */
+function fieldOf(
+  error: { keyword: string; instancePath: string; message: string; params?: object } | undefined,
+): [string, string] {
+  const params = error?.params as
+    | { additionalProperties?: string[]; requiredProperties?: string[] }
+    | undefined;
+  const path = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
+  const inner = (names: string[] | undefined) => [path, names?.[0]].filter(Boolean).join('.');
+  // What the schema does not name is held against `false`.
+  if (error?.keyword === 'boolean') return [path, 'is not known'];
+  if (params?.additionalProperties) return [inner(params.additionalProperties), 'is not known'];
+  if (params?.requiredProperties) return [inner(params.requiredProperties), 'is needed'];
+  return [path || 'body', error?.message ?? 'is not valid'];
+}

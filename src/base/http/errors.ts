@@ -1,0 +1,88 @@
+import { STATUS_CODES } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CatalogueError, type ErrorCode, errorBody } from '../../contract/errors.ts';
+import { kernelRandom } from '../entropy.ts';
+import type { Log } from '../log.ts';
+
+/** What fastify and Node say, in the words of the catalogue. */
+const CODES: Record<string, ErrorCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
+  FST_ERR_BAD_URL: 'invalid_request',
+  FST_ERR_MAX_PARAM_LENGTH: 'invalid_request',
+  FST_ERR_VALIDATION: 'invalid_request',
+};
+
+/** Answers a request that was read with an error of the catalogue; what is none is logged and told as internal. */
+export function answerError(
+  log: Log,
+  error: Error & { code?: string },
+  request: FastifyRequest,
+  reply: FastifyReply,
+) {
+  const known = error instanceof CatalogueError ? error : toCatalogue(error, request);
+  if (known.code === 'internal_error') {
+    log.error({ request_id: request.id, reason: error.message, stack: error.stack }, 'a request failed');
+  }
+  const retry_after_s = (known.details as { retry_after_s?: number } | undefined)?.retry_after_s;
+  if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s));
+  return reply.code(known.status).send(errorBody(known));
+}
+
+function toCatalogue(error: Error & { code?: string }, { raw }: FastifyRequest): CatalogueError {
+  // The client is gone; nobody reads this.
+  if (error.code === 'ECONNRESET' && raw.destroyed && !raw.complete) {
+    return new CatalogueError('invalid_request', 'The request was cut off.');
+  }
+  const code = CODES[error.code ?? ''];
+  if (code === 'invalid_request') return new CatalogueError(code, error.message);
+  return code ? new CatalogueError(code) : new CatalogueError('internal_error');
+}
+
+/** An answer without an application, after which the connection ends. */
+export interface BareAnswer {
+  status: number;
+  headers: Record<string, string>;
+  text: string;
+}
+
+/** HTTP's own status stands where the catalogue has none as exact. */
+export function bareAnswer(status: number, error: CatalogueError, allow: string[] = []): BareAnswer {
+  const text = JSON.stringify(errorBody(error));
+  const headers = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(text)),
+    'X-Request-Id': kernelRandom(6).toString('hex'),
+    ...(allow.length > 0 ? { Allow: allow.join(', ') } : {}),
+    Connection: 'close',
+  };
+  return { status, headers, text };
+}
+
+export function bareResponse({ status, headers, text }: BareAnswer): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`;
+}
+
+/** What is answered where Node's parser gives up, by its code. */
+export function clientErrorAnswer(code: string): BareAnswer {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return bareAnswer(408, new CatalogueError('timeout', 'The request did not arrive in time.'));
+    case 'HPE_HEADER_OVERFLOW':
+      return bareAnswer(431, new CatalogueError('invalid_request', 'The headers are longer than 16 KiB.'));
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return bareAnswer(413, new CatalogueError('payload_too_large', 'The chunk extensions are too long.'));
+    default:
+      return bareAnswer(400, new CatalogueError('invalid_request', 'The request is not valid HTTP.'));
+  }
+}
+
+/** What is answered to a method that nobody knows, on a path that takes these. */
+export function unknownMethodAnswer(allow: string[]): BareAnswer {
+  if (allow.length === 0) return bareAnswer(404, new CatalogueError('not_found', NO_PATH));
+  return bareAnswer(405, new CatalogueError('method_not_allowed'), allow);
+}
+
+export const NO_PATH = 'There is no such path.';

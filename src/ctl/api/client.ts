@@ -1,0 +1,205 @@
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import type { WebSocket } from 'ws';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
+import type { ErrorCode } from '../../contract/errors.ts';
+import { EXIT, Failure, reason } from '../failure.ts';
+import { checkedConnection } from './checked-connection.ts';
+import type { Address, Token } from './config.ts';
+
+export interface Call {
+  query?: Record<string, string | number | undefined>;
+  headers?: OutgoingHttpHeaders;
+  body?: string | Uint8Array;
+  /** How long the daemon may stay silent. */
+  silence_timeout_ms?: number;
+  signal?: AbortSignal;
+}
+
+/** The daemon's own "no": an error of the catalogue, or what a stranger at its address answered. */
+export class Refusal extends Failure {
+  readonly code: ErrorCode | null;
+
+  constructor(code: ErrorCode | null, message: string) {
+    super(EXIT.failed, message);
+    this.code = code;
+  }
+}
+
+/** A person at the control socket may do everything. */
+const SCOPE: ControlScope = 'manage';
+/** Longer than `POST /webhook/test` waits for its delivery. */
+const SILENCE_TIMEOUT_MS = 30_000;
+const NO_CONTENT = 204;
+/** More than a page of the longest answers. */
+const ANSWER_MAX_BYTES = 128 * 1024 * 1024;
+const MESSAGE_MAX_LENGTH = 2_000;
+
+/** The daemon's local API. Source: contract section 4. Every method fails with a `Failure`. */
+export class Client {
+  readonly #address: Address;
+  readonly #token: Token;
+
+  constructor(address: Address, token: Token) {
+    this.#address = address;
+    this.#token = token;
+  }
+
+  /** One request below `/api/v1`; resolves with the `data` of a successful answer. */
+  async call<Data>(method: string, path: string, call: Call = {}): Promise<Data> {
+    const response = await this.#send(method, path, call);
+    const answer = parse(await this.#read(response));
+    if (response.statusCode === NO_CONTENT) return undefined as Data;
+    if (isSuccess(response) && answer?.success === true) return answer.data as Data;
+    throw this.#refusal(response, answer);
+  }
+
+  /** An answer that goes on: resolves with the response once the daemon has accepted, for its body to be read. */
+  async stream(path: string, call: Call = {}): Promise<IncomingMessage> {
+    const response = await this.#send('GET', path, { ...call, silence_timeout_ms: 0 });
+    if (isSuccess(response)) return response;
+    throw this.#refusal(response, parse(await this.#read(response)));
+  }
+
+  /** A WebSocket below `/api/v1`; resolves once the daemon has accepted, paused: what is sent at once is not lost. */
+  async connect(path: string, query: Call['query'] = {}): Promise<WebSocket> {
+    const [{ WebSocket }, connection] = await Promise.all([import('ws'), this.#connection()]);
+    const socket = new WebSocket(this.#webSocketUrl(path, query), {
+      headers: this.#authorization,
+      perMessageDeflate: false,
+      ...connection,
+    });
+    return new Promise((resolve, reject) => {
+      socket.once('open', () => {
+        socket.pause();
+        resolve(socket);
+      });
+      socket.on('error', (error) => reject(this.#unreachable(error)));
+      socket.once('unexpected-response', (_request, response) => {
+        this.#read(response).then((text) => reject(this.#refusal(response, parse(text))), reject);
+      });
+    });
+  }
+
+  /** How the daemon is called in messages. */
+  get shown(): string {
+    return this.#address.shown;
+  }
+
+  async #send(method: string, path: string, call: Call): Promise<IncomingMessage> {
+    const { socket_path } = this.#address;
+    const target = this.#target(path, call.query);
+    const connection = await this.#connection(call.signal);
+    const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
+      method,
+      // One connection per request: none can be found closed when it is used again.
+      ...(connection ?? { agent: false }),
+      ...(socket_path === null ? {} : { socketPath: socket_path }),
+      ...(call.signal ? { signal: call.signal } : {}),
+      headers: {
+        ...this.#authorization,
+        ...(call.body === undefined ? {} : { 'content-length': Buffer.byteLength(call.body) }),
+        ...call.headers,
+      },
+    });
+    const silence_timeout_ms = call.silence_timeout_ms ?? SILENCE_TIMEOUT_MS;
+    request.setTimeout(silence_timeout_ms, () => {
+      request.destroy(new Error(`no answer within ${silence_timeout_ms / 1_000} s`));
+    });
+    return new Promise((resolve, reject) => {
+      request.on('response', resolve);
+      request.on('error', (error) => reject(this.#unreachable(error)));
+      request.end(call.body);
+    });
+  }
+
+  /** A connection to somebody who may have the token; none where it need not be checked. */
+  async #connection(signal?: AbortSignal): Promise<{ createConnection: () => Socket } | null> {
+    const owner = 'value' in this.#token ? this.#token.owner : undefined;
+    if (!owner || this.#address.socket_path !== null) return null;
+    try {
+      const socket = await checkedConnection(this.#address.url, owner, signal);
+      return { createConnection: () => socket };
+    } catch (error) {
+      throw error instanceof Failure ? error : this.#unreachable(error);
+    }
+  }
+
+  /** The control socket takes no token: its file's mode is what guards it. */
+  get #authorization(): Record<string, string> {
+    if (this.#address.socket_path !== null) return { [CONTROL_SCOPE_HEADER]: SCOPE };
+    return 'value' in this.#token ? { authorization: `Bearer ${this.#token.value}` } : {};
+  }
+
+  #target(path: string, query: Call['query'] = {}): URL {
+    const { url } = this.#address;
+    const target = new URL(`${url.pathname.replace(/\/$/, '')}/api/v1${path}`, url);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) target.searchParams.set(name, String(value));
+    }
+    return target;
+  }
+
+  #webSocketUrl(path: string, query: Call['query']): string {
+    const { socket_path } = this.#address;
+    const { protocol, host, pathname, search } = this.#target(path, query);
+    if (socket_path !== null) return `ws+unix://${socket_path}:${pathname}${search}`;
+    return `${protocol === 'https:' ? 'wss:' : 'ws:'}//${host}${pathname}${search}`;
+  }
+
+  async #read(response: IncomingMessage): Promise<string> {
+    const chunks: Buffer[] = [];
+    let size_bytes = 0;
+    try {
+      for await (const chunk of response) {
+        size_bytes += chunk.length;
+        if (size_bytes > ANSWER_MAX_BYTES)
+          throw new Failure(EXIT.failed, `${this.shown} does not end its answer`);
+        chunks.push(chunk);
+      }
+    } catch (error) {
+      throw error instanceof Failure ? error : this.#unreachable(error);
+    }
+    return Buffer.concat(chunks).toString();
+  }
+
+  #unreachable(error: unknown): Failure {
+    return new Failure(EXIT.unreachable, `cannot reach the daemon at ${this.shown}: ${reason(error)}`);
+  }
+
+  #refusal(response: IncomingMessage, answer: Answer | null): Refusal {
+    const error = answer?.error;
+    if (!error) {
+      return new Refusal(null, `${this.shown} answered ${response.statusCode} and is not a sandboxd daemon`);
+    }
+    const retry_after = response.headers['retry-after'];
+    const hints = [
+      retry_after ? `; try again in ${retry_after} s` : '',
+      error.code === 'unauthorized' && 'missing' in this.#token
+        ? `; ${this.#token.missing}, name another with --token-file`
+        : '',
+    ];
+    const said = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
+    return new Refusal(error.code, `${said}${hints.join('')}`);
+  }
+}
+
+interface Answer {
+  success?: boolean;
+  data?: unknown;
+  error?: { code: ErrorCode; message: string };
+}
+
+function isSuccess(response: IncomingMessage): boolean {
+  const status = response.statusCode ?? 0;
+  return status >= 200 && status < 300;
+}
+
+function parse(text: string): Answer | null {
+  try {
+    return JSON.parse(text) as Answer | null;
+  } catch {
+    return null;
+  }
+}

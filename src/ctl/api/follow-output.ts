@@ -1,0 +1,118 @@
+import type { IncomingMessage } from 'node:http';
+import type { ProcessView } from '../../contract/processes.ts';
+import type { Context } from '../context.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { pause } from '../pause.ts';
+import { OutputSink } from '../terminal/output-sink.ts';
+import { Refusal } from './client.ts';
+import { serverSentEvents } from './server-sent-events.ts';
+
+export const RECONNECT_MS = 1_000;
+
+export interface OutputOptions {
+  stream?: 'stdout' | 'stderr' | 'all' | undefined;
+  /** So many lines before the end to begin with; without it all that is kept. */
+  tail_lines?: number | undefined;
+  follow: boolean;
+  /** Whether the daemon has accepted before, so that a connection that fails is tried again from the first on. */
+  is_known?: boolean;
+}
+
+/**
+ * Writes a process's output to this program's own streams; with `follow` until it has ended, which is what it
+ * resolves with, or `interrupted`. A lost connection is made again and goes on where it ended.
+ * Source: contract section 4, `GET /processes/{id}/output`.
+ */
+export async function followOutput(
+  context: Context,
+  process_id: string,
+  options: OutputOptions,
+  interrupted: AbortSignal,
+): Promise<ProcessView | null> {
+  const reader = new OutputReader(context, process_id, options);
+  while (!interrupted.aborted) {
+    try {
+      const end = await reader.read(interrupted);
+      if (end !== 'lost') return end;
+      if (!interrupted.aborted) await context.err.line('sandboxctl: the connection was lost; trying again');
+    } catch (error) {
+      if (interrupted.aborted) break;
+      if (!reader.connected || !isPassing(error)) throw error;
+    }
+    await pause(RECONNECT_MS, interrupted);
+  }
+  return null;
+}
+
+/** Whether a daemon that is starting or stopping explains it. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof Refusal) {
+    return error.code === 'shutting_down' || error.code === 'conflict' || error.code === 'gone';
+  }
+  return error instanceof Failure && error.exit_code === EXIT.unreachable;
+}
+
+/** The path of one process, whatever characters were typed as its id. */
+export function processPath(process_id: string): string {
+  return `/processes/${encodeURIComponent(process_id)}`;
+}
+
+/** Reads the stream in as many connections as it takes. */
+class OutputReader {
+  /** Whether the daemon has ever accepted. */
+  connected: boolean;
+  readonly #context: Context;
+  readonly #path: string;
+  readonly #options: OutputOptions;
+  readonly #sink: OutputSink;
+  #last_id: string | null = null;
+
+  constructor(context: Context, process_id: string, options: OutputOptions) {
+    this.#context = context;
+    this.#path = `${processPath(process_id)}/output`;
+    this.#options = options;
+    this.#sink = new OutputSink(context);
+    this.connected = options.is_known ?? false;
+  }
+
+  /** The ended process, null at the end of what is kept of one that runs, or `lost` where the connection broke. */
+  async read(signal: AbortSignal): Promise<ProcessView | null | 'lost'> {
+    const { stream, tail_lines, follow } = this.#options;
+    const body = await this.#open({ stream, follow: String(follow), tail_lines }, signal);
+    this.connected = true;
+    try {
+      return await this.#copy(body);
+    } finally {
+      body.destroy();
+    }
+  }
+
+  async #open(query: Record<string, string | number | undefined>, signal: AbortSignal) {
+    const last_id = this.#last_id;
+    const accept = { accept: 'text/event-stream' };
+    const headers = last_id === null ? accept : { ...accept, 'last-event-id': last_id };
+    try {
+      return await this.#context.client.stream(this.#path, { query, headers, signal });
+    } catch (error) {
+      // What was left off is no longer kept: the sink tells what is missing once it sees where it goes on.
+      if (error instanceof Refusal && error.code === 'gone') this.#last_id = null;
+      throw error;
+    }
+  }
+
+  async #copy(body: IncomingMessage): Promise<ProcessView | null | 'lost'> {
+    const events = serverSentEvents(body);
+    for (;;) {
+      const next = await events.next().catch((error: unknown) => {
+        if (error instanceof Failure) throw error;
+        return 'broken' as const;
+      });
+      if (next === 'broken') return 'lost';
+      if (next.done) return this.#options.follow ? 'lost' : null;
+      const { id, event, data } = next.value;
+      if (event === 'output') await this.#sink.take(JSON.parse(data));
+      if (event === 'exit') return JSON.parse(data);
+      this.#last_id = id;
+    }
+  }
+}

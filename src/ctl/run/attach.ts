@@ -1,0 +1,152 @@
+import type { ReadStream, WriteStream } from 'node:tty';
+import type { RawData, WebSocket } from 'ws';
+import type { ProcessView, PtySize } from '../../contract/processes.ts';
+import { Refusal } from '../api/client.ts';
+import { isPassing, processPath, RECONNECT_MS } from '../api/follow-output.ts';
+import type { Context } from '../context.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { pause } from '../pause.ts';
+import { type OutputPiece, OutputSink } from '../terminal/output-sink.ts';
+
+/** What is read of the connection and not yet shown before it is read no further. */
+const UNSHOWN_MAX_BYTES = 256 * 1024;
+/** The end of what is typed, as a terminal knows it. */
+const END_OF_FILE_KEY = Buffer.from([0x04]);
+
+/** The person's side: what is typed, or null where nothing is; and the terminal whose size counts, if there is one. */
+export interface Keyboard {
+  stdin: ReadStream | null;
+  screen: WriteStream;
+}
+
+/** The size of a terminal; the usual one where there is none. */
+export function sizeOf({ columns, rows }: WriteStream): PtySize {
+  return { cols: columns || 80, rows: rows || 24 };
+}
+
+/**
+ * Connects this terminal with a process's until that has ended, or `interrupted`. A lost connection is made again
+ * and goes on where it ended. Source: contract section 4, GET `/processes/{id}/attach`.
+ */
+export async function attach(
+  context: Context,
+  process_id: string,
+  keyboard: Keyboard,
+  interrupted: AbortSignal,
+): Promise<ProcessView | null> {
+  const { stdin } = keyboard;
+  const attached = new AttachedTerminal(context, process_id, keyboard);
+  stdin?.setRawMode?.(true);
+  try {
+    while (!interrupted.aborted) {
+      try {
+        const process = await attached.connect(interrupted);
+        if (process) return process;
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+      }
+      await pause(RECONNECT_MS, interrupted);
+    }
+    return null;
+  } finally {
+    stdin?.setRawMode?.(false);
+    stdin?.destroy();
+  }
+}
+
+/** One terminal over as many connections as it takes. */
+class AttachedTerminal {
+  readonly #context: Context;
+  readonly #path: string;
+  readonly #keyboard: Keyboard;
+  readonly #sink: OutputSink;
+  #offset: number | undefined;
+  #has_typed_end = false;
+
+  constructor(context: Context, process_id: string, keyboard: Keyboard) {
+    this.#context = context;
+    this.#path = `${processPath(process_id)}/attach`;
+    this.#keyboard = keyboard;
+    this.#sink = new OutputSink(context);
+  }
+
+  /** Resolves with the ended process, or null where the connection was lost or `interrupted`. */
+  async connect(interrupted: AbortSignal): Promise<ProcessView | null> {
+    const socket = await this.#open();
+    const close = () => socket.terminate();
+    interrupted.addEventListener('abort', close);
+    const disconnect = this.#connectKeyboard(socket);
+    try {
+      return await this.#show(socket);
+    } finally {
+      interrupted.removeEventListener('abort', close);
+      disconnect();
+      socket.terminate();
+    }
+  }
+
+  async #open(): Promise<WebSocket> {
+    try {
+      return await this.#context.client.connect(this.#path, { offset: this.#offset });
+    } catch (error) {
+      if (error instanceof Refusal && error.code === 'gone') this.#offset = undefined;
+      throw error;
+    }
+  }
+
+  /** Sends keys and sizes from now on; returns how to stop it. */
+  #connectKeyboard(socket: WebSocket): () => void {
+    const { stdin, screen } = this.#keyboard;
+    const type = (data: Buffer) =>
+      socket.send(JSON.stringify({ type: 'stdin', data: data.toString('base64'), encoding: 'base64' }));
+    const resize = () => socket.send(JSON.stringify({ type: 'resize', ...sizeOf(screen) }));
+    const end = () => {
+      if (!this.#has_typed_end) type(END_OF_FILE_KEY);
+      this.#has_typed_end = true;
+    };
+    stdin?.on('data', type).on('end', end).resume();
+    screen.on('resize', resize);
+    resize();
+    return () => {
+      stdin?.off('data', type).off('end', end).pause();
+      screen.off('resize', resize);
+    };
+  }
+
+  #show(socket: WebSocket): Promise<ProcessView | null> {
+    return new Promise((resolve, reject) => {
+      let shown: Promise<void> = Promise.resolve();
+      let unshown_bytes = 0;
+      let ended: ProcessView | null = null;
+      socket.on('message', (data: RawData) => {
+        const text = String(data);
+        const frame = frameIn(text);
+        if (frame === null)
+          return reject(new Failure(EXIT.failed, 'the daemon sent a frame that makes no sense'));
+        if (frame.type === 'exit') ended = frame.process;
+        if (frame.type !== 'output') return;
+        unshown_bytes += text.length;
+        if (unshown_bytes > UNSHOWN_MAX_BYTES) socket.pause();
+        shown = shown
+          .then(() => this.#sink.take(frame))
+          .then(() => {
+            this.#offset = this.#sink.position.stdout;
+            unshown_bytes -= text.length;
+            if (unshown_bytes <= UNSHOWN_MAX_BYTES) socket.resume();
+          });
+        shown.catch(reject);
+      });
+      socket.once('close', () => void shown.then(() => resolve(ended), reject));
+      socket.resume();
+    });
+  }
+}
+
+function frameIn(text: string): (OutputPiece & { type: string; process: ProcessView }) | null {
+  try {
+    const frame: unknown = JSON.parse(text);
+    return typeof frame === 'object' ? (frame as ReturnType<typeof frameIn>) : null;
+  } catch {
+    return null;
+  }
+}

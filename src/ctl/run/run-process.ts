@@ -1,0 +1,74 @@
+import type { ProcessRequest, ProcessView } from '../../contract/processes.ts';
+import { followOutput } from '../api/follow-output.ts';
+import type { Context } from '../context.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { sendSignal } from '../signal.ts';
+import { OutputClosed } from '../terminal/output.ts';
+import { attach, type Keyboard, sizeOf } from './attach.ts';
+import { SignalForwarding } from './forward-signals.ts';
+import { sendStdin } from './send-stdin.ts';
+
+export interface RunOptions {
+  request: ProcessRequest;
+  /** Whether stdin is sent. */
+  interactive: boolean;
+  /** Whether the process gets a terminal. */
+  terminal: boolean;
+  stdin: NonNullable<Keyboard['stdin']>;
+  screen: Keyboard['screen'];
+}
+
+/**
+ * Runs a process as if it ran here: its output is this program's, so are its signals and its exit code
+ * (128 + signal number). Source: contract section 4, POST `/processes`.
+ */
+export async function runProcess(context: Context, options: RunOptions): Promise<number> {
+  const signals = new SignalForwarding(context);
+  try {
+    const { process_id } = await start(context, options);
+    signals.to(process_id);
+    const process = await connect(context, process_id, options, signals.failed);
+    if (!process) throw signals.failed.reason;
+    if (context.json) await context.out.line(JSON.stringify({ type: 'exit', process }));
+    if (Number.isInteger(process.exit_code)) return (process.exit_code as number) & 0xff;
+    throw new Failure(EXIT.failed, `how ${process_id} ended is not known`);
+  } finally {
+    signals.end();
+  }
+}
+
+function start({ client }: Context, { request, interactive, terminal, screen }: RunOptions) {
+  const body: ProcessRequest = {
+    ...request,
+    ...(terminal ? { pty: sizeOf(screen) } : { stdin: interactive ? 'pipe' : 'ignore' }),
+  };
+  return client.call<ProcessView>('POST', '/processes', {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+async function connect(
+  context: Context,
+  process_id: string,
+  { interactive, terminal, stdin, screen }: RunOptions,
+  failed: AbortSignal,
+): Promise<ProcessView | null> {
+  const ended = new AbortController();
+  try {
+    if (terminal) {
+      const keyboard = { stdin: interactive || stdin.isTTY ? stdin : null, screen };
+      return await attach(context, process_id, keyboard, failed);
+    }
+    const stop = AbortSignal.any([failed, ended.signal]);
+    const sent = interactive ? sendStdin(context, process_id, stdin, stop) : Promise.resolve();
+    const followed = followOutput(context, process_id, { follow: true, is_known: true }, stop);
+    return await Promise.race([followed, sent.then(() => followed)]);
+  } catch (error) {
+    // As for any program in a pipe whose reader has seen enough.
+    if (error instanceof OutputClosed) await sendSignal(context, process_id, 'SIGTERM').catch(() => {});
+    throw error;
+  } finally {
+    ended.abort();
+  }
+}

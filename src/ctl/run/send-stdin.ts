@@ -1,0 +1,57 @@
+import type { Readable } from 'node:stream';
+import type { ProcessView } from '../../contract/processes.ts';
+import { Refusal } from '../api/client.ts';
+import { processPath, RECONNECT_MS } from '../api/follow-output.ts';
+import type { Context } from '../context.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { pause } from '../pause.ts';
+
+/**
+ * Sends `input` to a process's stdin and closes it at the end, until `ended` aborts. Each piece is sent with its
+ * offset until it is taken, so that a lost connection neither loses nor repeats a byte; the next one is read only
+ * then.
+ */
+export async function sendStdin(
+  context: Context,
+  process_id: string,
+  input: Readable,
+  ended: AbortSignal,
+): Promise<void> {
+  ended.addEventListener('abort', () => input.destroy());
+  let offset = 0;
+  try {
+    for await (const chunk of input) {
+      await send(context, process_id, { offset }, chunk, ended);
+      offset += chunk.length;
+    }
+    await send(context, process_id, { offset, end: 'true' }, new Uint8Array(), ended);
+  } catch (error) {
+    if (ended.aborted) return;
+    if (!(error instanceof Refusal && error.code === 'conflict')) throw error;
+    const { exited_at } = await context.client.call<ProcessView>('GET', processPath(process_id));
+    if (exited_at === null) await context.err.line(`sandboxctl: stdin is not taken: ${error.message}`);
+  }
+}
+
+async function send(
+  { client }: Context,
+  process_id: string,
+  query: Record<string, string | number>,
+  body: Uint8Array,
+  ended: AbortSignal,
+): Promise<void> {
+  while (!ended.aborted) {
+    try {
+      return await client.call('POST', `${processPath(process_id)}/stdin`, {
+        query,
+        body,
+        headers: { 'content-type': 'application/octet-stream' },
+        silence_timeout_ms: 0, // until the process reads
+        signal: ended,
+      });
+    } catch (error) {
+      if (!(error instanceof Failure && error.exit_code === EXIT.unreachable)) throw error;
+      await pause(RECONNECT_MS, ended);
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { OutputPosition, OutputStream } from '../../contract/processes.ts';
+import type { Context } from '../context.ts';
+
+/** A piece of a process's output as the API tells it. */
+export interface OutputPiece {
+  stream: OutputStream;
+  offset: number;
+  data: string;
+  encoding?: 'base64';
+}
+
+/**
+ * Writes a process's output to this program's own streams, each byte once: pieces that come again after a lost
+ * connection are left out, and what is missing is told.
+ */
+export class OutputSink {
+  readonly #context: Context;
+  /** Where each stream goes on; null before its first piece. */
+  readonly #next: Record<OutputStream, number | null> = { stdout: null, stderr: null };
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** The offsets behind what was written. */
+  get position(): OutputPosition {
+    return { stdout: this.#next.stdout ?? 0, stderr: this.#next.stderr ?? 0 };
+  }
+
+  /** Resolves when the piece is written. */
+  async take({ stream, offset, data, encoding }: OutputPiece): Promise<void> {
+    const bytes = Buffer.from(data, encoding ?? 'utf8');
+    const next = this.#next[stream] ?? offset;
+    const end = offset + bytes.length;
+    if (end <= next) return;
+    if (offset > next) await this.#tellGap(stream, offset - next);
+    this.#next[stream] = end;
+    await this.#write(stream, Math.max(offset, next), bytes.subarray(Math.max(0, next - offset)));
+  }
+
+  #write(stream: OutputStream, offset: number, bytes: Buffer): Promise<void> {
+    const { out, err, json } = this.#context;
+    if (!json) return (stream === 'stdout' ? out : err).write(bytes);
+    const text = bytes.toString('utf8');
+    const is_text = Buffer.from(text, 'utf8').equals(bytes);
+    const data = is_text ? { data: text } : { data: bytes.toString('base64'), encoding: 'base64' };
+    return out.line(JSON.stringify({ type: 'output', stream, offset, ...data }));
+  }
+
+  #tellGap(stream: OutputStream, bytes: number): Promise<void> {
+    return this.#context.err.line(`sandboxctl: ${bytes} bytes of ${stream} are no longer kept`);
+  }
+}

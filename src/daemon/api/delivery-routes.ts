@@ -1,0 +1,73 @@
+import type { HttpApp } from '../../base/http/app.ts';
+import { success } from '../../base/http/app.ts';
+import { oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
+import { DELIVERY_STATES, type DeliveryState } from '../../contract/deliveries.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { EVENT_TYPES } from '../../contract/events.ts';
+import type { Daemon } from '../daemon.ts';
+
+const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
+
+interface EventParams {
+  event_id: string;
+}
+
+/** What people see of the outbox, and replay. Source: contract section 4, rows `/webhook/deliveries…`. */
+export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
+  app.get('/api/v1/webhook/deliveries', async (request) => {
+    const query = queryOf(request.query, ['state', 'event_type', 'limit', 'cursor']);
+    return success(
+      await daemon.store.list({
+        state: oneOf(query.state, 'state', DELIVERY_STATES),
+        event_type: oneOf(query.event_type, 'event_type', EVENT_TYPES),
+        limit: Math.min(wholeNumber(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
+        before_id: cursorOf(query.cursor),
+      }),
+    );
+  });
+
+  app.get<{ Params: EventParams }>('/api/v1/webhook/deliveries/:event_id', async (request) => {
+    const delivery = await daemon.store.find(request.params.event_id);
+    if (!delivery) throw notFound(request.params.event_id);
+    return success(delivery);
+  });
+
+  app.post<{ Params: EventParams }>('/api/v1/webhook/deliveries/:event_id/replay', async (request) => {
+    const { event_id } = request.params;
+    mustDeliver(daemon);
+    const delivery = await daemon.store.find(event_id);
+    if (!delivery) throw notFound(event_id);
+    if (delivery.state === 'foreign') {
+      throw new CatalogueError('conflict', 'The record is of another sandbox and is never sent.');
+    }
+    await daemon.store.replay(event_id);
+    daemon.dispatcher?.look();
+    return success(await daemon.store.find(event_id));
+  });
+
+  app.post('/api/v1/webhook/deliveries/replay', async (request) => {
+    const query = queryOf(request.query, ['state']);
+    const state = oneOf(query.state as DeliveryState | undefined, 'state', REPLAYABLE);
+    if (!state) throw invalidField('state', `is needed, one of ${REPLAYABLE.join(', ')}`);
+    mustDeliver(daemon);
+    const replayed = await daemon.store.replayAll(state);
+    daemon.dispatcher?.look();
+    return success({ replayed });
+  });
+}
+
+function mustDeliver(daemon: Daemon): void {
+  if (!daemon.publisher.has_webhook) throw new CatalogueError('webhook_not_configured');
+}
+
+function notFound(event_id: string): CatalogueError {
+  return new CatalogueError('not_found', `There is no record ${event_id}.`);
+}
+
+/** What `next_cursor` gave. */
+function cursorOf(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (!/^[1-9]\d{0,14}$/.test(value)) throw invalidField('cursor', 'is damaged');
+  return Number(value);
+}

@@ -1,0 +1,56 @@
+import type { HttpApp } from '../../base/http/app.ts';
+import { invalidField } from '../../contract/errors.ts';
+import type { DueRecord, StreamRecord } from '../../outbox/store.ts';
+import type { Daemon } from '../daemon.ts';
+import { EventWriter, orGone } from './sse-response.ts';
+
+/** Read at a time for one follower. */
+const PAGE_RECORDS = 200;
+
+/**
+ * `GET /events/stream`: every record as it is committed. A `Last-Event-ID` above the last sequence, as of the parent of
+ * a fork, means from now on. Source: contract section 4.
+ */
+export function registerEventStream(app: HttpApp, daemon: Daemon): void {
+  app.get('/api/v1/events/stream', async (request, reply) => {
+    const { store } = daemon;
+    const seen = lastEventId(request.headers['last-event-id']);
+    const last = await store.lastSequence();
+    const from = Math.min(seen ?? last, last);
+    const writer = new EventWriter(request, reply, daemon.clock);
+    await follow(daemon, from, writer).catch(() => writer.cut());
+  });
+}
+
+/**
+ * Reads what is kept after `sequence`, then waits for more; a slow reader holds up nobody. What a commit hands over
+ * goes on at once where nothing is missing before it, and is read otherwise.
+ */
+async function follow({ store }: Daemon, sequence: number, writer: EventWriter): Promise<void> {
+  let last = sequence;
+  let added: StreamRecord[] = [];
+  while (!writer.gone.aborted) {
+    const arrived = store.nextCommit();
+    const is_next = added[0]?.sequence === last + 1;
+    const records = is_next ? added : await store.after(last, PAGE_RECORDS);
+    for (const { sequence, event_type, body } of records) {
+      last = sequence;
+      await writer.write({ id: String(sequence), event: event_type, data: body });
+      if (writer.gone.aborted) return;
+    }
+    const is_behind = !is_next && records.length === PAGE_RECORDS;
+    added = is_behind ? [] : ((await orGone(arrived, writer.gone)) ?? []).map(streamed);
+  }
+}
+
+function streamed({ headers, event_type, body }: DueRecord): StreamRecord {
+  return { sequence: Number(headers['ce-sequence']), event_type, body };
+}
+
+function lastEventId(value: string | string[] | undefined): number | null {
+  if (value === undefined) return null;
+  if (typeof value !== 'string' || !/^\d{1,15}$/.test(value)) {
+    throw invalidField('Last-Event-ID', 'must be a sequence');
+  }
+  return Number(value);
+}

@@ -1,0 +1,23 @@
+import { type HttpApp, success } from '../../base/http/app.ts';
+import { CatalogueError, errorBody } from '../../contract/errors.ts';
+import type { Daemon } from '../daemon.ts';
+import { readGauges } from '../gauges.ts';
+
+/** Liveness, readiness and metrics, at the root and without a token. Source: contract section 4. */
+export function registerHealthRoutes(app: HttpApp, daemon: Daemon): void {
+  app.get('/healthz', async () => success({ alive: true }));
+
+  app.get('/readyz', async (_request, reply) => {
+    const { not_ready, degraded } = daemon.readiness();
+    if (not_ready !== null) {
+      const code = daemon.state === 'stopping' ? 'shutting_down' : 'outbox_unavailable';
+      return reply.code(503).send(errorBody(new CatalogueError(code, not_ready)));
+    }
+    return success({ ready: true, ...(degraded.length > 0 ? { degraded } : {}) });
+  });
+
+  app.get('/metrics', async (_request, reply) => {
+    reply.type('text/plain; version=0.0.4; charset=utf-8');
+    return daemon.metrics.text(await readGauges(daemon));
+  });
+}

@@ -1,0 +1,174 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { RawData, WebSocket } from 'ws';
+import type { Timer } from '../../base/clock.ts';
+import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
+import { queryOf, wholeNumber } from '../../base/http/query.ts';
+import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
+import { CatalogueError, errorBody, invalidField } from '../../contract/errors.ts';
+import { OUTPUT_STREAMS } from '../../contract/processes.ts';
+import type { OutputItems } from '../../process/output/output-reader.ts';
+import type { Daemon } from '../daemon.ts';
+import { type AttachFrame, parseFrame } from './attach-frame.ts';
+import { outputData } from './process-output.ts';
+
+/** What may wait for a process that does not read its stdin before the connection is read no further. */
+const STDIN_PENDING_BYTES = BODY_MAX_BYTES;
+/** So that a client that is gone is noticed, and one behind a proxy is kept. */
+const HEARTBEAT_MS = 15_000;
+const NORMAL_CLOSURE = 1000;
+const POLICY_VIOLATION = 1008;
+/** Frames that cannot be read before their sender is not listened to any more. */
+const BAD_FRAMES_MAX = 16;
+/** What a frame of stdin takes beside its bytes while it waits. */
+const FRAME_COST_BYTES = 1024;
+
+/**
+ * Answers `GET /processes/{id}/attach`, a WebSocket: what is wrong with the request is refused at the handshake.
+ * A frame that cannot be carried out is answered by one of type `error`. Source: contract section 4.
+ */
+export async function answerAttach(
+  daemon: Daemon,
+  process_id: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const query = queryOf(request.query, ['offset']);
+  const offset = wholeNumber(query.offset, 'offset', 0);
+  checkHandshake(request);
+  const gone = new AbortController();
+  const items = await daemon.supervisor.output(process_id, {
+    streams: OUTPUT_STREAMS,
+    ...(offset === undefined ? {} : { start: { offset } }),
+    follow: true,
+    whole_characters: true,
+    signal: gone.signal,
+  });
+  const { WebSocketServer } = await import('ws');
+  const upgrade = takeUpgrade(request, reply);
+  if (!upgrade) return;
+  const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: BODY_MAX_BYTES });
+  server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (socket) => {
+    socket.once('close', () => gone.abort());
+    void new Attachment(daemon, process_id, socket, gone.signal).run(items);
+  });
+}
+
+function checkHandshake(request: FastifyRequest): void {
+  const { headers } = request;
+  if (!isUpgrade(request)) throw invalidField('Upgrade', 'must be websocket');
+  if (!/^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')) {
+    throw invalidField('Sec-WebSocket-Key', 'is missing or damaged');
+  }
+  if (headers['sec-websocket-version'] !== '13') throw invalidField('Sec-WebSocket-Version', 'must be 13');
+}
+
+/** One client at a process. */
+class Attachment {
+  readonly #daemon: Daemon;
+  readonly #process_id: string;
+  readonly #socket: WebSocket;
+  readonly #gone: AbortSignal;
+  #heartbeat: Timer;
+  /** What came and is not carried out. While there is any, nothing more is read of the connection. */
+  readonly #frames: { data: RawData; is_binary: boolean }[] = [];
+  #bad_frames = 0;
+  #pending_bytes = 0;
+  #room = Promise.withResolvers<void>();
+
+  constructor(daemon: Daemon, process_id: string, socket: WebSocket, gone: AbortSignal) {
+    this.#daemon = daemon;
+    this.#process_id = process_id;
+    this.#socket = socket;
+    this.#gone = gone;
+    this.#heartbeat = this.#beatLater();
+    socket.on('error', () => {}); // 'close' follows
+    socket.on('message', (data, is_binary) => {
+      this.#frames.push({ data, is_binary });
+      if (this.#frames.length === 1) void this.#takeAll();
+    });
+  }
+
+  /** Sends the output, each piece when the one before is on its way, and the end. */
+  async run(items: OutputItems): Promise<void> {
+    try {
+      for await (const item of items) {
+        if (item.type === 'output') await this.#send({ type: 'output', ...outputData(item) });
+        if (item.type === 'exit') await this.#send({ type: 'exit', process: item.process });
+      }
+      this.#socket.close(NORMAL_CLOSURE);
+    } catch {
+      this.#socket.terminate();
+    } finally {
+      this.#heartbeat.cancel();
+    }
+  }
+
+  /** One frame at a time, each once the answer to the one before is on its way. */
+  async #takeAll(): Promise<void> {
+    this.#socket.pause();
+    for (const { data, is_binary } of this.#frames) {
+      if (this.#gone.aborted || this.#socket.readyState !== this.#socket.OPEN) break;
+      await this.#take(data, is_binary);
+    }
+    this.#frames.length = 0;
+    this.#socket.resume();
+  }
+
+  async #take(data: RawData, is_binary: boolean): Promise<void> {
+    try {
+      const frame = this.#read(data, is_binary);
+      if (frame.type === 'stdin') await this.#write(frame.data);
+      else this.#carryOut(frame);
+    } catch (error) {
+      await this.#refuse(error);
+    }
+  }
+
+  #read(data: RawData, is_binary: boolean): AttachFrame {
+    try {
+      return parseFrame(data as Buffer, is_binary);
+    } catch (error) {
+      this.#bad_frames += 1;
+      throw error;
+    }
+  }
+
+  async #refuse(error: unknown): Promise<void> {
+    if (this.#gone.aborted) return;
+    const known = error instanceof CatalogueError ? error : new CatalogueError('internal_error');
+    await this.#send({ type: 'error', error: errorBody(known).error });
+    if (this.#bad_frames >= BAD_FRAMES_MAX) this.#socket.close(POLICY_VIOLATION, 'too many bad frames');
+  }
+
+  #carryOut(frame: Exclude<AttachFrame, { type: 'stdin' }>): void {
+    const { supervisor } = this.#daemon;
+    if (frame.type === 'resize') supervisor.resize(this.#process_id, frame.size);
+    else supervisor.signal(this.#process_id, frame.signal);
+  }
+
+  /** Waits while too much does: a signal overtakes what a process has not read, up to that. */
+  async #write(data: Buffer): Promise<void> {
+    const cost_bytes = data.length + FRAME_COST_BYTES;
+    while (this.#pending_bytes >= STDIN_PENDING_BYTES && !this.#gone.aborted) await this.#room.promise;
+    this.#pending_bytes += cost_bytes;
+    void this.#daemon.supervisor
+      .writeStdin(this.#process_id, { data: [data], signal: this.#gone })
+      .catch((error) => this.#refuse(error))
+      .finally(() => {
+        this.#pending_bytes -= cost_bytes;
+        this.#room.resolve();
+        this.#room = Promise.withResolvers();
+      });
+  }
+
+  #send(frame: object): Promise<void> {
+    return new Promise((resolve) => this.#socket.send(JSON.stringify(frame), () => resolve()));
+  }
+
+  #beatLater(): Timer {
+    return this.#daemon.clock.after(HEARTBEAT_MS, () => {
+      if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
+      this.#heartbeat = this.#beatLater();
+    });
+  }
+}

@@ -1,0 +1,108 @@
+import { isUtf8 } from 'node:buffer';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { flag, oneOf, type Query, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
+import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
+import type { Daemon } from '../daemon.ts';
+import { EventWriter, goneSignal, writeWithRoom } from './sse-response.ts';
+
+const STARTS = ['offset', 'tail_bytes', 'tail_lines'] as const;
+
+/** A piece of output in JSON: as text where it is UTF-8, else as base64. */
+export interface OutputData {
+  stream: OutputStream;
+  offset: number;
+  data: string;
+  encoding?: 'base64';
+}
+
+/** Answers `GET /processes/{id}/output`: as server-sent events, or as the bytes of one stream. Contract section 4. */
+export async function answerOutput(
+  daemon: Daemon,
+  process_id: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const query = queryOf(request.query, ['stream', ...STARTS, 'follow']);
+  const name = oneOf(query.stream, 'stream', [...OUTPUT_STREAMS, 'all']) ?? 'all';
+  const streams = name === 'all' ? OUTPUT_STREAMS : [name];
+  const start = startOf(query, request.headers['last-event-id']);
+  const follow = flag(query.follow, 'follow');
+  const as_bytes = (request.headers.accept ?? '').includes('application/octet-stream');
+  if (as_bytes && streams.length > 1) {
+    throw invalidField('stream', 'must be stdout or stderr for application/octet-stream');
+  }
+  const gone = goneSignal(reply);
+  const reading = { streams, start, follow, whole_characters: !as_bytes, signal: gone };
+  const items = await daemon.supervisor.output(process_id, reading);
+  if (!as_bytes) return sendEvents(items, new EventWriter(request, reply, daemon.clock));
+  reply.hijack();
+  reply.raw.writeHead(200, {
+    'content-type': 'application/octet-stream',
+    'cache-control': 'no-store',
+    'x-request-id': request.id,
+    'x-output-offset': String(items.start[streams[0] as OutputStream]),
+  });
+  reply.raw.flushHeaders();
+  await sendBytes(items, reply, gone);
+}
+
+/** A piece of output as JSON shows it. */
+export function outputData({ stream, offset, data }: OutputItem & { type: 'output' }): OutputData {
+  if (isUtf8(data)) return { stream, offset, data: data.toString('utf8') };
+  return { stream, offset, data: data.toString('base64'), encoding: 'base64' };
+}
+
+async function sendEvents(items: OutputItems, writer: EventWriter): Promise<void> {
+  try {
+    for await (const item of items) {
+      const data = JSON.stringify(eventData(item));
+      await writer.write({ id: eventId(item.position), event: item.type, data });
+    }
+    writer.end();
+  } catch {
+    writer.cut();
+  }
+}
+
+function eventData(item: OutputItem): unknown {
+  if (item.type === 'output') return outputData(item);
+  if (item.type === 'exit') return item.process;
+  return { stream: item.stream, offset: item.offset };
+}
+
+/** Bytes that are gone in the middle cannot be told in this form: the answer is cut off rather than wrong. */
+async function sendBytes(items: OutputItems, reply: FastifyReply, gone: AbortSignal): Promise<void> {
+  try {
+    for await (const item of items) {
+      if (item.type === 'gone') throw new CatalogueError('gone');
+      if (item.type === 'output') await writeWithRoom(reply, item.data, gone);
+    }
+    reply.raw.end();
+  } catch {
+    reply.raw.destroy();
+  }
+}
+
+/** `Last-Event-ID` counts before the query: who connects again repeats the query of the first time. */
+function startOf(query: Query, last_event_id: string | string[] | undefined): OutputStart {
+  const numbers = STARTS.flatMap((name) => {
+    const value = wholeNumber(query[name], name, 0);
+    return value === undefined ? [] : [{ name, value }];
+  });
+  const [first, second] = numbers;
+  if (second) throw invalidField(second.name, `is not accepted together with ${first?.name}`);
+  if (last_event_id !== undefined) return { offsets: positionOf(last_event_id) };
+  return first ? ({ [first.name]: first.value } as unknown as OutputStart) : { offsets: {} };
+}
+
+function eventId({ stdout, stderr }: OutputPosition): string {
+  return `${stdout}-${stderr}`;
+}
+
+function positionOf(event_id: string | string[]): OutputPosition {
+  const [, stdout, stderr] = /^(\d{1,15})-(\d{1,15})$/.exec(String(event_id)) ?? [];
+  if (stdout === undefined) throw invalidField('Last-Event-ID', 'must be the id of an output event');
+  return { stdout: Number(stdout), stderr: Number(stderr) };
+}

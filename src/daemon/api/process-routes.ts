@@ -1,0 +1,160 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
+import { allowLongBody } from '../../base/http/listener.ts';
+import { flag, oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { OUTPUT_ANSWER_BYTES, PROCESS_WAIT_MAX_MS } from '../../contract/defaults.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import type { ProcessView } from '../../contract/processes.ts';
+import { continuationBytes } from '../../process/output/preview.ts';
+import { parseProcessRequest } from '../../process/start/request.ts';
+import type { Daemon } from '../daemon.ts';
+import { answerAttach } from './process-attach.ts';
+import { answerOutput } from './process-output.ts';
+import { goneSignal } from './sse-response.ts';
+
+const closed = { additionalProperties: false };
+
+const SignalBody = Type.Object(
+  {
+    signal: Type.String(),
+    scope: Type.Optional(Type.Enum(['group', 'leader'])),
+  },
+  closed,
+);
+
+/** The largest sides that a terminal's kernel structure holds. */
+const side = () => Type.Integer({ minimum: 1, maximum: 65_535 });
+
+const ResizeBody = Type.Object({ cols: side(), rows: side() }, closed);
+
+interface Named {
+  Params: { process_id: string };
+}
+
+/** Starting, following and ending processes. Source: contract section 4, rows `/processes…`. */
+export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
+  app.post('/api/v1/processes', (request, reply) => start(daemon, request, reply));
+
+  app.get('/api/v1/processes', async (request) => {
+    queryOf(request.query, []);
+    return success({ processes: await daemon.supervisor.list() });
+  });
+
+  app.get<Named>('/api/v1/processes/:process_id', async (request) => {
+    queryOf(request.query, []);
+    return success(await daemon.supervisor.get(request.params.process_id));
+  });
+
+  app.delete<Named>('/api/v1/processes/:process_id', async (request) => {
+    const query = queryOf(request.query, ['grace_ms']);
+    const grace_ms = wholeNumber(query.grace_ms, 'grace_ms', 0);
+    return success(await daemon.supervisor.remove(request.params.process_id, grace_ms));
+  });
+
+  app.get<Named>('/api/v1/processes/:process_id/output', async (request, reply) =>
+    answerOutput(daemon, request.params.process_id, request, reply),
+  );
+
+  app.get<Named>('/api/v1/processes/:process_id/attach', async (request, reply) =>
+    answerAttach(daemon, request.params.process_id, request, reply),
+  );
+
+  app.get<Named>('/api/v1/processes/:process_id/wait', async (request, reply) => {
+    const query = queryOf(request.query, ['timeout_ms', 'for']);
+    const timeout_ms = wholeNumber(query.timeout_ms, 'timeout_ms', 0);
+    const process = await daemon.supervisor.wait(request.params.process_id, {
+      for: oneOf(query.for, 'for', ['exit', 'ready']) ?? 'exit',
+      ...(timeout_ms === undefined ? {} : { timeout_ms }),
+      signal: goneSignal(reply),
+    });
+    if (!process) throw new CatalogueError('timeout');
+    return success(process);
+  });
+
+  app.post<Named>(
+    '/api/v1/processes/:process_id/signal',
+    { schema: { body: SignalBody } },
+    async (request, reply) => {
+      queryOf(request.query, []);
+      const { signal, scope } = request.body as Static<typeof SignalBody>;
+      daemon.supervisor.signal(request.params.process_id, signal, scope);
+      reply.code(204);
+    },
+  );
+
+  app.post<Named>(
+    '/api/v1/processes/:process_id/resize',
+    { schema: { body: ResizeBody } },
+    async (request, reply) => {
+      queryOf(request.query, []);
+      daemon.supervisor.resize(request.params.process_id, request.body as Static<typeof ResizeBody>);
+      reply.code(204);
+    },
+  );
+
+  await withStreamedBodies(app, (streamed) => {
+    streamed.post<Named>('/api/v1/processes/:process_id/stdin', (request, reply) =>
+      writeStdin(daemon, request.params.process_id, request, reply),
+    );
+  });
+}
+
+async function start(daemon: Daemon, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const query = queryOf(request.query, ['wait_ms']);
+  const wait_ms = wholeNumber(query.wait_ms, 'wait_ms', 0, PROCESS_WAIT_MAX_MS);
+  const wanted = parseProcessRequest(request.body);
+  if (daemon.state === 'stopping') throw new CatalogueError('shutting_down');
+  const { created, process } = await daemon.supervisor.spawn(wanted);
+  const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, goneSignal(reply));
+  reply.code(created ? 201 : 200);
+  return success({ ...process, ...ended });
+}
+
+/** The process when it has ended or the time is over, with the end of its output as text. */
+async function outcome(daemon: Daemon, { process_id }: ProcessView, timeout_ms: number, signal: AbortSignal) {
+  const { supervisor } = daemon;
+  const ended = await supervisor.wait(process_id, { for: 'exit', timeout_ms, signal });
+  const process = ended ?? (await supervisor.get(process_id));
+  const tail = await supervisor.outputTail(process_id, OUTPUT_ANSWER_BYTES);
+  const { stdout_truncated, stderr_truncated } = tail;
+  const output = {
+    stdout: textOf(tail.stdout, stdout_truncated),
+    stderr: textOf(tail.stderr, stderr_truncated),
+    stdout_truncated,
+    stderr_truncated,
+  };
+  return { ...process, output };
+}
+
+/** What is no UTF-8 is U+FFFD; a character whose beginning was cut off is left out. */
+function textOf(tail: Buffer, is_cut: boolean): string {
+  return tail.subarray(is_cut ? continuationBytes(tail, 0) : 0).toString('utf8');
+}
+
+async function writeStdin(
+  daemon: Daemon,
+  process_id: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const gone = goneSignal(reply);
+  try {
+    const query = queryOf(request.query, ['end', 'offset']);
+    const end = flag(query.end, 'end');
+    const offset = wholeNumber(query.offset, 'offset', 0);
+    allowLongBody(request, reply);
+    const data = request.raw.iterator({ destroyOnReturn: false });
+    const given = offset === undefined ? {} : { offset };
+    await daemon.supervisor.writeStdin(process_id, { data, end, signal: gone, ...given });
+    reply.code(204).send();
+  } catch (error) {
+    if (gone.aborted || request.raw.destroyed) {
+      reply.hijack(); // nobody is there to be told
+      return;
+    }
+    // What is left of the body is let through, or the client would see a cut connection instead of the answer.
+    request.raw.resume();
+    throw error;
+  }
+}

@@ -1,0 +1,41 @@
+import type { HttpApp } from '../../base/http/app.ts';
+import { success } from '../../base/http/app.ts';
+import { WEBHOOK_TEST_WAIT_MS } from '../../contract/defaults.ts';
+import type { DeliveryDetail } from '../../contract/deliveries.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import type { Daemon } from '../daemon.ts';
+import { payloadText } from './payload.ts';
+
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
+const TEST_PAYLOAD = '{"test":true}';
+
+/** `POST /webhook/publish` and `POST /webhook/test`. Source: contract section 4. */
+export function registerPublishRoutes(app: HttpApp, daemon: Daemon): void {
+  app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
+    if (request.body === undefined) {
+      throw new CatalogueError('unsupported_media_type');
+    }
+    const payload = payloadText(request.body as Buffer);
+    const receipt = await daemon.publisher.publish(
+      payload,
+      idempotencyKey(request.headers['idempotency-key']),
+    );
+    reply.code(202);
+    return success(receipt);
+  });
+
+  app.post('/api/v1/webhook/test', async () => {
+    const { publisher, store, dispatcher } = daemon;
+    const { event_id } = await publisher.publish(TEST_PAYLOAD);
+    await dispatcher?.attempted(event_id, WEBHOOK_TEST_WAIT_MS);
+    return success((await store.find(event_id)) as DeliveryDetail);
+  });
+}
+
+function idempotencyKey(value: string | string[] | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string' || !IDEMPOTENCY_KEY.test(value)) {
+    throw invalidField('Idempotency-Key', 'must be 1 to 128 visible ASCII characters');
+  }
+  return value;
+}

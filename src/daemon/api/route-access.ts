@@ -1,0 +1,52 @@
+import { CONTROL_SCOPES, type ControlScope } from '../../contract/control-scopes.ts';
+
+/**
+ * What a route asks of its callers. Source: contract section 4, `--control-token-file` and `--control-socket`.
+ * - `health`: nothing, also while the daemon starts
+ * - `publish`: nothing
+ * - `read`, `write`, `manage`: the control token, or on the control socket at least this scope
+ * - `socket`: the scope `manage` on the control socket, and never over TCP
+ */
+export type RouteAccess = 'health' | 'publish' | ControlScope | 'socket';
+
+const ROUTES: Readonly<Record<string, RouteAccess>> = {
+  'GET /healthz': 'health',
+  'GET /readyz': 'health',
+  'GET /metrics': 'health',
+  'POST /api/v1/webhook/publish': 'publish',
+  'POST /api/v1/webhook/test': 'write',
+  'GET /api/v1/webhook/deliveries': 'read',
+  'GET /api/v1/webhook/deliveries/:event_id': 'read',
+  'POST /api/v1/webhook/deliveries/:event_id/replay': 'write',
+  'POST /api/v1/webhook/deliveries/replay': 'write',
+  'GET /api/v1/events/stream': 'read',
+  'POST /api/v1/processes': 'write',
+  'GET /api/v1/processes': 'read',
+  'GET /api/v1/processes/:process_id': 'read',
+  'DELETE /api/v1/processes/:process_id': 'write',
+  'GET /api/v1/processes/:process_id/output': 'read',
+  // A client that is attached writes to the process, too.
+  'GET /api/v1/processes/:process_id/attach': 'write',
+  'GET /api/v1/processes/:process_id/wait': 'read',
+  'POST /api/v1/processes/:process_id/stdin': 'write',
+  'POST /api/v1/processes/:process_id/signal': 'write',
+  'POST /api/v1/processes/:process_id/resize': 'write',
+  'GET /api/v1/sandbox': 'read',
+  'POST /api/v1/sandbox/init': 'manage',
+  'PUT /api/v1/sandbox/env': 'manage',
+  'POST /api/v1/sandbox/pause': 'manage',
+  'POST /api/v1/sandbox/resume': 'manage',
+  'POST /api/v1/sandbox/stop': 'socket',
+  'POST /api/v1/sandbox/hold': 'socket',
+};
+
+/** Of a route by its method and pattern; undefined where there is none: it is refused then. */
+export function accessOf(method: string, url: string | undefined): RouteAccess | undefined {
+  const route = `${method} ${url}`;
+  return Object.hasOwn(ROUTES, route) ? ROUTES[route] : undefined;
+}
+
+/** Whether a scope, as it came in a header, reaches what needs another. */
+export function includesScope(given: string | string[] | undefined, needed: ControlScope): boolean {
+  return CONTROL_SCOPES.indexOf(given as ControlScope) >= CONTROL_SCOPES.indexOf(needed);
+}

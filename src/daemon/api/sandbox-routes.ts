@@ -1,0 +1,157 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Static, Type } from 'typebox';
+import type { HttpApp } from '../../base/http/app.ts';
+import { success } from '../../base/http/app.ts';
+import { CatalogueError, invalidField, StartError } from '../../contract/errors.ts';
+import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
+import { checkEnvironment } from '../../process/start/request.ts';
+import { parseCidr } from '../../webhook/address.ts';
+import { AddressGuard } from '../../webhook/address-guard.ts';
+import { identifier, watchDir, webhookUrl } from '../config.ts';
+import type { Daemon } from '../daemon.ts';
+
+/** What an option is called in the body of an init. */
+const FIELDS = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
+
+const closed = { additionalProperties: false };
+
+const InitBody = Type.Object(
+  {
+    sandbox_id: Type.String({ minLength: 1 }),
+    team_id: Type.String(),
+    // Not needed for a sandbox that was claimed without one.
+    webhook: Type.Optional(
+      Type.Object(
+        {
+          url: Type.String(),
+          secret: Type.Optional(Type.String()),
+          watch_dir: Type.Optional(Type.String()),
+          // The URL is somebody else's: only public addresses may be dialled, and these.
+          allow_cidrs: Type.Optional(Type.Array(Type.String())),
+        },
+        closed,
+      ),
+    ),
+    env: Type.Optional(Type.Record(Type.String(), Type.String())),
+    // From the manager alone, over the control socket: whoever else knew it could make records.
+    record_key: Type.Optional(Type.String()),
+  },
+  closed,
+);
+
+const EnvBody = Type.Object(
+  { env: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])) },
+  closed,
+);
+
+const ReasonBody = Type.Object(
+  {
+    reason: Type.Optional(Type.Union([Type.String({ maxLength: 1024 }), Type.Null()])),
+    flush_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
+  },
+  closed,
+);
+
+/** State, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
+export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
+  let initialised: { body: unknown; done: Promise<void> } | null = null;
+
+  app.get('/api/v1/sandbox', async () => success(await daemon.view()));
+
+  app.post('/api/v1/sandbox/pause', { schema: { body: ReasonBody } }, async (request) => {
+    const { reason, flush_ms } = (request.body ?? {}) as Static<typeof ReasonBody>;
+    await daemon.pause(reason ?? null, flush_ms);
+    return success({ state: daemon.state });
+  });
+
+  app.post('/api/v1/sandbox/resume', { schema: { body: ReasonBody } }, async (request) => {
+    const { reason } = (request.body ?? {}) as Static<typeof ReasonBody>;
+    await daemon.resume(reason ?? null);
+    return success({ state: daemon.state });
+  });
+
+  app.put('/api/v1/sandbox/env', { schema: { body: EnvBody } }, async (request) => {
+    const { env } = request.body;
+    checkEnvironment(
+      Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? ''])),
+      'env',
+    );
+    return success({ names: daemon.environment.change(env) });
+  });
+
+  app.post('/api/v1/sandbox/init', { schema: { body: InitBody } }, async (request) => {
+    if (!daemon.config.await_init) {
+      throw new CatalogueError('conflict', 'The sandbox was not started with --await-init.');
+    }
+    const { record_key } = request.body;
+    if (record_key !== undefined && !daemon.isControl(request.raw.socket)) {
+      throw invalidField('record_key', 'is accepted on the control socket alone');
+    }
+    if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
+      throw new CatalogueError('conflict', 'The sandbox is initialised already, with another body.');
+    }
+    if (!initialised) {
+      initialised = {
+        body: request.body,
+        done: initialise(daemon, request.body, daemon.isControl(request.raw.socket)),
+      };
+      initialised.done.catch(() => {
+        initialised = null;
+      });
+    }
+    await initialised.done;
+    return success({ state: daemon.state });
+  });
+}
+
+async function initialise(daemon: Daemon, body: Static<typeof InitBody>, is_control: boolean): Promise<void> {
+  const { webhook, env } = body;
+  const given = asField(() => ({
+    sandbox_id: identifier(body.sandbox_id, 'sandbox_id'),
+    team_id: identifier(body.team_id, 'team_id'),
+    webhook_url: webhook ? webhookUrl(webhook.url, 'webhook.url') : null,
+    webhook_secret: webhook?.secret ?? '',
+    webhook_guard: webhook?.allow_cidrs ? guardOf(webhook.allow_cidrs) : null,
+    watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
+  }));
+  const { record_key = null } = body;
+  if (record_key !== null && !recordKey(record_key)) {
+    throw invalidField('record_key', 'must be 64 lower-case hex digits');
+  }
+  if (env) checkEnvironment(env, 'env');
+  // Before the first process that could read it.
+  if (is_control) daemon.forgetToken();
+  try {
+    await daemon.initialise({ ...given, record_key }, env ?? {});
+  } catch (error) {
+    throw error instanceof StartError ? asAnswer(error) : error;
+  }
+}
+
+function guardOf(ranges: string[]): AddressGuard {
+  return new AddressGuard(
+    ranges.map((range) => {
+      const cidr = parseCidr(range);
+      if (cidr === null)
+        throw new StartError('webhook.allow_cidrs must be ranges of addresses like 10.0.0.0/8');
+      return cidr;
+    }),
+  );
+}
+
+/** Why a sandbox cannot be what it is told to be, with the field in place of the option. */
+function asAnswer({ message }: StartError): CatalogueError {
+  const [option, field] = Object.entries(FIELDS).find(([each]) => message.startsWith(each)) ?? [];
+  if (option === undefined || field === undefined) return new CatalogueError('invalid_request', message);
+  return invalidField(field, message.slice(option.length).trim());
+}
+
+/** What the command line's checks say, as an answer that names the field. */
+function asField<Value>(check: () => Value): Value {
+  try {
+    return check();
+  } catch (error) {
+    const [field = 'body', ...rest] = (error as Error).message.split(' ');
+    throw invalidField(field, rest.join(' '));
+  }
+}

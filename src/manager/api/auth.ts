@@ -1,0 +1,62 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { HttpApp } from '../../base/http/app.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import type { Caller, Scope } from '../../contract/tokens.ts';
+import type { TokenStore } from '../database/token-store.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the caller's token must allow; null where any token will do. */
+    scope?: Scope | null;
+  }
+  interface FastifyRequest {
+    /** Set before any handler of a route that is not open. */
+    caller: Caller | null;
+  }
+}
+
+/** What is charged for a request once its caller is known, and before what it may do is looked at. */
+export type Charge = (caller: Caller, request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+
+/**
+ * Lets a request through whose token allows what its route needs, or throws `unauthorized` or `forbidden`; a route
+ * that names no scope and is not open is refused. Source: contract section 7, "Bearer tokens".
+ */
+export function guardRoutes(app: HttpApp, tokens: TokenStore, charge: Charge): void {
+  app.decorateRequest('caller', null);
+  app.addHook('onRequest', async (request, reply) => {
+    const { is_open, scope } = request.routeOptions.config;
+    if (is_open === true || request.is404) return;
+    request.caller = await authenticate(request, reply, tokens);
+    await charge(request.caller, request, reply);
+    if (scope === undefined) throw new CatalogueError('forbidden');
+    if (scope !== null) demand(request.caller, scope);
+  });
+}
+
+/** Throws `forbidden` where the caller's token does not hold the scope. */
+export function demand({ scopes }: Caller, scope: Scope): void {
+  const is_included = scope === 'sandboxes:read' && scopes.includes('sandboxes:write');
+  if (is_included || scopes.includes(scope)) return;
+  throw new CatalogueError('forbidden', `The token's scopes do not include ${scope}.`, { scope });
+}
+
+/** Who makes the request; for handlers of routes that are not open. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (!request.caller) throw new CatalogueError('unauthorized', NEEDED);
+  return request.caller;
+}
+
+const NEEDED = 'A valid bearer token is required.';
+
+async function authenticate(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  tokens: TokenStore,
+): Promise<Caller> {
+  const token = /^Bearer +([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? '')?.[1];
+  const caller = token === undefined ? null : await tokens.find(token);
+  if (caller) return caller;
+  reply.header('www-authenticate', 'Bearer');
+  throw new CatalogueError('unauthorized', NEEDED);
+}

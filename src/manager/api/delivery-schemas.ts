@@ -1,0 +1,65 @@
+import { type TSchema, Type } from 'typebox';
+import { DELIVERY_STATES } from '../../contract/deliveries.ts';
+import { EVENT_TYPES } from '../../contract/events.ts';
+import { OptionalTime, Time } from './schemas.ts';
+
+/** What the routes of deliveries take and answer, for the document at `/openapi.json`. Source: contract section 7. */
+
+const closed = { additionalProperties: false };
+const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
+
+/** What may be made pending again. */
+export const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
+
+const view = {
+  event_id: Type.String(),
+  event_type: Type.Enum([...EVENT_TYPES]),
+  sandbox_id: Type.String(),
+  sequence: orNull(Type.Integer()),
+  state: Type.Enum([...DELIVERY_STATES]),
+  created_at: Time,
+  finished_at: OptionalTime,
+  next_attempt_at: OptionalTime,
+};
+
+const AttemptData = Type.Object(
+  {
+    attempt: Type.Integer(),
+    started_at: Time,
+    duration_ms: Type.Number(),
+    status: orNull(Type.Integer()),
+    error: orNull(Type.Enum(['dns', 'connect', 'tls', 'timeout', 'reset', 'protocol', 'blocked'])),
+    next_attempt_at: OptionalTime,
+    response_body: orNull(Type.String()),
+  },
+  closed,
+);
+
+export const DeliveryData = Type.Object(
+  {
+    ...view,
+    body: Type.String(),
+    headers: Type.Record(Type.String(), Type.String()),
+    attempts: Type.Array(AttemptData),
+  },
+  closed,
+);
+
+export const DeliveryPageData = Type.Object(
+  { deliveries: Type.Array(Type.Object(view, closed)), next_cursor: orNull(Type.String()) },
+  closed,
+);
+
+export const DeliveryQuery = Type.Object(
+  {
+    state: Type.Optional(Type.Enum([...DELIVERY_STATES])),
+    event_type: Type.Optional(Type.Enum([...EVENT_TYPES])),
+    limit: Type.Optional(Type.Integer({ minimum: 1 })),
+    cursor: Type.Optional(Type.String()),
+  },
+  closed,
+);
+
+export const ReplayQuery = Type.Object({ state: Type.Enum([...REPLAYABLE]) }, closed);
+
+export const ReplayedData = Type.Object({ replayed: Type.Integer() }, closed);

@@ -1,0 +1,29 @@
+import { type HttpApp, success } from '../../base/http/app.ts';
+import type { MetricsRegistry } from '../../base/metrics.ts';
+import { CatalogueError, errorBody } from '../../contract/errors.ts';
+
+const open = (summary: string) => ({ is_open: true, doc: { summary } });
+
+/** What tells whether a manager is ready. */
+export interface Readiness {
+  /** Why it is not, or null; rejects where the database cannot be used. */
+  notReady(): Promise<string | null>;
+  /** What is told beside it, such as `rate_authority`. */
+  facts(): Record<string, unknown>;
+}
+
+/** Liveness, readiness and metrics, at the root and without a token. Source: contract section 7. */
+export function registerHealthRoutes(app: HttpApp, readiness: Readiness, metrics: MetricsRegistry): void {
+  app.get('/healthz', { config: open('Whether the manager is alive') }, async () => success({ alive: true }));
+
+  app.get('/readyz', { config: open('Whether the manager is ready') }, async (_request, reply) => {
+    const reason = await readiness.notReady();
+    if (reason !== null) return reply.code(503).send(errorBody(new CatalogueError('unavailable', reason)));
+    return success({ ready: true, ...readiness.facts() });
+  });
+
+  app.get('/metrics', { config: open("Prometheus' text format") }, async (_request, reply) => {
+    reply.type('text/plain; version=0.0.4; charset=utf-8');
+    return metrics.text();
+  });
+}

@@ -1,0 +1,84 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
+import { type HttpApp, withStreamedBodies } from '../../base/http/app.ts';
+import { isUpgrade } from '../../base/http/listener.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { runningSandbox } from '../sandboxes/auto-resume.ts';
+import { refusal } from '../sandboxes/operations.ts';
+import type { Sandboxes } from '../sandboxes/sandboxes.ts';
+import type { Named } from '../sandboxes/transition-runner.ts';
+import { callerOf } from './auth.ts';
+import { passThrough } from './pass-through.ts';
+import { daemonPath, PASSED_ROUTES, type PassedRoute } from './passed-routes.ts';
+import type { PassedShares } from './team-connections.ts';
+
+const PATH = '/api/v1/sandboxes/:sandbox_id';
+
+/** What the routes that are passed through need. */
+export interface PassThroughParts {
+  shares: PassedShares;
+  sandboxes: Sandboxes;
+  runtime: Runtime;
+  clock: Clock;
+}
+
+/** The routes of a sandbox's own daemon. Source: contract section 7, row `…/processes…, /webhook/deliveries…`. */
+export async function registerPassThroughRoutes(app: HttpApp, parts: PassThroughParts): Promise<void> {
+  const register = (routes: HttpApp, streamed: boolean) => {
+    for (const route of PASSED_ROUTES.filter(({ is_streamed }) => is_streamed === streamed)) {
+      const { method, path, scope, summary } = route;
+      routes.route({
+        method,
+        url: `${PATH}${path}`,
+        config: { scope: `sandboxes:${scope}`, doc: { summary } },
+        handler: (request, reply) => answer(parts, route, request, reply),
+      });
+    }
+  };
+  await withStreamedBodies(app, (routes) => register(routes, true));
+  await app.register((routes, _options, registered) => {
+    routes.removeAllContentTypeParsers();
+    routes.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    register(routes as unknown as HttpApp, false);
+    registered();
+  });
+}
+
+async function answer(
+  { shares, sandboxes, runtime, clock }: PassThroughParts,
+  route: PassedRoute,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const { team_id } = callerOf(request);
+  const { sandbox_id = '', ...parameters } = request.params as Record<string, string>;
+  const path = daemonPath(route, parameters, request.raw.url ?? '');
+  if (path === null) throw new CatalogueError('not_found', 'There is no such path.');
+  if (isUpgrade(request) !== route.is_upgrade) {
+    throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not taken by this path');
+  }
+  // An answer that becomes a WebSocket ends with its connection.
+  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.take(team_id));
+  await answering(sandboxes, route, { sandbox_id, team_id }, clock);
+  const socket = runtime.controlSocket(sandbox_id);
+  if (socket === null) {
+    throw new CatalogueError('conflict', 'This runtime runs no daemon that could answer.');
+  }
+  await passThrough(request, reply, { socket, path, scope: route.scope });
+}
+
+/** Resolves when the sandbox can answer; throws where it cannot, or is not the caller's. */
+async function answering(
+  sandboxes: Sandboxes,
+  { answered_by }: PassedRoute,
+  named: Named & { team_id: string },
+  clock: Clock,
+): Promise<void> {
+  if (answered_by === 'running') {
+    await runningSandbox(sandboxes, named, clock);
+    return;
+  }
+  const { status } = await sandboxes.get(named);
+  if (status !== 'running' && status !== 'paused') throw refusal({ refused: 'status', status });
+}

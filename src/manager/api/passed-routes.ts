@@ -1,0 +1,89 @@
+import type { ControlScope } from '../../contract/control-scopes.ts';
+
+type Row = [
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  scope: Exclude<ControlScope, 'manage'>,
+  summary: string,
+];
+
+/** A route of a sandbox's daemon that the manager's callers reach. */
+export interface PassedRoute {
+  method: Row[0];
+  /** Below the sandbox's path at the manager, and below `/api/v1` at the daemon. */
+  path: string;
+  /** What the caller's token must allow, and all that the daemon is told to allow. */
+  scope: Row[2];
+  /** Which sandboxes answer it: a paused one keeps its deliveries readable. */
+  answered_by: 'running' | 'up';
+  /** Answered by a WebSocket alone. */
+  is_upgrade: boolean;
+  /** Its body is a stream of any length; any other is read whole first, within the bound on bodies. */
+  is_streamed: boolean;
+  summary: string;
+}
+
+const PROCESSES: Row[] = [
+  ['GET', '/processes', 'read', 'The processes of a sandbox'],
+  ['POST', '/processes', 'write', 'Starts a process'],
+  ['GET', '/processes/:process_id', 'read', 'A process'],
+  ['DELETE', '/processes/:process_id', 'write', 'Ends a process'],
+  ['GET', '/processes/:process_id/output', 'read', "A process's output"],
+  // Whoever is attached to a process can also write to it.
+  ['GET', '/processes/:process_id/attach', 'write', 'A WebSocket attached to a process'],
+  ['GET', '/processes/:process_id/wait', 'read', 'A process once it has ended or is ready'],
+  ['POST', '/processes/:process_id/stdin', 'write', "Writes to a process's stdin"],
+  ['POST', '/processes/:process_id/signal', 'write', 'Sends a signal to a process'],
+  ['POST', '/processes/:process_id/resize', 'write', "Resizes a process's terminal"],
+];
+
+const DELIVERIES: Row[] = [
+  ['GET', '/webhook/deliveries', 'read', "The deliveries of a sandbox's daemon"],
+  ['GET', '/webhook/deliveries/:event_id', 'read', 'A delivery with its attempts'],
+  ['POST', '/webhook/deliveries/replay', 'write', 'Replays all deliveries of a state'],
+  ['POST', '/webhook/deliveries/:event_id/replay', 'write', 'Replays a delivery'],
+];
+
+/**
+ * Everything that is passed through. What is not here cannot be reached: a request's path is made anew from its row,
+ * never taken from the caller. Source: contract section 7, row `…/processes…, /webhook/deliveries…`.
+ */
+export const PASSED_ROUTES: readonly PassedRoute[] = [
+  ...PROCESSES.map((row) => routeOf(row, 'running')),
+  ...DELIVERIES.map((row) => routeOf(row, 'up')),
+];
+
+function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['answered_by']): PassedRoute {
+  return {
+    method,
+    path,
+    scope,
+    summary,
+    answered_by,
+    is_upgrade: path.endsWith('/attach'),
+    is_streamed: path.endsWith('/stdin'),
+  };
+}
+
+/** Ids of processes and events. */
+const PARAMETER = /^(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,128}$/;
+
+/**
+ * The path at the daemon, made of the route's own text, of parameters that are ids and of a query that is encoded
+ * anew; null where a parameter cannot be an id.
+ */
+export function daemonPath(
+  { path }: PassedRoute,
+  parameters: Record<string, string>,
+  url: string,
+): string | null {
+  const segments = path.split('/').map((segment) => {
+    if (!segment.startsWith(':')) return segment;
+    const value = parameters[segment.slice(1)] ?? '';
+    return PARAMETER.test(value) ? value : null;
+  });
+  if (segments.includes(null)) return null;
+  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
+  const encoded = new URLSearchParams(query).toString();
+  return `/api/v1${segments.join('/')}${encoded === '' ? '' : `?${encoded}`}`;
+}

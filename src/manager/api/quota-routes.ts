@@ -1,0 +1,114 @@
+import { type Static, Type } from 'typebox';
+import { type HttpApp, success } from '../../base/http/app.ts';
+import { queryOf } from '../../base/http/query.ts';
+import { invalidField } from '../../contract/errors.ts';
+import { DIMENSIONS, type Dimension } from '../../contract/quotas.ts';
+import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
+import { asDimension, asPolicy } from '../quotas/policy.ts';
+import type { QuotaPolicies } from '../quotas/quota-policies.ts';
+import { quotaStatus, quotaStatuses } from '../quotas/quota-status.ts';
+import type { QuotaStore } from '../quotas/quota-store.ts';
+import { callerOf } from './auth.ts';
+
+/** What the routes of quotas need. */
+export interface QuotaRouteParts {
+  store: QuotaStore;
+  policies: QuotaPolicies;
+}
+
+const closed = { additionalProperties: false };
+const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const OptionalWhole = Type.Union([Whole, Type.Null()]);
+const OptionalInterval = Type.Union([
+  Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  Type.Null(),
+]);
+
+const QuotaData = Type.Object(
+  {
+    team_id: Type.String(),
+    dimension: Type.Enum([...DIMENSIONS]),
+    kind: Type.Enum(['capacity', 'rate']),
+    limit_value: OptionalWhole,
+    interval_ms: OptionalInterval,
+    burst_value: OptionalWhole,
+    current: OptionalWhole,
+    remaining: OptionalWhole,
+    unlimited: Type.Boolean(),
+    unit: Type.Enum(['count', 'claims', 'requests', 'bytes']),
+    source: Type.Enum(['team_override', 'region_default', 'unlimited']),
+  },
+  closed,
+);
+
+const PolicyBody = Type.Object(
+  {
+    limit_value: Whole,
+    interval_ms: Type.Optional(OptionalInterval),
+    burst_value: Type.Optional(OptionalWhole),
+  },
+  closed,
+);
+
+interface OneDimension {
+  Params: { dimension: string };
+}
+
+interface OneOfTeam {
+  Params: { team_id: string; dimension: string };
+}
+
+const PATH = '/api/v1/quotas';
+const TEAM_PATH = '/internal/v1/teams/:team_id/quotas/:dimension';
+
+/** What holds for a team, and how operators change it. Source: contract section 7, rows on quotas. */
+export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRouteParts): void {
+  const reading = (summary: string, data: typeof QuotaData | ReturnType<typeof Type.Array>) => ({
+    config: { scope: 'quota:read' as const, doc: { summary, data } },
+  });
+  const changing = (summary: string) => ({
+    config: { scope: 'admin' as const, doc: { summary, data: QuotaData } },
+  });
+
+  app.get(PATH, reading("The team's quotas", Type.Array(QuotaData)), async (request) => {
+    queryOf(request.query, []);
+    return success(await quotaStatuses(store, callerOf(request).team_id));
+  });
+
+  app.get<OneDimension>(`${PATH}/:dimension`, reading('One of them', QuotaData), async (request) => {
+    queryOf(request.query, []);
+    const dimension = dimensionOf(request.params.dimension);
+    return success(await quotaStatus(store, callerOf(request).team_id, dimension));
+  });
+
+  app.put<OneOfTeam>(
+    TEAM_PATH,
+    { ...changing('Give a team a quota of its own'), schema: { body: PolicyBody } },
+    async (request) => {
+      const { team_id, dimension } = target(request.params);
+      const { value, fault } = asPolicy(dimension, request.body as Static<typeof PolicyBody>);
+      if (fault) throw invalidField(fault.field, fault.message);
+      await store.set(team_id, value);
+      policies.forget(team_id);
+      return success(await quotaStatus(store, team_id, dimension));
+    },
+  );
+
+  app.delete<OneOfTeam>(TEAM_PATH, changing('Take it away'), async (request) => {
+    const { team_id, dimension } = target(request.params);
+    await store.unset(team_id, dimension);
+    policies.forget(team_id);
+    return success(await quotaStatus(store, team_id, dimension));
+  });
+}
+
+function target({ team_id, dimension }: OneOfTeam['Params']): { team_id: string; dimension: Dimension } {
+  if (!isTeamId(team_id)) throw invalidField('team_id', `must be ${TEAM_ID_SHAPE}`);
+  return { team_id, dimension: dimensionOf(dimension) };
+}
+
+function dimensionOf(text: string): Dimension {
+  const { value, fault } = asDimension(text);
+  if (fault) throw invalidField(fault.field, fault.message);
+  return value;
+}

@@ -1,0 +1,43 @@
+import type { FastifyRequest } from 'fastify';
+import type { HttpApp } from '../../base/http/app.ts';
+import type { Log } from '../../base/log.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import { isSandboxId } from '../../contract/sandboxes.ts';
+import { refusal } from '../sandboxes/operations.ts';
+import { type DocumentedRoute, openApiDocument } from './openapi.ts';
+
+/** Registers some routes. */
+export type RouteRegistrar = (app: HttpApp) => void | Promise<void>;
+
+/** All routes of the manager, and the document that describes them. Source: contract section 7. */
+export async function registerRoutes(app: HttpApp, registrars: readonly RouteRegistrar[]): Promise<void> {
+  const routes: DocumentedRoute[] = [];
+  app.addHook('onRoute', (route) => {
+    routes.push(route);
+  });
+  app.addHook('onRequest', async (request) => demandId(request));
+  for (const register of registrars) await register(app);
+  const config = { is_open: true, doc: { summary: 'This document' } };
+  let document: object | null = null;
+  app.get('/openapi.json', { config }, async () => {
+    document ??= openApiDocument(routes);
+    return document;
+  });
+  await app.ready();
+}
+
+/** What cannot be a sandbox's id names none: the database is not asked, whose texts hold less than a path does. */
+function demandId({ params, routeOptions }: FastifyRequest): void {
+  const { sandbox_id } = params as { sandbox_id?: string };
+  if (sandbox_id === undefined || routeOptions.config.is_open || isSandboxId(sandbox_id)) return;
+  throw refusal({ refused: 'not_found', status: null });
+}
+
+/** Tells the log why the database or the runtime could not be used: the answer does not. */
+export function logTrouble(app: HttpApp, log: Log): void {
+  app.addHook('onError', async (request, _reply, error) => {
+    if (!(error instanceof CatalogueError) || error.code !== 'unavailable') return;
+    const { cause } = error as { cause?: Error };
+    log.warn({ request_id: request.id, reason: cause?.message ?? error.message }, 'a request was refused');
+  });
+}

@@ -1,0 +1,204 @@
+import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
+import { type HttpApp, success } from '../../base/http/app.ts';
+import { flag, oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { invalidField } from '../../contract/errors.ts';
+import { MANAGED_STATUSES, TEMPLATE } from '../../contract/sandboxes.ts';
+import type { AddressGuard } from '../../webhook/address-guard.ts';
+import { ChangeBody, changeRequest, ForkBody, ReasonBody, RefreshBody } from '../sandboxes/change-request.ts';
+import { ClaimBody, claimRequest } from '../sandboxes/claim-request.ts';
+import type { Claims } from '../sandboxes/claims.ts';
+import type { Deletions } from '../sandboxes/deletion.ts';
+import type { Forks } from '../sandboxes/forks.ts';
+import type { SandboxStore } from '../sandboxes/sandbox-store.ts';
+import { optionalTimestamp, sandboxView, statusView } from '../sandboxes/sandbox-view.ts';
+import type { Sandboxes } from '../sandboxes/sandboxes.ts';
+import type { Named } from '../sandboxes/transition-runner.ts';
+import { callerOf } from './auth.ts';
+import {
+  ClaimedData,
+  DeletedData,
+  ForkedData,
+  ListQuery,
+  PausedData,
+  RefreshedData,
+  ResumedData,
+  SandboxData,
+  SandboxListData,
+  StatusData,
+} from './schemas.ts';
+
+const LIST_LIMIT = 50;
+const LIST_LIMIT_MAX = 200;
+const KEY = /^[\x21-\x7e]{1,128}$/;
+
+/** What the routes of sandboxes need. */
+export interface SandboxRouteParts {
+  store: SandboxStore;
+  claims: Claims;
+  sandboxes: Sandboxes;
+  forks: Forks;
+  deletions: Deletions;
+  guard: AddressGuard;
+}
+
+interface One {
+  Params: { sandbox_id: string };
+}
+
+const PATH = '/api/v1/sandboxes';
+const read = 'sandboxes:read' as const;
+const write = 'sandboxes:write' as const;
+
+/** Claiming, listing and changing sandboxes. Source: contract section 7, rows `/api/v1/sandboxes…`. */
+export function registerSandboxRoutes(app: HttpApp, parts: SandboxRouteParts): void {
+  registerClaim(app, parts);
+  registerReads(app, parts);
+  registerChanges(app, parts);
+  registerTransitions(app, parts);
+}
+
+function registerClaim(app: HttpApp, { claims, guard }: SandboxRouteParts): void {
+  const doc = {
+    summary: 'Claim a sandbox',
+    data: ClaimedData,
+    status: 201,
+    is_body_optional: true,
+    headers: { 'Idempotency-Key': 'the same key with the same body answers what the first answered' },
+  };
+  app.post(PATH, { config: { scope: write, doc }, schema: { body: ClaimBody } }, async (request, reply) => {
+    queryOf(request.query, []);
+    const body = request.body as Static<typeof ClaimBody> | undefined;
+    const claimed = await claims.claim(callerOf(request), claimRequest(body, guard), keyOf(request));
+    reply.code(201);
+    return success(claimed);
+  });
+}
+
+function registerReads(app: HttpApp, { store, sandboxes }: SandboxRouteParts): void {
+  const list = {
+    summary: "List the team's sandboxes, newest first",
+    query: ListQuery,
+    data: SandboxListData,
+  };
+  app.get(PATH, { config: { scope: read, doc: list } }, async (request) => {
+    const query = queryOf(request.query, ['status', 'template_id', 'paused', 'limit', 'offset']);
+    const { template_id } = query;
+    if (template_id !== undefined && !TEMPLATE.test(template_id)) {
+      throw invalidField('template_id', 'must be 1 to 64 of A-Z a-z 0-9 _ - .');
+    }
+    const offset = wholeNumber(query.offset, 'offset', 0) ?? 0;
+    const { rows, count } = await store.list(callerOf(request).team_id, {
+      status: oneOf(query.status, 'status', MANAGED_STATUSES),
+      template_id,
+      paused: query.paused === undefined ? undefined : flag(query.paused, 'paused'),
+      limit: Math.min(wholeNumber(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
+      offset,
+    });
+    return success({ sandboxes: rows.map(sandboxView), count, has_more: offset + rows.length < count });
+  });
+
+  const one = { summary: 'One sandbox', data: SandboxData };
+  app.get<One>(`${PATH}/:sandbox_id`, { config: { scope: read, doc: one } }, async (request) => {
+    queryOf(request.query, []);
+    return success(sandboxView(await sandboxes.get(named(request))));
+  });
+
+  const status = { summary: 'The status of a sandbox', data: StatusData };
+  app.get<One>(`${PATH}/:sandbox_id/status`, { config: { scope: read, doc: status } }, async (request) => {
+    queryOf(request.query, []);
+    return success(statusView(await sandboxes.get(named(request))));
+  });
+}
+
+function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRouteParts): void {
+  app.put<One>(
+    `${PATH}/:sandbox_id`,
+    {
+      config: { scope: write, doc: { summary: 'Change a sandbox', data: SandboxData } },
+      schema: { body: ChangeBody },
+    },
+    async (request) => {
+      queryOf(request.query, []);
+      const change = changeRequest(request.body as Static<typeof ChangeBody>);
+      return success(sandboxView(await sandboxes.change(named(request), change)));
+    },
+  );
+
+  const refresh = { summary: 'Give a sandbox its ttl again', data: RefreshedData, is_body_optional: true };
+  app.post<One>(
+    `${PATH}/:sandbox_id/refresh`,
+    { config: { scope: write, doc: refresh }, schema: { body: RefreshBody } },
+    async (request) => {
+      queryOf(request.query, []);
+      const { duration } = (request.body ?? {}) as Static<typeof RefreshBody>;
+      const row = await sandboxes.refresh(named(request), duration);
+      return success({
+        sandbox_id: row.sandbox_id,
+        expires_at: optionalTimestamp(row.expires_at_ms),
+        hard_expires_at: optionalTimestamp(row.hard_expires_at_ms),
+      });
+    },
+  );
+
+  const remove = { summary: 'Delete a sandbox', data: DeletedData };
+  app.delete<One>(`${PATH}/:sandbox_id`, { config: { scope: write, doc: remove } }, async (request) => {
+    queryOf(request.query, []);
+    const { actor, team_id } = callerOf(request);
+    await deletions.delete(request.params.sandbox_id, team_id, { reason: 'api', actor });
+    return success({ message: 'The sandbox is being deleted.' });
+  });
+}
+
+function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRouteParts): void {
+  const pause = { summary: 'Pause a sandbox', data: PausedData, is_body_optional: true };
+  app.post<One>(
+    `${PATH}/:sandbox_id/pause`,
+    { config: { scope: write, doc: pause }, schema: { body: ReasonBody } },
+    async (request) => {
+      const { sandbox_id, status } = await sandboxes.pause(named(request), reasonOf(request));
+      return success({ sandbox_id, paused: true, status });
+    },
+  );
+
+  const resume = { summary: 'Resume a sandbox', data: ResumedData, is_body_optional: true };
+  app.post<One>(
+    `${PATH}/:sandbox_id/resume`,
+    { config: { scope: write, doc: resume }, schema: { body: ReasonBody } },
+    async (request) => {
+      const { sandbox_id } = await sandboxes.resume(named(request), reasonOf(request));
+      return success({ sandbox_id, resumed: true });
+    },
+  );
+
+  const fork = { summary: 'Fork a sandbox', data: ForkedData, status: 201, is_body_optional: true };
+  app.post<One>(
+    `${PATH}/:sandbox_id/fork`,
+    { config: { scope: write, doc: fork }, schema: { body: ForkBody } },
+    async (request, reply) => {
+      queryOf(request.query, []);
+      const { config = {} } = (request.body ?? {}) as Static<typeof ForkBody>;
+      const child = await forks.fork(named(request), config);
+      reply.code(201);
+      return success({ source_sandbox_id: request.params.sandbox_id, sandbox: sandboxView(child) });
+    },
+  );
+}
+
+/** The sandbox of the path, as one of the caller's team. */
+function named(request: FastifyRequest): Named {
+  const { sandbox_id } = request.params as { sandbox_id: string };
+  return { sandbox_id, team_id: callerOf(request).team_id };
+}
+
+function reasonOf(request: FastifyRequest): string | null {
+  queryOf(request.query, []);
+  return ((request.body ?? {}) as Static<typeof ReasonBody>).reason ?? null;
+}
+
+function keyOf(request: FastifyRequest): string | null {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (typeof key === 'string' && KEY.test(key)) return key;
+  throw invalidField('Idempotency-Key', 'must be 1 to 128 visible ASCII characters');
+}

@@ -1,0 +1,72 @@
+import { StartError } from '../../contract/errors.ts';
+import type { Dimension, QuotaStatus } from '../../contract/quotas.ts';
+import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
+import { openDatabase } from '../database/database.ts';
+import { asDimension, asPolicy } from '../quotas/policy.ts';
+import { quotaStatus, quotaStatuses } from '../quotas/quota-status.ts';
+import { QuotaStore } from '../quotas/quota-store.ts';
+
+/** The numbers of a policy as the command line gives them; undefined where it does not. */
+export interface PolicyTexts {
+  limitValue?: string;
+  intervalMs?: string;
+  burstValue?: string;
+}
+
+/** What `sandbox-manager quota …` does, on the database that the server has. Each may throw StartError. */
+export const quotaCommand = {
+  /** What holds for a team. */
+  async list(database: string, team: string): Promise<QuotaStatus[]> {
+    return withQuotas(database, team, (store) => quotaStatuses(store, team));
+  },
+
+  /** Gives a team a policy of its own; running replicas follow within 5 s. */
+  async set(database: string, team: string, named: string, texts: PolicyTexts): Promise<QuotaStatus> {
+    const dimension = checkedDimension(named);
+    const given = {
+      limit_value: asNumber(texts.limitValue),
+      interval_ms: asNumber(texts.intervalMs),
+      burst_value: asNumber(texts.burstValue),
+    };
+    const { value, fault } = asPolicy(dimension, given);
+    if (fault) throw new StartError(`--${fault.field.replaceAll('_', '-')} ${fault.message}`, 2);
+    return withQuotas(database, team, async (store) => {
+      await store.set(team, value);
+      return quotaStatus(store, team, dimension);
+    });
+  },
+
+  /** Takes a team's own policy away. */
+  async unset(database: string, team: string, named: string): Promise<QuotaStatus> {
+    const dimension = checkedDimension(named);
+    return withQuotas(database, team, async (store) => {
+      await store.unset(team, dimension);
+      return quotaStatus(store, team, dimension);
+    });
+  },
+};
+
+function checkedDimension(named: string): Dimension {
+  const { value, fault } = asDimension(named);
+  if (fault) throw new StartError(`${named}: the dimension ${fault.message}`, 2);
+  return value;
+}
+
+/** Digits alone; anything else is left for the check of the policy to refuse. */
+function asNumber(text: string | undefined): unknown {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
+}
+
+async function withQuotas<Result>(
+  url: string,
+  team: string,
+  work: (store: QuotaStore) => Promise<Result>,
+): Promise<Result> {
+  if (!isTeamId(team)) throw new StartError(`--team must be ${TEAM_ID_SHAPE}`, 2);
+  const database = await openDatabase(url);
+  try {
+    return await work(new QuotaStore(database));
+  } finally {
+    await database.close();
+  }
+}

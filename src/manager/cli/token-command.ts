@@ -1,0 +1,46 @@
+import { systemClock } from '../../base/clock.ts';
+import { StartError } from '../../contract/errors.ts';
+import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
+import { openDatabase } from '../database/database.ts';
+import { TokenStore, type TokenView } from '../database/token-store.ts';
+
+/** What `sandbox-manager token …` does, on the database that the server has. Each may throw StartError. */
+export const tokenCommand = {
+  /** Returns the new token: the only time that it can be read. */
+  async create(
+    database: string,
+    { team, scopes, internal }: { team: string; scopes: string[]; internal: boolean },
+  ): Promise<string> {
+    if (!isTeamId(team)) throw new StartError(`--team must be ${TEAM_ID_SHAPE}`, 2);
+    if (scopes.length === 0) throw new StartError(`--scope is needed, one of ${SCOPES.join(', ')}`, 2);
+    const checked = scopes.map(scope);
+    return withTokens(database, (tokens) => tokens.create(team, checked, internal));
+  },
+
+  async list(database: string): Promise<TokenView[]> {
+    return withTokens(database, (tokens) => tokens.list());
+  },
+
+  async revoke(database: string, token_id: string): Promise<void> {
+    const is_known = await withTokens(database, (tokens) => tokens.revoke(token_id));
+    if (!is_known) throw new StartError(`there is no token ${token_id}`, 1);
+  },
+};
+
+function scope(text: string): Scope {
+  const found = SCOPES.find((each) => each === text);
+  if (!found) throw new StartError(`--scope ${text} is not known; it is one of ${SCOPES.join(', ')}`, 2);
+  return found;
+}
+
+async function withTokens<Result>(
+  url: string,
+  work: (tokens: TokenStore) => Promise<Result>,
+): Promise<Result> {
+  const database = await openDatabase(url);
+  try {
+    return await work(new TokenStore(database.db, systemClock));
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,91 @@
+import { resolve } from 'node:path';
+import { StartError } from '../../contract/errors.ts';
+import type { Given, OptionName } from './options.ts';
+
+/** Values by option, all of them texts to begin with. */
+export class OptionValues {
+  readonly #given: Given;
+
+  constructor(given: Given) {
+    this.#given = given;
+  }
+
+  read<Value>(
+    name: OptionName,
+    standard: string,
+    parse: (text: string) => Value | null,
+    accepted: string,
+  ): Value {
+    const text = this.#text(name) ?? standard;
+    const value = parse(text);
+    if (value === null) throw badOption(name, accepted);
+    return value;
+  }
+
+  optional<Value>(name: OptionName, parse: (text: string) => Value | null, accepted: string): Value | null {
+    return this.#text(name) === null ? null : this.read(name, '', parse, accepted);
+  }
+
+  list<Value>(name: OptionName, parse: (text: string) => Value | null, accepted: string): Value[] {
+    const value = this.#given[name] ?? [];
+    const texts = typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value;
+    if (!Array.isArray(texts)) throw badOption(name, accepted);
+    return texts.map((text) => {
+      const entry = parse(String(text));
+      if (entry === null) throw badOption(name, accepted);
+      return entry;
+    });
+  }
+
+  #text(name: OptionName): string | null {
+    const value = this.#given[name];
+    if (value === undefined || value === null) return null;
+    if (typeof value === 'object') throw badOption(name, 'must be a single value');
+    return String(value);
+  }
+}
+
+export function databaseUrl(text: string): string | null {
+  const file = /^sqlite:(.+)$/.exec(text)?.[1];
+  if (file !== undefined) return `sqlite:${resolve(file)}`;
+  return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : null;
+}
+
+export function redisUrl(text: string): string | null {
+  return /^rediss?:\/\//.test(text) && URL.canParse(text) ? text : null;
+}
+
+export function address(text: string): [host: string, port: number] | null {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  return host === undefined || port > 65_535 ? null : [host, port];
+}
+
+export function path(text: string): string | null {
+  return text === '' ? null : resolve(text);
+}
+
+export function label(text: string): string | null {
+  return /^[A-Za-z0-9_.-]{1,64}$/.test(text) ? text : null;
+}
+
+export function onOff(text: string): boolean | null {
+  if (/^(1|true|yes|on)$/i.test(text)) return true;
+  return /^(0|false|no|off)$/i.test(text) ? false : null;
+}
+
+export function oneOf<Value extends string>(values: readonly Value[]): (text: string) => Value | null {
+  return (text) => values.find((value) => value === text) ?? null;
+}
+
+export function wholeNumber(min: number, max: number): (text: string) => number | null {
+  return (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    return number >= min && number <= max ? number : null;
+  };
+}
+
+export function badOption(name: OptionName, message: string): StartError {
+  return new StartError(`--${name.replaceAll('_', '-')} ${message}`, 2);
+}

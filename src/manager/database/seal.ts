@@ -1,0 +1,105 @@
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { kernelRandom } from '../../base/entropy.ts';
+import { StartError } from '../../contract/errors.ts';
+
+const ALGORITHM = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const VERSION = 'v1.';
+
+/**
+ * Seals texts for the database with AES-256-GCM. `context` names the place of a text: what is copied from one place
+ * to another does not open there. Source: contract section 7, `--secret-key-file`.
+ */
+export class Seal {
+  readonly #key: KeyObject;
+
+  constructor(key: Uint8Array) {
+    this.#key = createSecretKey(key);
+  }
+
+  seal(text: string, context: string): string {
+    const nonce = kernelRandom(NONCE_BYTES);
+    const cipher = createCipheriv(ALGORITHM, this.#key, nonce).setAAD(Buffer.from(context));
+    const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return VERSION + sealed.toString('base64');
+  }
+
+  /** Throws where the text was sealed with another key or for another place, or was changed. */
+  open(sealed: string, context: string): string {
+    const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64');
+    const decipher = createDecipheriv(ALGORITHM, this.#key, bytes.subarray(0, NONCE_BYTES))
+      .setAAD(Buffer.from(context))
+      .setAuthTag(bytes.subarray(-TAG_BYTES));
+    const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
+    return Buffer.concat([text, decipher.final()]).toString('utf8');
+  }
+
+  /**
+   * The key with which a sandbox's daemon authenticates its records, 64 hex digits: derived, so that every replica
+   * knows it and no database holds it. Source: contract section 7, "A deletion loses no event".
+   */
+  recordKey(sandbox_id: string): string {
+    const derived = hkdfSync(
+      'sha256',
+      this.#key,
+      '',
+      `sandbox-manager record key v1/${sandbox_id}`,
+      KEY_BYTES,
+    );
+    return Buffer.from(derived).toString('hex');
+  }
+}
+
+/** The seal of a key file, which is made with mode 0600 where it is missing. Throws StartError. */
+export function openSeal(path: string): Seal {
+  try {
+    return new Seal(readKey(path) ?? makeKey(path));
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    throw new StartError(`--secret-key-file ${path}: ${(error as Error).message}`, 1, error);
+  }
+}
+
+function readKey(path: string): Buffer | null {
+  try {
+    const text = readFileSync(path, 'utf8').trim();
+    const key = Buffer.from(text, 'base64');
+    if (key.length === KEY_BYTES && /^[A-Za-z0-9+/]+={0,2}$/.test(text)) return key;
+    throw new StartError(`--secret-key-file ${path} holds no key of ${KEY_BYTES} bytes in base64`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Written beside its place and linked there, so that replicas that start at once agree on one key. */
+function makeKey(path: string): Buffer {
+  const draft = `${path}.${process.pid}`;
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+  const file = openSync(draft, flags, 0o600);
+  try {
+    writeSync(file, `${kernelRandom(KEY_BYTES).toString('base64')}\n`);
+    fsyncSync(file);
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    closeSync(file);
+    rmSync(draft, { force: true });
+  }
+  const key = readKey(path);
+  if (!key) throw new StartError(`--secret-key-file ${path} was removed while it was made`);
+  return key;
+}

@@ -1,0 +1,115 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
+import { workingClock } from '../../base/clock.ts';
+import { StartError } from '../../contract/errors.ts';
+import { answeringSqlite, type SqliteState } from './database-driver.ts';
+import { told } from './database-errors.ts';
+import { endpointKey } from './endpoint-key.ts';
+import { SqlitePatience } from './sqlite-patience.ts';
+
+/** The process stands still while it waits for another at the opening, and later on. */
+const OPENING_BUSY_MS = 2_000;
+const BUSY_MS = 2;
+/** Statements that are kept; the one used longest ago makes room. */
+const KEPT_STATEMENTS = 256;
+
+/** Opens the database in a file, which is made with mode 0600. Throws StartError, its cause an error of the database. */
+export function openSqlite(path: string): Dialect {
+  try {
+    const file = new SqliteFile(resolve(path));
+    const patience = new SqlitePatience(workingClock, () => file.inTransaction);
+    return answeringSqlite(new SqliteDialect({ database: file }), file, patience);
+  } catch (error) {
+    throw new StartError(`--database ${path} cannot be opened: ${(error as Error).message}`, 1, told(error));
+  }
+}
+
+/**
+ * The database in its file. Where the file is removed it is written anew with all it held; where another has taken its
+ * place nothing is done at all: commits to a file without a name would be gone with this process.
+ */
+class SqliteFile implements SqliteDatabase, SqliteState {
+  readonly #path: string;
+  #database: Sqlite.Database;
+  #file: string | null;
+  /** Planning a statement costs about as much as running it. */
+  readonly #kept = new Map<string, SqliteStatement>();
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#database = opened(path);
+    this.#file = fileOf(path);
+  }
+
+  get inTransaction(): boolean {
+    return this.#database.inTransaction;
+  }
+
+  prepare(sql: string): SqliteStatement {
+    const statement = this.#kept.get(sql) ?? this.#database.prepare(sql);
+    this.#kept.delete(sql);
+    this.#kept.set(sql, statement);
+    if (this.#kept.size > KEPT_STATEMENTS) this.#kept.delete(this.#kept.keys().next().value as string);
+    return statement;
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  demandFile(): void {
+    const file = fileOf(this.#path);
+    if (file === this.#file) return;
+    if (file !== null || this.inTransaction) throw new MovedError();
+    this.#writeAnew();
+  }
+
+  #writeAnew(): void {
+    const copy = `${this.#path}-anew`;
+    rmSync(copy, { force: true });
+    closeSync(openSync(copy, 'w', 0o600));
+    this.#database.prepare('vacuum into ?').run(copy);
+    synced(copy);
+    this.#kept.clear();
+    this.#database.close();
+    // The log of the file that is gone belongs to no other.
+    for (const suffix of ['-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
+    renameSync(copy, this.#path);
+    synced(dirname(this.#path));
+    this.#database = opened(this.#path);
+    this.#file = fileOf(this.#path);
+  }
+}
+
+function opened(path: string): Sqlite.Database {
+  // Its other files take the mode of this one.
+  closeSync(openSync(path, 'a', 0o600));
+  const database = new Sqlite(path, { timeout: OPENING_BUSY_MS });
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  database.pragma(`busy_timeout = ${BUSY_MS}`);
+  database.function('endpoint_key', { deterministic: true }, (text) => endpointKey(String(text)));
+  return database;
+}
+
+function synced(path: string): void {
+  const descriptor = openSync(path, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
+
+/** Device and number of a file; null where there is none. */
+function fileOf(path: string): string | null {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat ? `${stat.dev}:${stat.ino}` : null;
+}
+
+class MovedError extends Error {
+  readonly code = 'SQLITE_READONLY_DBMOVED';
+
+  constructor() {
+    super('another file has taken the place of that of --database');
+  }
+}

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto';
+import { type Clock, timestamp } from '../../base/clock.ts';
+import { kernelRandom } from '../../base/entropy.ts';
+import { newId } from '../../base/ids.ts';
+import type { Caller, Scope } from '../../contract/tokens.ts';
+import type { Queries } from './database.ts';
+
+const PREFIX = 'smt_';
+const RANDOM_BYTES = 32;
+
+/** A token as it is listed: never the token itself. Times are RFC 3339 UTC with milliseconds, or null. */
+export interface TokenView {
+  token_id: string;
+  team_id: string;
+  scopes: Scope[];
+  internal: boolean;
+  created_at: string;
+  revoked_at: string | null;
+}
+
+/** Bearer tokens, of which only the SHA-256 is kept. Source: contract section 7, "Bearer tokens". */
+export class TokenStore {
+  readonly #db: Queries;
+  readonly #clock: Clock;
+
+  constructor(db: Queries, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /** Makes a token and gives it away: it cannot be read again. */
+  async create(team_id: string, scopes: readonly Scope[], is_internal: boolean): Promise<string> {
+    const token = PREFIX + kernelRandom(RANDOM_BYTES).toString('base64url');
+    const now_ms = this.#clock.wallMs();
+    await this.#db
+      .insertInto('tokens')
+      .values({
+        token_id: newId('tok_', now_ms),
+        team_id,
+        scopes: JSON.stringify([...new Set(scopes)]),
+        is_internal: is_internal ? 1 : 0,
+        token_hash: hash(token),
+        created_at_ms: now_ms,
+        revoked_at_ms: null,
+      })
+      .execute();
+    return token;
+  }
+
+  /** Every token in the order of their making. */
+  async list(): Promise<TokenView[]> {
+    const rows = await this.#db.selectFrom('tokens').selectAll().orderBy('token_id').execute();
+    return rows.map((row) => ({
+      token_id: row.token_id,
+      team_id: row.team_id,
+      scopes: JSON.parse(row.scopes),
+      internal: row.is_internal === 1,
+      created_at: timestamp(row.created_at_ms),
+      revoked_at: row.revoked_at_ms === null ? null : timestamp(row.revoked_at_ms),
+    }));
+  }
+
+  /** False where there is no such token. One that is revoked already keeps its time. */
+  async revoke(token_id: string): Promise<boolean> {
+    const found = await this.#db
+      .selectFrom('tokens')
+      .select('token_id')
+      .where('token_id', '=', token_id)
+      .executeTakeFirst();
+    await this.#db
+      .updateTable('tokens')
+      .set({ revoked_at_ms: this.#clock.wallMs() })
+      .where('token_id', '=', token_id)
+      .where('revoked_at_ms', 'is', null)
+      .execute();
+    return found !== undefined;
+  }
+
+  /** Whose token this is; null where it is none, or revoked. */
+  async find(token: string): Promise<Caller | null> {
+    const row = await this.#db
+      .selectFrom('tokens')
+      .select(['token_id', 'team_id', 'scopes', 'is_internal'])
+      .where('token_hash', '=', hash(token))
+      .where('revoked_at_ms', 'is', null)
+      .executeTakeFirst();
+    if (!row) return null;
+    return {
+      actor: row.token_id,
+      team_id: row.team_id,
+      scopes: JSON.parse(row.scopes),
+      is_internal: row.is_internal === 1,
+    };
+  }
+}
+
+/** A token is 256 random bits: a plain hash of it tells nothing and needs no salt. */
+function hash(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}

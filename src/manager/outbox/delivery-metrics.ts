@@ -1,0 +1,44 @@
+import { Distribution, type Metric, Tally } from '../../base/metrics.ts';
+import type { AttemptReport } from '../../outbox/dispatcher.ts';
+
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+/** What the manager's delivery did, under the names that the daemon's has. */
+export class DeliveryMetrics {
+  readonly enqueued = new Tally(['event_type']);
+  readonly #attempts = new Tally(['outcome', 'class']);
+  readonly #delivery_seconds = new Distribution(SECONDS);
+  readonly #end_to_end_seconds = new Distribution(SECONDS);
+
+  attempted({ record, result, state, duration_ms }: AttemptReport, wall_ms: number): void {
+    const outcome = state === 'pending' ? 'retry' : state;
+    const { status, error } = result;
+    this.#attempts.add([outcome, status === null ? (error ?? '') : `${Math.floor(status / 100)}xx`]);
+    this.#delivery_seconds.observe(duration_ms / 1000);
+    if (state !== 'delivered') return;
+    this.#end_to_end_seconds.observe(Math.max(0, wall_ms - record.created_at_ms) / 1000);
+  }
+
+  metrics(): Metric[] {
+    return [
+      {
+        name: 'webhook_enqueued_total',
+        type: 'counter',
+        help: 'Records committed.',
+        samples: () => this.enqueued.samples(),
+      },
+      {
+        name: 'webhook_delivery_attempts_total',
+        type: 'counter',
+        help: 'Attempts ended.',
+        samples: () => this.#attempts.samples(),
+      },
+      distribution('webhook_delivery_duration_seconds', 'Time of an attempt.', this.#delivery_seconds),
+      distribution('webhook_end_to_end_seconds', 'From commit to delivery.', this.#end_to_end_seconds),
+    ];
+  }
+}
+
+function distribution(name: string, help: string, figures: Distribution): Metric {
+  return { name, type: 'histogram', help, samples: () => figures.samples(name) };
+}

@@ -1,0 +1,194 @@
+import { timestamp } from '../../base/clock.ts';
+import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
+import type {
+  AttemptView,
+  DeliveryDetail,
+  DeliveryPage,
+  DeliveryState,
+  DeliveryView,
+  OfSandbox,
+} from '../../contract/deliveries.ts';
+import type { DeliveryFilter } from '../../outbox/store.ts';
+import type { DatabaseClock } from '../database/clock-store.ts';
+import type { Database } from '../database/database.ts';
+import type { OutboxAttemptTable } from '../database/tables.ts';
+
+/** So many records are made pending again in one commit. */
+const REPLAYED_AT_ONCE = 500;
+
+const VIEW_COLUMNS = [
+  'id',
+  'event_id',
+  'event_type',
+  'sandbox_id',
+  'sequence',
+  'state',
+  'created_at_ms',
+  'finished_at_ms',
+  'due_ms',
+] as const;
+
+interface ViewRow {
+  event_id: string;
+  event_type: string;
+  sandbox_id: string;
+  sequence: number | null;
+  state: DeliveryState;
+  created_at_ms: number;
+  finished_at_ms: number | null;
+  due_ms: number | null;
+}
+
+/** How full the outbox is. `oldest_at_ms`: the commit of the oldest pending record, or null. */
+export interface OutboxFigures {
+  pending: number;
+  oldest_at_ms: number | null;
+}
+
+/** The manager's outbox as a team sees its own part of it. Source: contract section 7, `/webhooks/deliveries…`. */
+export class DeliveryViewStore {
+  readonly #database: Database;
+  readonly #clock: DatabaseClock;
+
+  constructor(database: Database, clock: DatabaseClock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  /** Newest first. The cursor is the number of the last record shown. */
+  async list(team_id: string, filter: DeliveryFilter): Promise<DeliveryPage<OfSandbox<DeliveryView>>> {
+    const { state, event_type, limit, before_id } = filter;
+    let query = this.#database.db.selectFrom('outbox').select(VIEW_COLUMNS).where('team_id', '=', team_id);
+    if (before_id !== undefined) query = query.where('id', '<', before_id);
+    if (state) query = query.where('state', '=', state);
+    if (event_type) query = query.where('event_type', '=', event_type as never);
+    const rows = await query
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute();
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      deliveries: page.map(viewOf),
+      next_cursor: rows.length > limit && last ? String(last.id) : null,
+    };
+  }
+
+  async find(team_id: string, event_id: string): Promise<OfSandbox<DeliveryDetail> | null> {
+    const { db } = this.#database;
+    const row = await db
+      .selectFrom('outbox')
+      .select([...VIEW_COLUMNS, 'headers', 'body'])
+      .where('team_id', '=', team_id)
+      .where('event_id', '=', event_id)
+      .executeTakeFirst();
+    if (!row) return null;
+    const attempts = await db
+      .selectFrom('outbox_attempts')
+      .selectAll()
+      .where('record_id', '=', row.id)
+      .orderBy('attempt')
+      .execute();
+    return {
+      ...viewOf(row),
+      body: row.body,
+      headers: JSON.parse(row.headers),
+      attempts: attempts.map(attemptOf),
+    };
+  }
+
+  /** Makes a final record pending again, with the same bytes and a new window; tells its endpoint. */
+  async replay(team_id: string, event_id: string): Promise<string[]> {
+    return this.#replay((query) => query.where('team_id', '=', team_id).where('event_id', '=', event_id));
+  }
+
+  /** The same for every record of a team in a state; tells how many, and their endpoints. */
+  async replayAll(
+    team_id: string,
+    state: DeliveryState,
+  ): Promise<{ replayed: number; endpoints: Set<string> }> {
+    const endpoints = new Set<string>();
+    let replayed = 0;
+    // Records that end again meanwhile are not taken twice.
+    const before_ms = this.#clock.now();
+    for (;;) {
+      const some = await this.#replay((query) =>
+        query
+          .where('team_id', '=', team_id)
+          .where('state', '=', state)
+          .where('finished_at_ms', '<=', before_ms)
+          .orderBy('id')
+          .limit(REPLAYED_AT_ONCE),
+      );
+      for (const endpoint of some) endpoints.add(endpoint);
+      replayed += some.length;
+      if (some.length < REPLAYED_AT_ONCE) return { replayed, endpoints };
+    }
+  }
+
+  async #replay(
+    narrow: (query: ReturnType<typeof finalsOf>) => ReturnType<typeof finalsOf>,
+  ): Promise<string[]> {
+    const now_ms = this.#clock.now();
+    const rows = await this.#database.db
+      .updateTable('outbox')
+      .set({
+        state: 'pending',
+        failures: 0,
+        due_ms: now_ms,
+        probe_ms: now_ms,
+        deadline_ms: now_ms + DELIVERY_WINDOW_MS,
+        finished_at_ms: null,
+      })
+      .where('id', 'in', narrow(finalsOf(this.#database)))
+      .where('due_ms', 'is', null)
+      .returning('endpoint')
+      .execute();
+    return rows.map(({ endpoint }) => endpoint);
+  }
+
+  /** Reads the indexes of pending records, not the records. */
+  async figures(): Promise<OutboxFigures> {
+    const pending = this.#database.db.selectFrom('outbox').where('due_ms', 'is not', null);
+    const { count } = await pending
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    const { oldest_at_ms } = await pending
+      .select(({ fn }) => fn.min<number | null>('created_at_ms').as('oldest_at_ms'))
+      .executeTakeFirstOrThrow();
+    return { pending: count, oldest_at_ms };
+  }
+}
+
+function finalsOf({ db }: Database) {
+  return db.selectFrom('outbox').select('id').where('due_ms', 'is', null);
+}
+
+function viewOf(row: ViewRow): OfSandbox<DeliveryView> {
+  return {
+    event_id: row.event_id,
+    event_type: row.event_type,
+    sandbox_id: row.sandbox_id,
+    sequence: row.sequence,
+    state: row.state,
+    created_at: timestamp(row.created_at_ms),
+    finished_at: optionalTimestamp(row.finished_at_ms),
+    next_attempt_at: row.due_ms ? timestamp(row.due_ms) : null,
+  };
+}
+
+function attemptOf(row: OutboxAttemptTable): AttemptView {
+  return {
+    attempt: row.attempt,
+    started_at: timestamp(row.started_at_ms),
+    duration_ms: row.duration_ms,
+    status: row.status,
+    error: row.error,
+    next_attempt_at: optionalTimestamp(row.next_attempt_at_ms),
+    response_body: row.response_body,
+  };
+}
+
+function optionalTimestamp(wall_ms: number | null): string | null {
+  return wall_ms === null ? null : timestamp(wall_ms);
+}

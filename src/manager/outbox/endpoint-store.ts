@@ -1,0 +1,210 @@
+import { sql } from 'kysely';
+import {
+  BACKOFF_CAP_MS,
+  DELIVERY_WINDOW_MS,
+  OUTBOX_LEASE_MS,
+  RETRY_AFTER_CAP_MS,
+} from '../../contract/defaults.ts';
+import type { DatabaseClock } from '../database/clock-store.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import { hasEnded } from '../database/replica.ts';
+
+/** So many endpoints are named in one statement. */
+const CLAIMED_AT_ONCE = 500;
+
+/** An endpoint that has pending records. */
+export interface PendingEndpoint {
+  endpoint: string;
+  /** The replica that delivers to it, or null. */
+  owner: string | null;
+  /** The newest record that was never tried, or null. */
+  newest_untried_id: number | null;
+  /** When the first retry is due, or null. */
+  first_due_ms: number | null;
+}
+
+/** An endpoint that is this replica's; what is written under an older fence is refused. */
+export interface OwnedEndpoint {
+  endpoint: string;
+  fence: number;
+  /** Of one of its pending records, for people: the endpoint is a hash. Null where none is pending. */
+  url?: string | null;
+}
+
+/**
+ * Who delivers to which endpoint. A replica has one lease for all that it owns; once that is over another may remove
+ * it, and only then do its endpoints get another owner and a higher fence. Source: contract section 7.
+ */
+export class EndpointStore {
+  readonly #database: Database;
+  readonly #clock: DatabaseClock;
+  /** This replica's name. */
+  readonly owner: string;
+
+  constructor(database: Database, clock: DatabaseClock, owner: string) {
+    this.#database = database;
+    this.#clock = clock;
+    this.owner = owner;
+  }
+
+  /** Every endpoint that has pending records, whoever owns it. Reads one row of the index for each. */
+  async pending(): Promise<PendingEndpoint[]> {
+    const { rows } = await sql<PendingEndpoint>`
+      with recursive pending (endpoint) as (
+        select min(endpoint) from outbox where due_ms is not null
+        union all
+        select (select min(o.endpoint) from outbox o where o.due_ms is not null and o.endpoint > pending.endpoint)
+        from pending where pending.endpoint is not null
+      )
+      select pending.endpoint, e.owner,
+        (select max(o.id) from outbox o where o.endpoint = pending.endpoint and o.due_ms = 0) as newest_untried_id,
+        (select min(o.due_ms) from outbox o where o.endpoint = pending.endpoint and o.due_ms > 0) as first_due_ms
+      from pending left join outbox_endpoints e on e.endpoint = pending.endpoint
+      where pending.endpoint is not null`.execute(this.#database.db);
+    return rows;
+  }
+
+  /** Begins the lease, or makes it last longer; false where another removed it: then everything owned is lost. */
+  async renew(): Promise<boolean> {
+    const { numUpdatedRows } = await this.#database.db
+      .updateTable('outbox_replicas')
+      .set({ lease_until_ms: this.#leaseEnd() })
+      .where('owner', '=', this.owner)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  }
+
+  async register(): Promise<void> {
+    await this.#database.db
+      .insertInto('outbox_replicas')
+      .values({ owner: this.owner, lease_until_ms: this.#leaseEnd() })
+      .onConflict((conflict) => conflict.column('owner').doNothing())
+      .execute();
+  }
+
+  #leaseEnd() {
+    return sql<number>`${this.#clock.expression} + ${sql.lit(OUTBOX_LEASE_MS)}`;
+  }
+
+  /** Removes the leases of others that are over, or whose replicas have certainly ended; their endpoints are free. */
+  async removeEnded(): Promise<number> {
+    const others = await this.#database.db
+      .selectFrom('outbox_replicas')
+      .select([
+        'owner',
+        sql<number>`case when lease_until_ms < ${this.#clock.expression} then 1 else 0 end`.as('is_over'),
+      ])
+      .where('owner', '!=', this.owner)
+      .execute();
+    const ended = others.filter(({ owner }) => hasEnded(owner)).map(({ owner }) => owner);
+    const over = others.filter(({ is_over }) => is_over === 1).map(({ owner }) => owner);
+    if (ended.length + over.length === 0) return 0;
+    return this.#database.db.transaction().execute(async (tx) => {
+      const removed = await tx
+        .deleteFrom('outbox_replicas')
+        .where('owner', 'in', [...ended, ...over])
+        // Said again: it may have been renewed meanwhile.
+        .where((where) =>
+          where.or([
+            sql<boolean>`lease_until_ms < ${this.#clock.expression}`,
+            ...(ended.length > 0 ? [where('owner', 'in', ended)] : []),
+          ]),
+        )
+        .returning('owner')
+        .execute();
+      const owners = removed.map(({ owner }) => owner);
+      if (owners.length === 0) return 0;
+      await tx.updateTable('outbox_endpoints').set({ owner: null }).where('owner', 'in', owners).execute();
+      return owners.length;
+    });
+  }
+
+  /** Makes endpoints this replica's, those that are free; a lease must have begun. */
+  async claim(endpoints: string[]): Promise<OwnedEndpoint[]> {
+    const owned: OwnedEndpoint[] = [];
+    for (let i = 0; i < endpoints.length; i += CLAIMED_AT_ONCE) {
+      const some = endpoints.slice(i, i + CLAIMED_AT_ONCE).sort();
+      owned.push(...(await this.#database.db.transaction().execute((tx) => this.#claim(tx, some))));
+    }
+    return owned;
+  }
+
+  async #claim(tx: Transaction, endpoints: string[]): Promise<OwnedEndpoint[]> {
+    await tx
+      .insertInto('outbox_endpoints')
+      .values(endpoints.map((endpoint) => ({ endpoint, owner: null, fence: 0 })))
+      .onConflict((conflict) => conflict.column('endpoint').doNothing())
+      .execute();
+    const free = tx
+      .selectFrom('outbox_endpoints')
+      .select('endpoint')
+      .where('endpoint', 'in', endpoints)
+      .where((where) => where.or([where('owner', 'is', null), where('owner', '=', this.owner)]));
+    const rows = await (this.#database.dialect === 'postgres'
+      ? free.forUpdate().skipLocked()
+      : free
+    ).execute();
+    const claimed = rows.map(({ endpoint }) => endpoint);
+    if (claimed.length === 0) return [];
+    await this.#bringNear(tx, claimed);
+    const now = this.#clock.expression;
+    return (
+      tx
+        .updateTable('outbox_endpoints')
+        // At least the time: it goes up also where the row was removed in between.
+        .set({
+          owner: this.owner,
+          fence: sql<number>`case when fence >= ${now} then fence + 1 else ${now} end`,
+        })
+        .where('endpoint', 'in', claimed)
+        .returning((returned) => [
+          'endpoint',
+          'fence',
+          returned
+            .selectFrom('outbox')
+            .select('outbox.url')
+            .whereRef('outbox.endpoint', '=', 'outbox_endpoints.endpoint')
+            .where('outbox.due_ms', 'is not', null)
+            .limit(1)
+            .as('url'),
+        ])
+        .execute()
+    );
+  }
+
+  /** What lies further in the future than anything can was scheduled by a clock that was ahead. */
+  async #bringNear(tx: Transaction, endpoints: string[]): Promise<void> {
+    const now_ms = this.#clock.now();
+    await tx
+      .updateTable('outbox')
+      .set({ due_ms: now_ms, probe_ms: now_ms })
+      .where('endpoint', 'in', endpoints)
+      .where('due_ms', '>', now_ms + RETRY_AFTER_CAP_MS + BACKOFF_CAP_MS)
+      .execute();
+    await tx
+      .updateTable('outbox')
+      .set({ deadline_ms: now_ms + DELIVERY_WINDOW_MS })
+      .where('endpoint', 'in', endpoints)
+      .where('due_ms', '>', 0)
+      .where('deadline_ms', '>', now_ms + 2 * DELIVERY_WINDOW_MS)
+      .execute();
+  }
+
+  /** Gives an endpoint back, if it is still this replica's under that fence. */
+  async release({ endpoint, fence }: OwnedEndpoint): Promise<void> {
+    await this.#database.db
+      .updateTable('outbox_endpoints')
+      .set({ owner: null })
+      .where('endpoint', '=', endpoint)
+      .where('fence', '=', fence)
+      .execute();
+  }
+
+  /** Gives everything back, as at the end. */
+  async leave(): Promise<void> {
+    await this.#database.db.transaction().execute(async (tx) => {
+      await tx.updateTable('outbox_endpoints').set({ owner: null }).where('owner', '=', this.owner).execute();
+      await tx.deleteFrom('outbox_replicas').where('owner', '=', this.owner).execute();
+    });
+  }
+}

@@ -1,0 +1,172 @@
+import { sql } from 'kysely';
+import { newEventIds } from '../../base/ids.ts';
+import {
+  DELIVERY_WINDOW_MS,
+  RETAIN_FINAL_MS,
+  TEAM_UNDELIVERED_BYTES,
+  TEAM_UNDELIVERED_RECORDS,
+} from '../../contract/defaults.ts';
+import type { EventType } from '../../contract/events.ts';
+import type { HandedOver } from '../../outbox/sqlite/undelivered/undelivered-record.ts';
+import { deletedRequest } from '../../webhook/deleted-request.ts';
+import { asksForStandardWebhooks } from '../../webhook/signature.ts';
+import type { DatabaseClock } from '../database/clock-store.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import { endpointOf } from '../database/endpoint-key.ts';
+import type { Seal } from '../database/seal.ts';
+import type { DeletionNotice, Sender, TakenOver } from '../sandboxes/ports.ts';
+
+/** The place of a record's secret, for its seal. */
+export function secretContext(event_id: string): string {
+  return `outbox:${event_id}`;
+}
+
+/** How records come into the manager's outbox, and how they leave it. Source: contract section 7. */
+export class OutboxStore {
+  readonly #database: Database;
+  readonly #clock: DatabaseClock;
+  readonly #seal: Seal;
+
+  constructor(database: Database, clock: DatabaseClock, seal: Seal) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#seal = seal;
+  }
+
+  /** Whether less of a team is undelivered than it may have. Reads no more than that, and no bodies. */
+  async hasRoom(tx: Transaction, team_id: string): Promise<boolean> {
+    const { records, bytes } = await tx
+      .selectFrom((from) =>
+        from
+          .selectFrom('outbox')
+          .select(sql<number>`octet_length(body) + coalesce(octet_length(signatures), 0)`.as('bytes'))
+          .where('team_id', '=', team_id)
+          .where('state', '=', 'pending')
+          .limit(TEAM_UNDELIVERED_RECORDS)
+          .as('undelivered'),
+      )
+      .select(({ fn }) => [
+        fn.countAll<number>().as('records'),
+        sql<number>`cast(coalesce(sum(bytes), 0) as bigint)`.as('bytes'),
+      ])
+      .executeTakeFirstOrThrow();
+    return records < TEAM_UNDELIVERED_RECORDS && bytes < TEAM_UNDELIVERED_BYTES;
+  }
+
+  /** Writes the exact signed request of a `sandbox.deleted`, its window beginning now. */
+  async insertDeleted(tx: Transaction, notice: DeletionNotice): Promise<void> {
+    const { sandbox_id, team_id, webhook_url, webhook_secret, reason, actor, happened_at_ms } = notice;
+    const [event_id] = newEventIds(1, happened_at_ms) as [string];
+    const deletion = { event_id, sandbox_id, team_id, reason, actor, happened_at_ms };
+    const { headers, body, signatures } = deletedRequest(deletion, webhook_secret);
+    await tx
+      .insertInto('outbox')
+      .values({
+        ...placeOf(notice),
+        event_id,
+        event_type: 'sandbox.deleted',
+        sequence: null,
+        url: webhook_url,
+        headers: JSON.stringify(headers),
+        signatures: signatures && JSON.stringify(signatures),
+        secret_sealed: null,
+        body,
+        due_ms: 0,
+        probe_ms: 0,
+        deadline_ms: this.#clock.now() + DELIVERY_WINDOW_MS,
+        attempts: 0,
+        failures: 0,
+        created_at_ms: happened_at_ms,
+      })
+      .execute();
+  }
+
+  /** Takes records over as they are, in their order; those that are there already stay as they are. */
+  async takeOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]> {
+    const taken: TakenOver[] = [];
+    for (const record of records) {
+      const inserted = await tx
+        .insertInto('outbox')
+        .values({ ...placeOf(sender), ...this.#handedOver(sender, record) })
+        .onConflict((conflict) => conflict.column('event_id').doNothing())
+        .returning('id')
+        .executeTakeFirst();
+      if (inserted) taken.push({ record_id: inserted.id, attempt_log: record.attempt_log });
+    }
+    return taken;
+  }
+
+  /** Keeps what is told of attempts that were made before. */
+  async takeOverAttempts(tx: Transaction, taken: readonly TakenOver[]): Promise<void> {
+    for (const { record_id, attempt_log } of taken) {
+      if (attempt_log.length === 0) continue;
+      const attempts = attempt_log.map((attempt) => ({ record_id, ...attempt }));
+      await tx.insertInto('outbox_attempts').values(attempts).execute();
+    }
+  }
+
+  #handedOver({ webhook_url, webhook_secret }: Sender, record: HandedOver) {
+    const now_ms = this.#clock.now();
+    const { event_id, attempts } = record;
+    const is_tried = attempts > 0;
+    return {
+      event_id,
+      event_type: record.event_type as EventType,
+      sequence: record.sequence,
+      url: webhook_url,
+      headers: JSON.stringify(record.headers),
+      signatures: null,
+      secret_sealed: asksForStandardWebhooks(webhook_secret)
+        ? this.#seal.seal(webhook_secret, secretContext(event_id))
+        : null,
+      body: record.body,
+      due_ms: is_tried ? now_ms + record.due_in_ms : 0,
+      probe_ms: is_tried ? now_ms + record.probe_in_ms : 0,
+      deadline_ms: now_ms + record.deadline_in_ms,
+      attempts,
+      failures: record.failures,
+      created_at_ms: record.created_at_ms,
+    };
+  }
+
+  /** Removes up to `limit` records that were final for long enough, and what is kept of empty endpoints. */
+  async prune(limit: number): Promise<number> {
+    const { db, dialect } = this.#database;
+    const over = db
+      .selectFrom('outbox')
+      .select('id')
+      .where('due_ms', 'is', null)
+      .where('finished_at_ms', '<=', this.#clock.now() - RETAIN_FINAL_MS)
+      .limit(limit);
+    if ((await over.execute()).length === 0) return 0;
+    return db.transaction().execute(async (tx) => {
+      const gone = await tx
+        .deleteFrom('outbox')
+        .where('id', 'in', dialect === 'postgres' ? over.forUpdate().skipLocked() : over)
+        .returning('id')
+        .execute();
+      const ids = gone.map(({ id }) => id);
+      if (ids.length > 0) await tx.deleteFrom('outbox_attempts').where('record_id', 'in', ids).execute();
+      await tx
+        .deleteFrom('outbox_endpoints')
+        .where('owner', 'is', null)
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('outbox')
+                .select('outbox.id')
+                .whereRef('outbox.endpoint', '=', 'outbox_endpoints.endpoint')
+                .where('outbox.due_ms', 'is not', null),
+            ),
+          ),
+        )
+        .execute();
+      return ids.length;
+    });
+  }
+}
+
+function placeOf({ sandbox_id, team_id, webhook_url }: Sender) {
+  const state = 'pending' as const;
+  return { sandbox_id, team_id, endpoint: endpointOf(webhook_url), state, finished_at_ms: null };
+}

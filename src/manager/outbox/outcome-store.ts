@@ -1,0 +1,176 @@
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { AttemptOutcome } from '../../outbox/store.ts';
+import type { DatabaseClock } from '../database/clock-store.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import { isDataError, reasonOf } from '../database/database-errors.ts';
+import type { OwnedEndpoint } from './endpoint-store.ts';
+
+/** So many outcomes share a commit. */
+const BATCH_OUTCOMES = 100;
+/** How long until a database that refused is asked again. */
+const RETRY_MS = 500;
+
+/** What is kept of an outcome, the most first: what the database refuses is kept with less. */
+const DETAILS = ['whole', 'without its body', 'without its attempt'] as const;
+type Detail = (typeof DETAILS)[number];
+
+interface Waiting extends OwnedEndpoint {
+  outcome: AttemptOutcome;
+  resolve: (kept: boolean) => void;
+}
+
+/**
+ * Keeps what attempts came to, many in one commit. An outcome under a fence that is no longer the endpoint's is
+ * refused: another replica has taken over. Outcomes wait for a database that is away; one that the database refuses
+ * for what is in it is kept with less, apart from all others. Source: contract section 7.
+ */
+export class OutcomeWriter {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #database_clock: DatabaseClock;
+  readonly #log: Log;
+  #waiting: Waiting[] = [];
+  #writing: Promise<void> | null = null;
+  #is_closed = false;
+  #is_waiting = false;
+  #refused = 0;
+
+  constructor(database: Database, clock: Clock, database_clock: DatabaseClock, log: Log) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#database_clock = database_clock;
+    this.#log = log;
+  }
+
+  /** How many outcomes were refused because the endpoint had another owner. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Resolves once it is on stable storage: true; or false where it was refused. `outcome.id` is the row's. */
+  write(owned: OwnedEndpoint, outcome: AttemptOutcome): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ ...owned, outcome, resolve });
+      this.#writing ??= this.#writeAll();
+    });
+  }
+
+  /** Waits for what is being written; what the database does not take now is sent again after the next start. */
+  async close(): Promise<void> {
+    this.#is_closed = true;
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // What ends in the same turn of the event loop shares the commit.
+      await new Promise((resolve) => setImmediate(resolve));
+      const batch = this.#waiting.splice(0, BATCH_OUTCOMES);
+      const kept = await this.#write(batch);
+      if (kept) {
+        for (const { outcome, resolve } of batch) resolve(kept.has(outcome.id));
+      } else if (this.#is_closed) {
+        break;
+      } else {
+        this.#waiting.unshift(...batch);
+        await sleep(this.#clock, RETRY_MS);
+      }
+    }
+    this.#writing = null;
+  }
+
+  /** The rows that were written; null where the database is away. */
+  async #write(batch: Waiting[], detail: Detail = 'whole'): Promise<Set<number> | null> {
+    try {
+      const kept = await this.#database.db.transaction().execute((tx) => this.#writeIn(tx, batch, detail));
+      this.#refused += batch.length - kept.size;
+      this.#is_waiting = false;
+      return kept;
+    } catch (error) {
+      if (isDataError(error)) return this.#writeApart(batch, detail, error);
+      if (!this.#is_waiting) {
+        this.#log.warn({ reason: reasonOf(error) }, 'outcomes of attempts wait for the database');
+      }
+      this.#is_waiting = true;
+      return null;
+    }
+  }
+
+  /** Finds the outcome that the database refuses, and keeps it with less. What is written already stays as it is. */
+  async #writeApart(batch: Waiting[], detail: Detail, error: unknown): Promise<Set<number> | null> {
+    const [first] = batch;
+    if (batch.length === 1 && first) {
+      const less = DETAILS[DETAILS.indexOf(detail) + 1];
+      const facts = { record_id: first.outcome.id, reason: reasonOf(error), kept: less ?? 'nothing' };
+      this.#log.error(facts, 'the database refuses the outcome of an attempt');
+      return less ? this.#write(batch, less) : new Set();
+    }
+    const half = Math.ceil(batch.length / 2);
+    const kept = new Set<number>();
+    for (const part of [batch.slice(0, half), batch.slice(half)]) {
+      const written = await this.#write(part, detail);
+      if (!written) return null;
+      for (const id of written) kept.add(id);
+    }
+    return kept;
+  }
+
+  async #writeIn(tx: Transaction, batch: Waiting[], detail: Detail): Promise<Set<number>> {
+    const endpoints = [...new Set(batch.map(({ endpoint }) => endpoint))].sort();
+    const query = tx
+      .selectFrom('outbox_endpoints')
+      .select(['endpoint', 'fence'])
+      .where('endpoint', 'in', endpoints)
+      .where('owner', 'is not', null);
+    // No other owner until this is committed.
+    const rows = await (this.#database.dialect === 'postgres' ? query.forKeyShare() : query).execute();
+    const fences = new Map(rows.map(({ endpoint, fence }) => [endpoint, fence]));
+    const valid = batch.filter(({ endpoint, fence }) => fences.get(endpoint) === fence);
+    for (const { outcome } of valid) await this.#settle(tx, outcome);
+    if (valid.length > 0 && detail !== 'without its attempt') {
+      const outcomes = valid.map(({ outcome }) => outcome);
+      await this.#addAttempts(tx, outcomes, detail === 'whole');
+    }
+    return new Set(valid.map(({ outcome }) => outcome.id));
+  }
+
+  async #settle(tx: Transaction, { id, attempt, decision }: AttemptOutcome): Promise<void> {
+    const is_pending = decision.state === 'pending';
+    await tx
+      .updateTable('outbox')
+      .set(({ eb }) => ({
+        state: decision.state,
+        attempts: attempt,
+        failures: eb('failures', '+', 1),
+        // 0 stands for a record that was never tried.
+        due_ms: is_pending ? Math.max(1, decision.due_ms) : null,
+        probe_ms: is_pending ? decision.probe_ms : 0,
+        finished_at_ms: is_pending ? null : this.#database_clock.now(),
+      }))
+      .where('id', '=', id)
+      .where('state', '=', 'pending')
+      // Where it is not known whether the commit before this one reached the disk, it is made again.
+      .where('attempts', '<', attempt)
+      .execute();
+  }
+
+  async #addAttempts(tx: Transaction, outcomes: AttemptOutcome[], has_bodies: boolean): Promise<void> {
+    await tx
+      .insertInto('outbox_attempts')
+      .values(
+        outcomes.map(({ id, decision, ...outcome }) => ({
+          record_id: id,
+          attempt: outcome.attempt,
+          started_at_ms: outcome.started_at_ms,
+          duration_ms: outcome.duration_ms,
+          status: outcome.status,
+          error: outcome.error,
+          next_attempt_at_ms: decision.state === 'pending' ? decision.due_ms : null,
+          response_body: has_bodies ? outcome.response_body : null,
+        })),
+      )
+      .onConflict((conflict) => conflict.columns(['record_id', 'attempt']).doNothing())
+      .execute();
+  }
+}

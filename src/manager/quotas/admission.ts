@@ -1,0 +1,79 @@
+import { CatalogueError } from '../../contract/errors.ts';
+import type { QuotaRefusal } from '../../contract/quotas.ts';
+import type { Transaction } from '../database/database.ts';
+import type { Admission, Lease } from '../sandboxes/ports.ts';
+import type { NodeCapacity } from './node-budget.ts';
+import type { QuotaMetrics } from './quota-metrics.ts';
+import type { QuotaPolicies } from './quota-policies.ts';
+import type { QuotaStore } from './quota-store.ts';
+
+/**
+ * Whether another sandbox may be active, decided on committed rows inside the transaction that writes its own: the
+ * team's lock makes it exact. Source: contract section 7, "Charging order", and "Node capacity".
+ */
+export class SandboxAdmission implements Admission {
+  readonly #store: QuotaStore;
+  readonly #policies: QuotaPolicies;
+  readonly #node: NodeCapacity;
+  readonly #metrics: QuotaMetrics;
+
+  constructor(store: QuotaStore, policies: QuotaPolicies, node: NodeCapacity, metrics: QuotaMetrics) {
+    this.#store = store;
+    this.#policies = policies;
+    this.#node = node;
+    this.#metrics = metrics;
+  }
+
+  async admit(tx: Transaction, lease: Lease): Promise<void> {
+    await this.#demandPlace(tx, lease.team_id);
+    await this.#counted('node', () => this.#node.demandRoom(tx, lease));
+  }
+
+  async admitChange(tx: Transaction, lease: Lease): Promise<void> {
+    await this.#counted('node', () => this.#node.demandRoom(tx, lease));
+  }
+
+  async admitCopy(tx: Transaction, lease: Lease): Promise<void> {
+    await this.#counted('node', () => this.#node.demandDisk(tx, lease));
+  }
+
+  async #demandPlace(tx: Transaction, team_id: string): Promise<void> {
+    const policy = (await this.#policies.of(team_id, tx)).get('active_sandboxes');
+    if (!policy) return;
+    await this.#counted('active_sandboxes', async () => {
+      const current = await this.#store.lockedActiveSandboxes(tx, team_id);
+      if (current < policy.limit_value) return;
+      throw quotaExceeded({
+        dimension: 'active_sandboxes',
+        limit: policy.limit_value,
+        current,
+        requested: 1,
+        retry_after_ms: null,
+      });
+    });
+  }
+
+  async #counted(dimension: string, demand: () => Promise<void>): Promise<void> {
+    try {
+      await demand();
+      this.#metrics.decisions.add([dimension, 'admitted']);
+    } catch (error) {
+      if (error instanceof CatalogueError) this.#metrics.decisions.add([dimension, outcomeOf(error)]);
+      throw error;
+    }
+  }
+}
+
+function outcomeOf({ code }: CatalogueError): string {
+  return code === 'quota_exceeded' || code === 'capacity_exhausted' ? 'refused' : 'unreachable';
+}
+
+/** The 429 that says which quota is used up. */
+export function quotaExceeded(details: QuotaRefusal): CatalogueError {
+  const { dimension, limit } = details;
+  return new CatalogueError(
+    'quota_exceeded',
+    `The team's quota of ${dimension} (${limit}) is used up.`,
+    details,
+  );
+}

@@ -1,0 +1,55 @@
+import type { Clock, Timer } from '../../base/clock.ts';
+
+const STEPS = 10;
+
+/**
+ * Notices that something asked is not answered in time, for any number of questions at the cost of one timer. Answers
+ * come in the order of the questions. Time in which this process stood still does not count.
+ */
+export class AnswerWatch {
+  readonly #clock: Clock;
+  readonly #step_ms: number;
+  readonly #onLate: () => void;
+  #asked = 0;
+  #answered = 0;
+  /** How much had been asked at the last steps, the oldest first. */
+  #marks: number[] = [];
+  #timer: Timer | null = null;
+
+  /** `onLate` is called between `timeout_ms` and a tenth more after the first question without an answer. */
+  constructor(clock: Clock, timeout_ms: number, onLate: () => void) {
+    this.#clock = clock;
+    this.#step_ms = timeout_ms / STEPS;
+    this.#onLate = onLate;
+  }
+
+  asked(): void {
+    this.#asked += 1;
+    if (this.#timer === null) this.#wait();
+  }
+
+  /** Also where the answer is a refusal, or where there will be none. */
+  answered(): void {
+    this.#answered += 1;
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  #wait(): void {
+    this.#timer = this.#clock.after(this.#step_ms, () => this.#step());
+  }
+
+  #step(): void {
+    this.#timer = null;
+    const is_idle = this.#answered === this.#asked;
+    const oldest = this.#marks.length === STEPS ? (this.#marks.shift() as number) : 0;
+    const is_late = this.#answered < oldest;
+    if (is_idle || is_late) this.#marks = [];
+    else this.#marks.push(this.#asked);
+    if (is_late) this.#onLate();
+    if (!is_idle) this.#wait();
+  }
+}

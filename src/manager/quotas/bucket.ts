@@ -1,0 +1,86 @@
+import type { RatePolicy } from '../../contract/quotas.ts';
+import { added, divided, share } from './exact.ts';
+
+/** A token bucket as it was at `updated_ms`, under the policy of that time. Source: contract section 7, "Token bucket". */
+export interface Bucket {
+  /** Whole, at most `burst_value`. */
+  tokens: number;
+  /** The token under way, in parts of `interval_ms`; 0 while the bucket is full. */
+  remainder: number;
+  updated_ms: number;
+  limit_value: number;
+  interval_ms: number;
+  burst_value: number;
+}
+
+export interface Step {
+  bucket: Bucket;
+  is_admitted: boolean;
+}
+
+/** A bucket nobody has drawn from: full. */
+export function fullBucket(policy: RatePolicy, now_ms: number): Bucket {
+  const { limit_value, interval_ms, burst_value } = policy;
+  return { tokens: burst_value, remainder: 0, updated_ms: now_ms, limit_value, interval_ms, burst_value };
+}
+
+/**
+ * One draw of `requested` tokens: what came in since the last, a changed policy, the decision. The script in
+ * bucket-script.ts takes the same steps.
+ */
+export function draw(bucket: Bucket | null, policy: RatePolicy, requested: number, now_ms: number): Step {
+  const filled = bucket ? adopted(refilled(bucket, now_ms), policy) : fullBucket(policy, now_ms);
+  const is_admitted = policy.limit_value > 0 && filled.tokens >= requested;
+  if (is_admitted) filled.tokens -= requested;
+  return { bucket: filled, is_admitted };
+}
+
+/** The bucket at `now_ms`. A clock that went back refills nothing and holds up nothing. */
+export function refilled(bucket: Bucket, now_ms: number): Bucket {
+  const { tokens, remainder, updated_ms, limit_value, interval_ms, burst_value } = bucket;
+  const room = burst_value - tokens;
+  const elapsed = divided(Math.max(0, now_ms - updated_ms), interval_ms);
+  if (room === 0 || elapsed.whole * limit_value >= room) return fullBucket(bucket, now_ms);
+  const part = added(
+    share(elapsed.rest, limit_value, interval_ms),
+    { whole: 0, rest: remainder },
+    interval_ms,
+  );
+  const gained = elapsed.whole * limit_value + part.whole;
+  if (gained >= room) return fullBucket(bucket, now_ms);
+  return {
+    tokens: tokens + gained,
+    remainder: part.rest,
+    updated_ms: now_ms,
+    limit_value,
+    interval_ms,
+    burst_value,
+  };
+}
+
+/** The bucket under another policy: it keeps its fill in whole tokens. One that had no size begins full. */
+function adopted(bucket: Bucket, policy: RatePolicy): Bucket {
+  const { limit_value, interval_ms, burst_value } = policy;
+  if (
+    bucket.limit_value === limit_value &&
+    bucket.interval_ms === interval_ms &&
+    bucket.burst_value === burst_value
+  ) {
+    return bucket;
+  }
+  if (bucket.burst_value === 0) return fullBucket(policy, bucket.updated_ms);
+  const tokens = share(bucket.tokens, burst_value, bucket.burst_value).whole;
+  return { tokens, remainder: 0, updated_ms: bucket.updated_ms, limit_value, interval_ms, burst_value };
+}
+
+/** Milliseconds until the bucket holds `wanted` tokens; null where it never does. */
+export function waitMs(bucket: Bucket, wanted: number): number | null {
+  const { tokens, remainder, limit_value, interval_ms, burst_value } = bucket;
+  if (limit_value === 0 || wanted > burst_value) return null;
+  if (tokens >= wanted) return 0;
+  const missing = divided(wanted - tokens, limit_value);
+  const part = share(missing.rest, interval_ms, limit_value);
+  // Rounded up, and less what has come of the token under way.
+  const last = part.rest > remainder ? 1 : -divided(remainder - part.rest, limit_value).whole;
+  return Math.min(Number.MAX_SAFE_INTEGER, missing.whole * interval_ms + part.whole + last);
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '../../base/clock.ts';
+import { DIMENSIONS, type RatePolicy } from '../../contract/quotas.ts';
+import { type Bucket, draw, refilled } from './bucket.ts';
+import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
+
+/** The first count of buckets at which those that are full again are forgotten. */
+const SWEEP_BUCKETS = 4_096;
+
+/** Rate quotas in this process: right for one replica. A restart fills every bucket. */
+export class LocalAuthority implements RateAuthority {
+  readonly kind = 'process';
+  readonly is_reachable = true;
+  readonly #clock: Clock;
+  readonly #buckets = new Map(DIMENSIONS.map((dimension) => [dimension, new Map<string, Bucket>()]));
+  #sweep_at = SWEEP_BUCKETS;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async draw(
+    { team_id, dimension }: BucketName,
+    policy: RatePolicy,
+    requested: number,
+  ): Promise<RateDecision> {
+    const now_ms = Math.floor(this.#clock.monotonicMs());
+    const buckets = this.#buckets.get(dimension) as Map<string, Bucket>;
+    const { bucket, is_admitted } = draw(buckets.get(team_id) ?? null, policy, requested, now_ms);
+    buckets.set(team_id, bucket);
+    if (buckets.size > this.#sweep_at) this.#sweep(now_ms);
+    return drawn(bucket, is_admitted, requested);
+  }
+
+  /** How many buckets are held. */
+  get buckets(): number {
+    return [...this.#buckets.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  async close(): Promise<void> {
+    for (const buckets of this.#buckets.values()) buckets.clear();
+  }
+
+  /** A full bucket is as good as none. */
+  #sweep(now_ms: number): void {
+    for (const buckets of this.#buckets.values()) {
+      for (const [team_id, bucket] of buckets) {
+        const { tokens, burst_value } = refilled(bucket, now_ms);
+        if (tokens === burst_value) buckets.delete(team_id);
+      }
+    }
+    this.#sweep_at = Math.max(SWEEP_BUCKETS, this.buckets * 2);
+  }
+}

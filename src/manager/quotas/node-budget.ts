@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import { CatalogueError } from '../../contract/errors.ts';
+import { nodeBudget } from '../../runtime/node-budget.ts';
+import type { ManagerConfig, NodeBudget } from '../config/config.ts';
+import type { Transaction } from '../database/database.ts';
+import type { Lease } from '../sandboxes/ports.ts';
+import type { NodeUse, QuotaStore } from './quota-store.ts';
+
+const MIB = 1024 * 1024;
+/** Disk that a sandbox holds from its claim until its cleanup is complete, paused or not. */
+const SANDBOX_DISK_MIB = 64;
+/** Process ids that a sandbox is given room for, where the machine tells how many there are. */
+const SANDBOX_PIDS = 64;
+
+/** A budget of which every part is known, or unlimited where it is null. */
+type Budget = { readonly [Part in keyof NodeBudget]: number | null };
+
+/** What the node can hold. Source: contract section 7, `--node-…`, and "Node capacity". */
+export class NodeCapacity {
+  readonly #budget: Budget;
+  readonly #disk_of: string | null;
+  readonly #store: QuotaStore;
+
+  /** With `--runtime none` there is no node: only what is given is a budget. */
+  static open(config: ManagerConfig, store: QuotaStore): NodeCapacity {
+    if (config.runtime === 'none') return new NodeCapacity(config.node, null, store);
+    const machine = machineBudget(config.data_dir);
+    const { memory_mib, cpu_millis, sandboxes, disk_mib } = config.node;
+    const budget = {
+      memory_mib: memory_mib ?? machine.memory_mib,
+      cpu_millis: cpu_millis ?? machine.cpu_millis,
+      sandboxes: sandboxes ?? machine.sandboxes,
+      disk_mib: disk_mib ?? machine.disk_mib,
+    };
+    return new NodeCapacity(budget, config.data_dir, store);
+  }
+
+  private constructor(budget: Budget, disk_of: string | null, store: QuotaStore) {
+    this.#budget = budget;
+    this.#disk_of = disk_of;
+    this.#store = store;
+  }
+
+  /** Throws `capacity_exhausted` where the node cannot hold this lease beside all others. */
+  async demandRoom(tx: Transaction, { sandbox_id, memory_mib, cpu_millis }: Lease): Promise<void> {
+    await this.#demand(tx, sandbox_id, (use) => ({
+      memory_mib: use.memory_mib + memory_mib,
+      cpu_millis: use.cpu_millis + cpu_millis,
+      sandboxes: use.active + 1,
+      disk_mib: (use.on_disk + 1) * SANDBOX_DISK_MIB,
+    }));
+  }
+
+  /** The same for a sandbox that is made paused: it holds its disk alone. */
+  async demandDisk(tx: Transaction, { sandbox_id }: Lease): Promise<void> {
+    await this.#demand(tx, sandbox_id, (use) => ({ disk_mib: (use.on_disk + 1) * SANDBOX_DISK_MIB }));
+  }
+
+  async #demand(
+    tx: Transaction,
+    sandbox_id: string,
+    needs: (use: NodeUse) => Partial<Budget>,
+  ): Promise<void> {
+    if (Object.values(this.#budget).every((part) => part === null)) return;
+    await this.#store.lockNode(tx);
+    const wanted = needs(await this.#store.nodeUse(tx, sandbox_id));
+    for (const part of ['memory_mib', 'cpu_millis', 'sandboxes', 'disk_mib'] as const) {
+      const [need, limit] = [wanted[part] ?? 0, this.#budget[part]];
+      if (limit !== null && need > limit) throw exhausted(part);
+    }
+    if (this.#disk_of === null) return;
+    const { disk_free_bytes } = nodeBudget(this.#disk_of);
+    if (disk_free_bytes < SANDBOX_DISK_MIB * MIB) throw exhausted('disk_mib');
+  }
+}
+
+const NAMES = { memory_mib: 'memory', cpu_millis: 'cpu', sandboxes: 'sandboxes', disk_mib: 'disk' };
+
+function exhausted(part: keyof NodeBudget): CatalogueError {
+  const resource = NAMES[part];
+  return new CatalogueError('capacity_exhausted', `The node has no ${resource} left for this.`, { resource });
+}
+
+function machineBudget(data_dir: string): Budget {
+  const { memory_mib, cpu_millis, disk_bytes } = nodeBudget(data_dir);
+  const pids = pidsMax();
+  const sandboxes = pids === null ? null : Math.floor(pids / SANDBOX_PIDS);
+  return { memory_mib, cpu_millis, sandboxes, disk_mib: Math.floor(disk_bytes / MIB) };
+}
+
+function pidsMax(): number | null {
+  try {
+    return Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8'));
+  } catch {
+    return null;
+  }
+}

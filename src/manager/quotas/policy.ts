@@ -1,0 +1,73 @@
+import { DIMENSIONS, type Dimension, factsOf, type QuotaPolicy } from '../../contract/quotas.ts';
+
+/** What is wrong with a policy, and where. */
+export interface PolicyFault {
+  field: string;
+  message: string;
+}
+
+export type Checked<Value> = { value: Value; fault?: undefined } | { value?: undefined; fault: PolicyFault };
+
+const POLICY_KEYS = ['limit_value', 'interval_ms', 'burst_value'];
+
+/** The five, as a message names them. */
+export function asDimension(value: unknown): Checked<Dimension> {
+  const dimension = DIMENSIONS.find((each) => each === value);
+  if (dimension) return { value: dimension };
+  return { fault: { field: 'dimension', message: `must be one of ${DIMENSIONS.join(', ')}` } };
+}
+
+/**
+ * A policy of `dimension` as it is written: `{limit_value, interval_ms?, burst_value?}`; a rate needs all three, a
+ * capacity takes the first alone. Source: contract section 7, PUT of a team's quota, and "Policies".
+ */
+export function asPolicy(dimension: Dimension, given: unknown): Checked<QuotaPolicy> {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    return { fault: { field: 'body', message: 'must be an object' } };
+  }
+  const policy = given as Record<string, unknown>;
+  const unknown = Object.keys(policy).find((key) => !POLICY_KEYS.includes(key));
+  if (unknown !== undefined) return { fault: { field: unknown, message: 'is not known' } };
+  const is_rate = factsOf(dimension).kind === 'rate';
+  const fault =
+    numberFault(policy, 'limit_value', 0) ??
+    (is_rate
+      ? (numberFault(policy, 'interval_ms', 1) ?? numberFault(policy, 'burst_value', 0))
+      : (absenceFault(policy, 'interval_ms') ?? absenceFault(policy, 'burst_value')));
+  if (fault) return { fault };
+  const { limit_value, interval_ms = null, burst_value = null } = policy as unknown as QuotaPolicy;
+  return { value: { dimension, limit_value, interval_ms, burst_value } };
+}
+
+/** The list under `default_team_quotas`; a fault names its entry. */
+export function asPolicies(given: unknown): Checked<QuotaPolicy[]> {
+  if (!Array.isArray(given)) return { fault: { field: '', message: 'must be a list' } };
+  const policies: QuotaPolicy[] = [];
+  for (const [i, entry] of given.entries()) {
+    const at = (field: string) => (field === 'body' ? `[${i}]` : `[${i}].${field}`);
+    const { dimension: named, ...numbers } = (entry ?? {}) as Record<string, unknown>;
+    const dimension = asDimension(named);
+    if (dimension.fault) return { fault: { ...dimension.fault, field: at('dimension') } };
+    if (policies.some((other) => other.dimension === dimension.value)) {
+      return { fault: { field: at('dimension'), message: `${dimension.value} is there twice` } };
+    }
+    const policy = asPolicy(dimension.value, numbers);
+    if (policy.fault) {
+      const message = `${policy.fault.message} (${dimension.value})`;
+      return { fault: { field: at(policy.fault.field), message } };
+    }
+    policies.push(policy.value);
+  }
+  return { value: policies };
+}
+
+function numberFault(policy: Record<string, unknown>, field: string, least: number): PolicyFault | null {
+  const value = policy[field];
+  if (value === undefined || value === null) return { field, message: 'is needed' };
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return null;
+  return { field, message: `must be a whole number from ${least} to ${Number.MAX_SAFE_INTEGER}` };
+}
+
+function absenceFault(policy: Record<string, unknown>, field: string): PolicyFault | null {
+  return (policy[field] ?? null) === null ? null : { field, message: 'is for rate dimensions' };
+}

@@ -1,0 +1,34 @@
+import { Distribution, type Metric, Tally } from '../../base/metrics.ts';
+
+const SECONDS = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5];
+
+/** What admissions come to. */
+export class QuotaMetrics {
+  /** By dimension (`node` for the node's budget) and outcome: `admitted`, `refused`, `unreachable`, `failed_open`. */
+  readonly decisions = new Tally(['dimension', 'outcome']);
+  /** How long the rate authority took. */
+  readonly draw_seconds = new Distribution(SECONDS);
+
+  metrics(isReachable: () => boolean): Metric[] {
+    return [
+      {
+        name: 'quota_decisions_total',
+        type: 'counter',
+        help: 'Decisions on quotas and on the budget of the node.',
+        samples: () => this.decisions.samples(),
+      },
+      {
+        name: 'quota_draw_duration_seconds',
+        type: 'histogram',
+        help: 'How long a decision of the rate authority took.',
+        samples: () => this.draw_seconds.samples('quota_draw_duration_seconds'),
+      },
+      {
+        name: 'quota_rate_authority_up',
+        type: 'gauge',
+        help: 'Whether the rate authority answers.',
+        samples: () => [{ value: isReachable() ? 1 : 0 }],
+      },
+    ];
+  }
+}

@@ -1,0 +1,41 @@
+import { DIMENSIONS, type Dimension, factsOf, type QuotaStatus } from '../../contract/quotas.ts';
+import type { HeldPolicy, QuotaStore } from './quota-store.ts';
+
+/** What holds for a team now, read afresh, in the order of the specification. */
+export async function quotaStatuses(store: QuotaStore, team_id: string): Promise<QuotaStatus[]> {
+  const policies = await store.policiesOf(store.db, team_id);
+  const active = await store.activeSandboxes(store.db, team_id);
+  return DIMENSIONS.map((dimension) => statusOf(team_id, dimension, policies.get(dimension), active));
+}
+
+export async function quotaStatus(
+  store: QuotaStore,
+  team_id: string,
+  dimension: Dimension,
+): Promise<QuotaStatus> {
+  const statuses = await quotaStatuses(store, team_id);
+  return statuses[DIMENSIONS.indexOf(dimension)] as QuotaStatus;
+}
+
+function statusOf(
+  team_id: string,
+  dimension: Dimension,
+  policy: HeldPolicy | undefined,
+  active: number,
+): QuotaStatus {
+  const { kind, unit } = factsOf(dimension);
+  const current = kind === 'capacity' ? active : null;
+  return {
+    team_id,
+    dimension,
+    kind,
+    limit_value: policy?.limit_value ?? null,
+    interval_ms: policy?.interval_ms ?? null,
+    burst_value: policy?.burst_value ?? null,
+    current,
+    remaining: policy && current !== null ? Math.max(0, policy.limit_value - current) : null,
+    unlimited: policy === undefined,
+    unit,
+    source: policy?.source ?? 'unlimited',
+  };
+}

@@ -1,0 +1,179 @@
+import { sql } from 'kysely';
+import type { Dimension, QuotaPolicy } from '../../contract/quotas.ts';
+import type { Database, Queries, Transaction } from '../database/database.ts';
+
+/** A policy that holds for a team, and whether it is its own. */
+export interface HeldPolicy extends QuotaPolicy {
+  source: 'team_override' | 'region_default';
+}
+
+/** What all active sandboxes of the node lease, and how many hold disk. */
+export interface NodeUse {
+  memory_mib: number;
+  cpu_millis: number;
+  active: number;
+  on_disk: number;
+}
+
+/** A sandbox holds a place, memory and cores in these states; spelled as the index on them is. */
+const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
+/** Set once the legacy fields have had their chance. */
+const SEEDED = 'quotas_seeded';
+/** Names the lock under which a node's budget is looked at; any number that nobody else uses. */
+const NODE_LOCK = 7_205_759;
+
+/** Quota policies, and the usage that capacities are compared with. */
+export class QuotaStore {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  get db(): Queries {
+    return this.#database.db;
+  }
+
+  /** Whatever holds for a team: its own policies, and the region's where it has none. */
+  async policiesOf(queries: Queries, team_id: string): Promise<Map<Dimension, HeldPolicy>> {
+    const rows = await queries
+      .selectFrom('quota_policies')
+      .select(['scope', 'dimension', 'limit_value', 'interval_ms', 'burst_value'])
+      .where((where) =>
+        where.or([
+          where('scope', '=', 'region'),
+          where.and([where('scope', '=', 'team'), where('team_id', '=', team_id)]),
+        ]),
+      )
+      .orderBy('scope')
+      .execute();
+    // `region` sorts before `team`: what is the team's own replaces it.
+    return new Map(
+      rows.map(({ scope, ...policy }) => {
+        const dimension = policy.dimension as Dimension;
+        return [
+          dimension,
+          { ...policy, dimension, source: scope === 'team' ? 'team_override' : 'region_default' },
+        ];
+      }),
+    );
+  }
+
+  /** Gives a team a policy of its own. */
+  async set(team_id: string, policy: QuotaPolicy): Promise<void> {
+    await this.#put(this.db, { scope: 'team', team_id, source: 'operator' }, policy);
+  }
+
+  /** Takes a team's own policy away, where it has one. */
+  async unset(team_id: string, dimension: Dimension): Promise<void> {
+    await this.db
+      .deleteFrom('quota_policies')
+      .where('scope', '=', 'team')
+      .where('team_id', '=', team_id)
+      .where('dimension', '=', dimension)
+      .execute();
+  }
+
+  /**
+   * Brings the region's policies to what the config says, in one transaction. `listed` is `default_team_quotas`, null
+   * where the config has none; `legacy` is what its legacy fields stand for. They are taken at the first start only, and
+   * stay until the list names their dimension, or is there without them. Returns whether they were taken.
+   */
+  async reconcile(listed: QuotaPolicy[] | null, legacy: QuotaPolicy[]): Promise<{ is_first: boolean }> {
+    return this.db.transaction().execute(async (tx) => {
+      const { numInsertedOrUpdatedRows } = await tx
+        .insertInto('settings')
+        .values({ key: SEEDED, value: '1' })
+        .onConflict((conflict) => conflict.doNothing())
+        .executeTakeFirst();
+      const is_first = numInsertedOrUpdatedRows === 1n;
+      const named = (listed ?? []).map(({ dimension }) => dimension);
+      const kept = listed === null ? null : legacy.map(({ dimension }) => dimension);
+      await this.#removeDefaults(tx, named, kept);
+      for (const policy of listed ?? []) {
+        await this.#put(tx, { scope: 'region', team_id: '', source: 'config' }, policy);
+      }
+      for (const policy of is_first ? legacy : []) {
+        if (named.includes(policy.dimension)) continue;
+        await this.#put(tx, { scope: 'region', team_id: '', source: 'legacy' }, policy);
+      }
+      return { is_first };
+    });
+  }
+
+  /** Removes the region's policies other than the `named` and, of the legacy ones, the `kept` (null: all). */
+  async #removeDefaults(tx: Transaction, named: Dimension[], kept: Dimension[] | null): Promise<void> {
+    const rows = await tx
+      .selectFrom('quota_policies')
+      .select(['dimension', 'source'])
+      .where('scope', '=', 'region')
+      .execute();
+    for (const { dimension, source } of rows) {
+      const is_kept = source === 'legacy' && (kept === null || kept.includes(dimension as Dimension));
+      if (is_kept || named.includes(dimension as Dimension)) continue;
+      await tx
+        .deleteFrom('quota_policies')
+        .where('scope', '=', 'region')
+        .where('dimension', '=', dimension)
+        .execute();
+    }
+  }
+
+  async #put(
+    queries: Queries,
+    key: { scope: 'region' | 'team'; team_id: string; source: string },
+    { dimension, limit_value, interval_ms, burst_value }: QuotaPolicy,
+  ): Promise<void> {
+    const values = { limit_value, interval_ms, burst_value, source: key.source };
+    await queries
+      .insertInto('quota_policies')
+      .values({ ...key, dimension, ...values })
+      .onConflict((conflict) => conflict.columns(['scope', 'team_id', 'dimension']).doUpdateSet(values))
+      .execute();
+  }
+
+  /** How many sandboxes of a team are active: what is committed, and what the transaction itself has written. */
+  async activeSandboxes(queries: Queries, team_id: string): Promise<number> {
+    const { active } = await queries
+      .selectFrom('sandboxes')
+      .select(({ fn }) => fn.countAll<number>().as('active'))
+      .where('team_id', '=', team_id)
+      .where(IS_ACTIVE)
+      .executeTakeFirstOrThrow();
+    return active;
+  }
+
+  /** The same for a transaction that is to add one: until it ends, no other counts the team's. */
+  async lockedActiveSandboxes(tx: Transaction, team_id: string): Promise<number> {
+    // On SQLite whoever writes is alone already.
+    if (this.#database.dialect === 'sqlite') return this.activeSandboxes(tx, team_id);
+    const { rows } = await sql<{
+      active: number;
+    }>`select locked_active_sandboxes(${team_id}) as active`.execute(tx);
+    return (rows[0] as { active: number }).active;
+  }
+
+  /** Lets one transaction at a time look at the node's budget and take from it. */
+  async lockNode(tx: Transaction): Promise<void> {
+    // On SQLite whoever writes is alone already.
+    if (this.#database.dialect === 'sqlite') return;
+    await sql`select pg_advisory_xact_lock(${NODE_LOCK}::bigint)`.execute(tx);
+  }
+
+  /** What all sandboxes lease but the one that is named. */
+  async nodeUse(queries: Queries, except_id: string): Promise<NodeUse> {
+    const sum = (column: 'memory_mib' | 'cpu_millis') =>
+      sql<number>`cast(coalesce(sum(case when ${IS_ACTIVE} then ${sql.ref(column)} end), 0) as bigint)`;
+    return queries
+      .selectFrom('sandboxes')
+      .select([
+        sum('memory_mib').as('memory_mib'),
+        sum('cpu_millis').as('cpu_millis'),
+        sql<number>`cast(count(case when ${IS_ACTIVE} then 1 end) as bigint)`.as('active'),
+        ({ fn }) => fn.countAll<number>().as('on_disk'),
+      ])
+      .where('deleted_at_ms', 'is', null)
+      .where('sandbox_id', '!=', except_id)
+      .executeTakeFirstOrThrow();
+  }
+}

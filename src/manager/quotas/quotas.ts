@@ -1,0 +1,88 @@
+import type { Clock } from '../../base/clock.ts';
+import type { HttpApp } from '../../base/http/app.ts';
+import type { Log } from '../../base/log.ts';
+import type { Metric } from '../../base/metrics.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import type { ManagerConfig } from '../config/config.ts';
+import type { Database } from '../database/database.ts';
+import { SandboxAdmission } from './admission.ts';
+import { LocalAuthority } from './local-authority.ts';
+import { NodeCapacity } from './node-budget.ts';
+import { configuredQuotas, warnOfLegacy } from './quota-config.ts';
+import { QuotaMetrics } from './quota-metrics.ts';
+import { QuotaPolicies } from './quota-policies.ts';
+import { QuotaStore } from './quota-store.ts';
+import type { RateAuthority } from './rate-authority.ts';
+import { quotaRefusalHeaders, RateCharges } from './rate-charges.ts';
+import { RedisAuthority } from './redis-authority.ts';
+
+interface QuotaParts {
+  config: ManagerConfig;
+  database: Database;
+  clock: Clock;
+  log: Log;
+}
+
+/** Everything on quotas in a manager: policies, admission of sandboxes, and charges of requests. */
+export class Quotas {
+  readonly store: QuotaStore;
+  readonly policies: QuotaPolicies;
+  readonly admission: SandboxAdmission;
+  readonly charges: RateCharges;
+  readonly #authority: RateAuthority;
+  readonly #metrics: QuotaMetrics;
+
+  /** Brings the region's policies to what the config says, and finds the rate authority. Throws StartError. */
+  static async open({ config, database, clock, log }: QuotaParts): Promise<Quotas> {
+    const { listed, legacy } = configuredQuotas(config.quotas);
+    const store = new QuotaStore(database);
+    const { is_first } = await store.reconcile(listed, legacy);
+    warnOfLegacy(config.quotas, is_first, log);
+    const authority =
+      config.redis === null
+        ? new LocalAuthority(clock)
+        : await RedisAuthority.open({ url: config.redis, region_id: config.region, log, clock });
+    const node = NodeCapacity.open(config, store);
+    return new Quotas({ config, database, clock, log }, store, authority, node);
+  }
+
+  private constructor(
+    { config, clock, log }: QuotaParts,
+    store: QuotaStore,
+    authority: RateAuthority,
+    node: NodeCapacity,
+  ) {
+    const metrics = new QuotaMetrics();
+    const policies = new QuotaPolicies(store, clock);
+    this.store = store;
+    this.policies = policies;
+    this.admission = new SandboxAdmission(store, policies, node, metrics);
+    this.charges = new RateCharges({
+      ...{ policies, authority, metrics, clock, log },
+      is_fail_open: config.quota_fail_open,
+    });
+    this.#authority = authority;
+    this.#metrics = metrics;
+  }
+
+  metrics(): Metric[] {
+    return this.#metrics.metrics(() => this.#authority.is_reachable);
+  }
+
+  /** What `/readyz` tells of them. */
+  facts(): Record<string, unknown> {
+    const { kind, is_reachable } = this.#authority;
+    return { rate_authority: kind, rate_authority_reachable: is_reachable };
+  }
+
+  close(): Promise<void> {
+    return this.#authority.close();
+  }
+}
+
+/** Completes the headers of every refusal on a quota. */
+export function explainRefusals(app: HttpApp): void {
+  app.addHook('onError', async (_request, reply, error) => {
+    if (error instanceof CatalogueError) quotaRefusalHeaders(error, reply);
+  });
+}

@@ -1,0 +1,93 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import type { Dimension, QuotaRefusal, RatePolicy } from '../../contract/quotas.ts';
+import type { Caller } from '../../contract/tokens.ts';
+import { quotaExceeded } from './admission.ts';
+import type { QuotaMetrics } from './quota-metrics.ts';
+import type { QuotaPolicies } from './quota-policies.ts';
+import type { RateAuthority } from './rate-authority.ts';
+import { type Charged, rateLimitHeaders, refusalHeaders, wholeSeconds } from './rate-limit-headers.ts';
+
+const UNREACHABLE_RETRY_S = 1;
+
+/** What charging requests needs. */
+export interface RateParts {
+  policies: QuotaPolicies;
+  authority: RateAuthority;
+  /** `--quota-fail-open`: admit while the authority cannot be reached. */
+  is_fail_open: boolean;
+  metrics: QuotaMetrics;
+  clock: Clock;
+  log: Log;
+}
+
+/** Charges requests against the rates of their team. Source: contract section 7, "Charging order". */
+export class RateCharges {
+  readonly #parts: RateParts;
+
+  constructor(parts: RateParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Charges a request whose caller is known, once, and writes the headers that tell of it. Requests behind the external
+   * gateway and those of operators are not charged. Throws `quota_exceeded`, and `unavailable` while failing closed.
+   */
+  async charge(caller: Caller, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (caller.is_internal || request.url.startsWith('/internal/')) return;
+    const charged: Charged[] = [];
+    for (const dimension of dimensionsOf(request)) {
+      const policy = await this.#policy(caller.team_id, dimension);
+      if (!policy) continue;
+      const drawn = await this.#draw(caller.team_id, dimension, policy);
+      if (!drawn) continue;
+      charged.push({ dimension, policy, drawn });
+      reply.headers(rateLimitHeaders(charged));
+      if (drawn.outcome === 'admitted') continue;
+      reply.header('retry-after', String(wholeSeconds(drawn.retry_after_ms)));
+      throw quotaExceeded({
+        ...{ dimension, limit: policy.limit_value, current: null, requested: 1 },
+        retry_after_ms: drawn.retry_after_ms,
+      });
+    }
+  }
+
+  async #policy(team_id: string, dimension: Dimension): Promise<RatePolicy | null> {
+    const policy = (await this.#parts.policies.of(team_id)).get(dimension);
+    if (!policy || policy.interval_ms === null || policy.burst_value === null) return null;
+    const { limit_value, interval_ms, burst_value } = policy;
+    return { limit_value, interval_ms, burst_value };
+  }
+
+  /** Null where the authority cannot be reached and that is to open. */
+  async #draw(team_id: string, dimension: Dimension, policy: RatePolicy) {
+    const { authority, metrics, is_fail_open, clock, log } = this.#parts;
+    const began_ms = clock.monotonicMs();
+    const decision = await authority.draw({ team_id, dimension }, policy, 1);
+    metrics.draw_seconds.observe((clock.monotonicMs() - began_ms) / 1_000);
+    if (decision.outcome !== 'unreachable') {
+      metrics.decisions.add([dimension, decision.outcome]);
+      return decision;
+    }
+    metrics.decisions.add([dimension, is_fail_open ? 'failed_open' : 'unreachable']);
+    log.debug({ dimension, reason: decision.reason, is_fail_open }, 'a rate could not be decided');
+    if (is_fail_open) return null;
+    throw new CatalogueError('unavailable', 'The rate authority cannot be reached; nothing is admitted.', {
+      retry_after_s: UNREACHABLE_RETRY_S,
+    });
+  }
+}
+
+function dimensionsOf({ method, routeOptions }: FastifyRequest): Dimension[] {
+  const is_claim = method === 'POST' && routeOptions.url === '/api/v1/sandboxes';
+  return is_claim ? ['api_requests', 'sandbox_claims'] : ['api_requests'];
+}
+
+/** The headers of a 429, for capacities and rates alike. */
+export function quotaRefusalHeaders({ code, details }: CatalogueError, reply: FastifyReply): void {
+  if (code !== 'quota_exceeded') return;
+  const { limit, current } = details as QuotaRefusal;
+  reply.headers(refusalHeaders(limit, current === null ? 0 : Math.max(0, limit - current)));
+}

@@ -1,0 +1,43 @@
+import type { Dimension, RatePolicy } from '../../contract/quotas.ts';
+import type { Drawn } from './rate-authority.ts';
+
+/** A rate that a request was charged against. */
+export interface Charged {
+  dimension: Dimension;
+  policy: RatePolicy;
+  drawn: Drawn;
+}
+
+/** Structured fields hold whole numbers of at most 15 digits. */
+const FIELD_MAX = 999_999_999_999_999;
+
+/**
+ * `RateLimit-Policy` and `RateLimit` as the IETF draft spells them: quota and window of the policy, what is left and
+ * when the next token is there. Source: contract section 7, the paragraph on errors.
+ */
+export function rateLimitHeaders(charged: readonly Charged[]): Record<string, string> {
+  if (charged.length === 0) return {};
+  const policies = charged.map(
+    ({ dimension, policy }) =>
+      `"${dimension}";q=${number(policy.limit_value)};w=${number(wholeSeconds(policy.interval_ms))}`,
+  );
+  const states = charged.map(
+    ({ dimension, drawn }) =>
+      `"${dimension}";r=${number(drawn.remaining)};t=${number(wholeSeconds(drawn.next_token_ms))}`,
+  );
+  return { 'ratelimit-policy': policies.join(', '), ratelimit: states.join(', ') };
+}
+
+/** What a 429 also says, in the words that older clients know. */
+export function refusalHeaders(limit: number, remaining: number): Record<string, string> {
+  return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining) };
+}
+
+/** Rounded up: who waits as long is not too early. */
+export function wholeSeconds(duration_ms: number): number {
+  return Math.ceil(duration_ms / 1_000);
+}
+
+function number(value: number): string {
+  return String(Math.min(value, FIELD_MAX));
+}

@@ -1,0 +1,192 @@
+import { createHash } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { RATE_TIMEOUT_MS } from '../../contract/defaults.ts';
+import { StartError } from '../../contract/errors.ts';
+import type { RatePolicy } from '../../contract/quotas.ts';
+import { AnswerWatch } from './answer-watch.ts';
+import type { Bucket } from './bucket.ts';
+import { BUCKET_SCRIPT } from './bucket-script.ts';
+import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
+
+const KEY_PREFIX = 'sandbox-manager:quota';
+/** A server that takes a connection and says nothing is left for a new one. */
+const SILENCE_MS = 1_000;
+const PROBE_INTERVAL_MS = 500;
+const RECONNECT_FIRST_MS = 25;
+const RECONNECT_CAP_MS = 500;
+/** How long a start waits for the first connection; without one it goes on, and rates are unreachable. */
+const FIRST_CONNECTION_MS = 1_000;
+
+const PROBE_POLICY = { limit_value: 1, interval_ms: 1, burst_value: 1 };
+/** What a full bucket is remembered for beside the time it takes to fill: clocks may step a little. */
+const FORGET_MS = 60_000;
+const FORGET_MAX_MS = 10 ** 12;
+/** `1`, as the script answers it. */
+const ADMITTED = 0x31;
+
+export interface RedisAuthorityOptions {
+  url: string;
+  region_id: string;
+  log: Log;
+  clock?: Clock;
+  /** For tests that own the server's time. */
+  script?: string;
+}
+
+/**
+ * Rate quotas of all replicas of a region in Redis or Valkey. Nothing waits for a connection that is not there, and a
+ * server that does not answer within 100 ms is left until it does: from then on every draw is `unreachable` at once.
+ */
+export class RedisAuthority implements RateAuthority {
+  readonly kind = 'redis';
+  readonly #redis: Redis;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #prefix: string;
+  readonly #watch: AnswerWatch;
+  readonly #script: string;
+  readonly #sha: string;
+  #is_reachable = false;
+  #closed = false;
+  #next_probe: Timer | null = null;
+  #trouble = 'not connected yet';
+
+  private constructor({
+    url,
+    region_id,
+    log,
+    clock = systemClock,
+    script = BUCKET_SCRIPT,
+  }: RedisAuthorityOptions) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#prefix = `${KEY_PREFIX}:${encodeURIComponent(region_id)}`;
+    this.#script = script;
+    this.#sha = createHash('sha1').update(script).digest('hex');
+    this.#redis = new Redis(url, {
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      connectTimeout: SILENCE_MS,
+      socketTimeout: SILENCE_MS,
+      retryStrategy: (attempt) =>
+        Math.min(RECONNECT_CAP_MS, RECONNECT_FIRST_MS * 2 ** Math.min(attempt - 1, 8)),
+    });
+    this.#watch = new AnswerWatch(clock, RATE_TIMEOUT_MS, () => this.#leave());
+    this.#redis.on('error', (error: Error) => this.#lost(error.message));
+    this.#redis.on('close', () => this.#lost(this.#trouble));
+    this.#redis.on('ready', () => void this.#probe());
+  }
+
+  /** Throws StartError where `--redis` is no such address; a server that is not there yet is waited for later. */
+  static async open(options: RedisAuthorityOptions): Promise<RedisAuthority> {
+    const is_address = URL.canParse(options.url) && /^rediss?:$/.test(new URL(options.url).protocol);
+    if (!is_address) throw new StartError('--redis must be like redis://host:6379 or rediss://host:6379', 2);
+    const authority = new RedisAuthority(options);
+    await authority.#firstConnection();
+    return authority;
+  }
+
+  get is_reachable(): boolean {
+    return this.#is_reachable;
+  }
+
+  async draw(
+    { team_id, dimension }: BucketName,
+    policy: RatePolicy,
+    requested: number,
+  ): Promise<RateDecision> {
+    const key = `${this.#prefix}:${encodeURIComponent(team_id)}:${dimension}`;
+    try {
+      const answer = await this.#ask(key, policy, requested);
+      this.#reached();
+      return drawn(bucketOf(answer, policy), answer[48] === ADMITTED, requested);
+    } catch (error) {
+      this.#lost((error as Error).message);
+      return { outcome: 'unreachable', reason: this.#trouble };
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#next_probe?.cancel();
+    this.#watch.stop();
+    this.#redis.disconnect();
+  }
+
+  /** Runs the script; rejects where the server does not answer in time, or not as it should. */
+  async #ask(key: string, policy: RatePolicy, requested: number): Promise<Buffer> {
+    const { limit_value, interval_ms, burst_value } = policy;
+    const args = [1, key, limit_value, interval_ms, burst_value, requested, forgetMs(policy)];
+    this.#watch.asked();
+    try {
+      return (await this.#redis.callBuffer('evalsha', this.#sha, ...args)) as Buffer;
+    } catch (error) {
+      if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
+      return (await this.#redis.callBuffer('eval', this.#script, ...args)) as Buffer;
+    } finally {
+      this.#watch.answered();
+    }
+  }
+
+  /** What the connection still says comes too late: whoever waits for it is told at once. */
+  #leave(): void {
+    this.#lost(`no answer within ${RATE_TIMEOUT_MS} ms`);
+    this.#redis.stream?.destroy();
+  }
+
+  #reached(): void {
+    if (this.#is_reachable) return;
+    this.#is_reachable = true;
+    this.#log.info('the rate authority answers');
+  }
+
+  #lost(reason: string): void {
+    this.#trouble = reason;
+    if (this.#is_reachable) this.#log.error({ reason }, 'the rate authority does not answer');
+    this.#is_reachable = false;
+    if (!this.#closed) this.#next_probe ??= this.#clock.after(PROBE_INTERVAL_MS, () => void this.#probe());
+  }
+
+  /** Finds out that it answers again, also where nobody asks. */
+  async #probe(): Promise<void> {
+    this.#next_probe?.cancel();
+    this.#next_probe = null;
+    const { stream } = this.#redis;
+    try {
+      await this.#ask(`${this.#prefix}::probe`, PROBE_POLICY, 1);
+      this.#reached();
+    } catch (error) {
+      const { message } = error as Error;
+      // After a failover the name may lead to another server.
+      if (message.startsWith('READONLY')) stream?.destroy();
+      this.#lost(message);
+    }
+  }
+
+  #firstConnection(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.after(FIRST_CONNECTION_MS, resolve);
+      this.#redis.once('ready', () => {
+        void this.#probe().then(() => {
+          timer.cancel();
+          resolve();
+        });
+      });
+    });
+  }
+}
+
+/** The bucket as the script spells it. */
+function bucketOf(answer: Buffer, policy: RatePolicy): Bucket {
+  const [tokens, remainder, updated_ms] = [0, 8, 16].map((at) => answer.readDoubleBE(at));
+  return { tokens, remainder, updated_ms, ...policy } as Bucket;
+}
+
+/** After so long a bucket is full, however empty it was. */
+function forgetMs({ limit_value, interval_ms, burst_value }: RatePolicy): number {
+  if (limit_value === 0) return FORGET_MAX_MS;
+  return Math.min(FORGET_MAX_MS, Math.ceil((burst_value / limit_value) * interval_ms) + FORGET_MS);
+}

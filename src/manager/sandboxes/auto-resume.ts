@@ -1,0 +1,38 @@
+import { type Clock, sleep } from '../../base/clock.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import { refusal } from './operations.ts';
+import type { SandboxRow } from './sandbox-store.ts';
+import type { Sandboxes } from './sandboxes.ts';
+import type { Named } from './transition-runner.ts';
+
+/** How long a call that resumes a sandbox waits for it, and how often it looks. */
+const WAIT_MS = 20_000;
+const LOOK_MS = 50;
+
+/**
+ * The sandbox for a call of its process routes: running, or resumed for the call where it is set to be. Throws
+ * `conflict` for one that is not, and whatever a resume throws. Source: contract section 7, `auto_resume`.
+ */
+export async function runningSandbox(sandboxes: Sandboxes, named: Named, clock: Clock): Promise<SandboxRow> {
+  const end_ms = clock.monotonicMs() + WAIT_MS;
+  for (;;) {
+    const row = await sandboxes.get(named);
+    const { status, operation } = row;
+    if (status === 'running' && operation !== 'pausing') return row;
+    const may_run = row.auto_resume === 1 && (status === 'paused' || operation !== null);
+    if (!may_run || status === 'terminating' || clock.monotonicMs() > end_ms) {
+      throw refusal({ refused: 'status', status });
+    }
+    if (operation !== null) await sleep(clock, LOOK_MS);
+    else await resume(sandboxes, named);
+  }
+}
+
+async function resume(sandboxes: Sandboxes, named: Named): Promise<void> {
+  try {
+    await sandboxes.resume(named, 'auto_resume');
+  } catch (error) {
+    // Another call was faster.
+    if (!(error instanceof CatalogueError) || error.code !== 'conflict') throw error;
+  }
+}

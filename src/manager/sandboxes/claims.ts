@@ -1,0 +1,149 @@
+import { newId } from '../../base/ids.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import type { Caller } from '../../contract/tokens.ts';
+import { after, type ClaimRequest } from './claim-request.ts';
+import type { IdempotencyStore } from './idempotency-store.ts';
+import type { Settler } from './operation-recovery.ts';
+import { leaseOf, type Operations, sealContext, specOf, type Works } from './operations.ts';
+import type { SandboxRow } from './sandbox-store.ts';
+
+const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
+/** Of everything that this manager runs. */
+export const CLUSTER_ID = 'local';
+const NODE = 'local';
+
+/** What a claim is answered. Source: contract section 7, POST `/api/v1/sandboxes`. */
+export interface Claimed {
+  sandbox_id: string;
+  status: ManagedStatus;
+  pod_name: string;
+  template: string;
+  cluster_id: string;
+}
+
+/** Makes sandboxes. Source: contract section 7, POST `/api/v1/sandboxes`. */
+export class Claims {
+  readonly #works: Works;
+  readonly #operations: Operations;
+  readonly #settler: Settler;
+  readonly #keys: IdempotencyStore;
+
+  constructor(works: Works, operations: Operations, settler: Settler, keys: IdempotencyStore) {
+    this.#works = works;
+    this.#operations = operations;
+    this.#settler = settler;
+    this.#keys = keys;
+  }
+
+  /** Claims a sandbox; resolves when it runs. With a key that was used before it answers what the first did. */
+  async claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
+    const { clock, store, admission, notices } = this.#works;
+    const row = this.#rowOf(caller, request);
+    const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };
+    return this.#operations.run(row.sandbox_id, async () => {
+      const before = await store.write(async (tx) => {
+        // Claims with one key come one after another.
+        if (claim) await store.lockTeam(tx, caller.team_id);
+        const known = claim && (await this.#keys.lookUp(tx, claim, clock.wallMs() - KEY_KEPT_MS));
+        if (known?.outcome === 'answered') return known.answer as Claimed;
+        if (known) refuseKnown(known.outcome);
+        if (row.webhook_url !== null) await notices.demandRoom(tx, caller.team_id);
+        await admission.admit(tx, leaseOf(row));
+        await store.insert(tx, row);
+        if (claim) await this.#keys.begin(tx, claim, row.sandbox_id, row.created_at_ms);
+        return null;
+      });
+      return before ?? (await this.#create(row));
+    });
+  }
+
+  async #create(row: SandboxRow): Promise<Claimed> {
+    const { runtime, seal, store, metering, clock, metrics } = this.#works;
+    const { sandbox_id } = row;
+    try {
+      const { pod_name } = await runtime.create(specOf(row, seal));
+      const now_ms = clock.wallMs();
+      const answer: Claimed = {
+        sandbox_id,
+        status: 'running',
+        pod_name,
+        template: row.template_id,
+        cluster_id: CLUSTER_ID,
+      };
+      await store.write(async (tx) => {
+        const running = await this.#operations.end(tx, sandbox_id, 'claiming', {
+          status: 'running',
+          pod_name,
+          claimed_at_ms: now_ms,
+          updated_at_ms: now_ms,
+          expires_at_ms: after(now_ms, row.ttl_s),
+          hard_expires_at_ms: after(now_ms, row.hard_ttl_s),
+        });
+        await metering.began(tx, leaseOf(running), now_ms);
+        await this.#keys.answer(tx, sandbox_id, 201, answer);
+      });
+      metrics.transitions.add(['claim', 'done']);
+      return answer;
+    } catch (error) {
+      metrics.transitions.add(['claim', 'failed']);
+      await this.#settler.settle(row);
+      throw namedAsGiven(error);
+    }
+  }
+
+  #rowOf(caller: Caller, request: ClaimRequest): SandboxRow {
+    const { clock, seal } = this.#works;
+    const { webhook, env_vars, resources } = request;
+    const now_ms = clock.wallMs();
+    const sandbox_id = newId('sbx_', now_ms);
+    const { owner, until_ms } = this.#operations.lease();
+    return {
+      sandbox_id,
+      team_id: caller.team_id,
+      template_id: request.template,
+      status: 'starting',
+      operation: 'claiming',
+      operation_owner: owner,
+      operation_until_ms: until_ms,
+      auto_resume: request.auto_resume ? 1 : 0,
+      pod_name: null,
+      runtime_generation: 1,
+      memory_mib: request.memory_mib,
+      cpu_millis: request.cpu_millis,
+      resources: JSON.stringify(resources),
+      network: request.network && JSON.stringify(request.network),
+      webhook_url: webhook?.url ?? null,
+      webhook_secret_sealed: webhook?.secret
+        ? seal.seal(webhook.secret, sealContext.secret(sandbox_id))
+        : null,
+      watch_dir: webhook?.watch_dir ?? null,
+      env_sealed: env_vars && seal.seal(JSON.stringify(env_vars), sealContext.env(sandbox_id)),
+      ttl_s: request.ttl,
+      hard_ttl_s: request.hard_ttl,
+      expires_at_ms: null,
+      hard_expires_at_ms: null,
+      claimed_at_ms: null,
+      created_at_ms: now_ms,
+      updated_at_ms: now_ms,
+      deleted_at_ms: null,
+      node: NODE,
+    };
+  }
+}
+
+function refuseKnown(outcome: 'new' | 'under_way' | 'conflict'): void {
+  if (outcome === 'under_way') {
+    throw new CatalogueError('conflict', 'The claim with this Idempotency-Key is under way.');
+  }
+  if (outcome === 'conflict') {
+    throw new CatalogueError('conflict', 'Idempotency-Key: it was used before with another body.');
+  }
+}
+
+/** The runtime names fields as its spec has them; the caller wrote them inside of `config`. */
+function namedAsGiven(error: unknown): unknown {
+  const { field } = ((error as CatalogueError).details ?? {}) as { field?: string };
+  if (!(error instanceof CatalogueError) || error.code !== 'invalid_request' || !field) return error;
+  return invalidField(`config.${field}`, error.message.replace(`${field}: `, ''));
+}

@@ -1,0 +1,41 @@
+import type { Clock } from '../../base/clock.ts';
+
+const FIRST_MS = 500;
+const CAP_MS = 60_000;
+/** Of more than this the oldest is tried again first. */
+const DEFERRED_MAX = 1_000;
+
+/** What failed and is tried again later, ever later: it must not take the turn of what may succeed. */
+export class Deferrals {
+  readonly #clock: Clock;
+  readonly #deferred = new Map<string, { until_ms: number; delay_ms: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** It failed once more. */
+  defer(id: string): void {
+    const before_ms = this.#deferred.get(id)?.delay_ms ?? 0;
+    const delay_ms = Math.min(CAP_MS, Math.max(FIRST_MS, before_ms * 2));
+    this.#deferred.delete(id);
+    this.#deferred.set(id, { until_ms: this.#clock.monotonicMs() + delay_ms, delay_ms });
+    const [oldest] = this.#deferred.keys();
+    if (this.#deferred.size > DEFERRED_MAX && oldest !== undefined) this.#deferred.delete(oldest);
+  }
+
+  forget(id: string): void {
+    this.#deferred.delete(id);
+  }
+
+  /** What is not to be tried now; what has long not failed again is forgotten. */
+  current(): string[] {
+    const now_ms = this.#clock.monotonicMs();
+    const current: string[] = [];
+    for (const [id, { until_ms, delay_ms }] of this.#deferred) {
+      if (now_ms < until_ms) current.push(id);
+      else if (now_ms > until_ms + delay_ms + CAP_MS) this.#deferred.delete(id);
+    }
+    return current;
+  }
+}

@@ -1,0 +1,167 @@
+import { sleep } from '../../base/clock.ts';
+import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import type { HandOverPage } from '../../runtime/runtime.ts';
+import { reasonOf } from '../database/database-errors.ts';
+import { Limiter } from './limiter.ts';
+import { type Operations, refusal, senderOf, type Works } from './operations.ts';
+import type { DeletionNotice, Sender } from './ports.ts';
+import type { SandboxRow } from './sandbox-store.ts';
+
+/** Sandboxes that are ended and removed at the same time, and those of one team: a daemon may refuse to end. */
+const CLEANUPS_MAX = 16;
+const CLEANUPS_PER_TEAM = 8;
+/** Until a cleanup that failed is tried again: doubled each time, up to the cap. */
+const RETRY_MS = 1_000;
+const RETRY_CAP_MS = 5 * 60 * 1000;
+
+type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
+
+/**
+ * Deletes sandboxes: one commit says so, queues the signed `sandbox.deleted` and frees the capacity; ending and
+ * removing what ran follows, and waits for no consumer. Source: contract section 7, DELETE, and below.
+ */
+export class Deletions {
+  readonly #works: Works;
+  readonly #operations: Operations;
+  readonly #limiter = new Limiter(CLEANUPS_MAX, CLEANUPS_PER_TEAM);
+  readonly #stopping = new AbortController();
+
+  constructor(works: Works, operations: Operations) {
+    this.#works = works;
+    this.#operations = operations;
+  }
+
+  /** Commits a deletion; one that is committed already stays as it is. Throws `not_found`, `conflict`. */
+  async delete(
+    sandbox_id: string,
+    team_id: string,
+    { reason, actor }: { reason: Reason; actor: string | null },
+  ): Promise<void> {
+    const { store, metrics, notices } = this.#works;
+    const found = await store.find(store.db, sandbox_id, team_id);
+    if (!found) throw new CatalogueError('not_found', 'There is no such sandbox.');
+    if (found.status === 'terminating') return;
+    const is_lost = found.status === 'failed' || (await this.#isLost(sandbox_id));
+    const row = await this.#commit(found, is_lost ? 'runtime_lost' : reason, actor);
+    if (!row) return;
+    metrics.transitions.add(['delete', 'done']);
+    notices.wake();
+    void this.clean(row);
+  }
+
+  /** A deletion does not need the runtime's answer: without one it is taken to run. */
+  async #isLost(sandbox_id: string): Promise<boolean> {
+    const { runtime, log } = this.#works;
+    try {
+      return !(await runtime.isAlive(sandbox_id));
+    } catch (error) {
+      log.warn({ sandbox_id, reason: reasonOf(error) }, 'the runtime does not tell of a sandbox');
+      return false;
+    }
+  }
+
+  /** Null where another caller was faster. */
+  async #commit(
+    { sandbox_id, team_id }: SandboxRow,
+    reason: DeletionNotice['reason'],
+    actor: string | null,
+  ): Promise<SandboxRow | null> {
+    const { store, clock, seal, notices, metering } = this.#works;
+    const now_ms = clock.wallMs();
+    return store.writeFreeing(async (tx) => {
+      const row = await store.begin(tx, 'delete', { sandbox_id, team_id, now_ms }, this.#operations.lease());
+      if ('refused' in row) {
+        if (row.status === 'terminating') return null;
+        throw refusal(row);
+      }
+      await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : now_ms);
+      const sender = senderOf(row, seal);
+      if (sender) await notices.sandboxDeleted(tx, { ...sender, reason, actor, happened_at_ms: now_ms });
+      return row;
+    });
+  }
+
+  /** Ends and removes what ran, when its turn comes, and again until that is done. Never rejects. */
+  async clean(row: SandboxRow): Promise<void> {
+    if (this.#operations.isUnderWay(row.sandbox_id)) return;
+    await this.#operations.run(row.sandbox_id, async () => {
+      for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
+        if (await this.#limiter.run(row.team_id, () => this.#clean(row))) return;
+        const wait_ms = Math.min(RETRY_MS * 2 ** failures, RETRY_CAP_MS);
+        await sleep(this.#works.clock, wait_ms, this.#stopping.signal);
+      }
+    });
+  }
+
+  /** Begins no further cleanup; those that are left are done by the replica that takes them over. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** True when it is done. Every step may be repeated, here or by another replica. */
+  async #clean(row: SandboxRow): Promise<boolean> {
+    const { runtime, store, clock, log, metrics, replica } = this.#works;
+    const { sandbox_id } = row;
+    if (this.#stopping.signal.aborted) return false;
+    try {
+      await runtime.end(sandbox_id);
+      await this.#handOver(row);
+      await runtime.remove(sandbox_id);
+      const now_ms = clock.wallMs();
+      const changes = { deleted_at_ms: now_ms, updated_at_ms: now_ms, ...withoutSecrets(row) };
+      await store.writeFreeing((tx) => store.end(tx, sandbox_id, 'cleaning', replica, changes));
+      metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
+      return true;
+    } catch (error) {
+      log.warn({ sandbox_id, reason: reasonOf(error) }, 'a cleanup failed and is tried again');
+      return false;
+    }
+  }
+
+  /** What its daemon had not delivered, into the outbox; the files are kept until all of it is there. */
+  async #handOver(row: SandboxRow): Promise<void> {
+    const { runtime, clock, log, seal } = this.#works;
+    const { sandbox_id, team_id } = row;
+    const sender = senderOf(row, seal);
+    if (!sender) return;
+    const { webhook_secret } = sender;
+    const trust = { team_id, webhook_secret, record_key: seal.recordKey(sandbox_id) };
+    try {
+      for await (const page of runtime.handOver(sandbox_id, trust)) await this.#takeOver(sender, page);
+    } catch (error) {
+      if (clock.wallMs() - row.updated_at_ms < DELIVERY_WINDOW_MS) throw error;
+      // No window is left in which they could be delivered.
+      log.error({ sandbox_id, reason: (error as Error).message }, 'undelivered records could not be read');
+    }
+  }
+
+  async #takeOver(
+    sender: Sender,
+    { records, lost_records, trouble, set_aside }: HandOverPage,
+  ): Promise<void> {
+    const { store, notices, log, metrics } = this.#works;
+    const { sandbox_id } = sender;
+    if (lost_records > 0 || trouble !== null) {
+      log.error({ sandbox_id, lost_records, reason: trouble }, 'not every undelivered record could be read');
+    }
+    if (set_aside > 0) {
+      metrics.records_set_aside.add([], set_aside);
+      log.error({ sandbox_id, records: set_aside }, 'records that the daemon has not made are not sent');
+    }
+    if (records.length === 0) return;
+    const taken = await store.writeFreeing((tx) => notices.handOver(tx, sender, records));
+    notices.wake();
+    // Apart from the records: only people miss them.
+    await store
+      .write((tx) => notices.handOverAttempts(tx, taken))
+      .catch((error: Error) => {
+        log.warn({ sandbox_id, reason: error.message }, 'attempts of handed-over records are not kept');
+      });
+  }
+}
+
+/** What nobody needs any more of a sandbox that is gone, its events being in the outbox. It is told that there was a secret. */
+function withoutSecrets({ webhook_secret_sealed }: SandboxRow) {
+  return { env_sealed: null, webhook_secret_sealed: webhook_secret_sealed === null ? null : '' };
+}

@@ -1,0 +1,98 @@
+import { newId } from '../../base/ids.ts';
+import type { RuntimeChange } from '../../runtime/runtime.ts';
+import { after } from './claim-request.ts';
+import type { Settler } from './operation-recovery.ts';
+import { leaseOf, type Operations, sealContext, specOf, type Works } from './operations.ts';
+import type { SandboxRow } from './sandbox-store.ts';
+import type { Changes, Named, TransitionRunner } from './transition-runner.ts';
+
+/** Seconds; what is undefined is the source's. */
+interface Durations {
+  ttl?: number | undefined;
+  hard_ttl?: number | undefined;
+}
+
+/** Copies of sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
+export class Forks {
+  readonly #works: Works;
+  readonly #operations: Operations;
+  readonly #settler: Settler;
+  readonly #transitions: TransitionRunner;
+
+  constructor(works: Works, operations: Operations, settler: Settler, transitions: TransitionRunner) {
+    this.#works = works;
+    this.#operations = operations;
+    this.#settler = settler;
+    this.#transitions = transitions;
+  }
+
+  /** Copies a sandbox; the child is paused. Its durations are the source's unless others are given. */
+  async fork(named: Named, given: Durations): Promise<SandboxRow> {
+    const { store, clock, runtime, seal, admission, notices } = this.#works;
+    const child_id = newId('sbx_', clock.wallMs());
+    let child: SandboxRow | null = null;
+    const copy = async (source: SandboxRow): Promise<RuntimeChange> => {
+      const made = child as SandboxRow;
+      const copied = await runtime.fork(source.sandbox_id, specOf(made, seal));
+      if (copied.outcome === 'lost') return 'lost';
+      child = { ...made, pod_name: copied.pod_name };
+      return 'done';
+    };
+    try {
+      await this.#operations.run(child_id, () =>
+        this.#transitions.run(named, 'fork', {
+          onBegin: async (tx, source) => {
+            child = this.#childOf(source, child_id, given);
+            if (child.webhook_url !== null) await notices.demandRoom(tx, child.team_id);
+            await admission.admitCopy(tx, leaseOf(child));
+            await store.insert(tx, child);
+          },
+          carryOut: copy,
+          changes: () => ({}),
+          onEnd: async (tx, _source, now_ms) => {
+            child = await this.#operations.end(tx, child_id, 'copying', changesOfCopy(child, now_ms));
+          },
+        }),
+      );
+      return child as unknown as SandboxRow;
+    } catch (error) {
+      if (child) await this.#settler.settle(child);
+      throw error;
+    }
+  }
+
+  /** A child's record: the source's webhook, environment and resources under an identity of its own. */
+  #childOf(source: SandboxRow, sandbox_id: string, { ttl, hard_ttl }: Durations): SandboxRow {
+    const { clock, seal } = this.#works;
+    const now_ms = clock.wallMs();
+    const moved = (sealed: string | null, context: (id: string) => string) =>
+      sealed && seal.seal(seal.open(sealed, context(source.sandbox_id)), context(sandbox_id));
+    return {
+      ...source,
+      sandbox_id,
+      status: 'paused',
+      operation: 'copying',
+      pod_name: null,
+      runtime_generation: 1,
+      webhook_secret_sealed: moved(source.webhook_secret_sealed, sealContext.secret),
+      env_sealed: moved(source.env_sealed, sealContext.env),
+      ttl_s: ttl ?? source.ttl_s,
+      hard_ttl_s: hard_ttl ?? source.hard_ttl_s,
+      expires_at_ms: null,
+      hard_expires_at_ms: null,
+      claimed_at_ms: null,
+      created_at_ms: now_ms,
+      updated_at_ms: now_ms,
+    };
+  }
+}
+
+function changesOfCopy(child: SandboxRow | null, now_ms: number): Changes {
+  return {
+    pod_name: child?.pod_name ?? null,
+    claimed_at_ms: now_ms,
+    updated_at_ms: now_ms,
+    expires_at_ms: after(now_ms, child?.ttl_s ?? 0),
+    hard_expires_at_ms: after(now_ms, child?.hard_ttl_s ?? 0),
+  };
+}

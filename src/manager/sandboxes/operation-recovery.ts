@@ -1,0 +1,94 @@
+import { reasonOf } from '../database/database-errors.ts';
+import type { Operation } from '../database/tables.ts';
+import { after } from './claim-request.ts';
+import { envOf, leaseOf, type Operations, type Works } from './operations.ts';
+import type { SandboxRow } from './sandbox-store.ts';
+import { settlement } from './transitions.ts';
+
+/**
+ * Brings operations to an end that were not carried out to theirs: because the runtime failed, or because their
+ * owner died. What cannot be settled now is when its lease has ended, by whoever finds it.
+ */
+export class Settler {
+  readonly #works: Works;
+  readonly #operations: Operations;
+  readonly #clean: (row: SandboxRow) => Promise<void>;
+
+  /** `clean` carries on the cleanup of a deletion. */
+  constructor(works: Works, operations: Operations, clean: (row: SandboxRow) => Promise<void>) {
+    this.#works = works;
+    this.#operations = operations;
+    this.#clean = clean;
+  }
+
+  /** Settles the operation of a sandbox that is this replica's. Never rejects. */
+  async settle(row: SandboxRow): Promise<void> {
+    const { sandbox_id, operation } = row;
+    try {
+      await this.#settle(row);
+    } catch (error) {
+      const reason = reasonOf(error);
+      this.#works.log.warn({ sandbox_id, operation, reason }, 'an operation is settled later');
+    }
+  }
+
+  async #settle({ sandbox_id, operation }: SandboxRow): Promise<void> {
+    const { runtime, store } = this.#works;
+    const row = await store.find(store.db, sandbox_id, null);
+    // A commit whose answer was lost may have ended it.
+    if (!row || operation === null || row.operation !== operation) return;
+    const state = await runtime.inspect(row.sandbox_id);
+    const settled = settlement(row, state);
+    if (settled === 'clean') return this.#clean(row);
+    if (settled === 'undo') return this.#undo(row);
+    if (settled === 'failed') return this.#fail(row, operation);
+    if (settled === 'again') {
+      // A copy that was cut short may have left its source standing still.
+      if (row.status === 'running' && state === 'paused') await runtime.resume(row.sandbox_id, null);
+      if (operation === 'changing') await this.#changeBack(row);
+      return this.#end(row, operation, row.status);
+    }
+    return this.#end(row, operation, settled);
+  }
+
+  async #fail({ sandbox_id }: SandboxRow, operation: Operation): Promise<void> {
+    const { store, metering, clock, log } = this.#works;
+    log.warn({ sandbox_id }, "a sandbox's runtime has died");
+    await store.write(async (tx) => {
+      const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
+      await this.#operations.end(tx, sandbox_id, operation, changes);
+      await metering.ended(tx, sandbox_id, 'last_seen');
+    });
+  }
+
+  async #end(row: SandboxRow, operation: Operation, status: SandboxRow['status']): Promise<void> {
+    const { store, clock, metering } = this.#works;
+    const { sandbox_id } = row;
+    const now_ms = clock.wallMs();
+    const is_resumed = operation === 'resuming' && status === 'running';
+    await store.write(async (tx) => {
+      const ended = await this.#operations.end(tx, sandbox_id, operation, {
+        status,
+        updated_at_ms: now_ms,
+        ...(is_resumed
+          ? { runtime_generation: row.runtime_generation + 1, expires_at_ms: after(now_ms, row.ttl_s) }
+          : {}),
+      });
+      if (is_resumed) await metering.began(tx, leaseOf(ended), now_ms);
+      if (status === 'paused') await metering.ended(tx, sandbox_id, now_ms);
+    });
+  }
+
+  /** The record was not changed: the runtime gets what it says. */
+  async #changeBack(row: SandboxRow): Promise<void> {
+    const { runtime, seal } = this.#works;
+    await runtime.change(row.sandbox_id, { env: envOf(row, seal), memory_mib: row.memory_mib });
+  }
+
+  async #undo({ sandbox_id }: SandboxRow): Promise<void> {
+    const { runtime, store, replica } = this.#works;
+    await runtime.end(sandbox_id);
+    await runtime.remove(sandbox_id);
+    await store.write((tx) => store.drop(tx, sandbox_id, replica));
+  }
+}

@@ -1,0 +1,154 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { CatalogueError } from '../../contract/errors.ts';
+import type { Runtime, RuntimeSpec } from '../../runtime/runtime.ts';
+import type { Transaction } from '../database/database.ts';
+import { hasEnded } from '../database/replica.ts';
+import type { Seal } from '../database/seal.ts';
+import type { Operation } from '../database/tables.ts';
+import type { Admission, Lease, Metering, Notices, Sender } from './ports.ts';
+import type { SandboxMetrics } from './sandbox-metrics.ts';
+import type { OperationLease, Refusal, SandboxRow, SandboxStore } from './sandbox-store.ts';
+
+/** How long an operation is its owner's after it was last said to be carried out. */
+const LEASE_MS = 15_000;
+
+/** An operation whose begin was just committed is not known to be under way until its commit is answered. */
+const ANSWER_MS = 3_000;
+
+/** What every part that changes sandboxes works with. */
+export interface Works {
+  clock: Clock;
+  log: Log;
+  store: SandboxStore;
+  runtime: Runtime;
+  admission: Admission;
+  metering: Metering;
+  notices: Notices;
+  seal: Seal;
+  metrics: SandboxMetrics;
+  /** This replica's name. */
+  replica: string;
+}
+
+/** What is under way in this replica: its leases are renewed, and its end is waited for when the replica stops. */
+export class Operations {
+  readonly #works: Works;
+  readonly #under_way = new Map<string, Promise<unknown>>();
+
+  constructor(works: Works) {
+    this.#works = works;
+  }
+
+  /** The lease of an operation that begins now. */
+  lease(): OperationLease {
+    return { owner: this.#works.replica, until_ms: this.#works.clock.wallMs() + LEASE_MS };
+  }
+
+  isUnderWay(sandbox_id: string): boolean {
+    return this.#under_way.has(sandbox_id);
+  }
+
+  /**
+   * True for an operation that nobody carries out: its owner has ended, its lease has, or it is this replica's own
+   * and could not be settled.
+   */
+  isAbandoned({ sandbox_id, operation_owner, operation_until_ms }: SandboxRow): boolean {
+    if (this.isUnderWay(sandbox_id)) return false;
+    const left_ms = (operation_until_ms ?? 0) - this.#works.clock.wallMs();
+    if (operation_owner === this.#works.replica) return left_ms <= LEASE_MS - ANSWER_MS;
+    return left_ms <= 0 || hasEnded(operation_owner ?? '');
+  }
+
+  /** Carries something out under the lease of the sandbox's operation. */
+  async run<Result>(sandbox_id: string, work: () => Promise<Result>): Promise<Result> {
+    const running = work();
+    this.#under_way.set(sandbox_id, running);
+    try {
+      return await running;
+    } finally {
+      if (this.#under_way.get(sandbox_id) === running) this.#under_way.delete(sandbox_id);
+    }
+  }
+
+  async renew(): Promise<void> {
+    await this.#works.store.renew([...this.#under_way.keys()], this.lease());
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#under_way.values());
+  }
+
+  /** Ends an operation; throws `unavailable` where another replica has taken it over meanwhile. */
+  async end(
+    tx: Transaction,
+    sandbox_id: string,
+    operation: Operation,
+    changes: Parameters<SandboxStore['end']>[4],
+  ): Promise<SandboxRow> {
+    const { store, replica } = this.#works;
+    const row = await store.end(tx, sandbox_id, operation, replica, changes);
+    if (row) return row;
+    throw new CatalogueError('unavailable', 'The sandbox took too long and was settled by another replica.', {
+      retry_after_s: 1,
+    });
+  }
+}
+
+/** The error that a refused transition is answered with. */
+export function refusal({ refused, status }: Refusal): CatalogueError {
+  if (refused === 'not_found') return new CatalogueError('not_found', 'There is no such sandbox.');
+  if (refused === 'busy') {
+    return new CatalogueError('conflict', 'Another transition of the sandbox is in progress.', { status });
+  }
+  return new CatalogueError('conflict', `The sandbox is ${status}.`, { status });
+}
+
+/** The error for a sandbox whose runtime turned out to have died. */
+export function runtimeLost(): CatalogueError {
+  return new CatalogueError('conflict', "The sandbox's runtime has died: it can only be deleted.", {
+    status: 'failed',
+  });
+}
+
+export function leaseOf(row: SandboxRow): Lease {
+  const { sandbox_id, team_id, memory_mib, cpu_millis } = row;
+  return { sandbox_id, team_id, memory_mib, cpu_millis };
+}
+
+/** The places of sealed texts. */
+export const sealContext = {
+  secret: (sandbox_id: string) => `sandbox/${sandbox_id}/webhook_secret`,
+  env: (sandbox_id: string) => `sandbox/${sandbox_id}/env`,
+};
+
+/** The variables of a sandbox's processes. */
+export function envOf(row: SandboxRow, seal: Seal): Record<string, string> {
+  return row.env_sealed === null
+    ? {}
+    : JSON.parse(seal.open(row.env_sealed, sealContext.env(row.sandbox_id)));
+}
+
+/** Where a sandbox's events go; null where it has no webhook. */
+export function senderOf(row: SandboxRow, seal: Seal): Sender | null {
+  const { sandbox_id, team_id, webhook_url, webhook_secret_sealed } = row;
+  if (webhook_url === null) return null;
+  const webhook_secret =
+    webhook_secret_sealed === null ? '' : seal.open(webhook_secret_sealed, sealContext.secret(sandbox_id));
+  return { sandbox_id, team_id, webhook_url, webhook_secret };
+}
+
+/** What the runtime is to make of a record. */
+export function specOf(row: SandboxRow, seal: Seal): RuntimeSpec {
+  const sender = senderOf(row, seal);
+  return {
+    sandbox_id: row.sandbox_id,
+    team_id: row.team_id,
+    webhook: sender && { url: sender.webhook_url, secret: sender.webhook_secret, watch_dir: row.watch_dir },
+    env: envOf(row, seal),
+    record_key: seal.recordKey(row.sandbox_id),
+    memory_mib: row.memory_mib,
+    cpu_millis: row.cpu_millis,
+  };
+}

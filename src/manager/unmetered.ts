@@ -1,8 +1,0 @@
-import type { Metering } from './ports.ts';
-
-/** `--metering off`: nothing is recorded. */
-export const unmetered: Metering = {
-  async began() {},
-  async changed() {},
-  async ended() {},
-};

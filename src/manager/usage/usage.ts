@@ -1,0 +1,111 @@
+import { timestamp } from '../../base/clock.ts';
+import { kernelRandom } from '../../base/entropy.ts';
+import type { Metric } from '../../base/metrics.ts';
+import type { Job } from '../../base/schedule.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import type { UsagePage, UsageWindow, WindowType, WindowUnit } from '../../contract/usage.ts';
+import type { Database } from '../database/database.ts';
+import { SettingStore } from '../database/setting-store.ts';
+import type { Metering } from '../sandboxes/ports.ts';
+import { decodeCursor, encodeCursor, START } from './cursor.ts';
+import { Meter, type MeterParts } from './meter.ts';
+import { unmetered } from './unmetered.ts';
+import { UsagePositionStore } from './usage-position-store.ts';
+import { UsageStore, type WindowRow } from './usage-store.ts';
+
+/** Somebody has to switch it on. */
+const OFF_RETRY_S = 60;
+
+/** What a reader asks for. */
+export interface PageRequest {
+  /** What the last page gave; undefined at the start. */
+  cursor: string | undefined;
+  limit: number;
+  window_type: WindowType | undefined;
+}
+
+/** Everything on usage in a manager: metering, and reading what came of it. */
+export class Usage {
+  readonly metering: Metering;
+  readonly #store: UsageStore;
+  readonly #positions: UsagePositionStore;
+  readonly #database_id: string;
+  /** Null with `--metering off`. */
+  readonly #meter: Meter | null;
+
+  static async open(
+    database: Database,
+    parts: Omit<MeterParts, 'store'>,
+    is_metering: boolean,
+  ): Promise<Usage> {
+    const store = new UsageStore(database);
+    const positions = new UsagePositionStore(database);
+    await positions.goOn();
+    const made = kernelRandom(16).toString('hex');
+    const database_id = await new SettingStore(database.db).keep('database_id', made);
+    const meter = is_metering ? new Meter({ ...parts, store }) : null;
+    // What runs unseen is not counted when metering is on again.
+    await (meter ? meter.begin() : store.dropLeases());
+    return new Usage(store, positions, database_id, meter);
+  }
+
+  private constructor(
+    store: UsageStore,
+    positions: UsagePositionStore,
+    database_id: string,
+    meter: Meter | null,
+  ) {
+    this.metering = meter ?? unmetered;
+    this.#store = store;
+    this.#positions = positions;
+    this.#database_id = database_id;
+    this.#meter = meter;
+  }
+
+  jobs(): Job[] {
+    return this.#meter ? [this.#meter.job()] : [];
+  }
+
+  metrics(): Metric[] {
+    return [
+      {
+        name: 'usage_windows_total',
+        type: 'counter',
+        help: 'Usage windows that this replica has closed.',
+        samples: () => this.#meter?.windows.samples() ?? [],
+      },
+    ];
+  }
+
+  /** A team's closed windows behind a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */
+  async page(team_id: string, { cursor, limit, window_type }: PageRequest): Promise<UsagePage> {
+    if (!this.#meter) {
+      throw new CatalogueError('unavailable', 'Metering is switched off.', { retry_after_s: OFF_RETRY_S });
+    }
+    const reader = { team_id, database_id: this.#database_id };
+    const after = cursor === undefined ? START : decodeCursor(reader, cursor);
+    if (!after) throw invalidField('cursor', 'is damaged, or of another team or service');
+    const rows = await this.#store.page(team_id, after, { limit, window_type });
+    if (rows.length === 0 && (await this.#positions.isAhead(after))) {
+      throw invalidField('cursor', 'is ahead of this database, which was restored: begin without a cursor');
+    }
+    return { windows: rows.map(windowOf), next_cursor: encodeCursor(reader, rows.at(-1) ?? after) };
+  }
+}
+
+function windowOf(row: WindowRow): UsageWindow {
+  return {
+    window_id: row.window_id,
+    region_id: row.region_id,
+    cluster_id: row.cluster_id,
+    window_type: row.window_type as WindowType,
+    subject_type: 'sandbox',
+    subject_id: row.subject_id,
+    sandbox_id: row.sandbox_id,
+    window_start: timestamp(row.window_start_ms),
+    window_end: timestamp(row.window_end_ms),
+    value: row.value,
+    unit: row.unit as WindowUnit,
+    recorded_at: timestamp(row.recorded_at_ms),
+  };
+}

@@ -1,0 +1,63 @@
+import { closeSync, constants, fchmodSync, fsyncSync, openSync, readSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { checkOutboxRow } from '../rows/outbox-row.ts';
+import { hasOwnSchema, prepareDatabase } from '../rows/schema.ts';
+import { damage } from '../store-errors.ts';
+
+/** The database's name; the files beside it have it as their beginning. */
+export const DATABASE = 'outbox.db';
+
+/** Everything that SQLite keeps beside a database belongs to it. */
+export const DATABASE_FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-journal`];
+
+const MAGIC = 'SQLite format 3\0';
+
+/** The outbox's database in a state directory. */
+export function databasePath(state_dir: string): string {
+  return join(state_dir, DATABASE);
+}
+
+/** Makes a file with mode 0600 under any umask; SQLite gives the files beside it the same mode. */
+export function touch(path: string): void {
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  fchmodSync(file, 0o600);
+  closeSync(file);
+}
+
+/** Opens or makes the database. Throws where SQLite cannot use it, or it cannot be what the outbox wrote. */
+export function openDatabase(state_dir: string): Database.Database {
+  const path = databasePath(state_dir);
+  touch(path);
+  const db = new Database(path, { timeout: 0 });
+  try {
+    prepareDatabase(db);
+    if (!hasOwnSchema(db)) throw damage('the tables of the outbox are not its own');
+    checkOutboxRow(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Whether a database's beginning is missing or wrong although there was one. */
+export function hasLostHeader(path: string): boolean {
+  const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (size(path) === 0) return size(`${path}-wal`) > 0;
+  const file = openSync(path, 'r');
+  const bytes = Buffer.alloc(MAGIC.length);
+  readSync(file, bytes, 0, bytes.length, 0);
+  closeSync(file);
+  return bytes.toString('latin1') !== MAGIC;
+}
+
+/** Makes a file's contents, or a directory's names, durable. */
+export function syncPath(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

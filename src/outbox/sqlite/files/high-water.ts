@@ -1,0 +1,114 @@
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fdatasync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
+import type { Clock, Timer } from '../../../base/clock.ts';
+
+/** How long after a change the mark is synced, beside the commits: they do not wait for it. */
+const SYNC_DELAY_MS = 5_000;
+
+/** Two numbers and an id. */
+const MARK_MAX_BYTES = 4 * 1024;
+
+/** What was true after a commit. */
+export interface Mark {
+  sandbox_id: string;
+  /** The highest sequence that was given out. */
+  sequence: number;
+  /** How many records were not delivered yet. */
+  pending: number;
+}
+
+/**
+ * What the outbox held last, kept beside the database: after damage to the database it tells how many acknowledged
+ * records are missing. Written after each commit and synced some seconds later: it may lag behind the database after
+ * a power cut, which says nothing, and is never ahead of it while the database is whole.
+ */
+export class HighWater {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #file: number | undefined;
+  #sandbox_id = '';
+  #sync: Timer | null = null;
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** The mark that was left; null where there is none, or one of no daemon's making. */
+  read(): Mark | null {
+    const text = textOf(this.#path);
+    const match = /^(\d{16}) (\d{16}) (.*)\n$/s.exec(text);
+    if (!match) return null;
+    return { sequence: Number(match[1]), pending: Number(match[2]), sandbox_id: match[3] as string };
+  }
+
+  /** Starts to keep the mark, with what is true now. */
+  open(mark: Mark): void {
+    this.close();
+    this.#file = openSync(this.#path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+    fchmodSync(this.#file, 0o600);
+    this.#sandbox_id = mark.sandbox_id;
+    try {
+      ftruncateSync(this.#file, this.#text(mark.sequence, mark.pending).length);
+    } catch {
+      // A full disk: see below.
+    }
+    this.write(mark.sequence, mark.pending);
+  }
+
+  write(sequence: number, pending: number): void {
+    if (this.#file === undefined) return;
+    try {
+      writeSync(this.#file, this.#text(sequence, pending), 0);
+    } catch {
+      // A full disk: the mark stays where it is, which is safe (see above).
+    }
+    this.#sync ??= this.#clock.after(SYNC_DELAY_MS, () => this.#syncNow());
+  }
+
+  close(): void {
+    this.#sync?.cancel();
+    this.#sync = null;
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  #text(sequence: number, pending: number): string {
+    const digits = (count: number) => String(count).padStart(16, '0');
+    return `${digits(sequence)} ${digits(pending)} ${this.#sandbox_id}\n`;
+  }
+
+  #syncNow(): void {
+    this.#sync = null;
+    // What is not on disk now is so with the next change.
+    if (this.#file !== undefined) fdatasync(this.#file, () => {});
+  }
+}
+
+/** A file that is read whole holds no more than a mark; a pipe or a link in its place is none. */
+function textOf(path: string): string {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  let file: number;
+  try {
+    file = openSync(path, flags);
+  } catch (error) {
+    if (/^(ENOENT|ELOOP|ENXIO)$/.test((error as NodeJS.ErrnoException).code ?? '')) return '';
+    throw error;
+  }
+  try {
+    if (!fstatSync(file).isFile()) return '';
+    const bytes = Buffer.alloc(MARK_MAX_BYTES);
+    return bytes.toString('utf8', 0, readSync(file, bytes, 0, bytes.length, 0));
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,206 @@
+import { join } from 'node:path';
+import type { Database } from 'better-sqlite3';
+import type { Clock } from '../../../base/clock.ts';
+import { goOnFrom } from '../rows/outbox-row.ts';
+import { DamagedOutbox } from '../salvage/damaged-outbox.ts';
+import { beginning, expectedPending } from '../salvage/salvage.ts';
+import { troubleOf } from '../store-errors.ts';
+import { databasePath, hasLostHeader, openDatabase } from './database-file.ts';
+import { HighWater } from './high-water.ts';
+import { copyInto, finishRestoring, replaceWith } from './restored-files.ts';
+import {
+  copyAside,
+  finishSettingAside,
+  markSalvaged,
+  setAside,
+  setAsidePath,
+  unsalvaged,
+} from './set-aside.ts';
+import { prepareStateDir } from './state-files.ts';
+import { type FileIdentity, identityOf, isSameFile, type StateLock } from './state-lock.ts';
+
+/**
+ * The outbox's files, in a state directory that this process holds: the database and the mark beside it. The database
+ * can be put in order while the daemon runs: written anew where its files were removed, set aside where it turns out
+ * to be damaged. What was set aside stays `unsalvaged`, also over restarts, until it is taken over.
+ */
+export class OutboxFiles {
+  readonly #state_dir: string;
+  readonly #lock: StateLock;
+  #db: Database;
+  #unsalvaged: number[];
+  readonly #damaged = new Map<number, DamagedOutbox>();
+  #set_aside: string | null = null;
+  /** The names that a restart looks at, and what they led to when the files were opened. */
+  readonly #names: string[];
+  #identities: (FileIdentity | undefined)[] = [];
+  readonly high_water: HighWater;
+
+  /** Opens what the state directory holds. Throws StartError, or what SQLite says. */
+  constructor(state_dir: string, clock: Clock, lock: StateLock) {
+    this.#state_dir = state_dir;
+    this.#lock = lock;
+    prepareStateDir(state_dir);
+    finishRestoring(state_dir);
+    finishSettingAside(state_dir);
+    const path = databasePath(state_dir);
+    this.#names = [path, `${path}-wal`];
+    if (hasLostHeader(path)) setAside(state_dir);
+    this.high_water = new HighWater(join(state_dir, 'high-water'), clock);
+    this.#db = this.#openSound();
+    try {
+      this.#unsalvaged = this.#withoutSalvaged();
+    } catch (error) {
+      this.#db.close();
+      throw error;
+    }
+  }
+
+  get db(): Database {
+    return this.#db;
+  }
+
+  /** Where a damaged outbox went, or null. */
+  get set_aside(): string | null {
+    return this.#set_aside;
+  }
+
+  /** Whether damaged outboxes wait to be taken over. */
+  get is_salvage_due(): boolean {
+    return this.#unsalvaged.length > 0;
+  }
+
+  /** Makes a new database go on where those that were set aside ended; tells how many records they had pending. */
+  goOn(): number {
+    const damaged = this.damaged();
+    const mark = this.high_water.read();
+    const { sandbox_id } = this.#db.prepare('SELECT sandbox_id FROM outbox').get() as { sandbox_id: unknown };
+    if (sandbox_id === null) goOnFrom(this.#db, beginning(damaged, mark));
+    return expectedPending(damaged, mark);
+  }
+
+  /** What can be read of the outboxes that wait to be taken over, newest first. */
+  damaged(): DamagedOutbox[] {
+    for (const number of this.#unsalvaged) {
+      if (this.#damaged.has(number)) continue;
+      const damaged = DamagedOutbox.open(setAsidePath(this.#state_dir, 'unsalvaged', number));
+      if (damaged) this.#damaged.set(number, damaged);
+    }
+    return this.#unsalvaged.flatMap((number) => this.#damaged.get(number) ?? []);
+  }
+
+  /** To be committed together with what is taken over: from then on it is not taken again. */
+  noteSalvaged(): void {
+    this.#db.pragma(`application_id = ${Math.max(...this.#unsalvaged)}`);
+  }
+
+  /** After that commit. Returns where the newest damaged outbox is. */
+  salvaged(): string {
+    const [newest = 0] = this.#unsalvaged;
+    for (const number of this.#unsalvaged.splice(0)) this.#keep(number);
+    this.#set_aside = setAsidePath(this.#state_dir, 'damaged', newest);
+    return this.#set_aside;
+  }
+
+  #keep(number: number): void {
+    const damaged = this.#damaged.get(number);
+    this.#damaged.delete(number);
+    try {
+      // Before it is closed: SQLite writes nothing into a database that has another name by then.
+      const path = markSalvaged(this.#state_dir, number);
+      damaged?.close(path);
+    } catch {
+      // The next start repeats it: the number is committed.
+      damaged?.close(setAsidePath(this.#state_dir, 'unsalvaged', number));
+    }
+  }
+
+  /** Whether the names still lead to the files that are open: what is written to others is gone with this process. */
+  areInPlace(): boolean {
+    return this.#lock.isInPlace() && this.#areDatabaseFilesInPlace();
+  }
+
+  #areDatabaseFilesInPlace(): boolean {
+    return this.#names.every((path, i) => isSameFile(identityOf(path), this.#identities[i]));
+  }
+
+  /** Keeps a copy of the files as they were found, where they are whole but not all that they were. */
+  keepAsFound(): void {
+    if (this.#set_aside) return;
+    this.#set_aside = copyAside(this.#state_dir);
+    // The copy was read through descriptors of its own: with their end SQLite's locks on the file ended too.
+    this.#db.close();
+    this.open();
+  }
+
+  /** Writes a copy of the database, as of the last commit, to a path; what is there is replaced. */
+  copyTo(path: string): void {
+    copyInto(this.#db, path);
+  }
+
+  /**
+   * Puts the lock and the database back under their names, from what is still open. Throws StartError where another
+   * daemon has the state directory by now.
+   */
+  restore(): void {
+    if (!this.#lock.isInPlace()) this.#lock.take();
+    if (this.#areDatabaseFilesInPlace()) return;
+    const is_foreign = (path: string, i: number) => {
+      const found = identityOf(path);
+      return found !== undefined && !isSameFile(found, this.#identities[i]);
+    };
+    replaceWith(this.#db, this.#state_dir, this.#names.some(is_foreign));
+    this.open();
+  }
+
+  /** Puts a damaged database aside and closes it. `open` makes a new, empty one. */
+  setAside(): void {
+    this.#unsalvaged.unshift(setAside(this.#state_dir));
+    this.#db.close();
+  }
+
+  /** Opens the database where it is closed. */
+  open(): void {
+    if (this.#db.open) return;
+    finishRestoring(this.#state_dir);
+    this.#db = this.#openSound();
+    this.#unsalvaged = this.#withoutSalvaged();
+  }
+
+  /** A database that is damaged is set aside, and a new one opened. */
+  #openSound(): Database {
+    const db = this.#openOrSetAside();
+    this.#identities = this.#names.map(identityOf);
+    return db;
+  }
+
+  #openOrSetAside(): Database {
+    try {
+      return openDatabase(this.#state_dir);
+    } catch (error) {
+      // A schema that is none of the outbox's is only found when it is used.
+      const is_foreign = (error as { code?: string }).code === 'SQLITE_ERROR';
+      if (troubleOf(error) !== 'damage' && !is_foreign) throw error;
+      setAside(this.#state_dir);
+      return openDatabase(this.#state_dir);
+    }
+  }
+
+  /** Outboxes that still have to be taken over; those whose salvage was committed get their final names. */
+  #withoutSalvaged(): number[] {
+    const salvaged = this.#db.pragma('application_id', { simple: true }) as number;
+    return unsalvaged(this.#state_dir).filter((number) => {
+      if (number <= salvaged) this.#keep(number);
+      return number > salvaged;
+    });
+  }
+
+  close(): void {
+    for (const [number, damaged] of this.#damaged) {
+      damaged.close(setAsidePath(this.#state_dir, 'unsalvaged', number));
+    }
+    this.#damaged.clear();
+    if (this.#db.open) this.#db.close();
+    this.high_water.close();
+  }
+}

@@ -1,0 +1,38 @@
+import { chmodSync, lstatSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolderSync } from '../../../base/folder.ts';
+import { StartError } from '../../../contract/errors.ts';
+import { DATABASE_FILES } from './database-file.ts';
+
+/** Files beside the database whose names are fixed. */
+const OTHER_FILES = ['lock', 'control-token', 'high-water'];
+
+/**
+ * Makes the state directory, or refuses one that somebody else could have prepared.
+ * Source: contract section 5 and the rule that planted links and foreign owners are refused.
+ */
+export function prepareStateDir(state_dir: string): void {
+  try {
+    makeFolderSync(state_dir);
+  } catch (error) {
+    throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`, 1, error);
+  }
+  const stat = lstatSync(state_dir);
+  if (!stat.isDirectory())
+    throw new StartError(`state directory ${state_dir} is not a directory (links are refused)`);
+  if (stat.uid !== process.geteuid?.())
+    throw new StartError(`state directory ${state_dir} belongs to user ${stat.uid}`);
+  if (stat.mode & 0o022) throw new StartError(`state directory ${state_dir} can be written by others`);
+  if ((stat.mode & 0o777) !== 0o700) chmodSync(state_dir, 0o700);
+  for (const name of [...DATABASE_FILES, ...OTHER_FILES]) checkFile(join(state_dir, name));
+}
+
+/** Refuses what is no plain file of its own; what is one can be read and written by its owner alone. */
+export function checkFile(path: string): void {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (!stat) return;
+  if (!stat.isFile() || stat.nlink > 1)
+    throw new StartError(`${path} is not a plain file of its own (links are refused)`);
+  if (stat.uid !== process.geteuid?.()) throw new StartError(`${path} belongs to user ${stat.uid}`);
+  if ((stat.mode & 0o777) !== 0o600) chmodSync(path, 0o600);
+}

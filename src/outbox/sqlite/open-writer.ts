@@ -1,0 +1,56 @@
+import { systemClock } from '../../base/clock.ts';
+import { StartError } from '../../contract/errors.ts';
+import { OutboxFiles } from './files/outbox-files.ts';
+import type { StateLock } from './files/state-lock.ts';
+import type { FromWriter, Handover, WriterSettings } from './protocol.ts';
+import { Writer } from './writer.ts';
+
+/**
+ * Opens the outbox's files for a writer, with the lock that `lock` takes or gives; null where they are refused, or are
+ * for a thread of their own (`in_thread`), which `reply` is told.
+ */
+export function openWriter(
+  settings: WriterSettings,
+  reply: (message: FromWriter) => void,
+  handed: Handover | null,
+  lock: () => StateLock,
+  in_thread: boolean,
+): Writer | null {
+  try {
+    return open(settings, reply, handed, lock(), in_thread);
+  } catch (error) {
+    const message = (error as Error).message;
+    const where = error instanceof StartError ? '' : `state directory ${settings.state_dir}: `;
+    // What was open a moment ago can be opened again, once the disk's trouble is over.
+    const may_pass = handed === null ? mayPass(error) : !(error instanceof StartError);
+    reply({ kind: 'refused', message: where + message, may_pass });
+    return null;
+  }
+}
+
+function open(
+  { state_dir, limits }: WriterSettings,
+  reply: (message: FromWriter) => void,
+  handed: Handover | null,
+  lock: StateLock,
+  in_thread: boolean,
+): Writer | null {
+  const files = new OutboxFiles(state_dir, systemClock, lock);
+  try {
+    if (files.is_salvage_due && !in_thread) {
+      files.close();
+      reply({ kind: 'salvage_due' });
+      return null;
+    }
+    return new Writer({ files, limits, clock: systemClock, reply, handed });
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+/** Whether an error of a start may be over by itself: no room, too many open files, or a disk that fails. */
+function mayPass(error: unknown): boolean {
+  const passing = /^(SQLITE_FULL|SQLITE_IOERR|SQLITE_NOMEM|ENOSPC|EDQUOT|EFBIG|EIO|EMFILE|ENFILE|ENOMEM)/;
+  return passing.test((error as { code?: string }).code ?? '');
+}

@@ -1,0 +1,245 @@
+import { Worker } from 'node:worker_threads';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { diskAnswered } from './files/disk-answers.ts';
+import { type FileIdentity, StateLock } from './files/state-lock.ts';
+import { openWriter } from './open-writer.ts';
+import type { FromWriter, Handover, Opened, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import { type PackedFromWriter, packToThread, unpackFromWriter } from './wire.ts';
+import { WriterLoop } from './writer-loop.ts';
+
+/** How long until a disk that refused the thread is asked again. */
+const RETRY_MS = 1_000;
+
+/** What a host tells whoever posts to it. */
+export interface HostHooks {
+  receive: (message: FromWriter) => void;
+  /** The writer is gone and was not told to go. */
+  fail: (error: Error) => void;
+}
+
+/**
+ * Where the writer runs. A thread of its own costs as much memory and time as a whole small program, so a writer can
+ * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. What comes
+ * meanwhile is done here, as soon as the disk has shown that it answers: one that hangs must not hold up this thread.
+ */
+export class WriterHost {
+  readonly #settings: WriterSettings;
+  readonly #clock: Clock;
+  readonly #hooks: HostHooks;
+  readonly #disk_answered: () => Promise<void>;
+  #here: WriterLoop | null = null;
+  #queue: ToWriter[] = [];
+  #worker: Worker | null = null;
+  /** What waits for the disk to answer, or for the thread to have the files. */
+  #held: ToWriter[] | null = null;
+  #handed: Handover | null = null;
+  /** Held from the start to the end where the outbox was opened in this thread, whoever writes it. */
+  #lock: StateLock | null = null;
+  #is_closing = false;
+  /** Runs while no thread is to be had. */
+  #no_thread: Timer | null = null;
+  readonly #moved = Promise.withResolvers<void>();
+
+  /** `disk_answered` resolves once the disk has taken a change, tried outside of this thread. */
+  constructor(
+    settings: WriterSettings,
+    clock: Clock,
+    hooks: HostHooks,
+    disk_answered = () => diskAnswered(settings.state_dir),
+  ) {
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#hooks = hooks;
+    this.#disk_answered = disk_answered;
+  }
+
+  /** Opens the outbox in this thread. */
+  openHere(): Opened {
+    let opened: Opened | null = null;
+    const takeLock = () => {
+      this.#lock ??= new StateLock(this.#settings.state_dir);
+      return this.#lock;
+    };
+    const writer = openWriter(
+      this.#settings,
+      (message) => {
+        if (isOpened(message)) opened = message;
+        else this.#receive(message);
+      },
+      null,
+      takeLock,
+      false,
+    );
+    if (writer) this.#here = new WriterLoop(writer, this.#clock);
+    return opened as unknown as Opened;
+  }
+
+  /** Opens the outbox in a thread of its own. */
+  openInThread(): Promise<Opened> {
+    return new Promise((resolve, reject) => {
+      const worker = this.#start();
+      worker.once('error', reject);
+      worker.on('message', (packed: PackedFromWriter) => {
+        const message = unpackFromWriter(packed);
+        if (message.kind === 'up') this.#toThread({ kind: 'open', handed: null, held: this.#held_lock });
+        else if (isOpened(message)) resolve(message);
+        else this.#receive(message);
+      });
+    });
+  }
+
+  /** Whether the thread has the files. */
+  get is_in_thread(): boolean {
+    return this.#here === null && this.#held === null;
+  }
+
+  /** Resolves when the thread has the files, or none is to be had. */
+  get moved(): Promise<void> {
+    return this.is_in_thread ? Promise.resolve() : this.#moved.promise;
+  }
+
+  post(message: ToWriter): void {
+    if (message.kind === 'call' && message.name === 'close') this.#is_closing = true;
+    if (this.#held) this.#held.push(message);
+    else if (this.#here) this.#handleHere(message);
+    else this.#toThread(message);
+  }
+
+  /** Gives the files to a thread as soon as there is one. Idempotent. */
+  moveToThread(): void {
+    if (!this.#here || this.#worker || this.#no_thread) return;
+    this.#whenDiskAnswers(() => this.#workHere());
+    try {
+      this.#start().on('message', (packed: PackedFromWriter) => {
+        const message = unpackFromWriter(packed);
+        if (message.kind === 'up') this.#whenDiskAnswers(() => this.#handOver());
+        else if (message.kind === 'opened') this.#release();
+        else if (message.kind === 'refused') this.#refused(message);
+        else this.#receive(message);
+      });
+    } catch {
+      this.#waitForThread();
+    }
+  }
+
+  /** Holds what is posted until the disk has answered, and then goes on. */
+  #whenDiskAnswers(next: () => void): void {
+    this.#held ??= [];
+    void this.#disk_answered().then(() => {
+      if (this.#here) next();
+    });
+  }
+
+  /** The platform grants no further thread at present: work goes on here. */
+  #waitForThread(): void {
+    this.#worker = null;
+    this.#workHere();
+    this.#moved.resolve();
+    this.#no_thread = this.#clock.after(RETRY_MS, () => {
+      this.#no_thread = null;
+      this.moveToThread();
+    });
+  }
+
+  /** Ends the thread. */
+  async end(): Promise<void> {
+    this.#is_closing = true;
+    this.#here?.stop();
+    this.#no_thread?.cancel();
+    await this.#worker?.terminate();
+    this.#lock?.release();
+  }
+
+  get #held_lock(): FileIdentity | null {
+    return this.#lock?.identity ?? null;
+  }
+
+  #openHanded(): void {
+    this.#toThread({ kind: 'open', handed: this.#handed, held: this.#held_lock });
+  }
+
+  #receive(message: FromWriter): void {
+    if (message.kind === 'fault') this.#hooks.fail(new Error(message.message));
+    else this.#hooks.receive(message);
+  }
+
+  #start(): Worker {
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
+    const worker = new Worker(new URL(`./writer-thread.${extension}`, import.meta.url), {
+      workerData: this.#settings,
+      // Rows pass through and are gone: a small young generation is collected in a blink.
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    });
+    worker.on('error', (error) => this.#lost(worker, error as Error));
+    worker.on('exit', () => this.#lost(worker, new Error('the outbox writer ended')));
+    this.#worker = worker;
+    return worker;
+  }
+
+  #lost(worker: Worker, error: Error): void {
+    if (!this.#here) this.#hooks.fail(error);
+    else if (this.#is_closing) this.#workHere();
+    else if (this.#worker === worker) this.#waitForThread();
+  }
+
+  #toThread(message: ToThread): void {
+    this.#worker?.postMessage(packToThread(message));
+  }
+
+  /** All that one turn asks for is handled together, after it. */
+  #handleHere(message: ToWriter): void {
+    this.#queue.push(message);
+    if (this.#queue.length === 1) setImmediate(() => this.#handleQueue());
+  }
+
+  #handleQueue(): void {
+    const messages = this.#queue;
+    this.#queue = [];
+    if (messages.length > 0) this.#here?.handle(messages);
+  }
+
+  #handOver(): void {
+    const here = this.#here;
+    if (!here) return;
+    if (this.#is_closing) {
+      this.#workHere();
+      return;
+    }
+    this.#handleQueue();
+    here.stop();
+    try {
+      this.#handed = here.writer.handOver();
+      this.#here = null;
+      this.#held ??= [];
+      this.#openHanded();
+    } catch {
+      // The disk has trouble, which its commits tell: the files stay where they are open until it is over.
+      here.handle([]);
+      this.#workHere();
+      this.#clock.after(RETRY_MS, () => this.#whenDiskAnswers(() => this.#handOver()));
+    }
+  }
+
+  /** Does here what was to wait. */
+  #workHere(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const message of held) this.#handleHere(message);
+  }
+
+  #refused({ message, may_pass }: FromWriter & { kind: 'refused' }): void {
+    if (may_pass) this.#clock.after(RETRY_MS, () => this.#openHanded());
+    else this.#hooks.fail(new Error(message));
+  }
+
+  #release(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const message of held) this.#toThread(message);
+    this.#moved.resolve();
+  }
+}
+
+function isOpened(message: FromWriter): message is Opened {
+  return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'salvage_due';
+}

@@ -1,0 +1,110 @@
+import type { OutboxCounts } from '../../contract/deliveries.ts';
+import type { Adoption, Append, AppendResult, AttemptOutcome, DeliveryFilter, DueRecord } from '../store.ts';
+import type { FileIdentity } from './files/state-lock.ts';
+import type { OutboxLimits, Ownership } from './rows/sqlite-store.ts';
+
+/** What the writer thread is started with. It holds no secret: that comes with `adopt`. */
+export interface WriterSettings {
+  state_dir: string;
+  limits: OutboxLimits;
+}
+
+/** All that one turn of the event loop wants kept: it shares a commit with whatever else waits. */
+export interface Batch {
+  kind: 'batch';
+  batch: number;
+  appends: Append[];
+  outcomes: AttemptOutcome[];
+  /** Whether the dispatcher has room for the records that this adds. */
+  wants_records: boolean;
+}
+
+/** The verbs that are answered one by one, and what they take and give. */
+export interface Calls {
+  adopt: { in: Ownership; out: Adoption };
+  untried: { in: { after_id: number; limit: number }; out: { records: DueRecord[]; more: boolean } };
+  due: { in: { limit: number }; out: { records: DueRecord[]; next_due_ms: number | null } };
+  overdue: { in: { limit: number }; out: { records: DueRecord[]; next_deadline_ms: number | null } };
+  probeCandidate: { in: { held: number[] }; out: DueRecord | null };
+  list: { in: DeliveryFilter; out: import('./rows/inspection.ts').ListPart };
+  find: { in: { event_id: string }; out: import('../../contract/deliveries.ts').DeliveryDetail | null };
+  replay: { in: { event_id: string }; out: boolean };
+  replaySome: { in: { state: 'failed' | 'expired' | 'delivered'; limit: number }; out: number };
+  after: { in: { sequence: number; limit: number }; out: import('../store.ts').StreamRecord[] };
+  lastSequence: { in: null; out: number };
+  oldestPending: { in: null; out: number | null };
+  tree: { in: { after_id: number; limit: number }; out: { id: number; entry: string }[] };
+  isPruneDue: { in: null; out: boolean };
+  prune: { in: null; out: { more: boolean } };
+  checkpoint: { in: null; out: null };
+  copyTo: { in: { path: string }; out: null };
+  close: { in: null; out: null };
+}
+
+export type CallName = keyof Calls;
+
+export type Call = {
+  [Name in CallName]: { kind: 'call'; call: number; name: Name; input: Calls[Name]['in'] };
+}[CallName];
+
+export type ToWriter = Batch | Call;
+
+/** What a writer that has closed its files leaves to the next one in this process. */
+export interface Handover {
+  /** Null where the outbox was not adopted yet. */
+  owner: Ownership | null;
+  offset_ms: number;
+}
+
+/**
+ * A thread first opens the outbox, then takes what a writer takes. `held`: the lock's file, where the main thread
+ * holds it.
+ */
+export type ToThread = { kind: 'open'; handed: Handover | null; held: FileIdentity | null } | ToWriter;
+
+/** What became of one batch. `is_recorded` is false while its outcomes wait for a disk that works. */
+export interface BatchDone {
+  batch: number;
+  results: AppendResult[];
+  is_recorded: boolean;
+}
+
+/**
+ * What the writer put in order while it ran.
+ * - `restored`: the files were removed or replaced, and are written anew with all they held
+ * - `replaced`: the database was damaged and is set aside; what could be read of it was taken over
+ * - `failed`: records that the disk changed are not sent
+ * - `forged`: records that this sandbox's daemon did not make are not sent
+ */
+export interface Mended {
+  how: 'restored' | 'replaced' | 'failed' | 'forged';
+  /** Acknowledged records that were pending and cannot be sent. */
+  lost_records: number;
+  set_aside: string | null;
+}
+
+/** What became of opening the outbox. */
+export type Opened =
+  | { kind: 'opened'; offset_ms: number; counts: OutboxCounts; sandbox_id: string | null }
+  | { kind: 'refused'; message: string; may_pass: boolean }
+  /** A damaged outbox is to be taken over, which may take long: only a thread of its own does that. */
+  | { kind: 'salvage_due' };
+
+export type FromWriter =
+  | Opened
+  /** The thread runs, and has not opened anything. */
+  | { kind: 'up' }
+  | {
+      kind: 'done';
+      batches: BatchDone[];
+      counts: OutboxCounts;
+      /** Records that were added, where the last batch wanted them; null where they are to be read. */
+      added: DueRecord[] | null;
+      /** Why the commit did not reach the disk, or null. */
+      trouble: string | null;
+      commit_ms: number;
+    }
+  | ({ kind: 'mended' } & Mended)
+  /** Nothing can be kept any more, and will not be. */
+  | { kind: 'fault'; message: string }
+  | { kind: 'answer'; call: number; counts: OutboxCounts; output: unknown; error: string | null };

@@ -1,0 +1,51 @@
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Service } from '../../base/service.ts';
+import type { RemoteStore } from './client.ts';
+
+/** Between two looks while there is something to prune: within the contract's 10 s. */
+const INTERVAL_MS = 5_000;
+
+/**
+ * Removes finished records that were kept long enough and gives their space back to the file system.
+ * Source: contract section 3, Retention. Nothing runs while nothing is kept.
+ */
+export class Retention implements Service {
+  readonly #store: RemoteStore;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #timer: Timer | null = null;
+  #is_running = false;
+
+  constructor(store: RemoteStore, clock: Clock, log: Log) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  async start(): Promise<void> {
+    this.#is_running = true;
+    this.#schedule();
+  }
+
+  async stop(): Promise<void> {
+    this.#is_running = false;
+    this.#timer?.cancel();
+  }
+
+  #schedule(): void {
+    this.#timer?.cancel();
+    if (this.#is_running) this.#timer = this.#clock.after(INTERVAL_MS, () => void this.#prune());
+  }
+
+  async #prune(): Promise<void> {
+    const { delivered, failed, expired, foreign } = this.#store.counts();
+    try {
+      let more = delivered + failed + expired + foreign > 0 && (await this.#store.isPruneDue());
+      while (more && this.#is_running) ({ more } = await this.#store.prune());
+    } catch (error) {
+      this.#log.warn({ reason: (error as Error).message }, 'records that were kept long enough stay for now');
+    }
+    this.#schedule();
+  }
+}

@@ -1,0 +1,162 @@
+import type { Database } from 'better-sqlite3';
+import { type Clock, timestamp } from '../../../base/clock.ts';
+import type {
+  AttemptError,
+  DeliveryDetail,
+  DeliveryState,
+  DeliveryView,
+} from '../../../contract/deliveries.ts';
+import type { DeliveryFilter, StreamRecord } from '../../store.ts';
+import type { SqliteStore } from './sqlite-store.ts';
+
+interface ViewRow {
+  id: number;
+  event_id: string;
+  event_type: string;
+  sequence: number | null;
+  state: DeliveryState;
+  created_at_ms: number;
+  finished_at_ms: number | null;
+  due_ms: number | null;
+}
+
+interface AttemptRow {
+  attempt: number;
+  started_at_ms: number;
+  duration_ms: number;
+  status: number | null;
+  error: AttemptError | null;
+  next_attempt_at_ms: number | null;
+  response_body: string | null;
+}
+
+const STATE = "CASE sandbox WHEN @number THEN state ELSE 'foreign' END AS state";
+const VIEW_COLUMNS = `id, event_id, event_type, sequence, ${STATE}, created_at_ms, finished_at_ms, due_ms`;
+const VIEW = 'deliveries JOIN records USING (id)';
+
+/** Records looked at for one part of a list. */
+const SCANNED_RECORDS = 2_000;
+
+/** A part of a list of deliveries. */
+export interface ListPart {
+  deliveries: DeliveryView[];
+  /** The last one's id, which is the cursor after it; null where there is none. */
+  last_id: number | null;
+  /** Whether others follow that were found already. */
+  more: boolean;
+  /** The id before which the next part goes on; null where all were looked at. */
+  scanned_to: number | null;
+}
+
+/** What people may see of the outbox. Reads only. Source: contract section 4, `/webhook/deliveries`. */
+export class Inspection {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #store: () => SqliteStore;
+
+  /** `store` has the clock in which due times are kept, and knows which records are foreign. */
+  constructor(db: Database, clock: Clock, store: () => SqliteStore) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#store = store;
+  }
+
+  /** Newest first, a part of what the filter lets through: see `ListPart`. */
+  list(filter: DeliveryFilter): ListPart {
+    const { number } = this.#store();
+    const before_id = filter.before_id ?? Number.MAX_SAFE_INTEGER;
+    const conditions = ['id < @before_id'];
+    // Said in the words of the partial indexes, so that a state is found without reading every record.
+    if (filter.state === 'foreign') conditions.push('sandbox != @number');
+    else if (filter.state) {
+      const due = filter.state === 'pending' ? 'NOT NULL' : 'NULL';
+      conditions.push('sandbox = @number', 'deliveries.state = @state', `due_ms IS ${due}`);
+    }
+    // No index leads to what is rare among all: so much of them is looked at, whatever is found there.
+    const floor_id = filter.event_type ? this.#idBelow(before_id) : null;
+    if (filter.event_type) conditions.push('id >= @floor_id', 'event_type = @event_type');
+    const rows = this.#db
+      .prepare(
+        `SELECT ${VIEW_COLUMNS} FROM ${VIEW} WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT @limit`,
+      )
+      .all({
+        before_id,
+        number,
+        floor_id: floor_id ?? 0,
+        state: filter.state,
+        event_type: filter.event_type,
+        limit: filter.limit + 1,
+      }) as ViewRow[];
+    const page = rows.slice(0, filter.limit);
+    return {
+      deliveries: page.map((row) => this.#view(row)),
+      last_id: page.at(-1)?.id ?? null,
+      more: rows.length > filter.limit,
+      scanned_to: floor_id,
+    };
+  }
+
+  /** The id that is so many records below another; null where there are fewer. */
+  #idBelow(id: number): number | null {
+    const sql = 'SELECT id FROM deliveries WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?';
+    return (
+      (this.#db
+        .prepare(sql)
+        .pluck()
+        .get(id, SCANNED_RECORDS - 1) as number | undefined) ?? null
+    );
+  }
+
+  find(event_id: string): DeliveryDetail | null {
+    const row = this.#db
+      .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = @event_id`)
+      .get({ event_id, number: this.#store().number }) as
+      | (ViewRow & { headers: string; body: string })
+      | undefined;
+    if (!row) return null;
+    const attempts = this.#db
+      .prepare('SELECT * FROM attempts WHERE record_id = ? ORDER BY attempt')
+      .all(row.id) as AttemptRow[];
+    return {
+      ...this.#view(row),
+      body: row.body,
+      headers: JSON.parse(row.headers),
+      attempts: attempts.map((attempt) => ({
+        attempt: attempt.attempt,
+        started_at: timestamp(attempt.started_at_ms),
+        duration_ms: attempt.duration_ms,
+        status: attempt.status,
+        error: attempt.error,
+        next_attempt_at: optionalTimestamp(attempt.next_attempt_at_ms),
+        response_body: attempt.response_body,
+      })),
+    };
+  }
+
+  /** Records of this sandbox after a sequence, oldest first. */
+  after(sequence: number, limit: number): StreamRecord[] {
+    const { sandbox_id } = this.#store();
+    return this.#db
+      .prepare(`SELECT sequence, event_type, body FROM records
+        WHERE id > ? AND sandbox_id = ? AND sequence > ? ORDER BY id LIMIT ?`)
+      .all(this.#store().idBefore(sequence), sandbox_id, sequence, limit) as StreamRecord[];
+  }
+
+  #view(row: ViewRow): DeliveryView {
+    // Due times are on the store's clock; people are told wall time.
+    const to_wall_ms = this.#clock.wallMs() - this.#store().now();
+    return {
+      event_id: row.event_id,
+      event_type: row.event_type,
+      sequence: row.sequence,
+      state: row.state,
+      created_at: timestamp(row.created_at_ms),
+      finished_at: optionalTimestamp(row.finished_at_ms),
+      next_attempt_at: row.due_ms && row.state === 'pending' ? timestamp(row.due_ms + to_wall_ms) : null,
+    };
+  }
+}
+
+function optionalTimestamp(wall_ms: number | null): string | null {
+  return wall_ms === null ? null : timestamp(wall_ms);
+}

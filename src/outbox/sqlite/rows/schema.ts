@@ -1,0 +1,94 @@
+import Sqlite, { type Database } from 'better-sqlite3';
+import { StartError } from '../../../contract/errors.ts';
+import { FIRST_FORMAT, FROM_FIRST_FORMAT } from './first-format.ts';
+import {
+  ATTEMPTS_AND_TREE,
+  DELIVERIES,
+  DELIVERY_INDEXES,
+  IDEMPOTENCY_KEYS,
+  OUTBOX,
+  RECORDS,
+  SANDBOXES,
+} from './tables.ts';
+
+const VERSION = 2;
+
+const SCHEMA =
+  RECORDS + IDEMPOTENCY_KEYS + SANDBOXES + DELIVERIES + DELIVERY_INDEXES + ATTEMPTS_AND_TREE + OUTBOX;
+const NO_RECORDS = "INSERT INTO outbox VALUES (1, 1, NULL, 1, 1, 1, 0, 0, 0, '', 0, 0, 0, 0, 0, 0, 0, 0)";
+
+const DEFINITIONS = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || sql, ';')
+  FROM (SELECT * FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name)`;
+
+/**
+ * The version of a database that has the outbox's tables and indexes, and nothing else: no view or trigger runs when
+ * it is read. Null for any other.
+ */
+export function ownVersion(db: Database): number | null {
+  const version = versionOf(db);
+  const own = new Sqlite(':memory:');
+  own.exec(version === 1 ? FIRST_FORMAT : SCHEMA);
+  const expected = own.prepare(DEFINITIONS).pluck().get();
+  own.close();
+  const is_own = version >= 1 && version <= VERSION && db.prepare(DEFINITIONS).pluck().get() === expected;
+  return is_own ? version : null;
+}
+
+/** Whether a database has the tables and indexes of an outbox of any format, and nothing else. */
+export function hasOwnSchema(db: Database): boolean {
+  return ownVersion(db) !== null;
+}
+
+function versionOf(db: Database): number {
+  return db.pragma('user_version', { simple: true }) as number;
+}
+
+/** The bytes of a new, empty outbox. */
+export function emptyOutbox(): Buffer {
+  const own = new Sqlite(':memory:');
+  own.pragma('auto_vacuum = INCREMENTAL');
+  own.exec(SCHEMA + NO_RECORDS);
+  own.pragma(`user_version = ${VERSION}`);
+  const bytes = own.serialize();
+  own.close();
+  return bytes;
+}
+
+/** How long the log may stay after it was written back: a burst must not occupy the disk for ever. */
+const WAL_LIMIT_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Makes the database what the outbox needs: write-ahead log, a sync at every commit, one owner, space given back.
+ * Throws where the platform does not grant it. Source: contract section 5.
+ */
+export function prepareDatabase(db: Database): void {
+  db.pragma('locking_mode = EXCLUSIVE');
+  if (versionOf(db) === 0) db.pragma('auto_vacuum = INCREMENTAL');
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = FULL');
+  // Written back between commits by the writer, never in the middle of one.
+  db.pragma('wal_autocheckpoint = 0');
+  db.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
+  db.pragma('cache_size = -4000');
+  if (db.pragma('journal_mode', { simple: true }) !== 'wal') {
+    throw new StartError('the state directory does not allow a write-ahead log');
+  }
+  if (db.pragma('synchronous', { simple: true }) !== 2) {
+    throw new StartError('SQLite does not sync at every commit (synchronous is not FULL)');
+  }
+  const version = versionOf(db);
+  if (version < 0 || version > VERSION) {
+    throw new StartError(
+      `the outbox has format ${version}; this version of sandboxd reads formats 1 to ${VERSION}`,
+    );
+  }
+  if (version < VERSION) migrate(db, version);
+}
+
+/** In one transaction: a death in between leaves the version that was found. */
+function migrate(db: Database, from: number): void {
+  db.transaction(() => {
+    db.exec(from === 1 ? FROM_FIRST_FORMAT : SCHEMA + NO_RECORDS);
+    db.pragma(`user_version = ${VERSION}`);
+  })();
+}

@@ -1,0 +1,602 @@
+import type { Database } from 'better-sqlite3';
+import type { Clock } from '../../../base/clock.ts';
+import { newEventIds } from '../../../base/ids.ts';
+import { OUTBOX_RESERVE_RECORDS } from '../../../contract/defaults.ts';
+import type { DeliveryState, OutboxCounts } from '../../../contract/deliveries.ts';
+import { body, type Identity, staticHeaders } from '../../../webhook/envelope.ts';
+import { sign } from '../../../webhook/signature.ts';
+import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from '../../store.ts';
+import { type KeepForeign, OtherSandboxes, type OwnState } from './other-sandboxes.ts';
+import { isAuthentic, recordKey, recordMac, type UntrustedRow } from './record-mac.ts';
+import {
+  checksumOf,
+  dueRecord,
+  isWhole,
+  type OutboxRow,
+  type RecordRow,
+  type StoredDelivery,
+  type StoredRecord,
+  sizeOf,
+} from './rows.ts';
+import { prepareStatements, type Statements } from './statements.ts';
+import { keptClock, storeNow } from './store-clock.ts';
+
+/** How much of the backlog is read at once: records may have a mebibyte each. */
+const READ_BYTES = 4 * 1024 * 1024;
+
+/** What file events may use of both bounds: the rest is for those who publish. Names wait in the watch meanwhile. */
+const FILE_EVENTS_SHARE = 0.5;
+
+/** What a record of the reserve takes at most, on average: two previews of output and more. */
+const RESERVE_RECORD_BYTES = 16 * 1024;
+
+/** The bounds of an outbox. Source: contract section 3, Window and Bounds. */
+export interface OutboxLimits {
+  max_bytes: number;
+  max_records: number;
+  window_ms: number;
+}
+
+/** Which records the outbox is for, and how they are signed. An empty secret signs nothing. */
+export interface Ownership extends Identity {
+  secret: string;
+  /** 64 lower-case hex digits that authenticate the records; absent or null where they are not. */
+  record_key?: string | null;
+}
+
+/** How long, and how much at most, is kept of the records in a final state. */
+export interface Keep {
+  state: OwnState;
+  keep_ms: number;
+  keep_records: number;
+  /** Of delivered records alone: the others count against the bounds. */
+  keep_bytes: number;
+}
+
+/**
+ * The outbox's rows: every verb is synchronous and belongs to whoever holds the database. Changes are made between
+ * `begin` and `commit`, so that many share one sync; after `rollback` nothing of them is left, in memory either.
+ */
+export class SqliteStore {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #limits: OutboxLimits;
+  readonly #sql: Statements;
+  readonly #others: OtherSandboxes;
+  #owner: Ownership | null = null;
+  #key: Buffer | null = null;
+  #row: OutboxRow;
+  #before: OutboxRow;
+  /** Store time minus monotonic time: makes the store's clock go on over restarts. */
+  readonly #offset_ms: number;
+  #added: DueRecord[] = [];
+  /** Ids for what this transaction adds: one question to the kernel for all of them. */
+  #event_ids: string[] = [];
+  /** No record up to this one is untried. */
+  #tried_up_to_id = 0;
+  /** Ids of pending records that were read and must not be sent: changed by the disk, or by somebody else. */
+  readonly #unsendable = { damaged: [] as number[], forged: [] as number[] };
+
+  /**
+   * `before`: the store whose place this one takes; numbers and the clock go on from there. `offset_ms`: where only
+   * the clock goes on, because the rows are the same.
+   */
+  constructor(db: Database, clock: Clock, limits: OutboxLimits, before?: SqliteStore, offset_ms?: number) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#sql = prepareStatements(db);
+    this.#others = new OtherSandboxes(this.#sql);
+    this.#row = this.#sql.readOutbox.get() as OutboxRow;
+    this.#before = { ...this.#row };
+    this.#offset_ms =
+      before?.offset_ms ?? offset_ms ?? Math.round(storeNow(this.#row, clock) - clock.monotonicMs());
+    if (!before) return;
+    const { number, sandbox_id, next_sequence, first_id, next_id, is_ready } = before.#row;
+    this.#owner = before.#owner;
+    this.#key = before.#key;
+    Object.assign(this.#row, { number, sandbox_id, next_sequence, first_id, next_id, is_ready });
+  }
+
+  get owner(): Ownership | null {
+    return this.#owner;
+  }
+
+  get offset_ms(): number {
+    return this.#offset_ms;
+  }
+
+  now(): number {
+    return Math.round(this.#clock.monotonicMs()) + this.#offset_ms;
+  }
+
+  counts(): OutboxCounts {
+    const { pending, delivered, failed, expired, foreign, bytes } = this.#row;
+    return { pending, delivered, failed, expired, foreign, bytes };
+  }
+
+  get next_sequence(): number {
+    return this.#row.next_sequence;
+  }
+
+  /** By which the deliveries of this sandbox are found; those of another number are foreign. */
+  get number(): number {
+    return this.#row.number;
+  }
+
+  /** The id before the first that a record after a sequence can have; exact since this sandbox was the last to change. */
+  idBefore(sequence: number): number {
+    const { next_id, next_sequence, first_id } = this.#row;
+    const id = sequence + next_id - next_sequence;
+    return id >= first_id - 1 ? id : sequence;
+  }
+
+  /** The highest id that was given out. */
+  get last_id(): number {
+    return this.#row.next_id - 1;
+  }
+
+  /** Whom the outbox was last written for; null before the first time. */
+  get sandbox_id(): string | null {
+    return this.#row.sandbox_id;
+  }
+
+  get is_ready(): boolean {
+    return this.#row.is_ready === 1;
+  }
+
+  /** `drafts`: how many are about to be appended, at least. */
+  begin(drafts = 0): void {
+    this.#before = { ...this.#row };
+    this.#added = [];
+    this.#event_ids = newEventIds(drafts, this.#clock.wallMs());
+    this.#sql.begin.run();
+  }
+
+  /** Makes everything since `begin` durable: returns after the sync. The records that were added are returned. */
+  commit(): DueRecord[] {
+    Object.assign(this.#row, keptClock(this.#clock, this.now()));
+    this.#sql.writeOutbox.run(this.#row);
+    this.#sql.commit.run();
+    this.#before = { ...this.#row };
+    this.#event_ids = [];
+    return this.#added;
+  }
+
+  rollback(): void {
+    if (this.#db.inTransaction) this.#sql.rollback.run();
+    this.#row = this.#before;
+    this.#added = [];
+    this.#event_ids = [];
+  }
+
+  /**
+   * Makes the outbox this sandbox's: the records of every other one are foreign as long as it is. A sandbox that comes
+   * back finds its records and numbers as it left them; a new one begins anew. Source: contract section 3, Scope.
+   */
+  adopt(owner: Ownership): void {
+    this.#owner = owner;
+    this.#key = recordKey(owner.record_key ?? '');
+    const { sandbox_id } = owner;
+    const row = this.#row;
+    if (row.sandbox_id === sandbox_id) return;
+    if (row.sandbox_id === null) {
+      row.sandbox_id = sandbox_id;
+      return;
+    }
+    this.#others.change(row, sandbox_id, this.now());
+    this.#tried_up_to_id = 0;
+    this.#sql.clearTree.run();
+  }
+
+  /** Records of other sandboxes that were not delivered. */
+  foreignPending(): number {
+    return this.#others.pending();
+  }
+
+  /** Sequences up to this one were given out before, by an outbox that is lost: they are not used again. */
+  skipSequence(highest: number): void {
+    const skipped = Math.max(0, highest + 1 - this.#row.next_sequence);
+    this.#row.next_sequence += skipped;
+    this.#row.next_id += skipped;
+  }
+
+  append(append: Append): AppendResult {
+    const { drafts, tree, requires } = append;
+    if (requires !== undefined && !this.#keyed(requires)) return { outcome: 'unneeded' };
+    const [first] = drafts;
+    if (first?.idempotency_key !== undefined) {
+      const earlier = this.#repeated(first, first.idempotency_key);
+      if (earlier) return earlier;
+    }
+    if (first?.event_type === 'sandbox.ready' && this.is_ready) return { outcome: 'unneeded' };
+    if (!this.#hasRoom(drafts)) return { outcome: 'full' };
+    if (this.#event_ids.length < drafts.length) {
+      this.#event_ids = newEventIds(drafts.length, this.#clock.wallMs());
+    }
+    const event_ids = this.#event_ids.splice(0, drafts.length);
+    const records = drafts.map((draft, i) => this.#insert(draft, event_ids[i] as string));
+    for (const { id, entry } of tree?.put ?? []) this.#sql.putTree.run(id, entry);
+    for (const id of tree?.drop ?? []) this.#sql.dropTree.run(id);
+    return { outcome: 'committed', records };
+  }
+
+  #keyed(key: string): { event_id: string; sequence: number; body: string } | undefined {
+    return this.#sql.byIdempotencyKey.get(this.#row.sandbox_id, key) as
+      | { event_id: string; sequence: number; body: string }
+      | undefined;
+  }
+
+  #repeated(draft: EventDraft, key: string): AppendResult | null {
+    const earlier = this.#keyed(key);
+    if (!earlier) return null;
+    // The payload is the body's last value, so it ends just before the closing brace.
+    const start = earlier.body.length - 1 - draft.payload.length;
+    const is_same =
+      earlier.body.slice(start, -1) === draft.payload && earlier.body.slice(0, start).endsWith('"payload":');
+    if (!is_same) return { outcome: 'conflict' };
+    return {
+      outcome: 'repeated',
+      records: [{ event_id: earlier.event_id, sequence: earlier.sequence }],
+    };
+  }
+
+  #hasRoom(drafts: EventDraft[]): boolean {
+    const { failed, expired, pending, bytes } = this.#row;
+    const all = (kind: RegExp) => drafts.every(({ event_type }) => kind.test(event_type));
+    const reserve_records = all(/^(sandbox|process)\./) ? OUTBOX_RESERVE_RECORDS : 0;
+    const share = drafts.length > 0 && all(/^file\./) ? FILE_EVENTS_SHARE : 1;
+    const max_records = Math.ceil(this.#limits.max_records * share) + reserve_records;
+    if (pending + failed + expired + drafts.length > max_records) return false;
+    return bytes < this.#limits.max_bytes * share + reserve_records * RESERVE_RECORD_BYTES;
+  }
+
+  #insert(draft: EventDraft, event_id: string): { event_id: string; sequence: number } {
+    const owner = this.#owner as Ownership;
+    const sequence = this.#row.next_sequence++;
+    const id = this.#row.next_id++;
+    const envelope = {
+      event_id,
+      event_type: draft.event_type,
+      happened_at_ms: draft.happened_at_ms,
+      sandbox_id: owner.sandbox_id,
+      team_id: owner.team_id,
+      sequence,
+      payload: draft.payload,
+    };
+    const text = body(envelope);
+    const signature = owner.secret === '' ? null : sign(owner.secret, text);
+    const headers = staticHeaders(envelope, 'sandboxd', signature);
+    const headers_text = JSON.stringify(headers);
+    const size_bytes = sizeOf(headers_text, text);
+    const created_at_ms = this.#clock.wallMs();
+    const deadline_ms = this.now() + this.#limits.window_ms;
+    const { sandbox_id } = owner;
+    const { event_type } = draft;
+    const fields = { event_id, event_type, sandbox_id, sequence, created_at_ms };
+    this.#sql.insert.run(
+      id,
+      event_id,
+      event_type,
+      sandbox_id,
+      sequence,
+      headers_text,
+      text,
+      checksumOf(headers_text, text),
+      draft.idempotency_key ?? null,
+      created_at_ms,
+      this.#key && recordMac(this.#key, { ...fields, headers: headers_text, body: text }),
+    );
+    this.#sql.insertDelivery.run(id, this.#row.number, size_bytes, deadline_ms);
+    this.#row.pending += 1;
+    this.#row.bytes += size_bytes;
+    if (draft.event_type === 'sandbox.ready') this.#row.is_ready = 1;
+    if (draft.event_type === 'sandbox.killed') this.#row.is_ready = 0;
+    this.#added.push({
+      id,
+      event_id,
+      event_type: draft.event_type,
+      headers,
+      body: text,
+      attempts: 0,
+      failures: 0,
+      deadline_ms,
+      probe_ms: 0,
+      created_at_ms,
+    });
+    return { event_id, sequence };
+  }
+
+  /** Keeps an attempt and moves its record on. A record that is no longer pending stays as it is. */
+  settle(outcome: AttemptOutcome): void {
+    const { decision } = outcome;
+    const wall_ms = this.#clock.wallMs();
+    const now_ms = this.now();
+    const is_pending = decision.state === 'pending';
+    const size_bytes = this.#sql.pendingSize.get(outcome.id) as number | undefined;
+    if (size_bytes === undefined) return;
+    this.#sql.settle.run(
+      decision.state,
+      outcome.attempt,
+      is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
+      is_pending ? Math.max(1, Math.round(decision.probe_ms)) : null,
+      is_pending ? null : now_ms,
+      is_pending ? null : wall_ms,
+      outcome.id,
+    );
+    this.#move('pending', decision.state, size_bytes);
+    this.#sql.insertAttempt.run(
+      outcome.id,
+      outcome.attempt,
+      Math.round(outcome.started_at_ms),
+      Math.round(outcome.duration_ms),
+      outcome.status,
+      outcome.error,
+      is_pending ? Math.round(wall_ms + decision.due_ms - now_ms) : null,
+      outcome.response_body,
+    );
+  }
+
+  #move(from: OwnState, to: OwnState, size_bytes: number): void {
+    this.#row[from] -= 1;
+    this.#row[to] += 1;
+    this.#row[from === 'delivered' ? 'delivered_bytes' : 'bytes'] -= size_bytes;
+    this.#row[to === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
+  }
+
+  untried(after_id: number, limit: number): { records: DueRecord[]; more: boolean } {
+    const rows: RecordRow[] = [];
+    let bytes = 0;
+    let more = false;
+    const from_id = Math.max(after_id, this.#tried_up_to_id);
+    for (const row of this.#sql.untried.iterate(
+      this.#row.number,
+      from_id,
+      limit + 1,
+    ) as IterableIterator<RecordRow>) {
+      more = rows.length === limit || bytes >= READ_BYTES;
+      if (more) break;
+      rows.push(row);
+      bytes += row.body.length;
+    }
+    // Nothing becomes untried again: what was stepped over once need not be looked at any more.
+    if (from_id === this.#tried_up_to_id) this.#tried_up_to_id = (rows[0]?.id ?? this.#row.next_id) - 1;
+    return { records: this.#sendable(rows), more };
+  }
+
+  due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
+    const now_ms = this.now();
+    const rows = this.#sql.due.all(this.#row.number, limit + 1) as RecordRow[];
+    const ready = rows.slice(0, limit).filter((row) => row.due_ms <= now_ms);
+    return { records: this.#sendable(ready), next_due_ms: rows[ready.length]?.due_ms ?? null };
+  }
+
+  overdue(limit: number): { records: DueRecord[]; next_deadline_ms: number | null } {
+    const now_ms = this.now();
+    const rows = this.#sql.overdue.all(this.#row.number, limit + 1) as RecordRow[];
+    const ready = rows.slice(0, limit).filter((row) => row.deadline_ms <= now_ms);
+    return { records: this.#sendable(ready), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
+  }
+
+  probeCandidate(held: number[]): DueRecord | null {
+    const rows = this.#sql.probe.all(this.#row.number, held.length + 1) as RecordRow[];
+    const row = rows.find(({ id }) => !held.includes(id));
+    return row ? (this.#sendable([row])[0] ?? null) : null;
+  }
+
+  /** Leaves out, and remembers, the records that are not as they were committed: they are never sent. */
+  #sendable(rows: RecordRow[]): DueRecord[] {
+    return rows.flatMap((row) => {
+      const is_own = this.#isOwn(row);
+      const record = is_own && isWhole(row) ? dueRecord(row) : null;
+      if (record) return [record];
+      this.#unsendable[is_own || !isWhole(row) ? 'damaged' : 'forged'].push(row.id);
+      return [];
+    });
+  }
+
+  /** Whether this sandbox's daemon made a record; true without a record key, where nobody can tell. */
+  #isOwn(row: UntrustedRow): boolean {
+    return this.#key === null || (row.sandbox_id === this.#owner?.sandbox_id && isAuthentic(this.#key, row));
+  }
+
+  /** True where records were read that must not be sent. */
+  get has_unsendable(): boolean {
+    return this.#unsendable.damaged.length + this.#unsendable.forged.length > 0;
+  }
+
+  /** Makes the records that must not be sent `failed`; tells how many the disk changed and how many others made. */
+  failUnsendable(): { damaged: number; forged: number } {
+    const { damaged, forged } = this.#unsendable;
+    return { damaged: this.#fail(damaged.splice(0)), forged: this.#fail(forged.splice(0)) };
+  }
+
+  #fail(ids: number[]): number {
+    const now = { finished_ms: this.now(), finished_at_ms: this.#clock.wallMs() };
+    let failed = 0;
+    for (const id of ids) {
+      const row = this.#sql.fail.get({ id, ...now }) as { size_bytes: number } | undefined;
+      if (!row) continue;
+      this.#move('pending', 'failed', row.size_bytes);
+      failed += 1;
+    }
+    return failed;
+  }
+
+  /** Makes a finished record pending again, with the same bytes and a new window. Source: contract section 4. */
+  replay(event_id: string): boolean {
+    const row = this.#sql.stateOf.get(event_id) as
+      | { id: number; sandbox: number; state: OwnState; size_bytes: number }
+      | undefined;
+    if (row?.sandbox !== this.#row.number) return false;
+    if (row.state === 'pending') return true;
+    const now_ms = this.now();
+    this.#sql.replay.run({ id: row.id, now_ms, deadline_ms: now_ms + this.#limits.window_ms });
+    this.#move(row.state, 'pending', row.size_bytes);
+    return true;
+  }
+
+  /** Event ids in a state, for replaying them a part at a time. */
+  idsIn(state: OwnState, limit: number): string[] {
+    const rows = this.#sql.idsIn.all(this.#row.number, state, limit) as { event_id: string }[];
+    return rows.map((row) => row.event_id);
+  }
+
+  /** Whether `prune` would remove anything. */
+  hasPrunable(rule: Keep): boolean {
+    if (this.#surplus(rule) > 0) return true;
+    const [oldest] = this.#sql.oldest.all(this.#row.number, rule.state, 1) as { finished_ms: number }[];
+    return oldest !== undefined && oldest.finished_ms <= this.now() - rule.keep_ms;
+  }
+
+  /** Records that are too many by number; at least 1 where they are too large. */
+  #surplus({ state, keep_records, keep_bytes }: Keep): number {
+    const is_large = state === 'delivered' && this.#row.delivered_bytes > keep_bytes;
+    return Math.max(this.#row[state] - keep_records, is_large && this.#row[state] > 0 ? 1 : 0);
+  }
+
+  /** Removes up to `limit` finished records that were kept long enough, or are too many, oldest first; tells how many. */
+  prune(rule: Keep, limit: number): number {
+    const { state, keep_ms, keep_bytes } = rule;
+    const rows = this.#sql.oldest.all(this.#row.number, state, limit) as {
+      id: number;
+      finished_ms: number;
+      size_bytes: number;
+    }[];
+    const surplus = this.#surplus({ ...rule, keep_bytes: Number.POSITIVE_INFINITY });
+    const cutoff_ms = this.now() - keep_ms;
+    const counted = state === 'delivered' ? 'delivered_bytes' : 'bytes';
+    const gone: number[] = [];
+    for (const { id, finished_ms, size_bytes } of rows) {
+      const is_large = state === 'delivered' && this.#row.delivered_bytes > keep_bytes;
+      if (gone.length >= surplus && finished_ms > cutoff_ms && !is_large) break;
+      gone.push(id);
+      this.#row[counted] -= size_bytes;
+    }
+    this.#remove(gone);
+    this.#row[state] -= gone.length;
+    return gone.length;
+  }
+
+  #remove(gone: number[]): void {
+    const ids = JSON.stringify(gone);
+    this.#sql.remove.run(ids);
+    this.#sql.removeDeliveries.run(ids);
+    this.#sql.removeAttempts.run(ids);
+  }
+
+  /** Whether `pruneForeign` would remove anything. */
+  hasPrunableForeign(keep: KeepForeign): boolean {
+    return this.#row.foreign > 0 && this.#others.hasPrunable(keep, this.now());
+  }
+
+  /** Removes up to `limit` records of other sandboxes that were kept long enough; tells how many. */
+  pruneForeign(keep: KeepForeign, limit: number): number {
+    const gone = this.#others.prune(keep, this.now(), limit);
+    this.#remove(gone);
+    this.#row.foreign -= gone.length;
+    return gone.length;
+  }
+
+  /** Wall time of the oldest pending record's commit; a replayed one counts from its replay. */
+  oldestPending(): number | null {
+    const untried = this.untried(0, 1).records[0];
+    const [retried] = this.#sql.overdue.all(this.#row.number, 1) as RecordRow[];
+    const to_wall_ms = this.#clock.wallMs() - this.now();
+    const times_ms = [
+      ...(untried ? [untried.created_at_ms] : []),
+      ...(retried ? [retried.deadline_ms - this.#limits.window_ms + to_wall_ms] : []),
+    ];
+    return times_ms.length > 0 ? Math.min(...times_ms) : null;
+  }
+
+  /**
+   * Takes a record over from a damaged outbox, if it is whole; tells its state, or null. One of which nothing else is
+   * known is sent: a duplicate is better than a loss.
+   */
+  takeOver(record: StoredRecord, known: StoredDelivery | null, attempts: unknown[][]): DeliveryState | null {
+    if (!isWhole(record)) return null;
+    const { changes } = this.#sql.takeOver.run({ mac: null, ...record });
+    if (changes === 0) return null;
+    const is_ours = record.sandbox_id === this.#row.sandbox_id;
+    const { state: found } = known ?? { state: 'foreign' };
+    // The first format wrote `foreign` over what it was.
+    const delivery = known && found !== 'foreign' ? { ...known, state: found } : this.#neverTried(record);
+    const { state, size_bytes } = delivery;
+    const sandbox = is_ours ? this.#row.number : this.#foreign(record, state);
+    this.#sql.takeOverDelivery.run({ ...delivery, id: record.id, sandbox });
+    for (const attempt of attempts) this.#sql.insertAttempt.run(record.id, ...attempt);
+    if (!is_ours) return 'foreign';
+    this.#row[state] += 1;
+    this.#row[state === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
+    if (delivery.due_ms === 0) this.#tried_up_to_id = Math.min(this.#tried_up_to_id, record.id - 1);
+    return state;
+  }
+
+  #foreign({ sandbox_id, sequence }: StoredRecord, state: OwnState): number {
+    this.#row.foreign += 1;
+    return this.#others.found(sandbox_id, sequence, state, this.#row.number, this.now());
+  }
+
+  #neverTried({ headers, body }: StoredRecord): StoredDelivery & { state: OwnState } {
+    return {
+      state: 'pending',
+      size_bytes: sizeOf(headers, body),
+      deadline_ms: this.now() + this.#limits.window_ms,
+      due_ms: 0,
+      probe_ms: null,
+      finished_ms: null,
+      finished_at_ms: null,
+      attempts: 0,
+      failures: 0,
+    };
+  }
+
+  /** Makes a change, or nothing of it where it throws. Call it between `begin` and `commit`. */
+  wholly<Result>(change: () => Result): Result {
+    const row = { ...this.#row };
+    const added = this.#added.length;
+    this.#sql.savepoint.run();
+    try {
+      const result = change();
+      this.#sql.release.run();
+      return result;
+    } catch (error) {
+      this.#row = row;
+      this.#added.length = added;
+      // Where there is no room SQLite has taken back everything already.
+      if (this.#db.inTransaction) {
+        this.#sql.rollbackTo.run();
+        this.#sql.release.run();
+      }
+      throw error;
+    }
+  }
+
+  /** Whether an event is kept. */
+  has(event_id: string): boolean {
+    return this.#sql.stateOf.get(event_id) !== undefined;
+  }
+
+  /** An id that no record has. */
+  newId(): number {
+    this.#row.first_id = this.#row.next_id + 1;
+    return this.#row.next_id++;
+  }
+
+  /** Gives neither this record's id nor, where it is this sandbox's, its sequence to another. */
+  passOver({ id, sandbox_id, sequence }: { id: number; sandbox_id: string; sequence: number }): void {
+    this.#row.next_id = Math.max(this.#row.next_id, id + 1);
+    this.#row.first_id = this.#row.next_id;
+    if (sandbox_id !== this.#row.sandbox_id) return;
+    this.#row.next_sequence = Math.max(this.#row.next_sequence, sequence + 1);
+  }
+
+  takeOverTree(rows: { id: number; entry: string }[]): void {
+    for (const { id, entry } of rows) this.#sql.putTree.run(id, entry);
+  }
+
+  tree(after_id: number, limit: number): { id: number; entry: string }[] {
+    return this.#sql.tree.all(after_id, limit) as { id: number; entry: string }[];
+  }
+}

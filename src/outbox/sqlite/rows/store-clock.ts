@@ -1,0 +1,31 @@
+import type { Clock } from '../../../base/clock.ts';
+
+/** What is kept of the clocks with each commit. */
+export interface KeptClock {
+  clock_ms: number;
+  clock_wall_ms: number;
+  /** Missing in a format that had none. */
+  boot_id?: string;
+  boot_ms?: number;
+}
+
+/** What a commit keeps, at `clock_ms` of the store's clock. */
+export function keptClock(clock: Clock, clock_ms: number): Required<KeptClock> {
+  const { id, ms } = clock.boot();
+  return { clock_ms, clock_wall_ms: clock.wallMs(), boot_id: id, boot_ms: Math.round(ms) };
+}
+
+/**
+ * The store's clock now: what it was at the last commit, and the time since. In the same boot the machine's own clock
+ * tells it. Otherwise only what the wall clock says counts, which may have been stepped, and of that no more than has
+ * passed for certain: the time since this boot. Source: contract section 3, Clock.
+ */
+export function storeNow(kept: KeptClock, clock: Clock): number {
+  const wall_ms = clock.wallMs();
+  if (kept.clock_ms === 0) return wall_ms;
+  const { id, ms } = clock.boot();
+  const since_ms = ms - (kept.boot_ms ?? 0);
+  const is_same_boot = id !== '' && id === kept.boot_id && since_ms >= 0;
+  const away_ms = is_same_boot ? since_ms : Math.min(Math.max(0, wall_ms - kept.clock_wall_ms), ms);
+  return Math.round(kept.clock_ms + away_ms);
+}

@@ -1,0 +1,124 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Clock, sleep } from '../../../base/clock.ts';
+import { CatalogueError } from '../../../contract/errors.ts';
+import type { HandOverPage, HandOverSource } from './undelivered-record.ts';
+
+/** The first message is the source, each further one asks for another page. */
+export type ToReader = HandOverSource | 'next';
+
+export type FromReader =
+  | { kind: 'page'; page: HandOverPage }
+  | { kind: 'end' }
+  /** An error that may pass. */
+  | { kind: 'failed'; code: string; reason: string };
+
+/** How long a whole outbox may take to read; what takes longer was made to. */
+const READ_MAX_MS = 60_000;
+/** What of that time a reader has the processor where nothing but the files keeps it busy, on a busy machine too. */
+const WORKED_SHARE = 0.1;
+/** The kernel's unit in `/proc/<pid>/stat`. */
+const TICKS_PER_S = 100;
+
+/** What a program dies of that was given files it cannot digest. */
+const CRASHES = ['SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP'];
+
+/**
+ * Reads a hand-over in a process of its own, so that neither its length nor its contents hold up or harm this one.
+ * Ends with a page that tells why where the files could not be read to their end; throws what may pass, as
+ * `readUndelivered` does.
+ */
+export async function* readUndeliveredApart(
+  source: HandOverSource,
+  clock: Clock,
+  read_max_ms = READ_MAX_MS,
+): AsyncGenerator<HandOverPage> {
+  const reader = start();
+  let left_ms = read_max_ms;
+  try {
+    let message: ToReader = source;
+    for (;;) {
+      const asked_ms = clock.monotonicMs();
+      const answer = await ask(reader, message, clock, left_ms);
+      left_ms -= clock.monotonicMs() - asked_ms;
+      if (answer === 'end') return;
+      yield answer;
+      message = 'next';
+    }
+  } catch (error) {
+    if (!(error instanceof Indigestible)) throw error;
+    yield { records: [], lost_records: 0, set_aside: 0, trouble: error.message };
+  } finally {
+    reader.kill('SIGKILL');
+  }
+}
+
+/** The files, and not the disk, keep from reading them. */
+class Indigestible extends Error {}
+
+function start(): ChildProcess {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
+  const program = fileURLToPath(new URL(`./hand-over-reader.${extension}`, import.meta.url));
+  return fork(program, [], {
+    // Nothing of this process's environment, such as its database's address, comes near hostile files.
+    env: {},
+    execArgv: ['--disable-sigusr1'],
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  });
+}
+
+async function ask(
+  reader: ChildProcess,
+  message: ToReader,
+  clock: Clock,
+  within_ms: number,
+): Promise<HandOverPage | 'end'> {
+  const over = new AbortController();
+  try {
+    const answer = await Promise.race([
+      answered(reader, message, over.signal),
+      sleep(clock, Math.max(0, within_ms), over.signal).then(() => null),
+    ]);
+    if (answer === null) throw tooLong(reader, within_ms);
+    if (answer.kind === 'end') return 'end';
+    if (answer.kind === 'page') return answer.page;
+    if (answer.code === 'conflict') throw new CatalogueError('conflict', answer.reason);
+    throw Object.assign(new Error(answer.reason), { code: answer.code });
+  } finally {
+    over.abort();
+  }
+}
+
+function answered(reader: ChildProcess, message: ToReader, over: AbortSignal): Promise<FromReader> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null, signal: NodeJS.Signals | null) => {
+      const reason = `reading it ended with ${code ?? signal}`;
+      reject(signal !== null && CRASHES.includes(signal) ? new Indigestible(reason) : new Error(reason));
+    };
+    reader.once('message', resolve as (answer: unknown) => void);
+    reader.once('error', reject);
+    reader.once('exit', onExit);
+    over.addEventListener('abort', () => {
+      reader.off('message', resolve);
+      reader.off('exit', onExit);
+      // An error may still come of ending it.
+      reader.off('error', reject).on('error', () => {});
+    });
+    reader.send(message, (error) => error && reject(error));
+  });
+}
+
+/** A reader that has worked for some of the time was given endless work; one that has not waits for a disk. */
+function tooLong({ pid }: ChildProcess, within_ms: number): Error {
+  if (cpuMs(pid) > within_ms * WORKED_SHARE) return new Indigestible('reading it takes too long');
+  return Object.assign(new Error('the disk does not answer'), { code: 'ETIMEDOUT' });
+}
+
+/** Source: proc_pid_stat(5), fields 14 and 15. */
+function cpuMs(pid: number | undefined): number {
+  const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_S;
+}

@@ -1,0 +1,78 @@
+import { existsSync, lstatSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../../../base/clock.ts';
+import { CatalogueError } from '../../../contract/errors.ts';
+import { DATABASE_FILES } from '../files/database-file.ts';
+import { HighWater, type Mark } from '../files/high-water.ts';
+import { finishRestoring, RESTORED } from '../files/restored-files.ts';
+import { finishSettingAside, setAsidePath, unsalvaged } from '../files/set-aside.ts';
+import { DirectoryTakenError, StateLock } from '../files/state-lock.ts';
+import { checkReadable, mayPass } from './passing-errors.ts';
+import type { HandOverPage, HandOverSource } from './undelivered-record.ts';
+import { UndeliveredRecords } from './undelivered-records.ts';
+
+/** What of a state directory a hand-over reads, beside what the daemon has set aside: all else may be anything. */
+export const HANDED_OVER_FILES = [...DATABASE_FILES, RESTORED, 'high-water'];
+
+/** A mark is two numbers and an id. */
+const MARK_MAX_BYTES = 1024;
+
+/**
+ * Reads every record that a stopped daemon had not delivered, as stored, also from what that daemon had set aside and
+ * not yet taken over. The records stay as they are: read again, it gives the same. The outbox is taken for what
+ * processes of the sandbox may have made of it: neither a link nor a schema or row of their making gets further than
+ * this. Throws `conflict` while a daemon still has it, and what may pass, such as a disk in trouble or too many open
+ * files; what was damaged or put there by others ends in `trouble`.
+ * Source: contract section 7, "A deletion loses no event".
+ */
+export function* readUndelivered(source: HandOverSource, clock: Clock): Generator<HandOverPage> {
+  const { state_dir } = source;
+  if (!existsSync(state_dir)) return;
+  const mark = readMark(source, clock);
+  const records = new UndeliveredRecords(source, clock, mark);
+  let lock: StateLock | null = null;
+  try {
+    checkFiles(state_dir);
+    if (lstatSync(join(state_dir, 'lock'), { throwIfNoEntry: false })) lock = new StateLock(state_dir);
+    // What the daemon may have begun with its files.
+    finishRestoring(state_dir);
+    finishSettingAside(state_dir);
+    for (const page of records.pages()) {
+      if (page.trouble !== null) checkReadable(filesIn(state_dir));
+      yield page;
+    }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (error instanceof DirectoryTakenError || code === 'SQLITE_BUSY') {
+      throw new CatalogueError('conflict', 'A daemon still has the outbox.');
+    }
+    if (mayPass(error)) throw error;
+    checkReadable(filesIn(state_dir));
+    const lost_records = Math.max(0, (mark?.pending ?? 0) - records.read);
+    yield { records: [], lost_records, set_aside: 0, trouble: message };
+  } finally {
+    lock?.release();
+  }
+}
+
+/** Throws where something else is in a file's place: SQLite would follow a link, and write to what it leads to. */
+function checkFiles(state_dir: string): void {
+  for (const name of HANDED_OVER_FILES) {
+    const stat = lstatSync(join(state_dir, name), { throwIfNoEntry: false });
+    if (stat && (!stat.isFile() || stat.nlink > 1)) throw new Error(`${name} is not a plain file of its own`);
+  }
+}
+
+function filesIn(state_dir: string): string[] {
+  const set_aside = unsalvaged(state_dir).map((number) => setAsidePath(state_dir, 'unsalvaged', number));
+  return [...DATABASE_FILES.map((name) => join(state_dir, name)), ...set_aside];
+}
+
+/** What the outbox held last by the mark beside it, where that is this sandbox's. */
+function readMark({ state_dir, sandbox_id }: HandOverSource, clock: Clock): Mark | null {
+  const path = join(state_dir, 'high-water');
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (!stat?.isFile() || stat.size > MARK_MAX_BYTES) return null;
+  const mark = new HighWater(path, clock).read();
+  return mark?.sandbox_id === sandbox_id ? mark : null;
+}

@@ -1,0 +1,184 @@
+import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft, TreeChange } from '../store.ts';
+import type { Batch, BatchDone, FromWriter, ToThread } from './protocol.ts';
+
+/**
+ * What crosses between the threads by the thousand goes as one flat row of values: an object's names cost several
+ * times what its values do, at both ends. Everything else goes as it is.
+ */
+type Row = unknown[];
+
+type PackedBatch = Omit<Batch, 'appends' | 'outcomes'> & { appends: Row; outcomes: Row };
+type Done = Extract<FromWriter, { kind: 'done' }>;
+type PackedDone = Omit<Done, 'batches' | 'added'> & { batches: PackedBatchDone[]; added: Row | null };
+type PackedBatchDone = Omit<BatchDone, 'results'> & { results: Row };
+
+type Answer = Extract<FromWriter, { kind: 'answer' }>;
+/** An answer that holds records. */
+type PackedRead = { kind: 'read'; answer: Answer; records: Row };
+
+export type PackedToThread = Exclude<ToThread, Batch> | PackedBatch;
+export type PackedFromWriter = Exclude<FromWriter, Done> | PackedDone | PackedRead;
+
+export function packToThread(message: ToThread): PackedToThread {
+  if (message.kind !== 'batch') return message;
+  const { appends, outcomes } = message;
+  return { ...message, appends: pack(appends, putAppend), outcomes: pack(outcomes, putOutcome) };
+}
+
+export function unpackToThread(message: PackedToThread): ToThread {
+  if (message.kind !== 'batch') return message;
+  const { appends, outcomes } = message;
+  return { ...message, appends: unpack(appends, takeAppend), outcomes: unpack(outcomes, takeOutcome) };
+}
+
+export function packFromWriter(message: FromWriter): PackedFromWriter {
+  if (message.kind === 'answer' && holdsRecords(message.output)) {
+    const { records, ...output } = message.output;
+    return { kind: 'read', answer: { ...message, output }, records: packRecords(records) };
+  }
+  if (message.kind !== 'done') return message;
+  const batches = message.batches.map((done) => ({ ...done, results: pack(done.results, putResult) }));
+  return { ...message, batches, added: message.added && packRecords(message.added) };
+}
+
+export function unpackFromWriter(message: PackedFromWriter): FromWriter {
+  if (message.kind === 'read') {
+    const { answer, records } = message;
+    return { ...answer, output: { ...(answer.output as object), records: unpackRecords(records) } };
+  }
+  if (message.kind !== 'done') return message;
+  const batches = message.batches.map((done) => ({ ...done, results: unpack(done.results, takeResult) }));
+  return { ...message, batches, added: message.added && unpackRecords(message.added) };
+}
+
+function holdsRecords(output: unknown): output is { records: DueRecord[] } {
+  return typeof output === 'object' && output !== null && 'records' in output;
+}
+
+function pack<Value>(values: Value[], put: (row: Row, value: Value) => void): Row {
+  const row: Row = [];
+  for (const value of values) put(row, value);
+  return row;
+}
+
+/** A row as it is read, from its beginning. */
+class Reader {
+  readonly #row: Row;
+  #next = 0;
+
+  constructor(row: Row) {
+    this.#row = row;
+  }
+
+  get has_more(): boolean {
+    return this.#next < this.#row.length;
+  }
+
+  /** The next value, which is what was put there. */
+  take<Value>(): Value {
+    return this.#row[this.#next++] as Value;
+  }
+}
+
+function unpack<Value>(row: Row, take: (reader: Reader) => Value): Value[] {
+  const reader = new Reader(row);
+  const values: Value[] = [];
+  while (reader.has_more) values.push(take(reader));
+  return values;
+}
+
+function putAppend(row: Row, { drafts, tree, requires }: Append): void {
+  row.push(tree, requires, drafts.length);
+  for (const draft of drafts) {
+    row.push(draft.event_type, draft.happened_at_ms, draft.payload, draft.idempotency_key);
+  }
+}
+
+function takeAppend(reader: Reader): Append {
+  const tree = reader.take<TreeChange | undefined>();
+  const requires = reader.take<string | undefined>();
+  const drafts: EventDraft[] = [];
+  for (let left = reader.take<number>(); left > 0; left--) {
+    drafts.push({
+      event_type: reader.take(),
+      happened_at_ms: reader.take(),
+      payload: reader.take(),
+      idempotency_key: reader.take(),
+    });
+  }
+  return { drafts, ...(tree && { tree }), ...(requires !== undefined && { requires }) };
+}
+
+function putOutcome(row: Row, outcome: AttemptOutcome): void {
+  const { decision } = outcome;
+  row.push(outcome.id, outcome.attempt, outcome.started_at_ms, outcome.duration_ms, outcome.status);
+  row.push(outcome.error, outcome.response_body, decision.state);
+  if (decision.state === 'pending') row.push(decision.due_ms, decision.probe_ms);
+}
+
+function takeOutcome(reader: Reader): AttemptOutcome {
+  const attempt = {
+    id: reader.take<number>(),
+    attempt: reader.take<number>(),
+    started_at_ms: reader.take<number>(),
+    duration_ms: reader.take<number>(),
+    status: reader.take<AttemptOutcome['status']>(),
+    error: reader.take<AttemptOutcome['error']>(),
+    response_body: reader.take<AttemptOutcome['response_body']>(),
+  };
+  const state = reader.take<AttemptOutcome['decision']['state']>();
+  if (state !== 'pending') return { ...attempt, decision: { state } };
+  return { ...attempt, decision: { state, due_ms: reader.take(), probe_ms: reader.take() } };
+}
+
+function putResult(row: Row, result: AppendResult): void {
+  const records = 'records' in result ? result.records : [];
+  row.push(result.outcome, records.length);
+  for (const { event_id, sequence } of records) row.push(event_id, sequence);
+}
+
+function takeResult(reader: Reader): AppendResult {
+  const outcome = reader.take<AppendResult['outcome']>();
+  const records: { event_id: string; sequence: number }[] = [];
+  for (let left = reader.take<number>(); left > 0; left--) {
+    records.push({ event_id: reader.take(), sequence: reader.take() });
+  }
+  return outcome === 'committed' || outcome === 'repeated' ? { outcome, records } : { outcome };
+}
+
+/** Records of an outbox nearly all have headers of the same names: those are sent only where they change. */
+function packRecords(records: DueRecord[]): Row {
+  const row: Row = [];
+  let names: string[] = [];
+  for (const record of records) {
+    const { headers } = record;
+    const own = Object.keys(headers);
+    const is_same = own.length === names.length && own.every((name, i) => name === names[i]);
+    if (!is_same) names = own;
+    row.push(is_same ? null : names, record.id, record.event_id, record.event_type, record.body);
+    row.push(record.attempts, record.failures, record.deadline_ms, record.probe_ms, record.created_at_ms);
+    for (const name of names) row.push(headers[name]);
+  }
+  return row;
+}
+
+function unpackRecords(row: Row): DueRecord[] {
+  let names: string[] = [];
+  return unpack(row, (reader) => {
+    names = reader.take<string[] | null>() ?? names;
+    const record = {
+      id: reader.take<number>(),
+      event_id: reader.take<string>(),
+      event_type: reader.take<string>(),
+      body: reader.take<string>(),
+      attempts: reader.take<number>(),
+      failures: reader.take<number>(),
+      deadline_ms: reader.take<number>(),
+      probe_ms: reader.take<number>(),
+      created_at_ms: reader.take<number>(),
+    };
+    const headers: Record<string, string> = {};
+    for (const name of names) headers[name] = reader.take();
+    return { ...record, headers };
+  });
+}

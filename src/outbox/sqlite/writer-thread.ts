@@ -1,0 +1,37 @@
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../../base/clock.ts';
+import { StateLock } from './files/state-lock.ts';
+import { openWriter } from './open-writer.ts';
+import type { FromWriter, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import { type PackedToThread, packFromWriter, unpackToThread } from './wire.ts';
+import { WriterLoop } from './writer-loop.ts';
+
+/**
+ * The thread that owns the outbox's files: a sync, or a disk that hangs, holds up nothing but this thread.
+ * All that arrives while one commit is under way is taken together for the next.
+ */
+function run(port: MessagePort, settings: WriterSettings): void {
+  const reply = (message: FromWriter) => port.postMessage(packFromWriter(message));
+  let loop: WriterLoop | null = null;
+  let lock: StateLock | null = null;
+  const open = ({ handed, held }: Extract<ToThread, { kind: 'open' }>) => {
+    const takeLock = () => {
+      lock ??= new StateLock(settings.state_dir, held);
+      return lock;
+    };
+    const writer = openWriter(settings, reply, handed, takeLock, true);
+    loop = writer && new WriterLoop(writer, systemClock);
+  };
+  port.on('message', (packed: PackedToThread) => {
+    const first = unpackToThread(packed);
+    if (first.kind === 'open') return open(first);
+    const messages = [first];
+    for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
+      messages.push(unpackToThread(next.message) as ToWriter);
+    }
+    loop?.handle(messages);
+  });
+  reply({ kind: 'up' });
+}
+
+if (parentPort) run(parentPort, workerData as WriterSettings);

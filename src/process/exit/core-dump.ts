@@ -1,0 +1,29 @@
+import { readFile, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { dumpsCore } from '../tree/signals.ts';
+
+/**
+ * Whether a process left a core dump. Node does not hand on the flag of the wait status, so this looks where the
+ * kernel writes it: the file that core_pattern names, if it is newer than the process; a helper program that the
+ * pattern names is taken to have been run. Patterns with parts that are not known afterwards count as no dump.
+ */
+export async function hasDumpedCore(
+  signal: string,
+  pid: number,
+  cwd: string,
+  since_ms: number,
+): Promise<boolean> {
+  if (!dumpsCore(signal)) return false;
+  const pattern = (await read('/proc/sys/kernel/core_pattern')).trim();
+  if (pattern.startsWith('|')) return true;
+  if (pattern === '') return false;
+  const name = pattern.replaceAll(/%[pPiI]/g, String(pid)).replaceAll('%%', '%');
+  const with_pid = name === pattern && (await read('/proc/sys/kernel/core_uses_pid')).trim() !== '0';
+  const file = resolve(cwd, with_pid ? `${name}.${pid}` : name);
+  const entry = await stat(file).catch(() => null);
+  return entry !== null && entry.mtimeMs >= since_ms - 1_000;
+}
+
+function read(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => '');
+}

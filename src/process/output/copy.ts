@@ -1,0 +1,30 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import type { OutputStream } from '../../contract/processes.ts';
+import { type OutputSource, readOutput } from './output-reader.ts';
+
+/**
+ * Copies a stream of a process to `target` until the process has ended or `signal` aborts. It follows the kept
+ * output like any reader: a target that does not take it holds up nobody, and what it falls behind too far it
+ * loses. A target that is closed or broken ends the copying.
+ */
+export async function copyOutput(
+  source: OutputSource,
+  stream: OutputStream,
+  target: Writable,
+  signal: AbortSignal,
+): Promise<void> {
+  const broken = new AbortController();
+  const stop = () => broken.abort();
+  target.on('error', stop).on('close', stop);
+  const until = AbortSignal.any([signal, broken.signal]);
+  try {
+    for await (const item of await readOutput(source, { streams: [stream], follow: true, signal: until })) {
+      if (item.type !== 'output') continue;
+      if (target.writableEnded || target.destroyed) return;
+      if (!target.write(item.data)) await once(target, 'drain', { signal: until }).catch(() => {});
+    }
+  } finally {
+    target.off('close', stop); // 'error' stays handled: a late EPIPE must not end the daemon
+  }
+}

@@ -1,0 +1,11 @@
+import type { Clock } from '../../base/clock.ts';
+import type { OutputStream } from '../../contract/processes.ts';
+import type { OutputLog } from './output-log.ts';
+
+/** Where the output of a run goes. */
+export interface Outlet {
+  clock: Clock;
+  logs: Record<OutputStream, OutputLog>;
+  /** Is shown every piece of output before it is logged. */
+  see: (stream: OutputStream, data: Buffer) => void;
+}

@@ -1,0 +1,176 @@
+import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
+import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
+import type { Changes } from '../change-signal.ts';
+import type { OutputLog } from './output-log.ts';
+import { incompleteBytes } from './preview.ts';
+
+const CHARACTER_MAX_BYTES = 4;
+
+/**
+ * Where to begin: byte offsets per stream (a stream without one begins at the oldest kept byte), one offset for
+ * every stream (of several, one that is shorter begins at its end), or so many bytes or lines before the end of
+ * each stream.
+ */
+export type OutputStart =
+  | { offsets: Partial<OutputPosition> }
+  | { offset: number }
+  | { tail_bytes: number }
+  | { tail_lines: number };
+
+type EachStart = Exclude<OutputStart, { offset: number }>;
+
+export interface OutputQuery {
+  streams: readonly OutputStream[];
+  start?: OutputStart;
+  /** Goes on until the process has ended. */
+  follow?: boolean;
+  /** Cuts pieces only between UTF-8 characters, while more may come. */
+  whole_characters?: boolean;
+  /** Ends the reading early. */
+  signal?: AbortSignal;
+}
+
+/**
+ * `output`: bytes and the offset of their first; `position` is where both streams go on after it.
+ * `gone`: the reader was overtaken, the stream goes on at `offset`. `exit`: the process has ended; always the last.
+ */
+export type OutputItem =
+  | { type: 'output'; stream: OutputStream; offset: number; data: Buffer; position: OutputPosition }
+  | { type: 'gone'; stream: OutputStream; offset: number; position: OutputPosition }
+  | { type: 'exit'; process: ProcessView; position: OutputPosition };
+
+/** What is read, item by item; `start` is where it begins. */
+export type OutputItems = AsyncGenerator<OutputItem> & { readonly start: Readonly<OutputPosition> };
+
+/** What a reader needs to know of a process. */
+export interface OutputSource {
+  logs: Record<OutputStream, OutputLog>;
+  /** Told at more output and at the end. */
+  changes: Changes;
+  /** Whether the process has ended for good and all its own output is in the logs. */
+  hasEnded(): boolean;
+  view(): Promise<ProcessView>;
+}
+
+/**
+ * Reads kept output, and with `follow` what is still to come. It reads from the files at its own pace: a slow
+ * reader holds up nobody and keeps no memory. An offset that is gone is 410, one beyond the end 400.
+ */
+export async function readOutput(source: OutputSource, query: OutputQuery): Promise<OutputItems> {
+  const position = { stdout: 0, stderr: 0 };
+  const logs = query.streams.map((stream) => source.logs[stream]);
+  const start = forEach(logs, query.start);
+  for (const log of logs) position[log.stream] = await findStart(log, start);
+  return Object.assign(readFrom(source, query, position), { start: { ...position } });
+}
+
+/** One offset for several streams, as an offset for each. */
+function forEach(logs: OutputLog[], start: OutputStart = { offsets: {} }): EachStart {
+  if (!('offset' in start)) return start;
+  const is_beyond = logs.every(({ end }) => start.offset > end);
+  const offsets = logs.map((log) => [log.stream, is_beyond ? start.offset : Math.min(start.offset, log.end)]);
+  return { offsets: Object.fromEntries(offsets) };
+}
+
+async function* readFrom(
+  source: OutputSource,
+  query: OutputQuery,
+  position: OutputPosition,
+): AsyncGenerator<OutputItem> {
+  const { streams, follow = false, signal } = query;
+  while (!signal?.aborted) {
+    // Taken before reading: what changes meanwhile is not missed.
+    const seen = source.changes.version;
+    const had_ended = source.hasEnded();
+    let has_read = false;
+    for (const stream of streams) {
+      const item = await readNext(
+        source.logs[stream],
+        position,
+        query.whole_characters === true && !had_ended,
+      );
+      if (!item) continue;
+      has_read = true;
+      position[stream] = item.type === 'gone' ? item.offset : item.offset + item.data.length;
+      yield { ...item, position: { ...position } };
+      if (signal?.aborted) return;
+    }
+    if (has_read) continue;
+    if (had_ended) return yield { type: 'exit', process: await source.view(), position };
+    if (!follow) return;
+    await source.changes.after(seen, signal);
+  }
+}
+
+type Piece =
+  | { type: 'output'; stream: OutputStream; offset: number; data: Buffer }
+  | { type: 'gone'; stream: OutputStream; offset: number };
+
+async function readNext(
+  log: OutputLog,
+  position: OutputPosition,
+  whole_characters: boolean,
+): Promise<Piece | null> {
+  const offset = position[log.stream];
+  const read = await log.read(offset, OUTPUT_CHUNK_BYTES);
+  if ('gone' in read) return { type: 'gone', stream: log.stream, offset: read.gone };
+  const data = whole_characters ? await wholeCharacters(log, offset, read.data) : read.data;
+  return data.length > 0 ? { type: 'output', stream: log.stream, offset, data } : null;
+}
+
+/** Without the beginning of a character whose rest is not there yet. */
+async function wholeCharacters(log: OutputLog, offset: number, data: Buffer): Promise<Buffer> {
+  const cut = incompleteBytes(data);
+  if (cut < data.length) return data.subarray(0, data.length - cut);
+  // A read ends where a file does: the rest may be in the next one.
+  const next = offset + data.length;
+  const rest = next < log.end ? await log.read(next, CHARACTER_MAX_BYTES) : { data: Buffer.alloc(0) };
+  if ('gone' in rest) return data;
+  const whole = Buffer.concat([data, rest.data]);
+  return whole.subarray(0, whole.length - incompleteBytes(whole));
+}
+
+async function findStart(log: OutputLog, start: EachStart): Promise<number> {
+  if ('tail_bytes' in start) return Math.max(log.first, log.end - start.tail_bytes);
+  if ('tail_lines' in start) return findLine(log, start.tail_lines);
+  const offset = start.offsets[log.stream];
+  if (offset === undefined) return log.first;
+  if (offset > log.end) throw invalidField('offset', `is beyond the end of ${log.stream}, ${log.end}`);
+  if (offset < log.first) {
+    throw new CatalogueError('gone', `${log.stream} is kept from offset ${log.first} on.`, {
+      stream: log.stream,
+      first_offset: log.first,
+    });
+  }
+  return offset;
+}
+
+/** The offset at which the last `lines` lines begin. A line break at the very end closes the last line. */
+async function findLine(log: OutputLog, lines: number): Promise<number> {
+  const { first, end } = log;
+  if (lines <= 0) return end;
+  for (let upper = end, breaks = 0; upper > first; ) {
+    const lower = Math.max(first, upper - OUTPUT_CHUNK_BYTES);
+    const data = await readBetween(log, lower, upper);
+    if (!data) return upper;
+    for (let at = data.length - 1; at >= 0; at--) {
+      if (data[at] !== 0x0a || lower + at === end - 1) continue;
+      if (++breaks === lines) return lower + at + 1;
+    }
+    upper = lower;
+  }
+  return first;
+}
+
+/** Exactly the bytes between two offsets, or null where some of them are not kept. */
+async function readBetween(log: OutputLog, lower: number, upper: number): Promise<Buffer | null> {
+  const parts: Buffer[] = [];
+  for (let at = lower; at < upper; ) {
+    const read = await log.read(at, upper - at);
+    if ('gone' in read || read.data.length === 0) return null;
+    parts.push(read.data);
+    at += read.data.length;
+  }
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,100 @@
+import type { Clock } from '../base/clock.ts';
+import type { OutputStream } from '../contract/processes.ts';
+import { OUTPUT_STREAMS } from '../contract/processes.ts';
+import type { OutputLog } from './output/output-log.ts';
+import { PipeReader } from './output/pipe-reader.ts';
+import type { RunRecord } from './record.ts';
+import type { ProcessContext } from './start/context.ts';
+import type { ExitStatus, Launched } from './start/launch.ts';
+import { pipePath } from './start/pipes.ts';
+import { bootTicks, readStat, readStatNow, readVariable } from './tree/proc.ts';
+import { MARK_VARIABLE } from './tree/tree.ts';
+
+/** How often the kernel's table is asked whether a process that is not our child has ended. */
+const POLL_MS = 100;
+
+/**
+ * Takes over a process that an earlier daemon started. Its pipes are opened again where they were; its stdin went
+ * with that daemon. It is not our child: its end is seen, its exit status is nobody's to know.
+ */
+export async function adopt(
+  context: ProcessContext,
+  { run, mark }: { run: RunRecord; mark: string },
+  folder: string,
+  logs: Record<OutputStream, OutputLog>,
+  see: (stream: OutputStream, data: Buffer) => void,
+): Promise<Launched> {
+  await noteStart(run, mark);
+  const readers: PipeReader[] = [];
+  const closeAll = () => {
+    for (const reader of readers) reader.close();
+  };
+  try {
+    for (const stream of OUTPUT_STREAMS) {
+      const path = pipePath(folder, stream);
+      const reader = await PipeReader.reopen(path, logs[stream], (data) => see(stream, data));
+      if (reader) readers.push(reader);
+    }
+  } catch (error) {
+    closeAll();
+    throw error;
+  }
+  const sighting = new Sighting(run, run.boot_id === context.boot_id);
+  return {
+    pid: run.pid,
+    stdin: null,
+    exited: waitUntilGone(context.clock, sighting),
+    endedTicks: () => sighting.endedTicks(),
+    output_closed: Promise.all(readers.map((reader) => reader.closed)).then(() => {}),
+    drain: () => {
+      for (const reader of readers) reader.drain();
+    },
+    close: closeAll,
+  };
+}
+
+/** Looks whether the very process is still there: the pid alone may be another's by now. */
+class Sighting {
+  readonly #run: RunRecord;
+  #is_there: boolean;
+  #last_ticks = 0;
+
+  constructor(run: RunRecord, is_this_boot: boolean) {
+    this.#run = run;
+    this.#is_there = is_this_boot && run.ended_ticks === undefined;
+  }
+
+  endedTicks(): number | null {
+    if (!this.#is_there) return this.#last_ticks;
+    const now_ticks = bootTicks(); // before the look: the end may come right behind it
+    this.#is_there = this.#look();
+    if (!this.#is_there) return this.#last_ticks;
+    this.#last_ticks = now_ticks;
+    return null;
+  }
+
+  #look(): boolean {
+    try {
+      const stat = readStatNow(this.#run.pid);
+      return stat?.start_ticks === this.#run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
+    } catch {
+      return true; // no look, no end
+    }
+  }
+}
+
+/** Its start time, where the daemon was killed before it noted it and the mark tells that it is this process. */
+async function noteStart(run: RunRecord, mark: string): Promise<void> {
+  if (run.start_ticks > 0 || (await readVariable(run.pid, MARK_VARIABLE)) !== mark) return;
+  run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
+}
+
+function waitUntilGone(clock: Clock, sighting: Sighting): Promise<ExitStatus> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (sighting.endedTicks() === null) clock.after(POLL_MS, look);
+      else resolve(null);
+    };
+    look();
+  });
+}

@@ -1,0 +1,85 @@
+import { access, constants, stat } from 'node:fs/promises';
+import { delimiter, join, resolve } from 'node:path';
+import { CatalogueError } from '../../contract/errors.ts';
+
+/** Where programs are looked for when the environment has no PATH: the value that execvp(3) takes. */
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Kernel refusals that come from a limit, not from the request. */
+const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
+
+/**
+ * A command that cannot be started: a 400 that names the field, and the code with which a shell would end
+ * (127 not found, 126 everything else). No event is made and the id stays free. Source: contract section 2.
+ */
+export class CannotStart extends CatalogueError {
+  readonly exit_code: 126 | 127;
+
+  constructor(field: 'command' | 'cwd' | 'user' | 'pty', message: string, exit_code: 126 | 127 = 126) {
+    super('invalid_request', `${field}: ${message}`, { field });
+    this.name = 'CannotStart';
+    this.exit_code = exit_code;
+  }
+}
+
+/**
+ * The file that `program` means: a path is taken from `cwd`, a bare name is looked for along `path`. Throws CannotStart
+ * where a bare name is not found or not executable; whether a path is, its start tells.
+ */
+export async function findProgram(program: string, cwd: string, path = DEFAULT_PATH): Promise<string> {
+  if (program.includes('/')) return resolve(cwd, program);
+  let found_unusable = false;
+  for (const folder of path.split(delimiter)) {
+    const file = join(resolve(cwd, folder), program);
+    const kind = await kindOf(file);
+    if (kind === 'program') return file;
+    if (kind === 'unusable') found_unusable = true; // a directory of that name is passed over, as shells do
+  }
+  await checkDirectory(cwd);
+  throw found_unusable ? notExecutable(program) : notFound(program);
+}
+
+/** Throws CannotStart unless `cwd` is a directory and `file` a program; `name` is what the caller calls it. */
+export async function checkStart(file: string, cwd: string, name: string): Promise<void> {
+  await checkDirectory(cwd);
+  const kind = await kindOf(file);
+  if (kind !== 'program') throw kind === 'missing' ? notFound(name) : notExecutable(name);
+}
+
+/** What a caller is told when the kernel refused to start `program`, where `checkStart` finds nothing wrong. */
+export function spawnRefusal(code: string | undefined, program: string): CatalogueError {
+  if (code === 'ENOENT') return new CannotStart('command', `${program}: its interpreter is not found`);
+  if (code === 'EPERM') return new CannotStart('user', 'the daemon may not start processes as this user');
+  if (code === 'E2BIG') return new CannotStart('command', 'arguments and environment are too long');
+  if (code !== undefined && LIMIT_ERRORS.has(code)) {
+    return new CatalogueError('too_many_requests', `The system has no room for another process (${code}).`);
+  }
+  return new CannotStart('command', `${program} cannot be executed (${code ?? 'unknown error'})`);
+}
+
+async function checkDirectory(cwd: string): Promise<void> {
+  const entry = await stat(cwd).catch(() => null);
+  if (!entry) throw new CannotStart('cwd', `${cwd} does not exist`);
+  if (!entry.isDirectory()) throw new CannotStart('cwd', `${cwd} is not a directory`);
+}
+
+async function kindOf(file: string): Promise<'program' | 'unusable' | 'directory' | 'missing'> {
+  const [entry, is_executable] = await Promise.all([
+    stat(file).catch((error: NodeJS.ErrnoException) => error),
+    access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    ),
+  ]);
+  if (entry instanceof Error) return entry.code === 'EACCES' ? 'unusable' : 'missing';
+  if (entry.isDirectory()) return 'directory';
+  return is_executable ? 'program' : 'unusable';
+}
+
+function notFound(program: string): CannotStart {
+  return new CannotStart('command', `${program} is not found`, 127);
+}
+
+function notExecutable(program: string): CannotStart {
+  return new CannotStart('command', `${program} is not executable`);
+}

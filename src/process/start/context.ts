@@ -1,0 +1,31 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Emit } from '../event-queue.ts';
+import type { OomWatch } from '../exit/oom.ts';
+import type { Freezer } from '../tree/freezer.ts';
+import type { TreeFinder } from '../tree/tree.ts';
+import type { FolderPool } from './folder-pool.ts';
+
+/** What every supervised process shares. */
+export interface ProcessContext {
+  clock: Clock;
+  log: Log;
+  emit: Emit;
+  /** The plain environment of children, free of the daemon's secrets. */
+  environment: () => Record<string, string>;
+  /** The account of processes that name none; null is the daemon's own. */
+  default_user: string | null;
+  /** From SIGTERM to SIGKILL after a time-out. */
+  grace_ms: number;
+  /** Numbers from 0 to 1, for jitter. */
+  random: () => number;
+  boot_id: string;
+  folders: FolderPool;
+  trees: TreeFinder;
+  oom: OomWatch;
+  freezer: Freezer;
+  /** Whether everything is paused at present. */
+  isPaused: () => boolean;
+  /** Called when a process has ended for good and when nothing of it is under way any more. */
+  rested: () => void;
+}

@@ -1,0 +1,126 @@
+import { closeSync, constants, openSync } from 'node:fs';
+import type { PtySize } from '../../contract/processes.ts';
+import type { Stdin } from '../stdin.ts';
+import { bootTicks } from '../tree/proc.ts';
+import { checkStart, spawnRefusal } from './command.ts';
+import { coveredTerminals } from './leaked-terminals.ts';
+import type { OpenPipes } from './open-pipes.ts';
+import type { User } from './user.ts';
+
+/** What is started, and as whom. */
+export interface LaunchSpec {
+  argv: [string, ...string[]];
+  /** The file that `argv[0]` means. */
+  program: string;
+  cwd: string;
+  env: Record<string, string>;
+  /** The account to change to; null where it is the daemon's own. */
+  user: User | null;
+}
+
+/** How a process ended: a code, or the signal that ended it; null where nobody can know. */
+export type ExitStatus = { code: number | null; signal: string | null } | null;
+
+/** A process that runs, as far as starting and stopping it goes. */
+export interface Launched {
+  pid: number;
+  stdin: Stdin | null;
+  /** Resolves when the process itself has ended, whoever still holds its pipes. */
+  exited: Promise<ExitStatus>;
+  /**
+   * Null while the pid is its own; afterwards when it was seen last, in ticks after boot, 0 where nobody saw it.
+   * True at the moment of the call: a signal that is sent in the same step reaches nobody else.
+   */
+  endedTicks(): number | null;
+  /** Resolves when nobody can write output any more and all of it is in the logs. */
+  output_closed: Promise<void>;
+  /** Takes into the logs what is in the pipes now. */
+  drain(): void;
+  /** Stops reading; for a process that is given up. */
+  close(): void;
+  resize?(size: PtySize): void;
+}
+
+/**
+ * Starts a process with these pipes, as the leader of its own session and process group.
+ * Throws the catalogue's error where the kernel refuses.
+ */
+export async function launch(spec: LaunchSpec, pipes: OpenPipes): Promise<Launched> {
+  const program = await startProgram(spec, pipes.child_fds);
+  pipes.closeChildEnds();
+  return {
+    ...program,
+    stdin: pipes.stdin,
+    output_closed: pipes.output_closed,
+    drain: () => pipes.drain(),
+    close: () => pipes.close(),
+  };
+}
+
+/**
+ * Starts the program itself, in a session of its own, with these files as its stdin, stdout and stderr.
+ * Throws the catalogue's error where the kernel refuses.
+ */
+export async function startProgram(
+  spec: LaunchSpec,
+  child_fds: readonly (number | undefined)[],
+): Promise<Pick<Launched, 'pid' | 'exited' | 'endedTicks'>> {
+  const { execa } = await import('execa');
+  const [argv0, ...args] = spec.argv;
+  const { stdio, uncover } = stdioOf(child_fds);
+  const subprocess = execa(spec.program, args, {
+    argv0,
+    cwd: spec.cwd,
+    env: spec.env,
+    extendEnv: false,
+    stdio,
+    buffer: false,
+    detached: true,
+    cleanup: false,
+    reject: false,
+    ...(spec.user && { uid: spec.user.uid, gid: spec.user.gid }),
+  });
+  uncover();
+  const { pid } = subprocess;
+  if (pid === undefined) {
+    const { code } = await subprocess;
+    await checkStart(spec.program, spec.cwd, argv0);
+    throw spawnRefusal(code, argv0);
+  }
+  let ended_ticks: number | null = null;
+  const exited = new Promise<ExitStatus>((resolve) => {
+    // The kernel keeps the pid until the end is taken note of, which is right before this is told.
+    subprocess.nodeChildProcess.once('exit', (code, signal) => {
+      ended_ticks = bootTicks();
+      resolve({ code, signal });
+    });
+  });
+  return { pid, exited, endedTicks: () => ended_ticks };
+}
+
+type Inherited = 3 | 'ignore';
+
+/** What the child finds under its first numbers, and under those of the daemon's terminals. */
+function stdioOf(child_fds: readonly (number | undefined)[]): {
+  stdio: [Inherited, Inherited, Inherited, ...Inherited[]];
+  uncover: () => void;
+} {
+  const stdio: [Inherited, Inherited, Inherited, ...Inherited[]] = [
+    inherited(child_fds[0]),
+    inherited(child_fds[1]),
+    inherited(child_fds[2]),
+  ];
+  const covered = coveredTerminals();
+  if (covered.size === 0) return { stdio, uncover: () => {} };
+  const cover = openSync('/dev/null', constants.O_RDWR);
+  for (const fd of covered) {
+    while (stdio.length <= fd) stdio.push('ignore'); // leaves these numbers as they are: closed
+    stdio[fd] = inherited(cover);
+  }
+  return { stdio, uncover: () => closeSync(cover) };
+}
+
+/** The library's type lists the numbers 3 to 9 for what it passes on as it is. */
+function inherited(fd: number | undefined): Inherited {
+  return fd === undefined ? 'ignore' : (fd as 3);
+}

@@ -1,0 +1,131 @@
+import {
+  close as closeCallback,
+  closeSync,
+  constants,
+  fchown as fchownCallback,
+  open as openCallback,
+} from 'node:fs';
+import { Socket } from 'node:net';
+import { promisify } from 'node:util';
+import { allEnded } from '../../base/all-ended.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { OutputStream } from '../../contract/processes.ts';
+import { OUTPUT_STREAMS } from '../../contract/processes.ts';
+import type { Outlet } from '../output/outlet.ts';
+import { PipeReader } from '../output/pipe-reader.ts';
+import { Stdin } from '../stdin.ts';
+import { pipePath } from './pipes.ts';
+import type { User } from './user.ts';
+
+const openFile = promisify(openCallback);
+const closeFile = promisify(closeCallback);
+const giveFile = promisify(fchownCallback);
+
+/** A program opens its stdin in its first seconds or not at all. */
+const OPENERS_WAIT_MS = 30_000;
+
+/** What the pipes of one run are opened for. */
+export interface PipeSpec extends Outlet {
+  /** Where the pipes are now. */
+  made_in: string;
+  /** Where they are while the process runs. */
+  folder: string;
+  stdin: 'pipe' | 'ignore';
+}
+
+/** Both ends of the named pipes of one run. */
+export class OpenPipes {
+  readonly #child_fds: (number | undefined)[] = [];
+  readonly #readers: PipeReader[] = [];
+  #stdin: Stdin | null = null;
+
+  /** Opens all of them, or none. */
+  static async open(spec: PipeSpec): Promise<OpenPipes> {
+    const pipes = new OpenPipes();
+    try {
+      await allEnded([
+        ...OUTPUT_STREAMS.map((stream, index) => pipes.#openOutput(spec, stream, index + 1)),
+        spec.stdin === 'pipe' ? pipes.#openStdin(spec) : null,
+      ]);
+      return pipes;
+    } catch (error) {
+      pipes.close();
+      throw error;
+    }
+  }
+
+  /** The process's ends, by number in the process. */
+  get child_fds(): readonly (number | undefined)[] {
+    return this.#child_fds;
+  }
+
+  get stdin(): Stdin | null {
+    return this.#stdin;
+  }
+
+  /** Resolves when nobody can write output any more and all of it is in the logs. */
+  get output_closed(): Promise<void> {
+    return Promise.all(this.#readers.map((reader) => reader.closed)).then(() => {});
+  }
+
+  /** So that /dev/stdout and its kin can be opened by a process of another account, too. */
+  async giveTo({ uid, gid }: User): Promise<void> {
+    await allEnded(this.#openChildFds().map((fd) => giveFile(fd, uid, gid)));
+  }
+
+  /** Takes into the logs what is in the pipes now. */
+  drain(): void {
+    for (const reader of this.#readers) reader.drain();
+  }
+
+  /** Lets go of the process's ends: it has its own by now. Pipes are in memory: no disk is waited for. */
+  closeChildEnds(): void {
+    for (const fd of this.#openChildFds()) closeSync(fd);
+    this.#child_fds.length = 0;
+  }
+
+  /** Lets go of everything. */
+  close(): void {
+    this.closeChildEnds();
+    for (const reader of this.#readers) reader.close();
+    this.#stdin?.close();
+  }
+
+  #openChildFds(): number[] {
+    return this.#child_fds.filter((fd) => fd !== undefined);
+  }
+
+  async #openOutput({ made_in, logs, see }: PipeSpec, stream: OutputStream, number: number): Promise<void> {
+    const path = pipePath(made_in, stream);
+    this.#child_fds[number] = await openFile(path, constants.O_RDWR);
+    this.#readers.push(await PipeReader.open(path, logs[stream], (data) => see(stream, data)));
+  }
+
+  async #openStdin({ made_in, folder, clock }: PipeSpec): Promise<void> {
+    const path = pipePath(made_in, 'stdin');
+    // An end of a pipe opens at once only while the other is open: this one is both.
+    const both = await openFile(path, constants.O_RDWR | constants.O_NONBLOCK);
+    try {
+      this.#child_fds[0] = await openFile(path, constants.O_RDONLY);
+      const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK);
+      const socket = new Socket({ fd, readable: false, writable: true });
+      this.#stdin = new Stdin(socket);
+      socket.once('close', () => void letOpenersIn(clock, pipePath(folder, 'stdin')));
+    } finally {
+      await closeFile(both);
+    }
+  }
+}
+
+/**
+ * Who opens /dev/stdin of a process waits for a writer, for ever when the last one has closed already. Opening the
+ * pipe for a moment lets it in, to read what is left and the end. Repeated while somebody may still come.
+ */
+async function letOpenersIn(clock: Clock, path: string): Promise<void> {
+  for (let delay_ms = 10; delay_ms < OPENERS_WAIT_MS; delay_ms *= 2) {
+    await sleep(clock, delay_ms);
+    const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null);
+    if (fd === null) return; // nobody reads it any more
+    await closeFile(fd).catch(() => {});
+  }
+}

@@ -1,0 +1,31 @@
+import { unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
+
+const PIPE_NAMES = [...OUTPUT_STREAMS, 'stdin'] as const;
+
+/** Where the named pipe of a process's stream is. */
+export function pipePath(folder: string, name: OutputStream | 'stdin'): string {
+  return join(folder, `${name}.pipe`);
+}
+
+/** Makes the pipes of a process in each of these folders: by one run of mkfifo(1), since Node cannot make one. */
+export async function makePipes(folders: readonly string[]): Promise<void> {
+  const { execa } = await import('execa');
+  await execa('mkfifo', ['-m', '600', ...folders.flatMap(pipesIn)], { extendEnv: false });
+}
+
+/** Removes the pipes of a process. Who holds one goes on with it. */
+export async function removePipes(folder: string): Promise<void> {
+  await Promise.all(
+    pipesIn(folder).map((pipe) =>
+      unlink(pipe).catch((error) => {
+        if (error.code !== 'ENOENT') throw error;
+      }),
+    ),
+  );
+}
+
+function pipesIn(folder: string): string[] {
+  return PIPE_NAMES.map((name) => pipePath(folder, name));
+}

@@ -1,0 +1,124 @@
+import { close as closeCallback } from 'node:fs';
+import { chown } from 'node:fs/promises';
+import { ReadStream } from 'node:tty';
+import { promisify } from 'node:util';
+import type { Terminals } from '@lydell/node-pty/requireBinary.js';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { PtySize } from '../../contract/processes.ts';
+import type { Outlet } from '../output/outlet.ts';
+import { Stdin } from '../stdin.ts';
+import { CannotStart, checkStart } from './command.ts';
+import { type Launched, type LaunchSpec, startProgram } from './launch.ts';
+import { coverTerminal } from './leaked-terminals.ts';
+
+const closeFile = promisify(closeCallback);
+
+/**
+ * Opens the terminal as stdin, stdout and stderr, then becomes the program. The first terminal that a leader of a
+ * session opens becomes the one that controls it: so keys make signals.
+ */
+const AT_TERMINAL = ['/bin/sh', '-c', 'exec <>"$0" >&0 2>&0; exec "$@"'] as const;
+
+/** How long the end of a process waits for the last of its output: a survivor may hold the terminal. */
+const LAST_OUTPUT_MS = 100;
+
+/** The keys that make a terminal send a signal to its foreground group, in its initial settings. */
+const SIGNAL_KEYS = new Map([
+  [0x03, 'SIGINT'],
+  [0x1c, 'SIGQUIT'],
+]);
+
+/**
+ * Starts a process at a terminal of its own, which is its stdin and its output.
+ * `typed` is told of signals that are asked for by a key. Throws CannotStart.
+ */
+export async function launchTerminal(
+  spec: LaunchSpec,
+  { cols, rows }: PtySize,
+  outlet: Outlet,
+  typed: (signal: string) => void,
+): Promise<Launched> {
+  // What becomes the program at the terminal is started in any case.
+  await checkStart(spec.program, spec.cwd, spec.argv[0]);
+  const terminals = await loadLibrary();
+  const { master, slave, pty } = terminals.open(cols, rows);
+  const uncover = coverTerminal(master);
+  const uncoverSlave = coverTerminal(slave);
+  const stream = new ReadStream(master);
+  stream.once('close', uncover);
+  try {
+    if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
+    const program = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
+    return launched(outlet, terminals, { master, stream }, program, typed);
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  } finally {
+    await closeFile(slave);
+    uncoverSlave();
+  }
+}
+
+/** Loaded only where a terminal is asked for: it is native code that most sandboxes never need. */
+async function loadLibrary(): Promise<Terminals> {
+  try {
+    return (await import('@lydell/node-pty/requireBinary.js')).requireBinary('pty.node');
+  } catch (error) {
+    throw new CannotStart('pty', `terminals are not available here (${(error as Error).message})`);
+  }
+}
+
+function atTerminal({ argv }: LaunchSpec, pty: string): Pick<LaunchSpec, 'argv' | 'program'> {
+  const [program, ...options] = AT_TERMINAL;
+  return { program, argv: [program, ...options, pty, ...argv] };
+}
+
+function launched(
+  outlet: Outlet,
+  terminals: Terminals,
+  { master, stream }: { master: number; stream: ReadStream },
+  program: Pick<Launched, 'pid' | 'exited' | 'endedTicks'>,
+  typed: (signal: string) => void,
+): Launched {
+  const closed = new Promise<void>((resolve) => stream.once('close', resolve));
+  takeOutput(stream, outlet);
+  const see = (data: Uint8Array) => {
+    for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) typed(signal);
+  };
+  return {
+    ...program,
+    stdin: new Stdin(stream, { is_terminal: true, see }),
+    exited: program.exited.then(async (status) => {
+      await closedOrLate(outlet.clock, closed);
+      return status;
+    }),
+    output_closed: closed,
+    drain: () => {},
+    close: () => stream.destroy(),
+    resize: ({ cols, rows }) => {
+      if (!stream.destroyed) terminals.resize(master, cols, rows);
+    },
+  };
+}
+
+function takeOutput(stream: ReadStream, { logs: { stdout }, see }: Outlet): void {
+  stream.on('error', () => {}); // EIO: the last one at the terminal has gone; 'close' follows
+  const resumeWhenWritten = async () => {
+    while (stdout.is_full) await stdout.changes.after(stdout.changes.version);
+    stream.resume();
+  };
+  stream.on('data', (data: Buffer) => {
+    see('stdout', data);
+    stdout.append(data);
+    if (!stdout.is_full) return;
+    stream.pause();
+    void resumeWhenWritten();
+  });
+}
+
+/** The terminal is hung up when the leader of its session ends, behind its last output. */
+async function closedOrLate(clock: Clock, closed: Promise<void>): Promise<void> {
+  const is_closed = new AbortController();
+  void closed.then(() => is_closed.abort());
+  await sleep(clock, LAST_OUTPUT_MS, is_closed.signal);
+}

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { type Clock, sleep, type Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { ProcStat } from './proc.ts';
+import { signalProcess } from './terminate-tree.ts';
+import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
+
+const POLL_MS = 5;
+const JOIN_DELAY_MS = 1_000;
+/** How long the kernel may take to freeze a group before what still runs is stopped by signal. */
+const FREEZE_TIMEOUT_MS = 2_000;
+
+/**
+ * Stops whole process trees and lets them go on.
+ *
+ * Where the daemon may make a group in the unified cgroup hierarchy, every process that lasts is put into it and the
+ * kernel freezes the group as one. Whoever is not in it (too young, forked before the move, moved elsewhere since)
+ * and, without such a group, everybody, is stopped by SIGSTOP. A process that was stopped before stays so afterwards.
+ */
+export class Freezer {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #trees: TreeFinder;
+  readonly #name: string;
+  /** Folder of the group, and the group's name as /proc shows it. */
+  #group: { folder: string; path: string } | null = null;
+  #stopped: ProcStat[] = [];
+  #joining: (() => TreeRoot | null)[] = [];
+  #timer: Timer | null = null;
+
+  /** `directory` tells this daemon's group from another's. */
+  constructor(clock: Clock, log: Log, trees: TreeFinder, directory: string) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#trees = trees;
+    this.#name = `sandboxd-${createHash('sha256').update(directory).digest('hex').slice(0, 12)}`;
+  }
+
+  /** Makes the group where that is possible, and thaws what an earlier daemon left frozen in it. */
+  async open(): Promise<void> {
+    const own = await ownGroup();
+    if (!own) return;
+    const group = { folder: join(own.folder, this.#name), path: join(own.path, this.#name) };
+    try {
+      await mkdir(group.folder, { recursive: true });
+      await writeFile(join(group.folder, 'cgroup.freeze'), '0');
+      this.#group = group;
+    } catch (error) {
+      this.#log.debug({ err: error }, 'no cgroup can be made: processes are paused by signal');
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.cancel();
+    const group = this.#group;
+    this.#group = null;
+    if (group) await rmdir(group.folder).catch(() => {}); // not empty: the next daemon has it again
+  }
+
+  /**
+   * Will put a new tree into the group; its later descendants are born there. `root` gives null once it has ended.
+   * Not at once: a move holds up every fork of the machine for milliseconds, too long for a process that ends soon.
+   */
+  add(root: () => TreeRoot | null): void {
+    if (!this.#group) return;
+    this.#joining.push(root);
+    this.#timer ??= this.#clock.after(JOIN_DELAY_MS, () => void this.#join());
+  }
+
+  /** Resolves when every member of these trees stands still. */
+  async freeze(roots: readonly TreeRoot[]): Promise<void> {
+    if (this.#group) await this.#freezeGroup(this.#group.folder).catch((error) => this.#loseGroup(error));
+    const asked = new Set<string>();
+    const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    // What was forked while the others were being stopped is found by looking again.
+    for (;;) {
+      const running = await this.#findRunning(roots);
+      if (running.length === 0) return;
+      for (const stat of running) {
+        // Again where it still runs: who traces it may have kept the first one from it.
+        const is_sent = signalProcess(stat, 'SIGSTOP');
+        const key = `${stat.pid}.${stat.start_ticks}`;
+        if (is_sent && !asked.has(key)) this.#stopped.push(stat);
+        asked.add(key);
+      }
+      if (this.#clock.monotonicMs() > until_ms)
+        return this.#log.warn('not every process has stopped in time');
+      await sleep(this.#clock, POLL_MS);
+    }
+  }
+
+  /** Lets everything go on that `freeze` stopped. */
+  async thaw(): Promise<void> {
+    if (this.#group) {
+      await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0').catch((error) =>
+        this.#log.error({ err: error }, 'the cgroup of the processes cannot be thawed'),
+      );
+    }
+    // Children first: a shell that sees a child stopped takes it for a job that was suspended.
+    for (const stat of this.#stopped.reverse()) signalProcess(stat, 'SIGCONT');
+    this.#stopped = [];
+  }
+
+  /** Lets trees go on that an earlier daemon stopped by signal. */
+  async release(roots: readonly TreeRoot[]): Promise<void> {
+    for (const members of await this.#trees.find(roots)) {
+      for (const stat of members.reverse()) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
+    }
+  }
+
+  async #join(): Promise<void> {
+    const roots = this.#joining.splice(0).flatMap((root) => root() ?? []);
+    await this.#move(roots).catch((error) =>
+      this.#log.debug({ err: error }, 'trees not moved to the cgroup'),
+    );
+    this.#timer = this.#joining.length > 0 ? this.#clock.after(JOIN_DELAY_MS, () => void this.#join()) : null;
+  }
+
+  async #move(roots: readonly TreeRoot[]): Promise<void> {
+    for (const stat of (await this.#trees.find(roots)).flat()) {
+      const { pid } = stat;
+      if (await this.#isInGroup(pid)) continue;
+      if (!this.#group) return; // it was closed meanwhile
+      if (!isSameProcess(stat)) continue;
+      await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
+    }
+  }
+
+  /** A group that does not take orders any more is none: its members are stopped by signal. */
+  async #loseGroup(error: unknown): Promise<void> {
+    this.#log.warn(
+      { err: error },
+      'the cgroup of the processes cannot be frozen: they are stopped by signal',
+    );
+    if (this.#group) await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0').catch(() => {});
+    this.#group = null;
+  }
+
+  async #freezeGroup(folder: string): Promise<void> {
+    await writeFile(join(folder, 'cgroup.freeze'), '1');
+    const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    while (this.#clock.monotonicMs() < until_ms) {
+      const events = await readFile(join(folder, 'cgroup.events'), 'latin1');
+      if (/^frozen 1$/m.test(events)) return;
+      await sleep(this.#clock, POLL_MS);
+    }
+    this.#log.warn('the kernel has not frozen every process in time');
+  }
+
+  async #findRunning(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
+    const members = await this.#trees.everybody(roots);
+    const candidates = members.filter(({ state }) => state !== 'T' && state !== 't');
+    const frozen = await Promise.all(candidates.map(({ pid }) => this.#isInGroup(pid)));
+    return candidates.filter((_, index) => !frozen[index]);
+  }
+
+  async #isInGroup(pid: number): Promise<boolean> {
+    const group = this.#group;
+    if (!group) return false;
+    const path = await unifiedPath(pid);
+    return path === group.path || (path?.startsWith(`${group.path}/`) ?? false);
+  }
+}
+
+/** The daemon's own group in the unified hierarchy: its folder and its name. */
+async function ownGroup(): Promise<{ folder: string; path: string } | null> {
+  const path = await unifiedPath('self');
+  if (path === null) return null;
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  for (const line of mounts.split('\n')) {
+    if (!line.includes(' - cgroup2 ')) continue;
+    const [, , , root, point] = line.split(' ');
+    if (root === undefined || point === undefined) continue;
+    return { folder: join(point, relative(root, path)), path };
+  }
+  return null;
+}
+
+async function unifiedPath(pid: number | 'self'): Promise<string | null> {
+  const table = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+  return /^0::(.*)$/m.exec(table)?.[1] ?? null;
+}

@@ -1,0 +1,43 @@
+import { constants } from 'node:os';
+import { invalidField } from '../../contract/errors.ts';
+
+const numbers = constants.signals as Record<string, number | undefined>;
+
+/** The signals whose default action writes a core dump: signal(7). */
+const CORE_SIGNALS = new Set([
+  'SIGQUIT',
+  'SIGILL',
+  'SIGTRAP',
+  'SIGABRT',
+  'SIGIOT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGSEGV',
+  'SIGXCPU',
+  'SIGXFSZ',
+  'SIGSYS',
+]);
+
+/** A signal's name as told by a caller, with or without `SIG`. Throws `invalid_request` for an unknown one. */
+export function parseSignal(value: unknown): NodeJS.Signals {
+  if (typeof value === 'string') {
+    const upper = value.toUpperCase();
+    const name = upper.startsWith('SIG') ? upper : `SIG${upper}`;
+    if (numbers[name] !== undefined) return name as NodeJS.Signals;
+  }
+  throw invalidField('signal', 'must be the name of a signal, such as SIGTERM');
+}
+
+/** The number of a signal, 0 for a name that this platform does not have. */
+function signalNumber(signal: string): number {
+  return numbers[signal] ?? 0;
+}
+
+/** The code of an end: as it is, or 128 + signal number. Source: contract section 2. */
+export function exitCodeOf(code: number | null, signal: string | null): number {
+  return signal === null ? (code ?? 0) : 128 + signalNumber(signal);
+}
+
+export function dumpsCore(signal: string): boolean {
+  return CORE_SIGNALS.has(signal);
+}

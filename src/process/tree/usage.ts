@@ -1,0 +1,26 @@
+import type { ResourceUsage } from '../../contract/events.ts';
+import { PAGE_BYTES, type ProcStat, TICK_MS } from './proc.ts';
+
+export const NO_USAGE: ResourceUsage = { cpu_ms: 0, memory_bytes: 0, processes: 0 };
+
+/** What live processes use together, with the CPU time of children that they waited for. */
+export function usageOf(members: readonly ProcStat[]): ResourceUsage {
+  let ticks = 0;
+  let pages = 0;
+  for (const { cpu_ticks, children_ticks, memory_pages } of members) {
+    ticks += cpu_ticks + children_ticks;
+    pages += memory_pages;
+  }
+  return { cpu_ms: ticks * TICK_MS, memory_bytes: pages * PAGE_BYTES, processes: members.length };
+}
+
+export function sumUsage(usages: readonly ResourceUsage[]): ResourceUsage {
+  return usages.reduce(
+    (sum, usage) => ({
+      cpu_ms: sum.cpu_ms + usage.cpu_ms,
+      memory_bytes: sum.memory_bytes + usage.memory_bytes,
+      processes: sum.processes + usage.processes,
+    }),
+    NO_USAGE,
+  );
+}

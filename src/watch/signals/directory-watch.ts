@@ -1,0 +1,82 @@
+import { watch } from 'node:fs';
+import { basename } from 'node:path';
+import { FSWatcher } from 'chokidar';
+import { bytesOf } from '../index/name.ts';
+import type { Signal } from './pending-names.ts';
+
+/** `limit`: the kernel grants no further watch. `unreadable`: not ours to watch. `gone`: nothing is there. */
+export type WatchFailure = 'limit' | 'unreadable' | 'gone';
+
+/** A signal names an entry, or nothing where the kernel named none. `own`: it may be about the directory itself. */
+export type OnSignal = (signal: Signal, name: string | null, own: boolean) => void;
+
+/** Sets the watches of directories: each of its entries alone, not of what is below them. */
+export interface DirectoryWatches {
+  /** Watches a directory until what is returned is called. A path is watched once at a time. */
+  watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure;
+  close(): Promise<void>;
+}
+
+const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
+const GONE = new Set(['ENOENT', 'ENOTDIR']);
+
+/**
+ * chokidar for its watches alone. What is in a directory, and what a signal means, is for the index to find out:
+ * chokidar would take one watch per file, and list and look at everything a second time.
+ */
+export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
+  readonly #listeners = new Map<string, OnSignal>();
+  #failure: WatchFailure | null = null;
+
+  constructor() {
+    super({ followSymlinks: false, atomic: false, ignored: () => true });
+    this.on('raw', (event, name, details) => {
+      this.#signal((details as { watchedPath: string }).watchedPath, event, name);
+    });
+    this.on('error', (error) => {
+      this.#failure = failureOf(error);
+    });
+  }
+
+  /** Keeps chokidar from acting on signals itself. */
+  override isUnwatched(): boolean {
+    return true;
+  }
+
+  watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
+    // chokidar takes a backslash for a slash, and knows UTF-8 alone.
+    if (!path.isWellFormed() || path.includes('\\')) return watchBytes(path, onSignal);
+    this.#failure = null;
+    this.#listeners.set(path, onSignal);
+    const close = this.handler.subscribePath(path, () => {}, undefined, true);
+    if (!close || this.#failure) this.#listeners.delete(path);
+    if (!close) return this.#failure ?? 'gone';
+    return () => {
+      this.#listeners.delete(path);
+      void close();
+    };
+  }
+
+  #signal(path: string, event: string, name: string | null): void {
+    this.#listeners.get(path)?.(event === 'change' ? 'change' : 'rename', name, name === basename(path));
+  }
+}
+
+function watchBytes(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
+  const own_name = basename(path);
+  try {
+    const watcher = watch(bytesOf(path), (event, name) => {
+      onSignal(event === 'change' ? 'change' : 'rename', name, name === own_name);
+    });
+    watcher.on('error', () => onSignal('rename', null, false));
+    return () => watcher.close();
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function failureOf(error: unknown): WatchFailure {
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  if (LIMITS.has(code)) return 'limit';
+  return GONE.has(code) ? 'gone' : 'unreadable';
+}

@@ -1,0 +1,91 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Vanished } from '../classify/vanished.ts';
+import type { Disk } from '../disk.ts';
+import { isDirectory } from '../index/file-stat.ts';
+import { ABSENT_POLL_MS, COMPARE_MIN_MS } from '../index/limits.ts';
+import type { Tree } from '../index/tree.ts';
+import type { Looker, RootState } from '../prober.ts';
+import type { TouchedNames } from './pending-names.ts';
+import type { DirectoryCoverage } from './watch-set.ts';
+
+const NOTHING = { dev: 0, ino: 0, birth: 0, mode: 0, uid: 0, gid: 0, size: 0, mtime: 0 };
+
+interface RootWatchOptions {
+  tree: Tree;
+  looker: Looker;
+  coverage: DirectoryCoverage;
+  vanished: Vanished;
+  touched: TouchedNames;
+  clock: Clock;
+  disk: Disk;
+  log: { info: (fields: object, message: string) => void };
+  onReplaced: () => void;
+}
+
+/** Follows the watched directory itself: made later, removed, replaced. It gives no events of its own. */
+export class RootWatch {
+  readonly #options: RootWatchOptions;
+  #next_ms: number | null = null;
+  #state: RootState = 'missing';
+
+  constructor(options: RootWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Whether there is no directory to watch at present. */
+  get waiting(): boolean {
+    return this.#state === 'missing' || this.#state === 'hidden';
+  }
+
+  /** When it has to be looked for again, in monotonic ms; null while its own watch tells. */
+  nextDueMs(): number | null {
+    return this.#next_ms;
+  }
+
+  /** Looks at it; false where that is not possible at present. */
+  check(): boolean {
+    const { tree, looker, coverage } = this.#options;
+    const { state, facts } = looker.root();
+    this.#state = state;
+    if (state === 'missing') this.#gone();
+    else if (facts && state === 'replaced') this.#appeared(facts);
+    if (!this.waiting && !coverage.has(tree.root)) coverage.want(tree.root);
+    this.#plan();
+    return state !== 'hidden';
+  }
+
+  #gone(): void {
+    if (this.#options.tree.root.mode === 0) return;
+    const { tree, coverage, vanished, touched, clock, log } = this.#options;
+    log.info({ watch_dir: tree.root.name }, 'watch_dir is gone; waiting for it');
+    tree.update(tree.root, NOTHING);
+    coverage.drop(tree.root);
+    touched.forget(tree.root); // all is listed when it is there again
+    for (const child of tree.root.children?.values() ?? []) {
+      if (child.missing_since_ms < 0) child.missing_at_ms = clock.wallMs();
+      vanished.add(child, clock.monotonicMs(), touched.last_ticket);
+    }
+  }
+
+  #appeared(facts: Parameters<Tree['update']>[1]): void {
+    const { tree, coverage, log } = this.#options;
+    log.info({ watch_dir: tree.root.name }, 'watch_dir is there');
+    tree.update(tree.root, facts);
+    // Its watch is the former directory's.
+    if (coverage.has(tree.root)) this.#options.onReplaced();
+    coverage.drop(tree.root);
+  }
+
+  #plan(): void {
+    const now_ms = this.#options.clock.monotonicMs();
+    if (this.waiting) this.#next_ms = now_ms + ABSENT_POLL_MS;
+    else this.#next_ms = this.#isLink() ? now_ms + COMPARE_MIN_MS : null;
+  }
+
+  /** A link that leads elsewhere is not signalled. */
+  #isLink(): boolean {
+    const { disk, tree } = this.#options;
+    const itself = disk.look(tree.root.name);
+    return typeof itself !== 'string' && !isDirectory(itself.mode);
+  }
+}

@@ -1,0 +1,127 @@
+import { Worker } from 'node:worker_threads';
+import type { WatcherStatus } from '../../contract/sandboxes.ts';
+import type { TreeRow } from '../index/tree-store.ts';
+import type { FromThread, ThreadSettings, ToThread } from './thread-messages.ts';
+import type { WatcherOptions } from './watcher-options.ts';
+
+/** How long a thread that hangs in the file system may take to end. */
+const STOP_MS = 2_000;
+
+export interface ThreadHooks {
+  onStarted: () => void;
+  onStatus: (status: WatcherStatus) => void;
+  /** The thread is gone and was not told to go. */
+  onFailure: (error: Error) => void;
+}
+
+/** One life of the watch thread, seen from the daemon. */
+export class ThreadHandle {
+  readonly #options: WatcherOptions;
+  readonly #hooks: ThreadHooks;
+  readonly #worker: Worker;
+  readonly #reconciling = new Map<number, () => void>();
+  #pages: AsyncIterator<TreeRow[]> | null = null;
+  #onStopped: () => void = () => {};
+  #ended = false;
+  #last_id = 0;
+
+  constructor(options: WatcherOptions, hooks: ThreadHooks) {
+    this.#options = options;
+    this.#hooks = hooks;
+    const { watch_dir, ignore, own_paths } = options;
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
+    this.#worker = new Worker(new URL(`./watch-thread.${extension}`, import.meta.url), {
+      workerData: { watch_dir, ignore, own_paths } satisfies ThreadSettings,
+      // The watch takes no settings from the environment; chokidar would.
+      env: {},
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    });
+    this.#worker.on('message', (message: FromThread) => this.#receive(message));
+    this.#worker.on('error', (error) => this.#end(error));
+    this.#worker.on('exit', (code) => this.#end(new Error(`the thread ended with ${code}`)));
+  }
+
+  reconcile(reason: string): Promise<void> {
+    if (this.#ended) return Promise.resolve();
+    const id = ++this.#last_id;
+    return new Promise((resolve) => {
+      this.#reconciling.set(id, resolve);
+      this.#post({ kind: 'reconcile', id, reason });
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (this.#ended) return;
+    const stopped = new Promise<void>((resolve) => {
+      this.#onStopped = resolve;
+    });
+    this.#post({ kind: 'stop' });
+    const timer = this.#options.clock.after(STOP_MS, () => this.#onStopped());
+    await stopped;
+    timer.cancel();
+    // Not waited for: a thread that hangs in the file system ends with the process.
+    void this.#worker.terminate();
+    this.#end(new Error('stopped'));
+  }
+
+  #post(message: ToThread): void {
+    this.#worker.postMessage(message);
+  }
+
+  #receive(message: FromThread): void {
+    const { store, log } = this.#options;
+    switch (message.kind) {
+      case 'load':
+        this.#load().catch((error) => this.#fault(error));
+        break;
+      case 'commit':
+        this.#hooks.onStatus(message.status);
+        store
+          .commit(message.batch)
+          .then((answer) => this.#post({ kind: 'answer', answer }))
+          .catch((error) => this.#fault(error));
+        break;
+      case 'started':
+        this.#hooks.onStarted();
+        break;
+      case 'status':
+        this.#hooks.onStatus(message.status);
+        break;
+      case 'reconciled':
+        this.#reconciled(message.id);
+        break;
+      case 'log':
+        log[message.method](message.fields, message.message);
+        break;
+      case 'stopped':
+        this.#onStopped();
+        break;
+    }
+  }
+
+  async #load(): Promise<void> {
+    this.#pages ??= this.#options.store.load()[Symbol.asyncIterator]();
+    const { done, value } = await this.#pages.next();
+    this.#post({ kind: 'page', rows: done ? null : value });
+  }
+
+  #reconciled(id: number): void {
+    this.#reconciling.get(id)?.();
+    this.#reconciling.delete(id);
+  }
+
+  /** The store threw: what the thread knows and what is stored may differ. */
+  #fault(error: unknown): void {
+    void this.#worker.terminate();
+    this.#end(error instanceof Error ? error : new Error(String(error)));
+  }
+
+  #end(error: Error): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#onStopped();
+    for (const done of this.#reconciling.values()) done();
+    this.#reconciling.clear();
+    this.#hooks.onFailure(error);
+  }
+}

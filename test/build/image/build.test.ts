@@ -1,0 +1,159 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { buildImage } from '../../../.build/image/build.ts';
+import { removeSymbols } from '../../../.build/image/symbols.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const folder = mkdtempSync(join(tmpdir(), 'sandboxd-image-test-'));
+const tree = join(folder, 'image');
+const library = 'usr/local/lib/sandboxd';
+
+beforeAll(() => buildImage(tree));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const run = (root: string, args: string[], program = 'sandboxd') =>
+  spawnSync(join(root, 'usr/local/bin', program), args, { encoding: 'utf8', env: { PATH: '/nowhere' } });
+
+function filesOf(root: string, below = ''): string[] {
+  return readdirSync(join(root, below))
+    .map((name) => join(below, name))
+    .flatMap((path) => (statSync(join(root, path)).isDirectory() ? filesOf(root, path) : [path]));
+}
+
+/** A tree of which something is changed. */
+function changed(change: (library: string) => void): string {
+  const copy = mkdtempSync(join(folder, 'changed-'));
+  cpSync(tree, copy, { recursive: true });
+  change(join(copy, library));
+  return copy;
+}
+
+describe('the tree for images', () => {
+  it('is the same, byte for byte, when it is made again elsewhere', async () => {
+    const again = join(folder, 'again', 'deeper');
+    await buildImage(again);
+    const digest = (root: string) =>
+      filesOf(root).map((path) => [
+        path,
+        createHash('sha256')
+          .update(readFileSync(join(root, path)))
+          .digest('hex'),
+      ]);
+    expect(digest(again)).toEqual(digest(tree));
+  });
+
+  it('tells the size and checksum of each file, the versions, and no more and no less than what is there', () => {
+    const manifest = JSON.parse(readFileSync(join(tree, library, 'manifest.json'), 'utf8'));
+    const others = filesOf(tree).filter((path) => !path.endsWith('manifest.json'));
+    expect(Object.keys(manifest.files).sort()).toEqual(others.map((path) => `/${path}`).sort());
+    for (const path of others) {
+      const bytes = readFileSync(join(tree, path));
+      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      expect(manifest.files[`/${path}`]).toEqual({ size_bytes: bytes.length, sha256 });
+    }
+    expect(manifest).toMatchObject({ name: 'sandboxd', libc: 'glibc', platform: `linux-${process.arch}` });
+    expect(`v${manifest.node}`).toBe(process.version);
+    expect(Object.keys(manifest.packages)).toEqual(
+      expect.arrayContaining(['better-sqlite3', 'fastify', 'undici']),
+    );
+  });
+
+  it('holds nothing but the commands and their library, and nothing that others could change', () => {
+    expect(readdirSync(join(tree, 'usr/local/bin')).sort()).toEqual(['sandboxctl', 'sandboxd']);
+    expect(readdirSync(join(tree, 'usr/local')).sort()).toEqual(['bin', 'lib']);
+    for (const path of filesOf(tree)) expect(statSync(join(tree, path)).mode & 0o022).toBe(0);
+  });
+
+  it('brings the licence of everything in it', () => {
+    const text = readFileSync(join(tree, library, 'LICENSES'), 'utf8');
+    const { packages } = JSON.parse(readFileSync(join(tree, library, 'manifest.json'), 'utf8'));
+    for (const [name, version] of Object.entries(packages)) expect(text).toContain(`${name} ${version} (`);
+  });
+
+  it('runs without any Node, shell tool or package of the machine', () => {
+    expect(run(tree, ['--version'])).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^\d/),
+    });
+    expect(run(tree, ['--version'], 'sandboxctl')).toMatchObject({ status: 0, stderr: '' });
+  });
+
+  it('uses what the compiler made beforehand', () => {
+    const part = join(tree, library, 'sandboxd.sandboxd-options.cjs');
+    const rejected = `
+      const { readFileSync } = require('node:fs');
+      const text = '(function(exports,require,module,__filename,__dirname){' + readFileSync(${JSON.stringify(part)}, 'latin1') + '\\n})';
+      const cachedData = readFileSync(${JSON.stringify(part.replace('.cjs', '.cache'))});
+      console.log(new (require('node:vm').Script)(text, { cachedData }).cachedDataRejected);`;
+    const node = join(tree, library, 'node');
+    expect(execFileSync(node, ['-e', rejected], { encoding: 'utf8' })).toBe('false\n');
+  });
+
+  it('starts also where what the compiler made does not fit', () => {
+    const other = changed((path) =>
+      writeFileSync(join(path, 'sandboxd.sandboxd-options.cache'), 'of another engine'),
+    );
+    expect(run(other, ['--version'])).toMatchObject({ status: 0, stderr: '' });
+  });
+
+  it.each([
+    ['missing', (path: string) => rmSync(join(path, 'sqlite.node')), /the addon .*sqlite\.node is missing/],
+    ['of another architecture', foreign, /the addon cannot be loaded: .*sqlite\.node/],
+  ])('says in one line that an addon is %s, and exits 1', (_, change, message) => {
+    const broken = changed(change);
+    const { status, stderr } = run(broken, [
+      '--state-dir',
+      join(broken, 'state'),
+      '--port',
+      '0',
+      '--log-level',
+      'silent',
+    ]);
+    expect(stderr).toMatch(/^sandboxd: [^\n]+\n$/);
+    expect(stderr).toMatch(message);
+    expect(status).toBe(1);
+  });
+
+  it('says in one line that it is for another machine, and exits 1', () => {
+    const broken = changed((path) => {
+      const launcher = join(path, '../../bin/sandboxd');
+      const text = readFileSync(launcher, 'utf8');
+      writeFileSync(
+        launcher,
+        text.replaceAll(/\/lib\S*ld-linux\S+?(?=[ \]]|$)/gm, '/lib/ld-linux-other.so.1'),
+      );
+    });
+    const { status, stderr } = run(broken, ['--version']);
+    expect(stderr).toMatch(/^sandboxd: this build is for \S+ Linux with glibc: [^\n]+ is not there\n$/);
+    expect(status).toBe(1);
+  });
+
+  it('says in one line that a part of it is missing, and exits 1', () => {
+    const broken = changed((path) => rmSync(join(path, 'sandboxd.sandboxd-options.cjs')));
+    const { status, stderr } = run(broken, ['--version']);
+    expect(stderr).toMatch(/^sandboxd: [^\n]+\n$/);
+    expect(status).toBe(1);
+  });
+});
+
+/** The machine that an ELF file is for, made another one. */
+function foreign(path: string): void {
+  const file = join(path, 'sqlite.node');
+  const elf = readFileSync(file);
+  elf.writeUInt16LE(243, 18);
+  writeFileSync(file, elf);
+}
+
+describe('taking symbols out', () => {
+  it('refuses what is no executable', () => {
+    const path = join(folder, 'text');
+    writeFileSync(path, 'no ELF'.repeat(1000));
+    expect(() => removeSymbols(path)).toThrow('no 64-bit ELF file');
+  });
+});

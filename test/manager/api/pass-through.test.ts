@@ -1,0 +1,159 @@
+import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { WebSocket } from 'ws';
+import { DaemonRuntime } from '../../support/manager/daemon-runtime.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { scratchFolder } from '../../support/scratch.ts';
+
+async function scene(config: object = {}) {
+  const runtime = new DaemonRuntime();
+  const running = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`, { runtime });
+  const writer = await running.client('team_1', 'sandboxes:write');
+  const reader = await running.client('team_1', 'sandboxes:read');
+  const id = await writer.claim(config);
+  return { ...running, runtime, writer, reader, id, path: `/api/v1/sandboxes/${id}` };
+}
+
+describe("a sandbox's own routes through the manager", () => {
+  it('run a process and give its output', async () => {
+    const { writer, reader, path } = await scene();
+    const ran = await writer.post(`${path}/processes?wait_ms=20000`, {
+      shell: 'echo out; echo err >&2; exit 3',
+    });
+    expect(ran.status).toBe(201);
+    expect(ran.data).toMatchObject({
+      state: 'exited',
+      exit_code: 3,
+      output: { stdout: 'out\n', stderr: 'err\n' },
+    });
+    expect(ran.headers.get('x-request-id')).toMatch(/./);
+    const list = await reader.get(`${path}/processes`);
+    expect(list.data.processes).toMatchObject([{ process_id: ran.data.process_id }]);
+    expect((await reader.get(`${path}/webhook/deliveries`)).data).toMatchObject({ next_cursor: null });
+  });
+
+  it("give the daemon's refusals as they are", async () => {
+    const { writer, path } = await scene();
+    const bad = await writer.post(`${path}/processes`, { command: [] });
+    expect(bad.error).toMatchObject({ code: 'invalid_request', details: { field: 'command' } });
+    expect((await writer.get(`${path}/processes/proc_nobody`)).status).toBe(404);
+    expect((await writer.call('DELETE', `${path}/processes`)).status).toBe(405);
+    expect((await writer.post(`${path}/processes`, 'x'.repeat(1024 * 1024 + 1))).status).toBe(413);
+  });
+
+  it('lead nowhere else', async () => {
+    const { manager, writer, path } = await scene();
+    for (const rest of [
+      '/processes/../sandbox',
+      '/processes/..%2f..%2fsandbox',
+      '/processes/%2e%2e/sandbox',
+    ]) {
+      const { port } = new URL(manager.url);
+      const status = await new Promise((resolve, reject) => {
+        httpRequest({ port, path: path + rest, headers: { authorization: `Bearer ${writer.token}` } })
+          .once('response', (response) => resolve(response.resume().statusCode))
+          .once('error', reject)
+          .end();
+      });
+      expect(status, rest).toBe(404);
+    }
+    expect((await writer.get(`${path}/sandbox`)).status).toBe(404);
+  });
+
+  it('stream both ways while a process runs', async () => {
+    const { manager, writer, path } = await scene();
+    const { data } = await writer.post(`${path}/processes`, { command: ['cat'], stdin: 'pipe' });
+    const process_path = `${manager.url}${path}/processes/${data.process_id}`;
+    const headers = { authorization: `Bearer ${writer.token}` };
+    const output = await fetch(`${process_path}/output?follow=true&stream=stdout`, {
+      headers: { ...headers, accept: 'application/octet-stream' },
+    });
+    const stdin = httpRequest(`${process_path}/stdin?end=true`, { method: 'POST', headers });
+    const answered = new Promise<number | undefined>((resolve) => {
+      stdin.once('response', (response) => resolve(response.resume().statusCode));
+    });
+    stdin.write('first\n');
+    const reader = output.body?.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+    expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('first\n');
+    const large = 'x'.repeat(3 * 1024 * 1024);
+    stdin.end(large);
+    expect(await answered).toBe(204);
+    let received = 0;
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
+      received += chunk.value.length;
+    expect(received).toBe(large.length);
+  });
+
+  it('attach to a terminal, for those who may write', async () => {
+    const { manager, writer, reader, path } = await scene();
+    const { data } = await writer.post(`${path}/processes`, {
+      command: ['cat'],
+      pty: { cols: 80, rows: 24 },
+    });
+    const url = `${manager.url.replace('http', 'ws')}${path}/processes/${data.process_id}/attach`;
+    const refused = new WebSocket(url, { headers: { authorization: `Bearer ${reader.token}` } });
+    const status = await new Promise((resolve) => {
+      refused.on('unexpected-response', (_request, response) => resolve(response.statusCode));
+    });
+    expect(status).toBe(403);
+    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${writer.token}` } });
+    onTestFinished(() => socket.terminate());
+    const frames: { type: string; data?: string }[] = [];
+    socket.on('message', (frame) => frames.push(JSON.parse(String(frame))));
+    await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
+    socket.send(JSON.stringify({ type: 'stdin', data: 'hello\n' }));
+    await vi.waitFor(() => expect(frames.map(({ data }) => data).join('')).toContain('hello'));
+    socket.send(JSON.stringify({ type: 'signal', signal: 'SIGKILL' }));
+    await vi.waitFor(() => expect(frames.at(-1)?.type).toBe('exit'));
+    const missing = new WebSocket(url.replace(data.process_id, 'proc_nobody'), {
+      headers: { authorization: `Bearer ${writer.token}` },
+    });
+    const answer = await new Promise<{ statusCode?: number; body: string }>((resolve) => {
+      missing.on('unexpected-response', async (_request, response) =>
+        resolve({ statusCode: response.statusCode as number, body: await text(response) }),
+      );
+    });
+    expect(answer).toMatchObject({ statusCode: 404, body: expect.stringContaining('not_found') });
+  });
+
+  it('need the right to write for whatever is no reading', async () => {
+    const { reader, path } = await scene();
+    expect((await reader.post(`${path}/processes`, { command: ['true'] })).status).toBe(403);
+    expect((await reader.call('DELETE', `${path}/processes/x`)).status).toBe(403);
+    expect((await reader.post(`${path}/webhook/deliveries/replay?state=failed`)).status).toBe(403);
+  });
+
+  it('are refused while it is paused, and resume it where it is set to', async () => {
+    const { writer, path, runtime, id } = await scene();
+    await writer.post(`${path}/pause`);
+    const refused = await writer.get(`${path}/processes`);
+    expect(refused.error).toMatchObject({ code: 'conflict', message: 'The sandbox is paused.' });
+    expect((await writer.get(`${path}/webhook/deliveries`)).status).toBe(200);
+    await writer.call('PUT', path, { config: { auto_resume: true } });
+    const calls = await Promise.all(Array.from({ length: 5 }, () => writer.get(`${path}/processes`)));
+    expect(calls.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect((await writer.get(path)).data).toMatchObject({ status: 'running', runtime_generation: 2 });
+    expect(runtime.states.get(id)).toBe('running');
+  });
+
+  it('are unavailable when the daemon is gone, which fails the sandbox', async () => {
+    const { writer, path, runtime, id } = await scene();
+    await runtime.lose(id);
+    expect((await writer.get(`${path}/processes`)).error?.code).toBe('unavailable');
+    await vi.waitFor(async () => expect((await writer.get(path)).data.status).toBe('failed'), {
+      timeout: 15_000,
+    });
+    expect((await writer.post(`${path}/pause`)).error?.code).toBe('conflict');
+    expect((await writer.get(`${path}/processes`)).error?.code).toBe('conflict');
+    expect((await writer.call('DELETE', path)).status).toBe(200);
+  });
+
+  it('say so where the runtime has no daemons', async () => {
+    const running = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`);
+    const writer = await running.client('team_1', 'sandboxes:write');
+    const { error } = await writer.get(`/api/v1/sandboxes/${await writer.claim()}/processes`);
+    expect(error?.code).toBe('conflict');
+  });
+});

@@ -1,0 +1,76 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { managerConfig } from '../../../src/manager/config/config.ts';
+import { readConfigFile } from '../../../src/manager/config/config-file.ts';
+import { scratchFolder } from '../../support/scratch.ts';
+
+describe('the config', () => {
+  it('has the defaults of the contract', () => {
+    expect(managerConfig({}, {}, {})).toMatchObject({
+      host: '127.0.0.1',
+      port: 8080,
+      database: `sqlite:${join(process.cwd(), 'sandbox-manager.db')}`,
+      redis: null,
+      runtime: 'local',
+      replicas: 1,
+      metering: true,
+      quota_fail_open: false,
+      allow_webhook_cidr: [],
+      node: { memory_mib: null, cpu_millis: null, sandboxes: null, disk_mib: null },
+    });
+  });
+
+  it('takes the command line before the environment before the file', () => {
+    const file = { region: 'file', listen: '[::1]:1', node_sandboxes: 5, allow_webhook_cidr: ['10.0.0.0/8'] };
+    const config = managerConfig({ region: 'line' }, { region: 'environment', listen: 'localhost:2' }, file);
+    expect(config).toMatchObject({ region: 'line', host: 'localhost', port: 2, node: { sandboxes: 5 } });
+    expect(config.allow_webhook_cidr).toHaveLength(1);
+    expect(managerConfig({}, {}, { listen: '[::1]:1' })).toMatchObject({ host: '::1', port: 1 });
+  });
+
+  it.each([
+    ['--config: colour is not known', {}, { colour: 1 }],
+    ['--listen must be <host>:<port>', { listen: '8080' }, {}],
+    ['--listen must be', { listen: '127.0.0.1:70000' }, {}],
+    ['--database must be', { database: 'mysql://x' }, {}],
+    ['--database must be', { database: 'sqlite:' }, {}],
+    ['--redis must be', { redis: 'localhost' }, {}],
+    ['--runtime must be one of', { runtime: 'docker' }, {}],
+    ['--region must be', { region: 'a b' }, {}],
+    ['--replicas must be', { replicas: '0' }, {}],
+    ['--replicas must be', {}, { replicas: [2] }],
+    ['--metering must be on or off', { metering: 'maybe' }, {}],
+    ['--allow-webhook-cidr must be', { allow_webhook_cidr: ['10.0.0.0/33'] }, {}],
+    ['--allow-webhook-cidr must be', {}, { allow_webhook_cidr: { a: 1 } }],
+    ['--node-memory must be a size', { node_memory: '8' }, {}],
+    ['--node-cpus must be', { node_cpus: '0' }, {}],
+    ['--node-sandboxes must be', { node_sandboxes: '-1' }, {}],
+    ['--log-level must be one of', { log_level: 'loud' }, {}],
+    ['--redis is needed with --replicas above 1', { replicas: '2', database: 'postgres://x/y' }, {}],
+    ['--database must be postgres', { replicas: '2', redis: 'redis://x' }, {}],
+  ])('is refused: %s', (message, given, file) => {
+    expect(() => managerConfig(given, {}, file)).toThrow(message);
+    expect(() => managerConfig(given, {}, file)).toThrow(expect.objectContaining({ exit_code: 2 }));
+  });
+});
+
+describe('the config file', () => {
+  it('is YAML with keys and values, or empty', () => {
+    const path = join(scratchFolder(), 'config.yaml');
+    writeFileSync(path, 'metering: off\nreplicas: 1\nallow_webhook_cidr: [10.0.0.0/8]\n');
+    expect(managerConfig({}, {}, readConfigFile(path))).toMatchObject({ metering: false });
+    writeFileSync(path, '');
+    expect(readConfigFile(path)).toEqual({});
+  });
+
+  it.each(['- a\n- b\n', 'a: [', 'a: 1\na: 2\n', 'just text'])('is refused in one line: %j', (text) => {
+    const path = join(scratchFolder(), 'config.yaml');
+    writeFileSync(path, text);
+    expect(() => readConfigFile(path)).toThrow(/^--config [^\n]+$/);
+  });
+
+  it('is refused where it is missing', () => {
+    expect(() => readConfigFile('/nowhere/config.yaml')).toThrow(/^--config \/nowhere\/config.yaml cannot/);
+  });
+});

@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+import { type Kysely, sql } from 'kysely';
+import { expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { DatabaseClock } from '../../../src/manager/database/clock-store.ts';
+import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { noticeOf, opened, SEAL } from '../../support/manager/outbox.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { scratchFolder } from '../../support/scratch.ts';
+import { describeOnStores } from '../../support/stores.ts';
+
+const SANDBOXES = '/api/v1/sandboxes';
+
+/** Undoes the steps since endpoints were URLs without a query. */
+async function asBefore(db: Kysely<never>, endpoint: string): Promise<void> {
+  await sql`delete from kysely_migration where name >= '005'`.execute(db);
+  await sql`update outbox set endpoint = ${endpoint}`.execute(db);
+}
+
+describeOnStores('endpoints of the outbox', (fresh) => {
+  it('may have URLs of any length that a claim takes: their sandboxes can be deleted', async () => {
+    const { client } = await startManager(await fresh());
+    const team = await client('team_1', 'sandboxes:write', 'webhooks:read');
+    const url = `http://127.0.0.1:9/${randomBytes(1_850).toString('hex')}`;
+    const id = await team.claim({ webhook: { url } });
+    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
+    const { data } = await team.get('/api/v1/webhooks/deliveries');
+    expect(data.deliveries).toMatchObject([{ sandbox_id: id, state: 'pending' }]);
+  });
+
+  it('of a database of before go on being delivered to', async () => {
+    const url = await fresh();
+    const consumer = await startConsumer();
+    const database = await opened(url);
+    const outbox = new OutboxStore(database, new DatabaseClock(database, systemClock), SEAL);
+    const notice = noticeOf(Date.now(), { webhook_url: `${consumer.url}?key=1` });
+    await database.db.transaction().execute((tx) => outbox.insertDeleted(tx, notice));
+    const { origin, pathname } = new URL(consumer.url);
+    await asBefore(database.db as unknown as Kysely<never>, origin + pathname);
+    const { client } = await startManager(url);
+    await consumer.arrival('sandbox.deleted');
+    const team = await client('team_1', 'webhooks:read');
+    await vi.waitFor(async () => {
+      const { data } = await team.get('/api/v1/webhooks/deliveries');
+      expect(data.deliveries).toMatchObject([{ state: 'delivered' }]);
+    });
+    expect(consumer.deliveries).toHaveLength(1);
+    const rows = await database.db.selectFrom('outbox').select('endpoint').execute();
+    expect(rows[0]?.endpoint).toMatch(/^[0-9a-f]{64}$/);
+  });
+});
+
+it('names a webhook URL that is too long', async () => {
+  const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`);
+  const team = await client('team_1', 'sandboxes:write');
+  for (const path of ['a'.repeat(4_096), 'é'.repeat(1_500)]) {
+    const { status, error } = await team.post(SANDBOXES, {
+      config: { webhook: { url: `http://u.example/${path}` } },
+    });
+    expect([status, error?.details?.field]).toEqual([400, 'config.webhook.url']);
+  }
+});

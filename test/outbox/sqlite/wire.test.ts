@@ -1,0 +1,125 @@
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { FromWriter, ToThread } from '../../../src/outbox/sqlite/protocol.ts';
+import {
+  packFromWriter,
+  packToThread,
+  unpackFromWriter,
+  unpackToThread,
+} from '../../../src/outbox/sqlite/wire.ts';
+import type { Append, AppendResult, AttemptOutcome, DueRecord } from '../../../src/outbox/store.ts';
+
+const number = fc.nat();
+const text = fc.string({ unit: 'binary' });
+
+const append: fc.Arbitrary<Append> = fc.record(
+  {
+    drafts: fc.array(
+      fc.record(
+        {
+          event_type: fc.constantFrom('agent.event', 'process.exited'),
+          happened_at_ms: number,
+          payload: text,
+          idempotency_key: text,
+        },
+        { requiredKeys: ['event_type', 'happened_at_ms', 'payload'] },
+      ),
+    ),
+    tree: fc.record({
+      put: fc.array(fc.record({ id: number, entry: text })),
+      drop: fc.array(number),
+    }),
+    requires: text,
+  },
+  { requiredKeys: ['drafts'] },
+);
+
+const outcome: fc.Arbitrary<AttemptOutcome> = fc.record({
+  id: number,
+  attempt: number,
+  started_at_ms: number,
+  duration_ms: fc.double({ noNaN: true }),
+  status: fc.option(number),
+  error: fc.option(fc.constantFrom('timeout', 'dns')),
+  response_body: fc.option(text),
+  decision: fc.oneof(
+    fc.record({ state: fc.constantFrom('delivered', 'failed', 'expired') }),
+    fc.record({ state: fc.constant('pending'), due_ms: number, probe_ms: number }),
+  ),
+});
+
+const result: fc.Arbitrary<AppendResult> = fc.oneof(
+  fc.record({
+    outcome: fc.constantFrom('committed', 'repeated'),
+    records: fc.array(fc.record({ event_id: text, sequence: number })),
+  }),
+  fc.record({ outcome: fc.constantFrom('conflict', 'full', 'unavailable', 'unneeded') }),
+);
+
+const record: fc.Arbitrary<DueRecord> = fc.record({
+  id: number,
+  event_id: text,
+  event_type: text,
+  headers: fc.oneof(
+    fc.record({ 'ce-id': text, 'ce-type': text }),
+    fc.record({ 'ce-type': text }),
+    fc.dictionary(fc.stringMatching(/^[a-z-]{1,20}$/), text),
+  ),
+  body: text,
+  attempts: number,
+  failures: number,
+  deadline_ms: number,
+  probe_ms: number,
+  created_at_ms: number,
+});
+
+const counts = { pending: 1, delivered: 2, failed: 3, expired: 4, foreign: 5, bytes: 6 };
+
+/** What comes out at the other end of a channel between threads. */
+function sent<Message>(message: Message): Message {
+  const { port1, port2 } = new MessageChannel();
+  port1.postMessage(message);
+  const { message: received } = receiveMessageOnPort(port2) as { message: Message };
+  port1.close();
+  return received;
+}
+
+describe('messages between the threads', () => {
+  it('to the writer arrive as they were', () => {
+    fc.assert(
+      fc.property(fc.array(append), fc.array(outcome), (appends, outcomes) => {
+        const message: ToThread = { kind: 'batch', batch: 7, appends, outcomes, wants_records: true };
+        expect(unpackToThread(sent(packToThread(message)))).toEqual(message);
+      }),
+    );
+  });
+
+  it('from the writer arrive as they were, with every header in its place', () => {
+    fc.assert(
+      fc.property(fc.array(result), fc.option(fc.array(record)), (results, added) => {
+        const batches = [{ batch: 7, results, is_recorded: false }];
+        const message: FromWriter = { kind: 'done', batches, counts, added, trouble: null, commit_ms: 1.5 };
+        const received = unpackFromWriter(sent(packFromWriter(message)));
+        expect(received).toEqual(message);
+        const headers = (done: FromWriter) =>
+          done.kind === 'done' ? done.added?.map((each) => Object.entries(each.headers)) : [];
+        expect(headers(received)).toEqual(headers(message));
+      }),
+    );
+  });
+
+  it('with an answer arrive as they were, records or not', () => {
+    const answer = { kind: 'answer' as const, call: 3, counts, error: null };
+    fc.assert(
+      fc.property(fc.array(record), fc.boolean(), (records, more) => {
+        const message: FromWriter = { ...answer, output: { records, more } };
+        expect(unpackFromWriter(sent(packFromWriter(message)))).toEqual(message);
+      }),
+    );
+    for (const output of [null, true, 12, { more: false }]) {
+      const message: FromWriter = { ...answer, output };
+      expect(unpackFromWriter(sent(packFromWriter(message)))).toEqual(message);
+    }
+  });
+});

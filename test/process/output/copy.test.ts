@@ -1,0 +1,56 @@
+import { PassThrough, Writable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { program, start } from '../../support/process/harness.ts';
+
+test('both streams of a process are copied, to the end', async () => {
+  const { supervisor } = await start();
+  const stdout = new PassThrough();
+  const texts: string[] = [];
+  stdout.on('data', (data) => texts.push(String(data)));
+  const { process } = await supervisor.spawn(
+    { shell: 'echo out; echo err >&2; exit 9' },
+    { copy_to: { stdout } },
+  );
+  expect(await supervisor.finished(process.process_id)).toMatchObject({ exit_code: 9 });
+  expect(texts.join('').split('\n').sort()).toEqual(['', 'err', 'out']);
+});
+
+test('a target that takes nothing holds up neither the process nor its end for ever', async () => {
+  const { supervisor } = await start();
+  const stdout = new Writable({ highWaterMark: 1_024, write: () => {} });
+  const { process } = await supervisor.spawn(
+    { command: program('flood.mjs', String(20 * 1024 * 1024)) },
+    { copy_to: { stdout } },
+  );
+  expect(await supervisor.finished(process.process_id)).toMatchObject({ exit_code: 0 });
+  expect(stdout.writableLength).toBeLessThan(200 * 1024);
+});
+
+test('a target that breaks ends the copy alone', async () => {
+  const { supervisor } = await start();
+  const stdout = new Writable({ write: (_data, _encoding, done) => done(new Error('EPIPE')) });
+  const { process } = await supervisor.spawn({ shell: 'seq 1 100000; exit 3' }, { copy_to: { stdout } });
+  expect(await supervisor.finished(process.process_id)).toMatchObject({ exit_code: 3 });
+});
+
+test('a signal for the main command ends it for good, whatever its restart policy', async () => {
+  const { supervisor } = await start();
+  const restart = { policy: 'always', backoff_ms: 1 } as const;
+  const { process } = await supervisor.spawn({ command: ['sleep', '1000'], restart });
+  supervisor.forward(process.process_id, 'SIGTERM');
+  expect(await supervisor.finished(process.process_id)).toMatchObject({
+    exit_code: 143,
+    signal: 'SIGTERM',
+    restart_count: 0,
+  });
+});
+
+test('an ended process makes room for a new one with its id, where that is asked for', async () => {
+  const { supervisor } = await start();
+  const request = { shell: 'exit 1', process_id: 'main' };
+  const first = await supervisor.spawn(request);
+  await supervisor.finished('main');
+  const second = await supervisor.spawn(request, { replace_ended: true });
+  expect(second.created).toBe(true);
+  expect(second.process.pid).not.toBe(first.process.pid);
+});

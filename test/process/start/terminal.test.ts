@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import type { Supervisor } from '../../../src/process/supervisor.ts';
+import { outputOf, start, until } from '../../support/process/harness.ts';
+
+async function type(supervisor: Supervisor, process_id: string, text: string): Promise<void> {
+  await supervisor.writeStdin(process_id, { data: [Buffer.from(text)] });
+}
+
+async function screen(supervisor: Supervisor, process_id: string, text: string | RegExp): Promise<string> {
+  return until(async () => {
+    const { stdout } = await outputOf(supervisor, process_id);
+    return stdout.match(text) && stdout;
+  });
+}
+
+test('bash at a terminal shows its prompt, follows a resize, and Ctrl-C ends what runs in it', async () => {
+  const { supervisor, events } = await start();
+  const { process } = await supervisor.spawn({
+    command: ['bash', '--norc', '-i'],
+    env: { PS1: 'ready> ' },
+    pty: { cols: 80, rows: 24 },
+  });
+  const { process_id } = process;
+  await screen(supervisor, process_id, /ready> /);
+  await type(supervisor, process_id, 'stty size; tty\n');
+  await screen(supervisor, process_id, /24 80\r\n\/dev\/pts/);
+  supervisor.resize(process_id, { cols: 132, rows: 50 });
+  await type(supervisor, process_id, 'stty size\n');
+  await screen(supervisor, process_id, /50 132/);
+  await type(supervisor, process_id, 'sleep 1000; echo "got $?"\n');
+  await until(async () => (await supervisor.get(process_id)).resource_usage.processes === 2);
+  await type(supervisor, process_id, '\x03');
+  await type(supervisor, process_id, 'echo "still ""here"\n');
+  await screen(supervisor, process_id, /still here/);
+  await type(supervisor, process_id, 'exit 5\n');
+  expect(await supervisor.finished(process_id)).toMatchObject({ state: 'exited', exit_code: 5 });
+  await until(() => events.length === 2);
+  expect(events[1]?.event_type).toBe('process.exited');
+});
+
+test('Ctrl-C typed at a terminal is asked for: what it ends has exited', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'echo on; exec sleep 1000',
+    pty: { cols: 80, rows: 24 },
+  });
+  await screen(supervisor, process.process_id, /on/);
+  await type(supervisor, process.process_id, '\x03');
+  expect(await supervisor.finished(process.process_id)).toMatchObject({
+    state: 'exited',
+    exit_code: 130,
+    signal: 'SIGINT',
+  });
+});
+
+test('what a terminal printed last is kept, and a survivor does not delay its end', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'sleep 1000 & seq 1 5000; echo last',
+    pty: { cols: 80, rows: 24 },
+  });
+  const ended = await supervisor.finished(process.process_id);
+  expect(ended.exit_code).toBe(0);
+  expect((await outputOf(supervisor, process.process_id)).stdout.endsWith('5000\r\nlast\r\n')).toBe(true);
+});
+
+test('a process without a terminal cannot be resized', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ command: ['sleep', '1000'] });
+  expect(() => supervisor.resize(process.process_id, { cols: 1, rows: 1 })).toThrow('no terminal');
+});
+
+test('other processes do not hold a terminal open', async () => {
+  const { supervisor } = await start();
+  const terminal = await supervisor.spawn({ command: ['cat'], pty: { cols: 80, rows: 24 } });
+  const other = await supervisor.spawn({ shell: 'ls -l /proc/self/fd' });
+  await supervisor.finished(other.process.process_id);
+  expect((await outputOf(supervisor, other.process.process_id)).stdout).not.toMatch(/ptmx|pts/);
+  await supervisor.writeStdin(terminal.process.process_id, { data: [], end: true });
+  expect(await supervisor.finished(terminal.process.process_id)).toMatchObject({ exit_code: 0 });
+});

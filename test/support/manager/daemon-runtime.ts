@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
+import type { Runtime, RuntimeChange, RuntimeSpec, RuntimeState } from '../../../src/runtime/runtime.ts';
+import { type Running, startDaemon } from '../daemon/running-daemon.ts';
+import { scratchFolder } from '../scratch.ts';
+
+/** Sandboxes whose daemons run in this process: real ones, without a root file system of their own. */
+export class DaemonRuntime extends NoRuntime implements Runtime {
+  readonly #daemons = new Map<string, Running>();
+  /** What the runtime says of sandboxes, where a test decides. */
+  readonly states = new Map<string, RuntimeState>();
+  readonly #folder = scratchFolder();
+
+  override async create({ sandbox_id, team_id }: RuntimeSpec): Promise<{ pod_name: string }> {
+    const socket = this.controlSocket(sandbox_id);
+    const identity = ['--sandbox-id', sandbox_id, '--team-id', team_id];
+    this.#daemons.set(sandbox_id, await startDaemon('--control-socket', socket, ...identity));
+    this.states.set(sandbox_id, 'running');
+    return { pod_name: `daemon-${sandbox_id}` };
+  }
+
+  override async pause(sandbox_id?: string, reason?: string | null): Promise<RuntimeChange> {
+    await this.#daemon(sandbox_id).pause(reason ?? null, 0);
+    this.states.set(sandbox_id as string, 'paused');
+    return 'done';
+  }
+
+  override async resume(sandbox_id?: string, reason?: string | null): Promise<RuntimeChange> {
+    await this.#daemon(sandbox_id).resume(reason ?? null);
+    this.states.set(sandbox_id as string, 'running');
+    return 'done';
+  }
+
+  override async inspect(sandbox_id?: string): Promise<RuntimeState> {
+    return this.states.get(sandbox_id as string) ?? 'absent';
+  }
+
+  override async isAlive(sandbox_id?: string): Promise<boolean> {
+    const state = this.states.get(sandbox_id as string) ?? 'absent';
+    return state !== 'lost' && state !== 'absent';
+  }
+
+  override controlSocket(sandbox_id?: string): string {
+    return join(this.#folder, `${(sandbox_id as string).slice(-12)}.sock`);
+  }
+
+  /** The daemon goes, and nobody says so. */
+  async lose(sandbox_id: string): Promise<void> {
+    this.states.set(sandbox_id, 'lost');
+    await this.#daemon(sandbox_id).stop('signal', 'SIGTERM');
+  }
+
+  #daemon(sandbox_id: string | undefined) {
+    return (this.#daemons.get(sandbox_id as string) as Running).daemon;
+  }
+}

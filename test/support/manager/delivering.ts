@@ -1,0 +1,115 @@
+import { onTestFinished } from 'vitest';
+import type { Clock } from '../../../src/base/clock.ts';
+import type { Database } from '../../../src/manager/database/database.ts';
+import { replicaName } from '../../../src/manager/database/replica.ts';
+import { Delivery } from '../../../src/manager/outbox/delivery.ts';
+import type { DeletionNotice, Sender } from '../../../src/manager/sandboxes/ports.ts';
+import type { HandedOver } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
+import { parseCidr } from '../../../src/webhook/address.ts';
+import { AddressGuard } from '../../../src/webhook/address-guard.ts';
+import { ManualClock } from '../manual-clock.ts';
+import { scratchFolder } from '../scratch.ts';
+import { type Answer, ScriptedTransport, type Sent } from '../scripted-transport.ts';
+import { noticeOf, opened, SEAL, SILENT } from './outbox.ts';
+
+export interface Replica {
+  delivery: Delivery;
+  /** Commits a deletion, as the manager does. */
+  deleted(overrides?: Partial<DeletionNotice>): Promise<void>;
+  handOver(sender: Sender, records: HandedOver[]): Promise<void>;
+}
+
+/** One replica's delivery on a database; `allowed` are the ranges that may be dialled. */
+export async function startReplica(
+  database: Database,
+  clock: Clock,
+  options: { transport?: () => ScriptedTransport; allowed?: string[]; name?: string } = {},
+): Promise<Replica> {
+  const { transport, allowed = [], name = replicaName() } = options;
+  const guard = new AddressGuard(allowed.flatMap((range) => parseCidr(range) ?? []));
+  const delivery = new Delivery({
+    database,
+    clock,
+    log: SILENT,
+    seal: SEAL,
+    guard,
+    replica: name,
+    ...(transport ? { make_transport: transport } : {}),
+  });
+  await delivery.start();
+  return {
+    delivery,
+    async deleted(overrides) {
+      const notice = noticeOf(Math.round(clock.wallMs()), overrides);
+      await database.db.transaction().execute((tx) => delivery.sandboxDeleted(tx, notice));
+      delivery.wake();
+    },
+    async handOver(sender, records) {
+      await database.db.transaction().execute(async (tx) => {
+        await delivery.handOverAttempts(tx, await delivery.handOver(tx, sender, records));
+      });
+      delivery.wake();
+    },
+  };
+}
+
+export interface Scripted extends Replica {
+  clock: ManualClock;
+  database: Database;
+  /** Every attempt of every endpoint, in order. */
+  sent: Sent[];
+  answer: (sent: Sent) => Answer;
+  /** The most attempts that were under way at once. */
+  most_under_way(): number;
+  states(): Promise<string[]>;
+  /** Another replica on the same database, as after a restart. */
+  again(): Promise<Replica>;
+}
+
+/** A delivery on SQLite with receivers that answer as told and a clock that the test moves. */
+export async function deliver(answer: (sent: Sent) => Answer): Promise<Scripted> {
+  const clock = new ManualClock();
+  const database = await opened(`sqlite:${scratchFolder()}/manager.db`);
+  const sent: Sent[] = [];
+  let under_way = 0;
+  let most_under_way = 0;
+  const transport = () => {
+    const made = new ScriptedTransport(clock, (each) => {
+      sent.push(each);
+      return scripted.answer(each);
+    });
+    const send = made.send.bind(made);
+    made.send = async (...request) => {
+      most_under_way = Math.max(most_under_way, ++under_way);
+      try {
+        return await send(...request);
+      } finally {
+        under_way -= 1;
+      }
+    };
+    return made;
+  };
+  const again = async () => {
+    const replica = await startReplica(database, clock, { transport });
+    onTestFinished(async () => {
+      const stopping = replica.delivery.stop();
+      await clock.advance(5_000);
+      await stopping;
+    });
+    return replica;
+  };
+  const scripted: Scripted = {
+    ...(await again()),
+    clock,
+    database,
+    sent,
+    answer,
+    most_under_way: () => most_under_way,
+    async states() {
+      const rows = await database.db.selectFrom('outbox').select('state').orderBy('id').execute();
+      return rows.map(({ state }) => state);
+    },
+    again,
+  };
+  return scripted;
+}

@@ -1,0 +1,89 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { vi } from 'vitest';
+import { freePort } from '../free-port.ts';
+
+export const SECRET = 'schlüssel made for this test';
+
+const FOLDER = fileURLToPath(new URL('../../../fixtures/receivers', import.meta.url));
+
+/** A snippet's language: how it is found to be installed, and the command that runs the snippet. */
+export interface Language {
+  name: string;
+  /** A command that exits 0 where the snippet can run. */
+  probe: string[];
+  command(port: number, scratch: string): string[];
+}
+
+export const LANGUAGES: Language[] = [
+  { name: 'Node', probe: [process.execPath, '--version'], command: () => [process.execPath, 'node.mjs'] },
+  { name: 'Python', probe: ['python3', '--version'], command: () => ['python3', 'python.py'] },
+  {
+    name: 'Go',
+    probe: ['go', 'version'],
+    command: (_, scratch) => {
+      const program = join(scratch, 'receiver');
+      execFileSync('go', ['build', '-o', program, 'go/main.go'], { cwd: FOLDER });
+      return [program];
+    },
+  },
+  { name: 'Ruby', probe: ['ruby', '-rwebrick', '-e', ''], command: () => ['ruby', 'ruby.rb'] },
+  {
+    name: 'PHP',
+    probe: ['php', '--version'],
+    command: (port) => ['php', '-S', `127.0.0.1:${port}`, 'php.php'],
+  },
+];
+
+export function isInstalled(language: Language): boolean {
+  const [program = '', ...args] = language.probe;
+  return spawnSync(program, args).status === 0;
+}
+
+/** A running snippet: `url` to send to, `printed` what it has recorded so far. */
+export interface Receiver {
+  port: number;
+  url: string;
+  printed(): string;
+  stop(): Promise<void>;
+}
+
+export async function startReceiver(language: Language): Promise<Receiver> {
+  const scratch = mkdtempSync(join(tmpdir(), 'receiver-'));
+  const port = await freePort();
+  const [program = '', ...args] = language.command(port, scratch);
+  const child = spawn(program, args, {
+    cwd: FOLDER,
+    env: { PATH: process.env.PATH, TMPDIR: scratch, SIGNING_SECRET: SECRET, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed += text;
+  });
+  await vi.waitFor(() => accepts(child, port), { timeout: 20_000, interval: 20 });
+  return {
+    port,
+    url: `http://127.0.0.1:${port}/`,
+    printed: () => printed,
+    async stop() {
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGKILL');
+      await ended;
+      rmSync(scratch, { recursive: true });
+    },
+  };
+}
+
+function accepts(child: ChildProcess, port: number): Promise<void> {
+  if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+      .on('connect', () => resolve(void socket.destroy()))
+      .on('error', reject);
+  });
+}

@@ -1,0 +1,117 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { ask } from '../../../src/runtime/control-client.ts';
+import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
+import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
+import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
+import { ResourceGroups } from '../../../src/runtime/resource-groups.ts';
+import type { HandedOver, Runtime, RuntimeSpec } from '../../../src/runtime/runtime.ts';
+import { scratchFolder } from '../scratch.ts';
+
+export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';
+export const RECORD_KEY = 'a7'.repeat(32);
+/** What the manager believes records by. */
+export const TRUST = { team_id: 'team_1', webhook_secret: SECRET, record_key: RECORD_KEY };
+
+/** Where the consumers of tests are. */
+export const LOOPBACK = ['127.0.0.0/8', '::1/128'];
+
+/** One copy of the daemon's program for all tests of a file. */
+const program_dir = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
+afterAll(() => rmSync(program_dir, { recursive: true, force: true }));
+
+export interface Ran {
+  exit_code: number;
+  output: { stdout: string; stderr: string };
+}
+
+/** Real sandboxes below a folder of the test's own; nothing of them is left when the test has ended. */
+export class Sandboxes {
+  readonly data_dir: string;
+  readonly runtime: LocalRuntime;
+
+  constructor(data_dir: string, runtime: LocalRuntime) {
+    this.data_dir = data_dir;
+    this.runtime = runtime;
+  }
+
+  static async open(
+    kind: 'local' | 'local-unsafe' = 'local',
+    data_dir = join(scratchFolder(), 'data'),
+    webhook_cidrs = LOOPBACK,
+  ) {
+    const programs = new ProgramCopies(program_dir, builtProgram());
+    const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
+    const log = createLog('silent');
+    const groups = ResourceGroups.open(log);
+    const parts = { data_dir, isolation, programs, groups, webhook_cidrs, clock: systemClock, log };
+    const runtime = new LocalRuntime(parts);
+    await runtime.start();
+    onTestFinished(async () => {
+      for (const sandbox_id of await runtime.list()) await runtime.remove(sandbox_id);
+    });
+    return new Sandboxes(data_dir, runtime);
+  }
+
+  /** What the sandbox's own API answers. */
+  // biome-ignore lint/suspicious/noExplicitAny: what the API answers is what a test looks at.
+  async ask(sandbox_id: string, method: string, path: string, body?: object): Promise<any> {
+    const socket = this.runtime.controlSocket(sandbox_id) ?? '';
+    const answer = await ask(socket, { method, path, within_ms: 30_000, ...(body ? { body } : {}) });
+    if (answer.outcome === 'unreachable' || answer.error) throw new Error(JSON.stringify(answer));
+    return answer.data;
+  }
+
+  /** Runs a command in a sandbox to its end. */
+  run(sandbox_id: string, shell: string): Promise<Ran> {
+    return this.ask(sandbox_id, 'POST', '/processes?wait_ms=20000', { shell });
+  }
+
+  /** Its standard output, trimmed; throws where it failed. */
+  async output(sandbox_id: string, shell: string): Promise<string> {
+    const { exit_code, output } = await this.run(sandbox_id, shell);
+    if (exit_code !== 0) throw new Error(`${shell} ended with ${exit_code}: ${output.stderr}`);
+    return output.stdout.trim();
+  }
+
+  rootfs(sandbox_id: string, path: string): string {
+    return join(this.data_dir, sandbox_id, 'rootfs', path);
+  }
+}
+
+export function spec(sandbox_id: string, given: Partial<RuntimeSpec> = {}): RuntimeSpec {
+  return {
+    sandbox_id,
+    team_id: 'team_1',
+    webhook: null,
+    env: {},
+    record_key: RECORD_KEY,
+    memory_mib: 512,
+    cpu_millis: 1000,
+    ...given,
+  };
+}
+
+export function webhook(url: string, watch_dir: string | null = null) {
+  return { webhook: { url, secret: SECRET, watch_dir } };
+}
+
+/** Everything that a hand-over gives. */
+export async function handedOver(
+  runtime: Runtime,
+  sandbox_id: string,
+): Promise<{ records: HandedOver[]; lost: number; set_aside: number }> {
+  const records: HandedOver[] = [];
+  let lost = 0;
+  let set_aside = 0;
+  for await (const page of runtime.handOver(sandbox_id, TRUST)) {
+    records.push(...page.records);
+    lost += page.lost_records;
+    set_aside += page.set_aside;
+  }
+  return { records, lost, set_aside };
+}
