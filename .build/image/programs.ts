@@ -4,7 +4,7 @@ import { build, type OutputChunk, type Plugin } from 'rolldown';
 import { withoutOptionals } from './optionals.ts';
 
 /** Stands before every program: its parts are loaded by the image's own loader. */
-const LOADER = '.build/image/loader.ts';
+const LOADER = './.build/image/loader.ts';
 
 /** What is run, and from which source. The daemon's entry runs before its parts are loaded, so that it hides secrets. */
 const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [

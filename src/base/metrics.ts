@@ -1,5 +1,5 @@
 /** A count by label values, kept as things happen. */
-export class Tally {
+export class Counter {
   readonly #labels: string[];
   readonly #counts = new Map<string, number>();
 
@@ -22,7 +22,7 @@ export class Tally {
 }
 
 /** How many observations fell up to each bound, their sum and their number: a histogram's figures. */
-export class Distribution {
+export class Histogram {
   readonly #bounds: number[];
   readonly #counts: number[];
   #sum = 0;

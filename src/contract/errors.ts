@@ -27,14 +27,14 @@ const catalogue = {
 export type ErrorCode = keyof typeof catalogue;
 
 /** An error from the catalogue: what a caller is told. `details` must be safe to show and free of secrets. */
-export class CatalogueError extends Error {
+export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly details: unknown;
 
   constructor(code: ErrorCode, message?: string, details?: unknown) {
     super(message ?? catalogue[code][1]);
-    this.name = 'CatalogueError';
+    this.name = 'ApiError';
     this.code = code;
     this.status = catalogue[code][0];
     this.details = details;
@@ -42,13 +42,13 @@ export class CatalogueError extends Error {
 }
 
 /** The envelope of an error. Source: contract section 4, "The local API". */
-export function errorBody({ code, message, details }: CatalogueError) {
+export function errorBody({ code, message, details }: ApiError) {
   return { success: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
 }
 
 /** A 400 that names the field at fault: `details` is `{field}`. */
-export function invalidField(field: string, message: string): CatalogueError {
-  return new CatalogueError('invalid_request', `${field}: ${message}`, { field });
+export function invalidField(field: string, message: string): ApiError {
+  return new ApiError('invalid_request', `${field}: ${message}`, { field });
 }
 
 /** A start that cannot succeed: the message is the one line that a user sees. Exit code 1, or 2 for bad options. */

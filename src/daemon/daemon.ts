@@ -9,12 +9,12 @@ import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
-import { CatalogueError, StartError } from '../contract/errors.ts';
+import { ApiError, StartError } from '../contract/errors.ts';
 import type { SandboxEvent } from '../contract/events.ts';
 import type { SandboxState, SandboxView } from '../contract/sandboxes.ts';
 import { Dispatcher } from '../outbox/dispatcher.ts';
 import { UrlSender } from '../outbox/sender.ts';
-import { RemoteStore } from '../outbox/sqlite/client.ts';
+import { OutboxClient } from '../outbox/sqlite/client.ts';
 import { diskAnswers } from '../outbox/sqlite/files/disk-answers.ts';
 import { Retention } from '../outbox/sqlite/retention.ts';
 import { Supervisor } from '../process/supervisor.ts';
@@ -94,7 +94,7 @@ export class Daemon {
   #state: Exclude<SandboxState, 'paused'> | 'starting' = 'starting';
   #app: LazyApp | null = null;
   #listeners: Listeners | null = null;
-  #store: RemoteStore | null = null;
+  #store: OutboxClient | null = null;
   #publisher: Publisher | null = null;
   #supervisor: Supervisor | null = null;
   #dispatcher: Dispatcher | null = null;
@@ -137,7 +137,7 @@ export class Daemon {
     return this.#state === 'running' && this.#switch?.is_paused ? 'paused' : this.#state;
   }
 
-  get store(): RemoteStore {
+  get store(): OutboxClient {
     if (!this.#store) throw startingError();
     return this.#store;
   }
@@ -154,7 +154,7 @@ export class Daemon {
   }
 
   get supervisor(): Supervisor {
-    if (this.#state === 'awaiting_init') throw new CatalogueError('conflict', 'The sandbox awaits its init.');
+    if (this.#state === 'awaiting_init') throw new ApiError('conflict', 'The sandbox awaits its init.');
     if (!this.#supervisor || !this.#gate.is_open) throw startingError();
     return this.#supervisor;
   }
@@ -236,7 +236,7 @@ export class Daemon {
     this.#damages.push(`a damaged environment.json is set aside at ${set_aside}: its variables are missing`);
   }
 
-  async #openStore(begins_here: boolean): Promise<RemoteStore> {
+  async #openStore(begins_here: boolean): Promise<OutboxClient> {
     const { config } = this;
     const limits = {
       max_bytes: config.outbox_max_bytes,
@@ -248,7 +248,7 @@ export class Daemon {
       this.on_fault();
     };
     const settings = { state_dir: config.state_dir, limits };
-    const store = await RemoteStore.open(settings, this.clock, fault, begins_here);
+    const store = await OutboxClient.open(settings, this.clock, fault, begins_here);
     store.onCommit((report) => {
       this.metrics.committed(report);
       if (store.is_in_thread) this.#saveMemory();
@@ -270,7 +270,7 @@ export class Daemon {
         this.#awaits_disk = false;
         return result;
       } catch (error) {
-        const may_pass = error instanceof CatalogueError && error.code === 'outbox_unavailable';
+        const may_pass = error instanceof ApiError && error.code === 'outbox_unavailable';
         if (!may_pass || this.#state === 'stopping') throw error;
         const { reason } = (error.details ?? {}) as { reason?: string };
         this.#outbox_health.observe(reason ?? error.message);
@@ -481,9 +481,9 @@ export class Daemon {
   }
 
   #pauseSwitch(): PauseSwitch {
-    if (this.#state === 'stopping') throw new CatalogueError('shutting_down');
+    if (this.#state === 'stopping') throw new ApiError('shutting_down');
     if (this.#state !== 'running' || !this.#switch) {
-      throw new CatalogueError('conflict', `The sandbox is ${this.#state}.`);
+      throw new ApiError('conflict', `The sandbox is ${this.#state}.`);
     }
     return this.#switch;
   }

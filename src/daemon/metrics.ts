@@ -1,4 +1,4 @@
-import { Distribution, Tally } from '../base/metrics.ts';
+import { Counter, Histogram } from '../base/metrics.ts';
 import type { AttemptReport } from '../outbox/dispatcher.ts';
 import type { CommitReport } from '../outbox/sqlite/client.ts';
 
@@ -23,14 +23,14 @@ interface Sample {
  * only loaded when somebody asks.
  */
 export class Metrics {
-  readonly #enqueued = new Tally(['event_type']);
-  readonly #attempts = new Tally(['outcome', 'class']);
-  readonly #lost = new Tally([]);
-  readonly #forged = new Tally([]);
-  readonly #commit_seconds = new Distribution(SECONDS);
-  readonly #batch_size = new Distribution(RECORDS);
-  readonly #delivery_seconds = new Distribution(SECONDS);
-  readonly #end_to_end_seconds = new Distribution(SECONDS);
+  readonly #enqueued = new Counter(['event_type']);
+  readonly #attempts = new Counter(['outcome', 'class']);
+  readonly #lost = new Counter([]);
+  readonly #forged = new Counter([]);
+  readonly #commit_seconds = new Histogram(SECONDS);
+  readonly #batch_size = new Histogram(RECORDS);
+  readonly #delivery_seconds = new Histogram(SECONDS);
+  readonly #end_to_end_seconds = new Histogram(SECONDS);
 
   constructor() {
     this.lost(0);
@@ -71,7 +71,7 @@ export class Metrics {
     const register = (name: string, type: string, help: string, values: Sample[]) => {
       registry.registerMetric({ name, type, help, get: async () => ({ name, type, help, values }) } as never);
     };
-    const distribution = (name: string, help: string, figures: Distribution) =>
+    const distribution = (name: string, help: string, figures: Histogram) =>
       register(name, 'histogram', help, figures.samples(name));
     for (const { name, help, samples } of gauges) register(name, 'gauge', help, samples);
     register('webhook_enqueued_total', 'counter', 'Records committed.', this.#enqueued.samples());

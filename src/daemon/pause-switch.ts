@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { SandboxEvent } from '../contract/events.ts';
 import type { Dispatcher } from '../outbox/dispatcher.ts';
-import type { RemoteStore } from '../outbox/sqlite/client.ts';
+import type { OutboxClient } from '../outbox/sqlite/client.ts';
 import type { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/thread/watcher.ts';
 import type { Publisher } from './publisher.ts';
@@ -12,7 +12,7 @@ const TAKE_BACK_RETRY_MS = 1_000;
 
 interface Parts {
   clock: Clock;
-  store: RemoteStore;
+  store: OutboxClient;
   publisher: Publisher;
   supervisor: Supervisor;
   dispatcher: Dispatcher | null;

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import type { SandboxEvent } from '../contract/events.ts';
 import type { Append, AppendResult } from '../outbox/store.ts';
 
@@ -54,8 +54,8 @@ export class Publisher {
    * `outbox_full`, `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
    */
   async publish(payload: string, idempotency_key?: string): Promise<Receipt> {
-    if (!this.#has_webhook) throw new CatalogueError('webhook_not_configured');
-    if (this.#is_closed) throw new CatalogueError('shutting_down');
+    if (!this.#has_webhook) throw new ApiError('webhook_not_configured');
+    if (this.#is_closed) throw new ApiError('shutting_down');
     const happened_at_ms = this.#clock.wallMs();
     const draft = { event_type: 'agent.event' as const, happened_at_ms, payload, idempotency_key };
     const result = await this.#sink.append({ drafts: [draft] });
@@ -64,13 +64,13 @@ export class Publisher {
       case 'repeated':
         return result.records[0] as Receipt;
       case 'conflict':
-        throw new CatalogueError('conflict', 'Idempotency-Key: was used before with another payload.', {
+        throw new ApiError('conflict', 'Idempotency-Key: was used before with another payload.', {
           field: 'Idempotency-Key',
         });
       case 'full':
-        throw new CatalogueError('outbox_full', undefined, { retry_after_s: RETRY_AFTER_S });
+        throw new ApiError('outbox_full', undefined, { retry_after_s: RETRY_AFTER_S });
       default:
-        throw new CatalogueError('outbox_unavailable', undefined, { retry_after_s: RETRY_AFTER_S });
+        throw new ApiError('outbox_unavailable', undefined, { retry_after_s: RETRY_AFTER_S });
     }
   }
 
@@ -86,7 +86,7 @@ export class Publisher {
     const draft = { event_type, happened_at_ms, payload: JSON.stringify(payload), idempotency_key };
     const requires = only_after === undefined ? undefined : OWN_KEY_PREFIX + only_after;
     const { outcome } = await this.#sink.append({ drafts: [draft], requires });
-    if (outcome === 'full') throw new CatalogueError('outbox_full');
-    if (outcome === 'unavailable') throw new CatalogueError('outbox_unavailable');
+    if (outcome === 'full') throw new ApiError('outbox_full');
+    if (outcome === 'unavailable') throw new ApiError('outbox_unavailable');
   }
 }

@@ -1,13 +1,13 @@
 import { type Clock, sleep } from '../base/clock.ts';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 
 /** Well within the time that a request may take to arrive: its body is not read before. */
 const WAIT_MS = 5_000;
 const RETRY_AFTER_S = 1;
 
 /** What a caller is told whose request comes before the daemon can serve it. */
-export function startingError(): CatalogueError {
-  return new CatalogueError('outbox_unavailable', 'The daemon is starting.', {
+export function startingError(): ApiError {
+  return new ApiError('outbox_unavailable', 'The daemon is starting.', {
     retry_after_s: RETRY_AFTER_S,
   });
 }

@@ -1,13 +1,13 @@
-import type { RemoteStore } from '../outbox/sqlite/client.ts';
+import type { OutboxClient } from '../outbox/sqlite/client.ts';
 import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from '../watch/index/tree-store.ts';
 
 const PAGE_ROWS = 2_000;
 
 /** The watched tree in the outbox's database: it changes in the transaction of the events that its changes cause. */
 export class OutboxTreeStore implements TreeStore {
-  readonly #store: RemoteStore;
+  readonly #store: OutboxClient;
 
-  constructor(store: RemoteStore) {
+  constructor(store: OutboxClient) {
     this.#store = store;
   }
 

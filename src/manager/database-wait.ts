@@ -1,7 +1,7 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import { createHttpApp, success } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
-import { CatalogueError, StartError } from '../contract/errors.ts';
+import { ApiError, StartError } from '../contract/errors.ts';
 import { ApiServer } from './api/server.ts';
 import { isAway } from './database/database-errors.ts';
 
@@ -72,7 +72,7 @@ async function standIn(log: Log, clock: Clock): Promise<ApiServer> {
   app.get('/healthz', async () => success({ alive: true }));
   app.addHook('onRequest', async (request) => {
     if (request.url === '/healthz') return;
-    throw new CatalogueError('unavailable', 'The database is away.', { retry_after_s: RETRY_AFTER_S });
+    throw new ApiError('unavailable', 'The database is away.', { retry_after_s: RETRY_AFTER_S });
   });
   const server = new ApiServer(app, clock);
   await app.ready();

@@ -16,7 +16,7 @@ import { Deletions } from './sandboxes/deletion.ts';
 import { Forks } from './sandboxes/forks.ts';
 import { expiryJob, purgeJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
 import { IdempotencyStore } from './sandboxes/idempotency-store.ts';
-import { Settler } from './sandboxes/operation-recovery.ts';
+import { OperationRecovery } from './sandboxes/operation-recovery.ts';
 import { Operations, type Works } from './sandboxes/operations.ts';
 import { Recovery } from './sandboxes/recovery.ts';
 import { SandboxMetrics } from './sandboxes/sandbox-metrics.ts';
@@ -57,7 +57,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const keys = new IdempotencyStore(database.db);
   const operations = new Operations(works);
   const deletions = new Deletions(works, operations);
-  const settler = new Settler(works, operations, (row) => deletions.clean(row));
+  const settler = new OperationRecovery(works, operations, (row) => deletions.clean(row));
   const transitions = new TransitionRunner(works, operations, settler);
   return {
     metrics: metricsOf({ works, delivery, quotas, usage }),

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { allEnded } from '../base/all-ended.ts';
 import { type Clock, type Timer, timestamp } from '../base/clock.ts';
 import { PROCESS_EVENTS_WAITING_MAX, RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import type { ProcessEvent, ResourceUsage } from '../contract/events.ts';
 import type { OutputStream, ProcessState, ProcessView, PtySize } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
@@ -179,7 +179,7 @@ export class SupervisedProcess implements OutputSource {
   /** The writing end of its stdin. `conflict` where it has none, or has ended. */
   stdin(): Stdin {
     const run = this.#liveRun();
-    if (!run.launched.stdin) throw new CatalogueError('conflict', 'This process has no stdin to write to.');
+    if (!run.launched.stdin) throw new ApiError('conflict', 'This process has no stdin to write to.');
     return run.launched.stdin;
   }
 
@@ -198,7 +198,7 @@ export class SupervisedProcess implements OutputSource {
 
   resize(size: PtySize): void {
     const { launched } = this.#liveRun();
-    if (!launched.resize) throw new CatalogueError('conflict', 'This process has no terminal.');
+    if (!launched.resize) throw new ApiError('conflict', 'This process has no terminal.');
     launched.resize(size);
   }
 
@@ -208,7 +208,7 @@ export class SupervisedProcess implements OutputSource {
     await this.#starting.catch(() => {});
     this.#giveUpRestart();
     const is_empty = await this.#endTree(grace_ms);
-    if (!is_empty) throw new CatalogueError('timeout', 'The kernel does not let the process end.');
+    if (!is_empty) throw new ApiError('timeout', 'The kernel does not let the process end.');
     await this.settled();
   }
 
@@ -516,6 +516,6 @@ interface LoadedLogs {
   logs: Record<OutputStream, OutputLog>;
 }
 
-function hasEnded(): CatalogueError {
-  return new CatalogueError('conflict', 'The process has ended.');
+function hasEnded(): ApiError {
+  return new ApiError('conflict', 'The process has ended.');
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { OUTPUT_CHUNK_BYTES } from '../contract/defaults.ts';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 
 /** One request to write: `offset` is how many bytes had been taken before it, as far as the caller knows. */
 export interface StdinWrite {
@@ -56,7 +56,7 @@ export class Stdin {
     const done = Promise.withResolvers<void>();
     this.#turn = turn.then(() => done.promise);
     try {
-      await this.#orGone(turn, request.signal);
+      await this.#untilDisconnect(turn, request.signal);
       await this.#writeInTurn(request);
     } finally {
       done.resolve();
@@ -83,12 +83,12 @@ export class Stdin {
   }
 
   async #take(chunk: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
-    await this.#orGone(this.#written, signal);
+    await this.#untilDisconnect(this.#written, signal);
     if (this.#has_ended) throw this.#conflict('stdin is closed.');
     this.#accepted += chunk.length;
     this.#options.see?.(chunk);
     this.#put(Buffer.from(chunk));
-    await this.#orGone(this.#written, signal);
+    await this.#untilDisconnect(this.#written, signal);
   }
 
   async #end(signal: AbortSignal | undefined): Promise<void> {
@@ -98,7 +98,7 @@ export class Stdin {
       this.#has_ended = true;
       this.#socket.end();
     }
-    await this.#orGone(this.#written, signal);
+    await this.#untilDisconnect(this.#written, signal);
   }
 
   #put(chunk: Buffer): void {
@@ -111,7 +111,7 @@ export class Stdin {
   }
 
   /** Waits, but no longer than stdin is open and the caller is there. */
-  #orGone(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  #untilDisconnect(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const gone = () => settle(() => reject(this.#conflict('stdin is closed.')));
       const left = () => settle(() => reject(signal?.reason));
@@ -128,7 +128,7 @@ export class Stdin {
     });
   }
 
-  #conflict(message: string): CatalogueError {
-    return new CatalogueError('conflict', message, { accepted: this.#accepted });
+  #conflict(message: string): ApiError {
+    return new ApiError('conflict', message, { accepted: this.#accepted });
   }
 }

@@ -7,7 +7,7 @@ import { makeFolder } from '../base/folder.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import { PROCESSES_LIVE_MAX } from '../contract/defaults.ts';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
 import type { ProcessRequest, ProcessView, PtySize } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
@@ -286,17 +286,17 @@ export class Supervisor implements Service {
   }
 
   #checkMayStart(): void {
-    if (this.#stopped !== null) throw new CatalogueError('shutting_down');
-    if (this.#is_paused) throw new CatalogueError('conflict', 'The sandbox is paused.');
+    if (this.#stopped !== null) throw new ApiError('shutting_down');
+    if (this.#is_paused) throw new ApiError('conflict', 'The sandbox is paused.');
     const live = [...this.#processes.values()].filter(({ has_ended }) => !has_ended).length;
     if (live >= PROCESSES_LIVE_MAX) {
-      throw new CatalogueError('too_many_requests', `At most ${PROCESSES_LIVE_MAX} processes run at once.`);
+      throw new ApiError('too_many_requests', `At most ${PROCESSES_LIVE_MAX} processes run at once.`);
     }
   }
 
   #find(process_id: string): SupervisedProcess {
     const process = this.#processes.get(process_id);
-    if (!process) throw new CatalogueError('not_found', `There is no process ${process_id}.`);
+    if (!process) throw new ApiError('not_found', `There is no process ${process_id}.`);
     return process;
   }
 
@@ -482,27 +482,24 @@ function isAtRest(process: SupervisedProcess): boolean {
   return process.hasEnded() && !process.is_output_open && process.record.unsent.length === 0;
 }
 
-function inUse(process_id: string): CatalogueError {
-  return new CatalogueError('conflict', `process_id: ${process_id} is in use by another request`, {
+function inUse(process_id: string): ApiError {
+  return new ApiError('conflict', `process_id: ${process_id} is in use by another request`, {
     field: 'process_id',
   });
 }
 
-function cannotBeRead(process_id: string): CatalogueError {
-  return new CatalogueError('outbox_unavailable', `What is kept of ${process_id} cannot be read at present.`);
+function cannotBeRead(process_id: string): ApiError {
+  return new ApiError('outbox_unavailable', `What is kept of ${process_id} cannot be read at present.`);
 }
 
 /** What a caller is told of a start that failed. */
 function startError(error: unknown, program: string): unknown {
-  if (error instanceof CatalogueError) return error;
+  if (error instanceof ApiError) return error;
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'EAGAIN' || code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM')
     return spawnRefusal(code, program);
   if (code !== undefined) {
-    return new CatalogueError(
-      'outbox_unavailable',
-      `The state directory cannot be written at present (${code}).`,
-    );
+    return new ApiError('outbox_unavailable', `The state directory cannot be written at present (${code}).`);
   }
   return error;
 }

@@ -1,5 +1,5 @@
 import { type Clock, sleep } from '../base/clock.ts';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import type { SupervisedProcess } from './process.ts';
 
 /** What is waited for: the end with all output readable, or the first readiness. */
@@ -33,7 +33,7 @@ export async function waitFor(clock: Clock, process: SupervisedProcess, query: W
 function hasCome(process: SupervisedProcess, what: WaitQuery['for']): boolean {
   if (what === 'exit') return process.hasEnded();
   if (process.is_ready === true) return true;
-  if (process.is_ready === null) throw new CatalogueError('conflict', 'The process has no ready probe.');
-  if (process.has_ended) throw new CatalogueError('conflict', 'The process ended before it was ready.');
+  if (process.is_ready === null) throw new ApiError('conflict', 'The process has no ready probe.');
+  if (process.has_ended) throw new ApiError('conflict', 'The process ended before it was ready.');
   return false;
 }

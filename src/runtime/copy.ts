@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, constants, copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import { STATE_DIR } from './rootfs.ts';
 
 const OUTBOX_COPY = 'outbox-copy.db';
@@ -30,8 +30,7 @@ export async function copyRootfs(source: string, source_state_dir: string, targe
     }),
   );
   const failed = ends.find((end) => end !== null);
-  if (failed)
-    throw new CatalogueError('internal_error', `The root file system could not be copied: ${failed}`);
+  if (failed) throw new ApiError('internal_error', `The root file system could not be copied: ${failed}`);
   const state_dir = join(target, STATE_DIR);
   mkdirSync(state_dir, { recursive: true, mode: 0o700 });
   copyFileSync(join(source_state_dir, OUTBOX_COPY), join(state_dir, OUTBOX), constants.COPYFILE_FICLONE);

@@ -1,4 +1,4 @@
-import { CatalogueError, type ErrorCode } from '../contract/errors.ts';
+import { ApiError, type ErrorCode } from '../contract/errors.ts';
 import type { Answer } from './control-client.ts';
 import type { RuntimeSpec } from './runtime.ts';
 
@@ -28,19 +28,19 @@ export function initBody(spec: RuntimeSpec, allow_cidrs: string[]): object {
 const MESSAGE_MAX = 1024;
 
 /** An answer that is no success, as the error it is; fields are named as in a claim. Nothing of it is taken on trust. */
-export function refusal(answer: Answer): CatalogueError {
+export function refusal(answer: Answer): ApiError {
   if (answer.outcome === 'unreachable') {
-    return new CatalogueError('internal_error', `The sandbox's daemon does not answer (${answer.reason}).`);
+    return new ApiError('internal_error', `The sandbox's daemon does not answer (${answer.reason}).`);
   }
   const { code, message, details } = fieldsOf(answer.error);
   const known = REFUSALS.find((each) => each === code) ?? 'internal_error';
   const said = typeof message === 'string' ? message.slice(0, MESSAGE_MAX) : undefined;
   const { field } = fieldsOf(details);
-  if (typeof field !== 'string' || field.length > MESSAGE_MAX) return new CatalogueError(known, said);
+  if (typeof field !== 'string' || field.length > MESSAGE_MAX) return new ApiError(known, said);
   const [from, to] = CLAIM_FIELDS.find(([prefix]) => field.startsWith(prefix)) ?? [];
-  if (from === undefined || to === undefined) return new CatalogueError(known, said, { field });
+  if (from === undefined || to === undefined) return new ApiError(known, said, { field });
   const name = field.replace(from, to);
-  return new CatalogueError(known, said?.replace(field, name), { field: name });
+  return new ApiError(known, said?.replace(field, name), { field: name });
 }
 
 /** What a daemon may refuse a change with; whatever else it says is its own trouble. */

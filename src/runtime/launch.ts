@@ -4,7 +4,7 @@ import { closeSync, constants, existsSync, linkSync, mkdirSync, openSync, rmSync
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../base/clock.ts';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import { childrenOf, identify, type ProcessIdentity } from './host-process.ts';
 import { type LaunchCommand, SOCKET, TOKEN } from './isolation.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
@@ -42,7 +42,7 @@ export async function launchDaemon(
 }
 
 /** Takes from the sandbox what would give its processes control of the daemon: the socket's name and the token. */
-export function takeControl(files: SandboxFiles): void {
+export function revokeControl(files: SandboxFiles): void {
   rmSync(join(files.run, SOCKET), { force: true });
   rmSync(join(files.run, TOKEN), { force: true });
 }
@@ -96,8 +96,8 @@ async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles)
   }
 }
 
-function failure(files: SandboxFiles, reason = 'it has ended', said = ''): CatalogueError {
-  return new CatalogueError(
+function failure(files: SandboxFiles, reason = 'it has ended', said = ''): ApiError {
+  return new ApiError(
     'internal_error',
     `The sandbox's daemon did not start: ${reason}. ${said || files.lastLogLine()}`,
   );

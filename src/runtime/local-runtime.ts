@@ -1,7 +1,7 @@
 import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { CatalogueError, StartError } from '../contract/errors.ts';
+import { ApiError, StartError } from '../contract/errors.ts';
 import type { SandboxView } from '../contract/sandboxes.ts';
 import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
 import { ask, hold } from './control-client.ts';
@@ -9,13 +9,12 @@ import { copyRootfs } from './copy.ts';
 import { initBody, namesIn, refusal } from './daemon-answers.ts';
 import { ended, isAlive, killMarked } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
-import { launchDaemon, takeControl } from './launch.ts';
+import { launchDaemon, revokeControl } from './launch.ts';
 import type { ProgramCopies } from './program.ts';
 import { removeTree } from './remove.ts';
 import type { ResourceGroups } from './resource-groups.ts';
 import { prepareRootfs, stateDirOf } from './rootfs.ts';
 import type {
-  HandOverPage,
   HandOverTrust,
   Runtime,
   RuntimeChange,
@@ -23,6 +22,7 @@ import type {
   RuntimeFork,
   RuntimeSpec,
   RuntimeState,
+  UndeliveredPage,
 } from './runtime.ts';
 import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
 import { DamagedOutboxes, noteDamage, takeOutbox } from './undelivered.ts';
@@ -93,7 +93,7 @@ export class LocalRuntime implements Runtime {
 
   /** The daemon tells whether the spec is the one it was made with. */
   async #again(files: SandboxFiles, found: SandboxRecord, spec: RuntimeSpec): Promise<{ pod_name: string }> {
-    if (await isLost(found)) throw new CatalogueError('conflict', 'The sandbox has ended.');
+    if (await isLost(found)) throw new ApiError('conflict', 'The sandbox has ended.');
     await this.#init(files, spec);
     return { pod_name: podName(spec.sandbox_id) };
   }
@@ -122,7 +122,7 @@ export class LocalRuntime implements Runtime {
     files.write(record);
     record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id));
     await this.#init(files, spec);
-    takeControl(files);
+    revokeControl(files);
     groups.limit(sandbox_id, record);
     files.write({ ...record, state: 'created' });
   }
@@ -174,7 +174,7 @@ export class LocalRuntime implements Runtime {
       prepareRootfs(files.rootfs, child.sandbox_id);
       await this.#run(files, child);
       if ((await this.pause(child.sandbox_id, 'fork')) === 'lost') {
-        throw new CatalogueError('internal_error', "The fork's daemon has died.");
+        throw new ApiError('internal_error', "The fork's daemon has died.");
       }
     });
     return { outcome: 'created', pod_name: podName(child.sandbox_id) };
@@ -186,10 +186,9 @@ export class LocalRuntime implements Runtime {
     if ('outcome' in held) throw refusal(held);
     try {
       const state_dir = stateDirOf(source.rootfs);
-      if (state_dir === null) throw new CatalogueError('internal_error', 'The source has lost its outbox.');
+      if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
       await copyRootfs(source.rootfs, state_dir, target.rootfs);
-      if (!held.isKept())
-        throw new CatalogueError('internal_error', 'The source went on while it was copied.');
+      if (!held.isKept()) throw new ApiError('internal_error', 'The source went on while it was copied.');
     } finally {
       await held.release();
     }
@@ -247,11 +246,11 @@ export class LocalRuntime implements Runtime {
     this.#parts.groups.remove(files.sandbox_id);
   }
 
-  async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<HandOverPage> {
+  async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
     const files = this.#files(sandbox_id);
     const record = files.read();
     if (!record || record.state === 'creating') return;
-    if (record.state !== 'ended') throw new CatalogueError('conflict', 'The sandbox has not ended.');
+    if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
     const state_dir = takeOutbox(files);
     if (state_dir === null) {
       const trouble = 'the state directory is gone: what it held is not known';
@@ -309,7 +308,7 @@ export class LocalRuntime implements Runtime {
   }
 
   #files(sandbox_id: string): SandboxFiles {
-    if (!SANDBOX_ID.test(sandbox_id)) throw new CatalogueError('not_found', 'There is no such sandbox.');
+    if (!SANDBOX_ID.test(sandbox_id)) throw new ApiError('not_found', 'There is no such sandbox.');
     return new SandboxFiles(this.#data_dir, this.#data_dir_fd, sandbox_id);
   }
 }

@@ -1,11 +1,11 @@
 import type {
-  HandOverPage,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
   RuntimeFork,
   RuntimeSpec,
   RuntimeState,
+  UndeliveredPage,
 } from './runtime.ts';
 
 /**
@@ -39,7 +39,7 @@ export class NoRuntime implements Runtime {
     return { outcome: 'absent' };
   }
 
-  async *handOver(): AsyncIterable<HandOverPage> {}
+  async *handOver(): AsyncIterable<UndeliveredPage> {}
 
   async remove(): Promise<void> {}
 

@@ -1,7 +1,7 @@
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
-import type { HandedOver, HandOverPage } from '../outbox/sqlite/undelivered/undelivered-record.ts';
+import type { UndeliveredPage, UndeliveredRecord } from '../outbox/sqlite/undelivered/undelivered-record.ts';
 
-export type { HandedOver, HandOverPage };
+export type { UndeliveredPage, UndeliveredRecord };
 
 /** Where a sandbox's events go. `watch_dir` is an absolute path inside the sandbox, or null. */
 export interface RuntimeWebhook {
@@ -101,7 +101,7 @@ export interface Runtime {
    * Reads what the daemon of a sandbox that `end` has ended had not delivered, some hundred records at a time, and of
    * that only what the daemon has made. Throws what may pass: then all of it is to be read again, later.
    */
-  handOver(sandbox_id: string, trust: HandOverTrust): AsyncIterable<HandOverPage>;
+  handOver(sandbox_id: string, trust: HandOverTrust): AsyncIterable<UndeliveredPage>;
 
   /** Removes everything of it from the disk, and ends what may still run. Idempotent. */
   remove(sandbox_id: string): Promise<void>;

@@ -1,18 +1,18 @@
 import type { Clock } from '../base/clock.ts';
 import type { Disk } from './disk.ts';
 import type { Ignored } from './ignore.ts';
-import { accessDiffers, contentDiffers, type Facts, sameIdentity } from './index/file-stat.ts';
+import { accessDiffers, contentDiffers, type FileStat, sameIdentity } from './index/file-stat.ts';
 import { LISTED_AHEAD_MAX } from './index/limits.ts';
 import { descendants, type Tree, type TreeNode } from './index/tree.ts';
-import type { Looker } from './prober.ts';
-import type { TouchedNames } from './signals/pending-names.ts';
-import type { DirectoryCoverage } from './signals/watch-set.ts';
+import type { Prober } from './prober.ts';
+import type { PendingNames } from './signals/pending-names.ts';
+import type { WatchSet } from './signals/watch-set.ts';
 
 interface ListerOptions {
   tree: Tree;
-  touched: TouchedNames;
-  looker: Looker;
-  coverage: DirectoryCoverage;
+  touched: PendingNames;
+  looker: Prober;
+  coverage: WatchSet;
   ignored: Ignored | null;
   clock: Clock;
   disk: Disk;
@@ -22,7 +22,7 @@ interface ListerOptions {
  * Compares directories with the tree: names that differ are touched, known directories below are watched, and
  * compared too where that was asked. A name that is the same costs one look and nothing more.
  */
-export class DirectoryLister {
+export class DirectoryScanner {
   readonly #options: ListerOptions;
   readonly #tree: Tree;
   /** Directories to list, and whether all below them too. */
@@ -117,7 +117,7 @@ export class DirectoryLister {
     else if (recursive) this.add(node, true);
   }
 
-  #adopt(dir: TreeNode, name: string, facts: Facts): void {
+  #adopt(dir: TreeNode, name: string, facts: FileStat): void {
     const node = this.#tree.add(dir, name, facts);
     if (node.is_directory) this.#options.coverage.want(node);
   }

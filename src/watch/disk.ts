@@ -1,12 +1,12 @@
 import { lstatSync, readdirSync, statSync } from 'node:fs';
 import { type FileSystem, fileSystemOf } from './file-systems.ts';
-import type { LookResult } from './index/file-stat.ts';
+import type { ProbeResult } from './index/file-stat.ts';
 import { nameOf, systemPath } from './index/name.ts';
 
 /** The file system as the watch sees it. Paths and names are in internal form; nothing throws. */
 export interface Disk {
   /** Looks at a name once; follows a symbolic link only where asked to. */
-  look(path: string, follow?: boolean): LookResult;
+  look(path: string, follow?: boolean): ProbeResult;
   /** The names in a directory; null where it cannot be listed. */
   list(path: string): string[] | null;
   /** What a directory is on, where that is not an ordinary file system of this machine. */

@@ -1,23 +1,23 @@
 import type { Clock } from '../base/clock.ts';
 import { Vanished } from './classify/vanished.ts';
-import { DirectoryLister } from './directory-scanner.ts';
+import { DirectoryScanner } from './directory-scanner.ts';
 import { disk as localDisk } from './disk.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { compileIgnored } from './ignore.ts';
 import type { Tree, TreeNode } from './index/tree.ts';
-import { Loop, type StepResult } from './loop.ts';
-import { Comparison } from './periodic-rescan.ts';
-import { Looker } from './prober.ts';
-import { Turns } from './reconcile-pass.ts';
+import { Loop, type PassResult } from './loop.ts';
+import { PeriodicRescan } from './periodic-rescan.ts';
+import { Prober } from './prober.ts';
+import { ReconcilePass } from './reconcile-pass.ts';
 import { RootGate } from './root-gate.ts';
 import { ChokidarWatches } from './signals/directory-watch.ts';
 import { OverflowGuess } from './signals/overflow.ts';
-import { type Signal, TouchedNames } from './signals/pending-names.ts';
+import { PendingNames, type Signal } from './signals/pending-names.ts';
 import { RootWatch } from './signals/root-watch.ts';
-import { DirectoryCoverage } from './signals/watch-set.ts';
+import { WatchSet } from './signals/watch-set.ts';
 
 export interface EngineHooks {
-  onRest: (result: StepResult) => void;
+  onRest: (result: PassResult) => void;
   count: (reason: string) => void;
   onOverflow: () => void;
 }
@@ -25,13 +25,13 @@ export interface EngineHooks {
 /** The parts of a running engine, wired up. */
 export class EngineParts {
   readonly tree: Tree;
-  readonly touched: TouchedNames;
+  readonly touched: PendingNames;
   readonly vanished = new Vanished();
-  readonly coverage: DirectoryCoverage;
-  readonly lister: DirectoryLister;
-  readonly comparison: Comparison;
+  readonly coverage: WatchSet;
+  readonly lister: DirectoryScanner;
+  readonly comparison: PeriodicRescan;
   readonly root: RootWatch;
-  readonly turns: Turns;
+  readonly turns: ReconcilePass;
   readonly #loop: Loop;
   readonly #overflow: OverflowGuess;
   #kicked = false;
@@ -39,10 +39,10 @@ export class EngineParts {
   constructor(options: EngineOptions, tree: Tree, first_time: boolean, hooks: EngineHooks) {
     const { clock, log, store, disk = localDisk } = options;
     this.tree = tree;
-    this.touched = new TouchedNames(clock);
+    this.touched = new PendingNames(clock);
     const gate = new RootGate({ ...options, disk });
-    const looker = new Looker(tree, this.touched, clock, disk, gate);
-    this.coverage = new DirectoryCoverage({
+    const looker = new Prober(tree, this.touched, clock, disk, gate);
+    this.coverage = new WatchSet({
       watches: options.watches ?? new ChokidarWatches(),
       pathOf: (dir) => tree.path(dir),
       onSignal: (dir, signal, name, own) => this.#signal(dir, signal, name, own),
@@ -51,8 +51,8 @@ export class EngineParts {
     });
     const ignored = compileIgnored(options.watch_dir, options.ignore, options.own_paths);
     const shared = { tree, touched: this.touched, looker, coverage: this.coverage, clock };
-    this.lister = new DirectoryLister({ ...shared, ignored, disk });
-    this.comparison = new Comparison({
+    this.lister = new DirectoryScanner({ ...shared, ignored, disk });
+    this.comparison = new PeriodicRescan({
       clock,
       coverage: this.coverage,
       lister: this.lister,
@@ -68,7 +68,7 @@ export class EngineParts {
       onReplaced: () => hooks.count('root_replaced'),
     });
     this.#overflow = new OverflowGuess(clock, hooks.onOverflow, options.queue_length);
-    this.turns = new Turns(
+    this.turns = new ReconcilePass(
       {
         ...shared,
         vanished: this.vanished,
@@ -111,7 +111,7 @@ export class EngineParts {
     );
   }
 
-  #step(): Promise<StepResult> {
+  #step(): Promise<PassResult> {
     this.#kicked = false;
     return this.turns.step();
   }

@@ -3,7 +3,7 @@ import type { WatcherStatus } from '../contract/sandboxes.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { EngineParts } from './engine-parts.ts';
 import { loadTree } from './index/stored-tree.ts';
-import type { StepResult } from './loop.ts';
+import type { PassResult } from './loop.ts';
 import { initialStatus } from './status.ts';
 
 /** Someone who waits until all that was pending is settled, or until the outbox takes nothing more. */
@@ -109,7 +109,7 @@ export class Engine implements Service {
     return new Promise((done) => this.#waiters.push({ after_ticket: null, done }));
   }
 
-  #release(result: StepResult): void {
+  #release(result: PassResult): void {
     const parts = this.#parts;
     if (!parts) return;
     this.#waiters = this.#waiters.filter((waiter) => {

@@ -2,15 +2,15 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { BLOCKED_RETRY_MS } from './index/limits.ts';
 
 /** `more`: go on at once. `idle`: nothing is due. `blocked`: try again after a while. */
-export type StepResult = 'more' | 'idle' | 'blocked';
+export type PassResult = 'more' | 'idle' | 'blocked';
 
 interface LoopOptions {
   clock: Clock;
-  step: () => Promise<StepResult>;
+  step: () => Promise<PassResult>;
   /** When something is due next, in monotonic ms; null where nothing is pending. */
   nextDueMs: () => number | null;
   /** Called whenever the loop comes to rest. */
-  onRest: (result: StepResult) => void;
+  onRest: (result: PassResult) => void;
 }
 
 /** Runs steps one at a time while something is due, and sets one timer for what is due later. */
@@ -54,7 +54,7 @@ export class Loop {
   }
 
   async #run(): Promise<void> {
-    let result: StepResult = 'more';
+    let result: PassResult = 'more';
     while (result === 'more' && !this.#stopped) result = await this.#options.step();
     this.#running = null;
     if (this.#stopped) return;

@@ -1,14 +1,14 @@
 import type { Clock, Timer } from '../base/clock.ts';
-import type { DirectoryLister } from './directory-scanner.ts';
+import type { DirectoryScanner } from './directory-scanner.ts';
 import { COMPARE_MIN_MS, COMPARE_SHARE } from './index/limits.ts';
 import type { RootGate } from './root-gate.ts';
-import type { DirectoryCoverage } from './signals/watch-set.ts';
+import type { WatchSet } from './signals/watch-set.ts';
 
 interface ComparisonOptions {
   clock: Clock;
-  coverage: DirectoryCoverage;
-  lister: DirectoryLister;
-  /** See Looker. */
+  coverage: WatchSet;
+  lister: DirectoryScanner;
+  /** See Prober. */
   tables: ReadonlyMap<string, string>;
   gate: RootGate;
   /** Has what no watch covers compared. */
@@ -16,7 +16,7 @@ interface ComparisonOptions {
 }
 
 /** Has what the kernel does not tell of compared at intervals, and says what that is. */
-export class Comparison {
+export class PeriodicRescan {
   readonly #options: ComparisonOptions;
   #timer: Timer | null = null;
   #interval_ms = COMPARE_MIN_MS;

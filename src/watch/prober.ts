@@ -1,27 +1,27 @@
 import type { Clock } from '../base/clock.ts';
 import type { Disk } from './disk.ts';
-import { type Facts, isDirectory, type LookResult, sameIdentity } from './index/file-stat.ts';
+import { type FileStat, isDirectory, type ProbeResult, sameIdentity } from './index/file-stat.ts';
 import type { Tree, TreeNode } from './index/tree.ts';
-import type { Look } from './observation.ts';
+import type { Observation } from './observation.ts';
 import type { RootGate } from './root-gate.ts';
-import type { TouchedName, TouchedNames } from './signals/pending-names.ts';
+import type { PendingName, PendingNames } from './signals/pending-names.ts';
 
 /** What became of the watched directory itself. */
 export type RootState = 'there' | 'missing' | 'replaced' | 'hidden';
 
-export interface LooksTaken {
-  looks: Look[];
+export interface ObservationsTaken {
+  looks: Observation[];
   displaced: Set<TreeNode>;
   /** Names in directories that are not at their place: to be looked at when these are found or gone. */
-  postponed: Look[];
+  postponed: Observation[];
   /** Names in directories that moved while they were looked at. */
-  raced: Look[];
+  raced: Observation[];
 }
 
 /** Looks at names on the file system, and only through directories that are where the tree has them. */
-export class Looker {
+export class Prober {
   readonly #tree: Tree;
-  readonly #touched: TouchedNames;
+  readonly #touched: PendingNames;
   readonly #clock: Clock;
   readonly #disk: Disk;
   readonly #gate: RootGate;
@@ -29,7 +29,7 @@ export class Looker {
   readonly tables = new Map<string, string>();
   #root_dev = 0;
 
-  constructor(tree: Tree, touched: TouchedNames, clock: Clock, disk: Disk, gate: RootGate) {
+  constructor(tree: Tree, touched: PendingNames, clock: Clock, disk: Disk, gate: RootGate) {
     this.#tree = tree;
     this.#touched = touched;
     this.#clock = clock;
@@ -38,7 +38,7 @@ export class Looker {
   }
 
   /** Looks at the watched directory. `facts` are null unless there is a directory. */
-  root(): { state: RootState; facts: Facts | null } {
+  root(): { state: RootState; facts: FileStat | null } {
     const root = this.#tree.root;
     const result = this.#disk.look(root.name, true);
     if (result === 'hidden') return { state: 'hidden', facts: null };
@@ -50,7 +50,7 @@ export class Looker {
   }
 
   /** Looks at one name by its path, whatever is on the way there. */
-  lookAt(dir: TreeNode, name: string): LookResult {
+  lookAt(dir: TreeNode, name: string): ProbeResult {
     const path = this.#tree.childPath(dir, name);
     const result = this.#disk.look(path);
     if (this.tables.size > 0) this.tables.delete(path);
@@ -78,7 +78,7 @@ export class Looker {
   }
 
   /** Looks at names, at what they may have been before, and at missing nodes that had their time. */
-  take(names: TouchedName[], expired: Iterable<TreeNode>): LooksTaken {
+  take(names: PendingName[], expired: Iterable<TreeNode>): ObservationsTaken {
     const round = new Round(this, this.#tree, this.#touched);
     for (const name of names) round.add(name);
     for (const node of expired) round.addPlaceOf(node);
@@ -90,7 +90,7 @@ export class Looker {
    * The device as the tree has it: 0 for the watched directory's own, because its number is another one after a
    * restart of the machine or on a copied disk.
    */
-  #relative(facts: Facts): Facts {
+  #relative(facts: FileStat): FileStat {
     return { ...facts, dev: facts.dev === this.#root_dev ? 0 : facts.dev };
   }
 }
@@ -99,16 +99,16 @@ type Place = 'there' | 'elsewhere' | 'hidden';
 
 /** One round of looks: each directory on the way is looked at once before and once after. */
 class Round {
-  readonly #looker: Looker;
+  readonly #looker: Prober;
   readonly #tree: Tree;
-  readonly #touched: TouchedNames | null;
+  readonly #touched: PendingNames | null;
   readonly #places = new Map<TreeNode, Place>();
-  readonly #looked = new Map<TreeNode, Map<string, Look>>();
-  readonly #looks: Look[] = [];
-  readonly #postponed: Look[] = [];
+  readonly #looked = new Map<TreeNode, Map<string, Observation>>();
+  readonly #looks: Observation[] = [];
+  readonly #postponed: Observation[] = [];
   readonly #away = new Set<TreeNode>();
 
-  constructor(looker: Looker, tree: Tree, touched: TouchedNames | null = null) {
+  constructor(looker: Prober, tree: Tree, touched: PendingNames | null = null) {
     this.#looker = looker;
     this.#tree = tree;
     this.#touched = touched;
@@ -134,7 +134,7 @@ class Round {
     return result !== 'missing' && sameIdentity(dir, result) ? 'there' : 'elsewhere';
   }
 
-  add(name: Look): void {
+  add(name: Observation): void {
     if (!name.dir.known) return;
     const place = this.place(name.dir);
     if (place === 'elsewhere') {
@@ -145,7 +145,7 @@ class Round {
       if (result === 'hidden') return;
       name.facts = result === 'missing' ? null : result;
       this.#looks.push(name);
-      const names = this.#looked.get(name.dir) ?? new Map<string, Look>();
+      const names = this.#looked.get(name.dir) ?? new Map<string, Observation>();
       this.#looked.set(name.dir, names.set(name.name, name));
     }
   }
@@ -173,7 +173,7 @@ class Round {
   /** Looks at the former places of what is found, and at the names signalled right before, until there are no more. */
   follow(): void {
     for (let i = 0; i < this.#looks.length; i++) {
-      const look = this.#looks[i] as Look;
+      const look = this.#looks[i] as Observation;
       const { facts, from } = look;
       if (facts === null) this.#pull(look.followers ?? []);
       if (facts === null) continue;
@@ -185,22 +185,22 @@ class Round {
   }
 
   /** Has names looked at before they are due. */
-  #pull(names: Look[]): void {
+  #pull(names: Observation[]): void {
     for (const { dir, name } of names) {
       const touched = this.#touched?.pull(dir, name);
       if (touched) this.add(touched);
     }
   }
 
-  finish(): LooksTaken {
+  finish(): ObservationsTaken {
     const after = new Round(this.#looker, this.#tree);
-    const looks: Look[] = [];
-    const raced: Look[] = [];
+    const looks: Observation[] = [];
+    const raced: Observation[] = [];
     for (const look of this.#looks) (after.place(look.dir) === 'there' ? looks : raced).push(look);
     return { looks, displaced: this.#displaced(looks), postponed: this.#postponed, raced };
   }
 
-  #displaced(looks: Look[]): Set<TreeNode> {
+  #displaced(looks: Observation[]): Set<TreeNode> {
     const displaced = new Set<TreeNode>();
     for (const look of looks) {
       const occupant = this.#tree.child(look.dir, look.name);
@@ -214,7 +214,7 @@ class Round {
   }
 }
 
-function lookWithoutSignal(dir: TreeNode, node: TreeNode, now_ms: number): Look {
+function lookWithoutSignal(dir: TreeNode, node: TreeNode, now_ms: number): Observation {
   return {
     dir,
     name: node.name,

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { settle } from './classify/classify.ts';
 import type { FileEvent } from './classify/events.ts';
 import type { Vanished } from './classify/vanished.ts';
-import type { DirectoryLister } from './directory-scanner.ts';
+import type { DirectoryScanner } from './directory-scanner.ts';
 import {
   BLOCKED_RETRY_MS,
   CROWDED_EVENTS,
@@ -18,21 +18,21 @@ import {
 import { rowOf } from './index/stored-tree.ts';
 import { directories, type Tree, type TreeNode } from './index/tree.ts';
 import type { CommitAnswer, TreeStore } from './index/tree-store.ts';
-import type { StepResult } from './loop.ts';
-import type { Look, Settled } from './observation.ts';
-import type { Looker, LooksTaken } from './prober.ts';
+import type { PassResult } from './loop.ts';
+import type { Classified, Observation } from './observation.ts';
+import type { ObservationsTaken, Prober } from './prober.ts';
 import type { OverflowGuess } from './signals/overflow.ts';
-import type { TouchedNames } from './signals/pending-names.ts';
+import type { PendingNames } from './signals/pending-names.ts';
 import type { RootWatch } from './signals/root-watch.ts';
-import type { DirectoryCoverage } from './signals/watch-set.ts';
+import type { WatchSet } from './signals/watch-set.ts';
 
 interface TurnOptions {
   tree: Tree;
-  touched: TouchedNames;
+  touched: PendingNames;
   vanished: Vanished;
-  looker: Looker;
-  lister: DirectoryLister;
-  coverage: DirectoryCoverage;
+  looker: Prober;
+  lister: DirectoryScanner;
+  coverage: WatchSet;
   root: RootWatch;
   store: TreeStore;
   clock: Clock;
@@ -40,7 +40,7 @@ interface TurnOptions {
 }
 
 /** One turn after the other: what is due is listed, looked at, settled and committed, and then acted on. */
-export class Turns {
+export class ReconcilePass {
   readonly #options: TurnOptions;
   /** While the first index is made nothing is told: what exists is the baseline. */
   #baseline: boolean;
@@ -66,7 +66,7 @@ export class Turns {
     return this.#options.lister.size === 0 && !this.#options.overflow.suspected;
   }
 
-  async step(): Promise<StepResult> {
+  async step(): Promise<PassResult> {
     const { tree, touched, lister, looker, root, clock } = this.#options;
     const readable = root.check();
     if (readable) lister.run();
@@ -106,7 +106,7 @@ export class Turns {
   }
 
   /** What does not fit as a whole is offered in smaller portions, until one fits or nothing does. */
-  #next(answer: CommitAnswer, events: number): StepResult {
+  #next(answer: CommitAnswer, events: number): PassResult {
     if (answer === 'committed') {
       this.#portion = Math.min(1, this.#portion * 2);
       return 'more';
@@ -131,7 +131,7 @@ export class Turns {
     return vanished.expired(tree, now_ms, touched.oldestTicket(), this.#part(LOOKS_MAX), looker.places());
   }
 
-  async #commit(settled: Settled): Promise<CommitAnswer> {
+  async #commit(settled: Classified): Promise<CommitAnswer> {
     const { tree } = this.#options;
     const { put, drop } = tree.changes();
     const events = this.#baseline ? [] : settled.events;
@@ -197,9 +197,9 @@ export class Turns {
     this.#baseline = this.baseline_complete = this.#options.lister.adopting = false;
   }
 
-  #requeue(taken: LooksTaken, settled: Settled, committed: boolean): void {
+  #requeue(taken: ObservationsTaken, settled: Classified, committed: boolean): void {
     const { touched, vanished, clock } = this.#options;
-    const put = (looks: Look[], when: 'now' | 'gathered' | 'vanished') => {
+    const put = (looks: Observation[], when: 'now' | 'gathered' | 'vanished') => {
       for (const look of looks) if (look.dir.known) touched.again(look, when);
     };
     put(taken.postponed, 'vanished');
@@ -216,7 +216,7 @@ export class Turns {
   }
 
   /** Sets and closes watches as the tree changed. Closes first: a path may be another directory's now. */
-  #act(looks: Look[], settled: Settled): void {
+  #act(looks: Observation[], settled: Classified): void {
     const { tree, coverage, touched, lister } = this.#options;
     for (const dir of settled.gone) {
       coverage.drop(dir);

@@ -1,6 +1,6 @@
 import type { Disk } from './disk.ts';
 import { pathBelow, realPath } from './ignore.ts';
-import { type Facts, isDirectory } from './index/file-stat.ts';
+import { type FileStat, isDirectory } from './index/file-stat.ts';
 
 interface RootGateOptions {
   watch_dir: string;
@@ -18,7 +18,7 @@ export class RootGate {
   readonly #options: RootGateOptions;
   #was_link: boolean | null = null;
   /** The directory that was taken last: the same is taken again without another look. */
-  #taken: Pick<Facts, 'dev' | 'ino' | 'birth'> | null = null;
+  #taken: Pick<FileStat, 'dev' | 'ino' | 'birth'> | null = null;
   #real: string | null = null;
   #refusal: string | null = null;
 
@@ -32,7 +32,7 @@ export class RootGate {
   }
 
   /** Whether the directory found at `watch_dir` is taken for it; `found` is null where there is none. */
-  takes(found: Facts | null): boolean {
+  takes(found: FileStat | null): boolean {
     const taken = this.#taken;
     const is_same =
       found && taken?.ino === found.ino && taken.dev === found.dev && taken.birth === found.birth;

@@ -1,16 +1,16 @@
 import { type Stats, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { CatalogueError } from '../contract/errors.ts';
+import { ApiError } from '../contract/errors.ts';
 import { pathBelow, realPath } from './ignore.ts';
 
 /**
  * Refuses a `watch_dir` that cannot be meant: not absolute, a file, or inside one of the daemon's own paths. One
  * that does not exist is waited for.
- * @throws CatalogueError `invalid_request`
+ * @throws ApiError `invalid_request`
  */
 export function checkWatchDir(watch_dir: string, own_paths: string[]): void {
   const refuse = (reason: string): never => {
-    throw new CatalogueError('invalid_request', `watch_dir ${JSON.stringify(watch_dir)} ${reason}`, {
+    throw new ApiError('invalid_request', `watch_dir ${JSON.stringify(watch_dir)} ${reason}`, {
       field: 'watch_dir',
     });
   };

@@ -21,7 +21,7 @@ const DRAIN_MS = 5_000;
 const LANES = 4;
 
 /** What became of the events of all lives. */
-class Tally {
+class Counter {
   readonly rounds = { publish: 0, salvage: 0, 'hand-over': 0, delivery: 0 };
   acknowledged = 0;
   destroyed = 0;
@@ -39,7 +39,7 @@ interface Works {
   load: Program<LoadVerbs>;
   consumer: Program<ConsumerVerbs>;
   consumer_url: string;
-  tally: Tally;
+  tally: Counter;
   wanted: number;
 }
 
@@ -54,7 +54,7 @@ export const killRounds: Benchmark = {
   async run(bench) {
     const load = await bench.load();
     const { consumer, url: consumer_url } = await bench.consumer({ port: 0, keeps: true, secret: SECRET });
-    const tally = new Tally();
+    const tally = new Counter();
     const works = { bench, load, consumer, consumer_url, tally, wanted: bench.rounds };
     await Promise.all(Array.from({ length: LANES }, (_, lane) => run(works, lane)));
     judge(bench, tally);
@@ -180,7 +180,7 @@ class Life {
   }
 }
 
-function judge(bench: Bench, tally: Tally): void {
+function judge(bench: Bench, tally: Counter): void {
   const { publish, salvage, 'hand-over': hand_over, delivery } = tally.rounds;
   const name = `kill -9 and damage, ${tally.all_rounds} rounds`;
   const row = (what: string, count: number): Row => ({

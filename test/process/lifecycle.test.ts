@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CatalogueError } from '../../src/contract/errors.ts';
+import { ApiError } from '../../src/contract/errors.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
@@ -102,7 +102,7 @@ test('a signal goes to the group, or to the leader alone', async () => {
   supervisor.signal(process_id, 'usr1');
   await until(async () => (await count('leader got')) === 2 && (await count('child got')) > 0);
   expect(await count('child got')).toBe(1);
-  expect(() => supervisor.signal(process_id, 'SIGNOTHING')).toThrow(CatalogueError);
+  expect(() => supervisor.signal(process_id, 'SIGNOTHING')).toThrow(ApiError);
   await supervisor.remove(process_id);
   expect(() => supervisor.signal(process_id, 'TERM')).toThrow('has ended');
 });

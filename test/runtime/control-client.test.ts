@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CatalogueError } from '../../src/contract/errors.ts';
+import { ApiError } from '../../src/contract/errors.ts';
 import { ask, hold } from '../../src/runtime/control-client.ts';
 import { namesIn, refusal } from '../../src/runtime/daemon-answers.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -96,7 +96,7 @@ describe('a question to a daemon', () => {
   ])('that is refused with an odd error is refused in the words of the catalogue: %j', async (error) => {
     const answer = await ask(await hostile(json(500, { success: false, error })), question);
     const told = refusal(answer);
-    expect(told).toBeInstanceOf(CatalogueError);
+    expect(told).toBeInstanceOf(ApiError);
     expect(['internal_error', 'invalid_request']).toContain(told.code);
     expect(told.message.length).toBeLessThanOrEqual(1024);
     expect(told.details).toBeUndefined();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import type { SandboxRecord } from '../../src/runtime/sandbox-files.ts';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
-import { handedOver, Sandboxes, spec, webhook } from '../support/runtime/sandboxes.ts';
+import { Sandboxes, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 
 async function refusing(): Promise<Consumer> {
   const consumer = await startConsumer();
@@ -35,9 +35,9 @@ describe('the end of a sandbox', () => {
     await runtime.create(spec('sbx-1', webhook(consumer.url)));
     const ids = await publish(sandboxes, 300);
     await vi.waitFor(() => expect(consumer.deliveries.length).toBeGreaterThan(2));
-    await expect(handedOver(runtime, 'sbx-1')).rejects.toMatchObject({ code: 'conflict' });
+    await expect(undeliveredRecord(runtime, 'sbx-1')).rejects.toMatchObject({ code: 'conflict' });
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
-    const { records, lost } = await handedOver(runtime, 'sbx-1');
+    const { records, lost } = await undeliveredRecord(runtime, 'sbx-1');
     expect(lost).toBe(0);
     expect(records).toHaveLength(302);
     expect(records.map(({ event_id }) => event_id)).toEqual(expect.arrayContaining(ids));
@@ -50,7 +50,7 @@ describe('the end of a sandbox', () => {
       expect(records.find(({ event_id }) => event_id === event.event_id)?.body).toBe(body);
     }
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
-    expect((await handedOver(runtime, 'sbx-1')).records.map(({ body }) => body)).toEqual(
+    expect((await undeliveredRecord(runtime, 'sbx-1')).records.map(({ body }) => body)).toEqual(
       records.map(({ body }) => body),
     );
     expect(await runtime.inspect('sbx-1')).toBe('lost');
@@ -67,7 +67,7 @@ describe('the end of a sandbox', () => {
     const began_ms = performance.now();
     await sandboxes.runtime.end('sbx-1');
     expect(performance.now() - began_ms).toBeLessThan(3_000);
-    expect((await handedOver(sandboxes.runtime, 'sbx-1')).records).toHaveLength(22);
+    expect((await undeliveredRecord(sandboxes.runtime, 'sbx-1')).records).toHaveLength(22);
   });
 
   it('comes after SIGKILL of the daemon, too: lost, with every record and none of its processes', async () => {
@@ -83,7 +83,7 @@ describe('the end of a sandbox', () => {
     expect(await runtime.change('sbx-1', { env: {} })).toBe('lost');
     expect(await runtime.fork('sbx-1', spec('sbx-2'))).toEqual({ outcome: 'lost' });
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'lost' });
-    const { records, lost } = await handedOver(runtime, 'sbx-1');
+    const { records, lost } = await undeliveredRecord(runtime, 'sbx-1');
     expect(lost).toBe(0);
     expect(records.filter(({ event_type }) => event_type === 'agent.event')).toHaveLength(10);
     expect(records[0]?.event_type).toBe('sandbox.ready');
@@ -102,7 +102,7 @@ describe('the end of a sandbox', () => {
     expect(await sandboxes.runtime.isAlive('sbx-1')).toBe(true);
     expect(await sandboxes.runtime.inspect('sbx-1')).toBe('running');
     expect(await sandboxes.runtime.end('sbx-1')).toEqual({ outcome: 'lost' });
-    expect((await handedOver(sandboxes.runtime, 'sbx-1')).records).toHaveLength(4);
+    expect((await undeliveredRecord(sandboxes.runtime, 'sbx-1')).records).toHaveLength(4);
   });
 
   it('is carried on by whoever comes after a manager that died in the middle', async () => {
@@ -126,7 +126,7 @@ describe('the end of a sandbox', () => {
     expect(await runtime.inspect('sbx-1')).toBe('absent');
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
     await vi.waitFor(() => expect(() => process.kill(made.daemon?.pid ?? 0, 0)).toThrow('ESRCH'));
-    expect(await handedOver(runtime, 'sbx-1')).toEqual({ records: [], lost: 0, set_aside: 0 });
+    expect(await undeliveredRecord(runtime, 'sbx-1')).toEqual({ records: [], lost: 0, set_aside: 0 });
     await runtime.create(spec('sbx-1', { env: { AGAIN: 'yes' } }));
     expect(await sandboxes.output('sbx-1', 'echo $AGAIN')).toBe('yes');
   });

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
-import { handedOver, Sandboxes, SECRET, spec, webhook } from '../support/runtime/sandboxes.ts';
+import { Sandboxes, SECRET, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 
 /** A receiver that takes what is of one sandbox and refuses all others. */
 async function consumerOf(sandbox_id: string): Promise<Consumer> {
@@ -71,7 +71,7 @@ describe('a fork', () => {
     expect(of_parent).not.toContain('sandbox.resumed');
 
     await runtime.end('sbx-child');
-    const left = await handedOver(runtime, 'sbx-child');
+    const left = await undeliveredRecord(runtime, 'sbx-child');
     expect(left.records.every(({ body }) => JSON.parse(body).sandbox_id === 'sbx-child')).toBe(true);
     expect(left.records.at(-1)?.event_type).toBe('sandbox.killed');
   });

@@ -20,11 +20,11 @@ import { systemClock } from '../../src/base/clock.ts';
 import { newEventIds } from '../../src/base/ids.ts';
 import { createLog } from '../../src/base/log.ts';
 import { readUndeliveredApart } from '../../src/outbox/sqlite/undelivered/hand-over-process.ts';
-import type { HandOverPage } from '../../src/outbox/sqlite/undelivered/undelivered-record.ts';
+import type { UndeliveredPage } from '../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
 import { DamagedOutboxes, noteDamage } from '../../src/runtime/undelivered.ts';
 import { startConsumer } from '../support/consumer.ts';
-import { handedOver, Sandboxes, SECRET, spec, TRUST, webhook } from '../support/runtime/sandboxes.ts';
+import { Sandboxes, SECRET, spec, TRUST, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 /** An ended sandbox with some undelivered publishes; its files are as open to its processes as they were. */
@@ -114,7 +114,7 @@ describe('a hand-over from a sandbox whose processes wrote into its outbox', () 
   ])('sets aside a record %s, and gives the others', async (_, forgery) => {
     const { runtime, change, all } = await ended();
     change((db) => forge(db, forgery));
-    const { records, lost, set_aside } = await handedOver(runtime, 'sbx-1');
+    const { records, lost, set_aside } = await undeliveredRecord(runtime, 'sbx-1');
     expect({ records: records.length, lost, set_aside }).toEqual({ records: all, lost: 0, set_aside: 1 });
   });
 
@@ -133,7 +133,7 @@ describe('a hand-over from a sandbox whose processes wrote into its outbox', () 
       db.prepare('UPDATE records SET sequence = sequence + 100 WHERE id = ?').run(c?.id);
       db.prepare('UPDATE records SET created_at_ms = created_at_ms + 1 WHERE id = ?').run(d?.id);
     });
-    const { records, set_aside } = await handedOver(runtime, 'sbx-1');
+    const { records, set_aside } = await undeliveredRecord(runtime, 'sbx-1');
     expect({ records: records.length, set_aside }).toEqual({ records: all - 3, set_aside: 3 });
     expect(records.map(({ sequence }) => sequence).every((sequence) => sequence < 100)).toBe(true);
   });
@@ -155,7 +155,7 @@ describe('a hand-over from a sandbox whose processes wrote into its outbox', () 
       add.run(3, 5, -1e18, 1e12, 'dns', 1e300, 'x'.repeat(5_000));
       add.run(4_000_000_000, 5, 5, 503, null, null, null);
     });
-    const { records, set_aside, lost } = await handedOver(runtime, 'sbx-1');
+    const { records, set_aside, lost } = await undeliveredRecord(runtime, 'sbx-1');
     expect({ records: records.length, set_aside, lost }).toEqual({ records: all, set_aside: 0, lost: 0 });
     expect(records[0]).toMatchObject({ attempts: 3, failures: 0 });
     expect(records[0]?.attempt_log).toEqual([
@@ -185,7 +185,7 @@ describe('a hand-over from a sandbox whose processes wrote into its outbox', () 
       db.exec('UPDATE records SET mac = NULL');
       forge(db, {});
     });
-    const { records, set_aside } = await handedOver(runtime, 'sbx-1');
+    const { records, set_aside } = await undeliveredRecord(runtime, 'sbx-1');
     expect({ records: records.length, set_aside }).toEqual({ records: all, set_aside: 1 });
   });
 });
@@ -209,13 +209,13 @@ describe('a hand-over of files that are not what they were', () => {
         rmSync(join(state_dir, name), { force: true });
       }
       plant(state_dir);
-      expect(await handedOver(runtime, 'sbx-1')).toMatchObject({ records: [] });
+      expect(await undeliveredRecord(runtime, 'sbx-1')).toMatchObject({ records: [] });
       await runtime.remove('sbx-1');
     }
     const { runtime, state_dir } = await ended(1);
     renameSync(state_dir, join(elsewhere, 'moved'));
     symlinkSync(join(elsewhere, 'moved'), state_dir);
-    expect(await handedOver(runtime, 'sbx-1')).toMatchObject({ records: [] });
+    expect(await undeliveredRecord(runtime, 'sbx-1')).toMatchObject({ records: [] });
     await runtime.remove('sbx-1');
     expect(readdirSync(join(elsewhere, 'moved'))).toContain('outbox.db');
     expect(readFileSync(victim)).toEqual(before);
@@ -223,11 +223,11 @@ describe('a hand-over of files that are not what they were', () => {
 
   it('takes the files to where nothing of the sandbox reaches, and reads them there again', async () => {
     const { runtime, state_dir, sandboxes, all } = await ended();
-    expect((await handedOver(runtime, 'sbx-1')).records).toHaveLength(all);
+    expect((await undeliveredRecord(runtime, 'sbx-1')).records).toHaveLength(all);
     expect(existsSync(join(state_dir, 'outbox.db'))).toBe(false);
     expect(existsSync(join(sandboxes.data_dir, 'sbx-1', 'outbox', 'outbox.db'))).toBe(true);
     writeFileSync(join(state_dir, 'outbox.db'), 'another');
-    expect((await handedOver(runtime, 'sbx-1')).records).toHaveLength(all);
+    expect((await undeliveredRecord(runtime, 'sbx-1')).records).toHaveLength(all);
   });
 
   it('ends where reading would never end', async () => {
@@ -242,7 +242,7 @@ describe('a hand-over of files that are not what they were', () => {
     });
     makeEndless(join(state_dir, 'outbox.db'), root);
     const source = { ...TRUST, sandbox_id: 'sbx-1', state_dir };
-    const pages: HandOverPage[] = [];
+    const pages: UndeliveredPage[] = [];
     for await (const page of readUndeliveredApart(source, systemClock, 3_000)) pages.push(page);
     expect(pages).toMatchObject([{ records: [], trouble: 'reading it takes too long' }]);
   });
@@ -283,7 +283,7 @@ describe('a damaged outbox', () => {
     const { runtime, state_dir, sandboxes } = await ended();
     rmSync(join(state_dir, 'outbox.db-wal'), { force: true });
     writeFileSync(join(state_dir, 'outbox.db'), 'no database'.repeat(4096));
-    expect((await handedOver(runtime, 'sbx-1')).lost).toBe(5);
+    expect((await undeliveredRecord(runtime, 'sbx-1')).lost).toBe(5);
     await runtime.remove('sbx-1');
     expect(await runtime.list()).toEqual([]);
     const kept = join(sandboxes.data_dir, '.damaged-outboxes', 'sbx-1');
@@ -310,7 +310,7 @@ describe('a damaged outbox', () => {
 
   it('of a sandbox that was whole is not kept', async () => {
     const { runtime, sandboxes } = await ended();
-    await handedOver(runtime, 'sbx-1');
+    await undeliveredRecord(runtime, 'sbx-1');
     await runtime.remove('sbx-1');
     expect(existsSync(join(sandboxes.data_dir, '.damaged-outboxes'))).toBe(false);
   });

@@ -14,7 +14,7 @@ import {
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import { kernelRandom } from '../entropy.ts';
 import type { Log } from '../log.ts';
 import { answerError, NO_PATH } from './errors.ts';
@@ -72,7 +72,7 @@ export function createHttpApp(log: Log): HttpApp {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseBody);
   app.setErrorHandler((error, request, reply) => {
     // What is wrong with the body of a request for nothing is of no interest.
-    const is_known = !request.is404 || error instanceof CatalogueError;
+    const is_known = !request.is404 || error instanceof ApiError;
     return answerError(log, is_known ? (error as Error) : notThere(request, reply), request, reply);
   });
   app.decorate('methodsOf', (target: string) => paths.methodsOf(target));
@@ -88,11 +88,11 @@ export function createHttpApp(log: Log): HttpApp {
   return app;
 }
 
-function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): CatalogueError {
+function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): ApiError {
   const methods = server.methodsOf(raw.url ?? '');
-  if (methods.length === 0) return new CatalogueError('not_found', NO_PATH);
+  if (methods.length === 0) return new ApiError('not_found', NO_PATH);
   reply.header('allow', methods.join(', '));
-  return new CatalogueError('method_not_allowed');
+  return new ApiError('method_not_allowed');
 }
 
 /** Throws `invalid_request` where it is not certain for whom a request is. Source: RFC 9112, sections 3.2 and 3.2.2. */

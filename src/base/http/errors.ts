@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CatalogueError, type ErrorCode, errorBody } from '../../contract/errors.ts';
+import { ApiError, type ErrorCode, errorBody } from '../../contract/errors.ts';
 import { kernelRandom } from '../entropy.ts';
 import type { Log } from '../log.ts';
 
@@ -21,7 +21,7 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  const known = error instanceof CatalogueError ? error : toCatalogue(error, request);
+  const known = error instanceof ApiError ? error : toCatalogue(error, request);
   if (known.code === 'internal_error') {
     log.error({ request_id: request.id, reason: error.message, stack: error.stack }, 'a request failed');
   }
@@ -30,14 +30,14 @@ export function answerError(
   return reply.code(known.status).send(errorBody(known));
 }
 
-function toCatalogue(error: Error & { code?: string }, { raw }: FastifyRequest): CatalogueError {
+function toCatalogue(error: Error & { code?: string }, { raw }: FastifyRequest): ApiError {
   // The client is gone; nobody reads this.
   if (error.code === 'ECONNRESET' && raw.destroyed && !raw.complete) {
-    return new CatalogueError('invalid_request', 'The request was cut off.');
+    return new ApiError('invalid_request', 'The request was cut off.');
   }
   const code = CODES[error.code ?? ''];
-  if (code === 'invalid_request') return new CatalogueError(code, error.message);
-  return code ? new CatalogueError(code) : new CatalogueError('internal_error');
+  if (code === 'invalid_request') return new ApiError(code, error.message);
+  return code ? new ApiError(code) : new ApiError('internal_error');
 }
 
 /** An answer without an application, after which the connection ends. */
@@ -48,7 +48,7 @@ export interface BareAnswer {
 }
 
 /** HTTP's own status stands where the catalogue has none as exact. */
-export function bareAnswer(status: number, error: CatalogueError, allow: string[] = []): BareAnswer {
+export function bareAnswer(status: number, error: ApiError, allow: string[] = []): BareAnswer {
   const text = JSON.stringify(errorBody(error));
   const headers = {
     'Content-Type': 'application/json; charset=utf-8',
@@ -69,20 +69,20 @@ export function bareResponse({ status, headers, text }: BareAnswer): string {
 export function clientErrorAnswer(code: string): BareAnswer {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return bareAnswer(408, new CatalogueError('timeout', 'The request did not arrive in time.'));
+      return bareAnswer(408, new ApiError('timeout', 'The request did not arrive in time.'));
     case 'HPE_HEADER_OVERFLOW':
-      return bareAnswer(431, new CatalogueError('invalid_request', 'The headers are longer than 16 KiB.'));
+      return bareAnswer(431, new ApiError('invalid_request', 'The headers are longer than 16 KiB.'));
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return bareAnswer(413, new CatalogueError('payload_too_large', 'The chunk extensions are too long.'));
+      return bareAnswer(413, new ApiError('payload_too_large', 'The chunk extensions are too long.'));
     default:
-      return bareAnswer(400, new CatalogueError('invalid_request', 'The request is not valid HTTP.'));
+      return bareAnswer(400, new ApiError('invalid_request', 'The request is not valid HTTP.'));
   }
 }
 
 /** What is answered to a method that nobody knows, on a path that takes these. */
 export function unknownMethodAnswer(allow: string[]): BareAnswer {
-  if (allow.length === 0) return bareAnswer(404, new CatalogueError('not_found', NO_PATH));
-  return bareAnswer(405, new CatalogueError('method_not_allowed'), allow);
+  if (allow.length === 0) return bareAnswer(404, new ApiError('not_found', NO_PATH));
+  return bareAnswer(405, new ApiError('method_not_allowed'), allow);
 }
 
 export const NO_PATH = 'There is no such path.';

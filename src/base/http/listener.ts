@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../../contract/defaults.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { areDescriptorsShort, descriptorLimit } from '../descriptors.ts';
 import {
   type BareAnswer,
@@ -126,7 +126,7 @@ interface ClientError extends Error {
   rawPacket?: Buffer;
 }
 
-const UNEXPECTED = bareAnswer(417, new CatalogueError('invalid_request', 'Expect: must be 100-continue'));
+const UNEXPECTED = bareAnswer(417, new ApiError('invalid_request', 'Expect: must be 100-continue'));
 
 /** A method that Node does not know ends its parser, although the request may be whole. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\S+) HTTP\/1\.[01]\r?\n/;

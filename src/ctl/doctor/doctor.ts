@@ -11,7 +11,7 @@ import { checkStorage } from './storage.ts';
 import { checkDelivery, checkEndpoint, sendTest } from './webhook.ts';
 
 /** What is looked at. */
-export interface Patient {
+export interface DoctorTarget {
   address: Address;
   token: Token;
   state_dir: string;
@@ -28,7 +28,7 @@ const STYLES = { ok: 'green', warning: 'yellow', error: 'red' } as const satisfi
  * Looks at everything that a sandbox's image and machine have to provide, one line each, and returns 0, 1 or 2 by the
  * worst of it. Source: contract section 4.
  */
-export async function doctor({ out, json }: Terminal, patient: Patient, clock: Clock): Promise<number> {
+export async function doctor({ out, json }: Terminal, patient: DoctorTarget, clock: Clock): Promise<number> {
   const findings: Finding[] = [];
   const take = async (found: Finding[]) => {
     findings.push(...found);
@@ -49,7 +49,7 @@ export async function doctor({ out, json }: Terminal, patient: Patient, clock: C
 }
 
 async function checkWebhook(
-  { webhook_url, webhook_secret }: Patient,
+  { webhook_url, webhook_secret }: DoctorTarget,
   client: Client,
   clock: Clock,
   take: (found: Finding[]) => Promise<void>,

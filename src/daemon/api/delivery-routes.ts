@@ -3,7 +3,7 @@ import { success } from '../../base/http/app.ts';
 import { oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { DELIVERY_STATES, type DeliveryState } from '../../contract/deliveries.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import type { Daemon } from '../daemon.ts';
 
@@ -39,7 +39,7 @@ export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
     const delivery = await daemon.store.find(event_id);
     if (!delivery) throw notFound(event_id);
     if (delivery.state === 'foreign') {
-      throw new CatalogueError('conflict', 'The record is of another sandbox and is never sent.');
+      throw new ApiError('conflict', 'The record is of another sandbox and is never sent.');
     }
     await daemon.store.replay(event_id);
     daemon.dispatcher?.look();
@@ -58,11 +58,11 @@ export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
 }
 
 function mustDeliver(daemon: Daemon): void {
-  if (!daemon.publisher.has_webhook) throw new CatalogueError('webhook_not_configured');
+  if (!daemon.publisher.has_webhook) throw new ApiError('webhook_not_configured');
 }
 
-function notFound(event_id: string): CatalogueError {
-  return new CatalogueError('not_found', `There is no record ${event_id}.`);
+function notFound(event_id: string): ApiError {
+  return new ApiError('not_found', `There is no record ${event_id}.`);
 }
 
 /** What `next_cursor` gave. */

@@ -2,7 +2,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import { invalidField } from '../../contract/errors.ts';
 import type { DueRecord, StreamRecord } from '../../outbox/store.ts';
 import type { Daemon } from '../daemon.ts';
-import { EventWriter, orGone } from './sse-response.ts';
+import { SseResponse, untilDisconnect } from './sse-response.ts';
 
 /** Read at a time for one follower. */
 const PAGE_RECORDS = 200;
@@ -17,7 +17,7 @@ export function registerEventStream(app: HttpApp, daemon: Daemon): void {
     const seen = lastEventId(request.headers['last-event-id']);
     const last = await store.lastSequence();
     const from = Math.min(seen ?? last, last);
-    const writer = new EventWriter(request, reply, daemon.clock);
+    const writer = new SseResponse(request, reply, daemon.clock);
     await follow(daemon, from, writer).catch(() => writer.cut());
   });
 }
@@ -26,7 +26,7 @@ export function registerEventStream(app: HttpApp, daemon: Daemon): void {
  * Reads what is kept after `sequence`, then waits for more; a slow reader holds up nobody. What a commit hands over
  * goes on at once where nothing is missing before it, and is read otherwise.
  */
-async function follow({ store }: Daemon, sequence: number, writer: EventWriter): Promise<void> {
+async function follow({ store }: Daemon, sequence: number, writer: SseResponse): Promise<void> {
   let last = sequence;
   let added: StreamRecord[] = [];
   while (!writer.gone.aborted) {
@@ -39,7 +39,7 @@ async function follow({ store }: Daemon, sequence: number, writer: EventWriter):
       if (writer.gone.aborted) return;
     }
     const is_behind = !is_next && records.length === PAGE_RECORDS;
-    added = is_behind ? [] : ((await orGone(arrived, writer.gone)) ?? []).map(streamed);
+    added = is_behind ? [] : ((await untilDisconnect(arrived, writer.gone)) ?? []).map(streamed);
   }
 }
 

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { CONTROL_SCOPE_HEADER } from '../../contract/control-scopes.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { ControlToken } from '../control-token.ts';
 import { startingError } from '../start-gate.ts';
 import { accessOf, includesScope, type RouteAccess } from './route-access.ts';
@@ -53,26 +53,26 @@ export class Guard {
     this.#checkHost(headers.host);
     if (headers.origin !== undefined) this.#checkOrigin(headers.origin);
     if (headers['sec-fetch-site'] === 'cross-site') {
-      throw new CatalogueError('forbidden', 'Sec-Fetch-Site: requests from other sites are refused.');
+      throw new ApiError('forbidden', 'Sec-Fetch-Site: requests from other sites are refused.');
     }
     const access = neededAccess(request);
     if (access === 'health' || access === 'publish') return;
     this.#checkToken(headers.authorization);
     if (access === 'socket') {
-      throw new CatalogueError('forbidden', 'This is served on the control socket alone.');
+      throw new ApiError('forbidden', 'This is served on the control socket alone.');
     }
   }
 
   #checkControl(request: FastifyRequest): void {
     const { method, headers } = request.raw;
     if (BODILESS.has(method ?? '') && hasBody(headers)) {
-      throw new CatalogueError('invalid_request', `A ${method} request has no body here.`);
+      throw new ApiError('invalid_request', `A ${method} request has no body here.`);
     }
     const access = neededAccess(request);
     if (access === 'health' || access === 'publish') return;
     const scope = access === 'socket' ? 'manage' : access;
     if (includesScope(headers[CONTROL_SCOPE_HEADER], scope)) return;
-    throw new CatalogueError('forbidden', `X-Control-Scope: this needs the scope ${scope}.`, { scope });
+    throw new ApiError('forbidden', `X-Control-Scope: this needs the scope ${scope}.`, { scope });
   }
 
   #checkHost(host: string | undefined): void {
@@ -80,7 +80,7 @@ export class Guard {
     if (host !== undefined && host === this.#last_host) return;
     const name = /^(.*?)(:\d+)?$/.exec(host ?? '')?.[1]?.toLowerCase();
     if (!host || !name || !this.#names.has(name)) {
-      throw new CatalogueError('forbidden', 'Host: only localhost, 127.0.0.1 and [::1] are served.');
+      throw new ApiError('forbidden', 'Host: only localhost, 127.0.0.1 and [::1] are served.');
     }
     this.#last_host = host;
   }
@@ -88,7 +88,7 @@ export class Guard {
   #checkOrigin(origin: string): void {
     const allowed = [...this.#names].map((name) => `http://${name}:${this.#options.port()}`);
     if (!allowed.includes(origin)) {
-      throw new CatalogueError('forbidden', 'Origin: requests from other origins are refused.');
+      throw new ApiError('forbidden', 'Origin: requests from other origins are refused.');
     }
   }
 
@@ -96,7 +96,7 @@ export class Guard {
     const { token } = this.#options;
     if (!token.is_read) throw startingError();
     const given = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '';
-    if (!token.matches(given)) throw new CatalogueError('unauthorized');
+    if (!token.matches(given)) throw new ApiError('unauthorized');
   }
 }
 
@@ -104,7 +104,7 @@ export class Guard {
 function neededAccess({ raw, routeOptions, is404 }: FastifyRequest): RouteAccess {
   if (is404) return 'health';
   const access = accessOf(raw.method ?? '', routeOptions.url);
-  if (access === undefined) throw new CatalogueError('forbidden');
+  if (access === undefined) throw new ApiError('forbidden');
   return access;
 }
 

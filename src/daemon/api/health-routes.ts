@@ -1,5 +1,5 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { CatalogueError, errorBody } from '../../contract/errors.ts';
+import { ApiError, errorBody } from '../../contract/errors.ts';
 import type { Daemon } from '../daemon.ts';
 import { readGauges } from '../gauges.ts';
 
@@ -11,7 +11,7 @@ export function registerHealthRoutes(app: HttpApp, daemon: Daemon): void {
     const { not_ready, degraded } = daemon.readiness();
     if (not_ready !== null) {
       const code = daemon.state === 'stopping' ? 'shutting_down' : 'outbox_unavailable';
-      return reply.code(503).send(errorBody(new CatalogueError(code, not_ready)));
+      return reply.code(503).send(errorBody(new ApiError(code, not_ready)));
     }
     return success({ ready: true, ...(degraded.length > 0 ? { degraded } : {}) });
   });

@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpApp } from '../../base/http/app.ts';
 import { bareAnswer, bareResponse } from '../../base/http/errors.ts';
 import type { Router } from '../../base/http/listener.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 
 /** Where the application could not be made, as without free descriptors: the next request tries again. */
-const UNAVAILABLE = new CatalogueError('internal_error', 'The API could not be loaded.');
+const UNAVAILABLE = new ApiError('internal_error', 'The API could not be loaded.');
 
 /** The application, loaded and made with the first request: a daemon that nobody asks starts sooner and stays small. */
 export class LazyApp implements Router {

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
 import type { Daemon } from '../daemon.ts';
-import { goneSignal } from './sse-response.ts';
+import { disconnectSignal } from './sse-response.ts';
 
 /**
  * What only the manager asks for, over the control socket alone. Source: contract section 7.
@@ -27,7 +27,7 @@ export async function registerManagerRoutes(app: HttpApp, daemon: Daemon): Promi
  * ended the body, or is gone.
  */
 async function hold(daemon: Daemon, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const gone = goneSignal(reply);
+  const gone = disconnectSignal(reply);
   const { raw } = reply;
   allowLongBody(request, reply);
   const released = Promise.race([

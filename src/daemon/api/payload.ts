@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { PAYLOAD_MAX_DEPTH } from '../../contract/defaults.ts';
-import { type CatalogueError, invalidField } from '../../contract/errors.ts';
+import { type ApiError, invalidField } from '../../contract/errors.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -54,7 +54,7 @@ function lastVisible(text: string, end: number): number {
 }
 
 /** Why a body is not `{"payload":{…}}`. */
-function refusal(text: string): CatalogueError {
+function refusal(text: string): ApiError {
   const value = parsed(text);
   if (value === undefined) return invalidField('body', 'is not JSON');
   if (!isObject(value)) return invalidField('body', 'must be a JSON object');

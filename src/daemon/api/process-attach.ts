@@ -4,7 +4,7 @@ import type { Timer } from '../../base/clock.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { queryOf, wholeNumber } from '../../base/http/query.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
-import { CatalogueError, errorBody, invalidField } from '../../contract/errors.ts';
+import { ApiError, errorBody, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Daemon } from '../daemon.ts';
@@ -135,7 +135,7 @@ class Attachment {
 
   async #refuse(error: unknown): Promise<void> {
     if (this.#gone.aborted) return;
-    const known = error instanceof CatalogueError ? error : new CatalogueError('internal_error');
+    const known = error instanceof ApiError ? error : new ApiError('internal_error');
     await this.#send({ type: 'error', error: errorBody(known).error });
     if (this.#bad_frames >= BAD_FRAMES_MAX) this.#socket.close(POLICY_VIOLATION, 'too many bad frames');
   }

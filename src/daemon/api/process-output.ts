@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { flag, oneOf, type Query, queryOf, wholeNumber } from '../../base/http/query.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
 import type { Daemon } from '../daemon.ts';
-import { EventWriter, goneSignal, writeWithRoom } from './sse-response.ts';
+import { disconnectSignal, SseResponse, writeWithRoom } from './sse-response.ts';
 
 const STARTS = ['offset', 'tail_bytes', 'tail_lines'] as const;
 
@@ -33,10 +33,10 @@ export async function answerOutput(
   if (as_bytes && streams.length > 1) {
     throw invalidField('stream', 'must be stdout or stderr for application/octet-stream');
   }
-  const gone = goneSignal(reply);
+  const gone = disconnectSignal(reply);
   const reading = { streams, start, follow, whole_characters: !as_bytes, signal: gone };
   const items = await daemon.supervisor.output(process_id, reading);
-  if (!as_bytes) return sendEvents(items, new EventWriter(request, reply, daemon.clock));
+  if (!as_bytes) return sendEvents(items, new SseResponse(request, reply, daemon.clock));
   reply.hijack();
   reply.raw.writeHead(200, {
     'content-type': 'application/octet-stream',
@@ -54,7 +54,7 @@ export function outputData({ stream, offset, data }: OutputItem & { type: 'outpu
   return { stream, offset, data: data.toString('base64'), encoding: 'base64' };
 }
 
-async function sendEvents(items: OutputItems, writer: EventWriter): Promise<void> {
+async function sendEvents(items: OutputItems, writer: SseResponse): Promise<void> {
   try {
     for await (const item of items) {
       const data = JSON.stringify(eventData(item));
@@ -76,7 +76,7 @@ function eventData(item: OutputItem): unknown {
 async function sendBytes(items: OutputItems, reply: FastifyReply, gone: AbortSignal): Promise<void> {
   try {
     for await (const item of items) {
-      if (item.type === 'gone') throw new CatalogueError('gone');
+      if (item.type === 'gone') throw new ApiError('gone');
       if (item.type === 'output') await writeWithRoom(reply, item.data, gone);
     }
     reply.raw.end();

@@ -4,14 +4,14 @@ import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.t
 import { allowLongBody } from '../../base/http/listener.ts';
 import { flag, oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
 import { OUTPUT_ANSWER_BYTES, PROCESS_WAIT_MAX_MS } from '../../contract/defaults.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
 import { continuationBytes } from '../../process/output/preview.ts';
 import { parseProcessRequest } from '../../process/start/request.ts';
 import type { Daemon } from '../daemon.ts';
 import { answerAttach } from './process-attach.ts';
 import { answerOutput } from './process-output.ts';
-import { goneSignal } from './sse-response.ts';
+import { disconnectSignal } from './sse-response.ts';
 
 const closed = { additionalProperties: false };
 
@@ -66,9 +66,9 @@ export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promi
     const process = await daemon.supervisor.wait(request.params.process_id, {
       for: oneOf(query.for, 'for', ['exit', 'ready']) ?? 'exit',
       ...(timeout_ms === undefined ? {} : { timeout_ms }),
-      signal: goneSignal(reply),
+      signal: disconnectSignal(reply),
     });
-    if (!process) throw new CatalogueError('timeout');
+    if (!process) throw new ApiError('timeout');
     return success(process);
   });
 
@@ -104,9 +104,9 @@ async function start(daemon: Daemon, request: FastifyRequest, reply: FastifyRepl
   const query = queryOf(request.query, ['wait_ms']);
   const wait_ms = wholeNumber(query.wait_ms, 'wait_ms', 0, PROCESS_WAIT_MAX_MS);
   const wanted = parseProcessRequest(request.body);
-  if (daemon.state === 'stopping') throw new CatalogueError('shutting_down');
+  if (daemon.state === 'stopping') throw new ApiError('shutting_down');
   const { created, process } = await daemon.supervisor.spawn(wanted);
-  const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, goneSignal(reply));
+  const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, disconnectSignal(reply));
   reply.code(created ? 201 : 200);
   return success({ ...process, ...ended });
 }
@@ -138,7 +138,7 @@ async function writeStdin(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  const gone = goneSignal(reply);
+  const gone = disconnectSignal(reply);
   try {
     const query = queryOf(request.query, ['end', 'offset']);
     const end = flag(query.end, 'end');

@@ -2,7 +2,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
 import { WEBHOOK_TEST_WAIT_MS } from '../../contract/defaults.ts';
 import type { DeliveryDetail } from '../../contract/deliveries.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Daemon } from '../daemon.ts';
 import { payloadText } from './payload.ts';
 
@@ -13,7 +13,7 @@ const TEST_PAYLOAD = '{"test":true}';
 export function registerPublishRoutes(app: HttpApp, daemon: Daemon): void {
   app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
     if (request.body === undefined) {
-      throw new CatalogueError('unsupported_media_type');
+      throw new ApiError('unsupported_media_type');
     }
     const payload = payloadText(request.body as Buffer);
     const receipt = await daemon.publisher.publish(

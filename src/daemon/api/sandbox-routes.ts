@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Static, Type } from 'typebox';
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
-import { CatalogueError, invalidField, StartError } from '../../contract/errors.ts';
+import { ApiError, invalidField, StartError } from '../../contract/errors.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { checkEnvironment } from '../../process/start/request.ts';
 import { parseCidr } from '../../webhook/address.ts';
@@ -81,14 +81,14 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
 
   app.post('/api/v1/sandbox/init', { schema: { body: InitBody } }, async (request) => {
     if (!daemon.config.await_init) {
-      throw new CatalogueError('conflict', 'The sandbox was not started with --await-init.');
+      throw new ApiError('conflict', 'The sandbox was not started with --await-init.');
     }
     const { record_key } = request.body;
     if (record_key !== undefined && !daemon.isControl(request.raw.socket)) {
       throw invalidField('record_key', 'is accepted on the control socket alone');
     }
     if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
-      throw new CatalogueError('conflict', 'The sandbox is initialised already, with another body.');
+      throw new ApiError('conflict', 'The sandbox is initialised already, with another body.');
     }
     if (!initialised) {
       initialised = {
@@ -140,9 +140,9 @@ function guardOf(ranges: string[]): AddressGuard {
 }
 
 /** Why a sandbox cannot be what it is told to be, with the field in place of the option. */
-function asAnswer({ message }: StartError): CatalogueError {
+function asAnswer({ message }: StartError): ApiError {
   const [option, field] = Object.entries(FIELDS).find(([each]) => message.startsWith(each)) ?? [];
-  if (option === undefined || field === undefined) return new CatalogueError('invalid_request', message);
+  if (option === undefined || field === undefined) return new ApiError('invalid_request', message);
   return invalidField(field, message.slice(option.length).trim());
 }
 

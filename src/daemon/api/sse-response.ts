@@ -16,7 +16,7 @@ export interface ServerSentEvent {
  * An answer that is a stream of server-sent events. Whoever awaits each write keeps no more in memory than the
  * connection does, however slow the reader is.
  */
-export class EventWriter {
+export class SseResponse {
   /** Aborts when the reader has gone. */
   readonly gone: AbortSignal;
   readonly #reply: FastifyReply;
@@ -27,7 +27,7 @@ export class EventWriter {
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
     this.#reply = reply;
     this.#clock = clock;
-    this.gone = goneSignal(reply);
+    this.gone = disconnectSignal(reply);
     this.#heartbeat = this.#beatLater();
     this.gone.addEventListener('abort', () => this.#heartbeat.cancel());
     reply.hijack();
@@ -67,7 +67,7 @@ export class EventWriter {
 }
 
 /** Aborts when whoever asked has gone, or has the whole answer. */
-export function goneSignal({ raw }: FastifyReply): AbortSignal {
+export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   if (raw.destroyed) gone.abort();
   else raw.once('close', () => gone.abort());
@@ -85,7 +85,10 @@ export async function writeWithRoom(
 }
 
 /** What `wait` comes to, or undefined once `signal` aborts; nothing of it is left behind then. */
-export function orGone<Value>(wait: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
+export function untilDisconnect<Value>(
+  wait: Promise<Value>,
+  signal: AbortSignal,
+): Promise<Value | undefined> {
   return new Promise((resolve) => {
     const done = (value?: Value) => {
       signal.removeEventListener('abort', gone);

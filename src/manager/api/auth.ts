@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { Caller, Scope } from '../../contract/tokens.ts';
 import type { TokenStore } from '../database/token-store.ts';
 
@@ -29,7 +29,7 @@ export function guardRoutes(app: HttpApp, tokens: TokenStore, charge: Charge): v
     if (is_open === true || request.is404) return;
     request.caller = await authenticate(request, reply, tokens);
     await charge(request.caller, request, reply);
-    if (scope === undefined) throw new CatalogueError('forbidden');
+    if (scope === undefined) throw new ApiError('forbidden');
     if (scope !== null) demand(request.caller, scope);
   });
 }
@@ -38,12 +38,12 @@ export function guardRoutes(app: HttpApp, tokens: TokenStore, charge: Charge): v
 export function demand({ scopes }: Caller, scope: Scope): void {
   const is_included = scope === 'sandboxes:read' && scopes.includes('sandboxes:write');
   if (is_included || scopes.includes(scope)) return;
-  throw new CatalogueError('forbidden', `The token's scopes do not include ${scope}.`, { scope });
+  throw new ApiError('forbidden', `The token's scopes do not include ${scope}.`, { scope });
 }
 
 /** Who makes the request; for handlers of routes that are not open. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (!request.caller) throw new CatalogueError('unauthorized', NEEDED);
+  if (!request.caller) throw new ApiError('unauthorized', NEEDED);
   return request.caller;
 }
 
@@ -58,5 +58,5 @@ async function authenticate(
   const caller = token === undefined ? null : await tokens.find(token);
   if (caller) return caller;
   reply.header('www-authenticate', 'Bearer');
-  throw new CatalogueError('unauthorized', NEEDED);
+  throw new ApiError('unauthorized', NEEDED);
 }

@@ -2,7 +2,7 @@ import { type HttpApp, success } from '../../base/http/app.ts';
 import { oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { DELIVERY_STATES } from '../../contract/deliveries.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import type { Delivery } from '../outbox/delivery.ts';
 import { callerOf } from './auth.ts';
@@ -71,7 +71,7 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
 
 async function found(delivery: Delivery, team_id: string, event_id: string) {
   const record = EVENT_ID.test(event_id) ? await delivery.views.find(team_id, event_id) : null;
-  if (!record) throw new CatalogueError('not_found', `There is no record ${event_id}.`);
+  if (!record) throw new ApiError('not_found', `There is no record ${event_id}.`);
   return record;
 }
 

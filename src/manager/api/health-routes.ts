@@ -1,6 +1,6 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
 import type { MetricsRegistry } from '../../base/metrics.ts';
-import { CatalogueError, errorBody } from '../../contract/errors.ts';
+import { ApiError, errorBody } from '../../contract/errors.ts';
 
 const open = (summary: string) => ({ is_open: true, doc: { summary } });
 
@@ -18,7 +18,7 @@ export function registerHealthRoutes(app: HttpApp, readiness: Readiness, metrics
 
   app.get('/readyz', { config: open('Whether the manager is ready') }, async (_request, reply) => {
     const reason = await readiness.notReady();
-    if (reason !== null) return reply.code(503).send(errorBody(new CatalogueError('unavailable', reason)));
+    if (reason !== null) return reply.code(503).send(errorBody(new ApiError('unavailable', reason)));
     return success({ ready: true, ...readiness.facts() });
   });
 

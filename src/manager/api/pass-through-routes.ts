@@ -2,12 +2,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, withStreamedBodies } from '../../base/http/app.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { runningSandbox } from '../sandboxes/auto-resume.ts';
 import { refusal } from '../sandboxes/operations.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
-import type { Named } from '../sandboxes/transition-runner.ts';
+import type { SandboxRef } from '../sandboxes/transition-runner.ts';
 import { callerOf } from './auth.ts';
 import { passThrough } from './pass-through.ts';
 import { daemonPath, PASSED_ROUTES, type PassedRoute } from './passed-routes.ts';
@@ -54,7 +54,7 @@ async function answer(
   const { team_id } = callerOf(request);
   const { sandbox_id = '', ...parameters } = request.params as Record<string, string>;
   const path = daemonPath(route, parameters, request.raw.url ?? '');
-  if (path === null) throw new CatalogueError('not_found', 'There is no such path.');
+  if (path === null) throw new ApiError('not_found', 'There is no such path.');
   if (isUpgrade(request) !== route.is_upgrade) {
     throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not taken by this path');
   }
@@ -63,7 +63,7 @@ async function answer(
   await answering(sandboxes, route, { sandbox_id, team_id }, clock);
   const socket = runtime.controlSocket(sandbox_id);
   if (socket === null) {
-    throw new CatalogueError('conflict', 'This runtime runs no daemon that could answer.');
+    throw new ApiError('conflict', 'This runtime runs no daemon that could answer.');
   }
   await passThrough(request, reply, { socket, path, scope: route.scope });
 }
@@ -72,7 +72,7 @@ async function answer(
 async function answering(
   sandboxes: Sandboxes,
   { answered_by }: PassedRoute,
-  named: Named & { team_id: string },
+  named: SandboxRef & { team_id: string },
   clock: Clock,
 ): Promise<void> {
   if (answered_by === 'running') {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import { boundInterimAnswers } from '../../runtime/control-client.ts';
 import { answerHeaders, isFinal, upgradeHead } from './daemon-answer.ts';
 
@@ -117,8 +117,8 @@ function answerTo(request: FastifyRequest, outgoing: ClientRequest, has_body: bo
   });
 }
 
-function noAnswer(): CatalogueError {
-  return new CatalogueError('unavailable', "The sandbox's daemon does not answer.", { retry_after_s: 1 });
+function noAnswer(): ApiError {
+  return new ApiError('unavailable', "The sandbox's daemon does not answer.", { retry_after_s: 1 });
 }
 
 /** Gives the daemon's answer to the caller as it comes. */

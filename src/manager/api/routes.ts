@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
 import type { Log } from '../../base/log.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
 import { refusal } from '../sandboxes/operations.ts';
 import { type DocumentedRoute, openApiDocument } from './openapi.ts';
@@ -36,7 +36,7 @@ function demandId({ params, routeOptions }: FastifyRequest): void {
 /** Tells the log why the database or the runtime could not be used: the answer does not. */
 export function logTrouble(app: HttpApp, log: Log): void {
   app.addHook('onError', async (request, _reply, error) => {
-    if (!(error instanceof CatalogueError) || error.code !== 'unavailable') return;
+    if (!(error instanceof ApiError) || error.code !== 'unavailable') return;
     const { cause } = error as { cause?: Error };
     log.warn({ request_id: request.id, reason: cause?.message ?? error.message }, 'a request was refused');
   });

@@ -13,7 +13,7 @@ import type { Forks } from '../sandboxes/forks.ts';
 import type { SandboxStore } from '../sandboxes/sandbox-store.ts';
 import { optionalTimestamp, sandboxView, statusView } from '../sandboxes/sandbox-view.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
-import type { Named } from '../sandboxes/transition-runner.ts';
+import type { SandboxRef } from '../sandboxes/transition-runner.ts';
 import { callerOf } from './auth.ts';
 import {
   ClaimedData,
@@ -186,7 +186,7 @@ function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRoutePar
 }
 
 /** The sandbox of the path, as one of the caller's team. */
-function named(request: FastifyRequest): Named {
+function named(request: FastifyRequest): SandboxRef {
   const { sandbox_id } = request.params as { sandbox_id: string };
   return { sandbox_id, team_id: callerOf(request).team_id };
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 
 /** However many descriptors there are: an idle connection costs memory, too. */
 const CONNECTIONS_MAX = 10_000;
@@ -112,7 +112,7 @@ export class PassedShares {
     const taken = this.#under_way.get(team_id) ?? 0;
     if (taken >= this.#max) {
       const message = `The team has ${this.#max} calls of its sandboxes under way.`;
-      throw new CatalogueError('too_many_requests', message, { retry_after_s: 1 });
+      throw new ApiError('too_many_requests', message, { retry_after_s: 1 });
     }
     this.#under_way.set(team_id, taken + 1);
     let is_given_back = false;

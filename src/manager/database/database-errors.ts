@@ -1,4 +1,4 @@
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 
 const UNAVAILABLE_RETRY_S = 1;
 
@@ -40,8 +40,8 @@ export function told(error: unknown): unknown {
 }
 
 /** An `unavailable` with its cause for the log. */
-export function unavailable(cause: Error): CatalogueError {
-  const made = new CatalogueError('unavailable', 'The database cannot be used at present.', {
+export function unavailable(cause: Error): ApiError {
+  const made = new ApiError('unavailable', 'The database cannot be used at present.', {
     retry_after_s: UNAVAILABLE_RETRY_S,
   });
   made.cause = cause;
@@ -74,7 +74,7 @@ export function isDiskFull(error: unknown): boolean {
 
 /** Whether a database that is asked for the first time may be there later: it is away, starting, or has no room. */
 export function isAway(error: unknown): boolean {
-  if (!(error instanceof CatalogueError) || error.code !== 'unavailable') return false;
+  if (!(error instanceof ApiError) || error.code !== 'unavailable') return false;
   const { code = '', message } = error.cause as DatabaseError;
   if (isSqlState(code) && /^(08|40|53|55P03|57)/.test(code)) return true;
   if (/^SQLITE_(BUSY|FULL|LOCKED|PROTOCOL)/.test(code)) return true;

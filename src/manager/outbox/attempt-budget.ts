@@ -4,7 +4,7 @@ import { ATTEMPTS_MAX } from '../../contract/defaults.ts';
 const FAILING_MAX = ATTEMPTS_MAX / 2;
 
 /** What one endpoint uses of the attempts that may be under way. */
-export class EndpointUse {
+export class EndpointLoad {
   under_way = 0;
   is_failing = false;
 }
@@ -13,12 +13,12 @@ export class EndpointUse {
  * How many attempts may be under way in all, shared so that no endpoint waits for another: one may have as many as
  * are still free, so that there is always room for those that have none. Source: contract section 7.
  */
-export class Permits {
+export class AttemptBudget {
   readonly #max: number;
   #under_way = 0;
   #failing = 0;
   /** Those that were told no, in their order. */
-  readonly #waiting = new Map<EndpointUse, () => void>();
+  readonly #waiting = new Map<EndpointLoad, () => void>();
 
   constructor(max = ATTEMPTS_MAX) {
     this.#max = max;
@@ -32,7 +32,7 @@ export class Permits {
    * Whether an endpoint may begin one more; if not, `again` is called when that may have changed. `may_any`: whether
    * attempts may begin at all.
    */
-  mayStart(use: EndpointUse, may_any: boolean, again: () => void): boolean {
+  mayStart(use: EndpointLoad, may_any: boolean, again: () => void): boolean {
     const free = this.#max - this.#under_way;
     const may = may_any && free > use.under_way && !(use.is_failing && this.#failing >= FAILING_MAX);
     if (!may) this.#waiting.set(use, again);
@@ -40,7 +40,7 @@ export class Permits {
   }
 
   /** Begins an attempt; returns what ends it. */
-  begin(use: EndpointUse): () => void {
+  begin(use: EndpointLoad): () => void {
     const is_failing = use.is_failing;
     this.#add(use, 1, is_failing);
     return () => {
@@ -50,7 +50,7 @@ export class Permits {
     };
   }
 
-  #add(use: EndpointUse, by: 1 | -1, is_failing: boolean): void {
+  #add(use: EndpointLoad, by: 1 | -1, is_failing: boolean): void {
     this.#under_way += by;
     use.under_way += by;
     if (is_failing) this.#failing += by;
@@ -66,7 +66,7 @@ export class Permits {
   }
 
   /** Forgets an endpoint that is gone. */
-  forget(use: EndpointUse): void {
+  forget(use: EndpointLoad): void {
     this.#waiting.delete(use);
   }
 }

@@ -1,14 +1,14 @@
-import { Distribution, type Metric, Tally } from '../../base/metrics.ts';
+import { Counter, Histogram, type Metric } from '../../base/metrics.ts';
 import type { AttemptReport } from '../../outbox/dispatcher.ts';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** What the manager's delivery did, under the names that the daemon's has. */
 export class DeliveryMetrics {
-  readonly enqueued = new Tally(['event_type']);
-  readonly #attempts = new Tally(['outcome', 'class']);
-  readonly #delivery_seconds = new Distribution(SECONDS);
-  readonly #end_to_end_seconds = new Distribution(SECONDS);
+  readonly enqueued = new Counter(['event_type']);
+  readonly #attempts = new Counter(['outcome', 'class']);
+  readonly #delivery_seconds = new Histogram(SECONDS);
+  readonly #end_to_end_seconds = new Histogram(SECONDS);
 
   attempted({ record, result, state, duration_ms }: AttemptReport, wall_ms: number): void {
     const outcome = state === 'pending' ? 'retry' : state;
@@ -39,6 +39,6 @@ export class DeliveryMetrics {
   }
 }
 
-function distribution(name: string, help: string, figures: Distribution): Metric {
+function distribution(name: string, help: string, figures: Histogram): Metric {
   return { name, type: 'histogram', help, samples: () => figures.samples(name) };
 }

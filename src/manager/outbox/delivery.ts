@@ -3,8 +3,8 @@ import type { Log } from '../../base/log.ts';
 import type { Metric } from '../../base/metrics.ts';
 import type { Service } from '../../base/service.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
-import { CatalogueError } from '../../contract/errors.ts';
-import type { HandedOver } from '../../runtime/runtime.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
 import { SharedLookup } from '../../webhook/lookup.ts';
 import { threadlessResolve } from '../../webhook/resolver.ts';
@@ -13,8 +13,8 @@ import { DatabaseClock } from '../database/clock-store.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
-import type { DeletionNotice, Notices, Sender, TakenOver } from '../sandboxes/ports.ts';
-import { Permits } from './attempt-budget.ts';
+import type { DeletionNotice, DeletionOutbox, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
+import { AttemptBudget } from './attempt-budget.ts';
 import { DeliveryMetrics } from './delivery-metrics.ts';
 import { DeliveryViewStore } from './delivery-store.ts';
 import { EndpointStore } from './endpoint-store.ts';
@@ -38,7 +38,7 @@ interface Parts {
 }
 
 /** The manager's outbox with all that delivers it: what deletions write, what teams see, what is sent. */
-export class Delivery implements Notices, Service {
+export class Delivery implements DeletionOutbox, Service {
   readonly views: DeliveryViewStore;
   readonly #clock: Clock;
   readonly #outbox: OutboxStore;
@@ -62,7 +62,7 @@ export class Delivery implements Notices, Service {
       database_clock,
       log,
       seal,
-      permits: new Permits(),
+      permits: new AttemptBudget(),
       outcomes: this.#outcomes,
       make_transport: make_transport ?? (() => new HttpTransport(clock, DELIVERY_CONCURRENCY, lookup)),
       on_attempt: (report) => this.#metrics.attempted(report, clock.wallMs()),
@@ -79,9 +79,9 @@ export class Delivery implements Notices, Service {
     return this.#endpoints.stop();
   }
 
-  async demandRoom(tx: Transaction, team_id: string): Promise<void> {
+  async checkCapacity(tx: Transaction, team_id: string): Promise<void> {
     if (await this.#outbox.hasRoom(tx, team_id)) return;
-    throw new CatalogueError('outbox_full', 'Too many events of the team wait for their delivery.', {
+    throw new ApiError('outbox_full', 'Too many events of the team wait for their delivery.', {
       retry_after_s: FULL_RETRY_S,
     });
   }
@@ -92,7 +92,7 @@ export class Delivery implements Notices, Service {
     this.#written.add(endpointOf(notice.webhook_url));
   }
 
-  async handOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]> {
+  async handOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]> {
     const taken = await this.#outbox.takeOver(tx, sender, records);
     for (const { event_type } of records) this.#metrics.enqueued.add([event_type]);
     this.#written.add(endpointOf(sender.webhook_url));

@@ -7,7 +7,7 @@ import type { Transport } from '../../webhook/transport.ts';
 import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database } from '../database/database.ts';
 import type { Seal } from '../database/seal.ts';
-import { EndpointUse, type Permits } from './attempt-budget.ts';
+import { type AttemptBudget, EndpointLoad } from './attempt-budget.ts';
 import { EndpointRecordStore } from './endpoint-record-store.ts';
 import { EndpointSender } from './endpoint-sender.ts';
 import type { OwnedEndpoint, PendingEndpoint } from './endpoint-store.ts';
@@ -25,7 +25,7 @@ export interface DeliveryParts {
   database_clock: DatabaseClock;
   log: Log;
   seal: Seal;
-  permits: Permits;
+  permits: AttemptBudget;
   outcomes: OutcomeWriter;
   make_transport: () => Transport;
   on_attempt: (report: AttemptReport) => void;
@@ -37,7 +37,7 @@ export class EndpointDelivery {
   readonly #dispatcher: Dispatcher;
   readonly #records: EndpointRecordStore;
   readonly #parts: DeliveryParts;
-  readonly #use = new EndpointUse();
+  readonly #use = new EndpointLoad();
   #newest_untried_id: number | null = null;
   #looks = LOOKS_AFTER_NEWS;
   #polls = 0;

@@ -10,7 +10,7 @@ import type { Transport } from '../../webhook/transport.ts';
 import type { DatabaseClock } from '../database/clock-store.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { Seal } from '../database/seal.ts';
-import type { EndpointUse, Permits } from './attempt-budget.ts';
+import type { AttemptBudget, EndpointLoad } from './attempt-budget.ts';
 import type { EndpointRecordStore, StoredRequest } from './endpoint-record-store.ts';
 import { secretContext } from './outbox-store.ts';
 
@@ -27,8 +27,8 @@ interface Parts {
   transport: Transport;
   seal: Seal;
   log: Log;
-  permits: Permits;
-  use: EndpointUse;
+  permits: AttemptBudget;
+  use: EndpointLoad;
   clock: Clock;
   database_clock: DatabaseClock;
   /** Whether an attempt that begins now ends within the lease. */

@@ -7,14 +7,14 @@ import {
   TEAM_UNDELIVERED_RECORDS,
 } from '../../contract/defaults.ts';
 import type { EventType } from '../../contract/events.ts';
-import type { HandedOver } from '../../outbox/sqlite/undelivered/undelivered-record.ts';
+import type { UndeliveredRecord } from '../../outbox/sqlite/undelivered/undelivered-record.ts';
 import { deletedRequest } from '../../webhook/deleted-request.ts';
 import { asksForStandardWebhooks } from '../../webhook/signature.ts';
 import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
-import type { DeletionNotice, Sender, TakenOver } from '../sandboxes/ports.ts';
+import type { DeletionNotice, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
 
 /** The place of a record's secret, for its seal. */
 export function secretContext(event_id: string): string {
@@ -82,12 +82,12 @@ export class OutboxStore {
   }
 
   /** Takes records over as they are, in their order; those that are there already stay as they are. */
-  async takeOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]> {
+  async takeOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]> {
     const taken: TakenOver[] = [];
     for (const record of records) {
       const inserted = await tx
         .insertInto('outbox')
-        .values({ ...placeOf(sender), ...this.#handedOver(sender, record) })
+        .values({ ...placeOf(sender), ...this.#undeliveredRecord(sender, record) })
         .onConflict((conflict) => conflict.column('event_id').doNothing())
         .returning('id')
         .executeTakeFirst();
@@ -105,7 +105,7 @@ export class OutboxStore {
     }
   }
 
-  #handedOver({ webhook_url, webhook_secret }: Sender, record: HandedOver) {
+  #undeliveredRecord({ webhook_url, webhook_secret }: WebhookTarget, record: UndeliveredRecord) {
     const now_ms = this.#clock.now();
     const { event_id, attempts } = record;
     const is_tried = attempts > 0;
@@ -166,7 +166,7 @@ export class OutboxStore {
   }
 }
 
-function placeOf({ sandbox_id, team_id, webhook_url }: Sender) {
+function placeOf({ sandbox_id, team_id, webhook_url }: WebhookTarget) {
   const state = 'pending' as const;
   return { sandbox_id, team_id, endpoint: endpointOf(webhook_url), state, finished_at_ms: null };
 }

@@ -1,4 +1,4 @@
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { QuotaRefusal } from '../../contract/quotas.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Admission, Lease } from '../sandboxes/ports.ts';
@@ -25,19 +25,19 @@ export class SandboxAdmission implements Admission {
   }
 
   async admit(tx: Transaction, lease: Lease): Promise<void> {
-    await this.#demandPlace(tx, lease.team_id);
-    await this.#counted('node', () => this.#node.demandRoom(tx, lease));
+    await this.#checkActiveSandboxes(tx, lease.team_id);
+    await this.#counted('node', () => this.#node.checkCapacity(tx, lease));
   }
 
   async admitChange(tx: Transaction, lease: Lease): Promise<void> {
-    await this.#counted('node', () => this.#node.demandRoom(tx, lease));
+    await this.#counted('node', () => this.#node.checkCapacity(tx, lease));
   }
 
   async admitCopy(tx: Transaction, lease: Lease): Promise<void> {
     await this.#counted('node', () => this.#node.demandDisk(tx, lease));
   }
 
-  async #demandPlace(tx: Transaction, team_id: string): Promise<void> {
+  async #checkActiveSandboxes(tx: Transaction, team_id: string): Promise<void> {
     const policy = (await this.#policies.of(team_id, tx)).get('active_sandboxes');
     if (!policy) return;
     await this.#counted('active_sandboxes', async () => {
@@ -58,22 +58,18 @@ export class SandboxAdmission implements Admission {
       await demand();
       this.#metrics.decisions.add([dimension, 'admitted']);
     } catch (error) {
-      if (error instanceof CatalogueError) this.#metrics.decisions.add([dimension, outcomeOf(error)]);
+      if (error instanceof ApiError) this.#metrics.decisions.add([dimension, outcomeOf(error)]);
       throw error;
     }
   }
 }
 
-function outcomeOf({ code }: CatalogueError): string {
+function outcomeOf({ code }: ApiError): string {
   return code === 'quota_exceeded' || code === 'capacity_exhausted' ? 'refused' : 'unreachable';
 }
 
 /** The 429 that says which quota is used up. */
-export function quotaExceeded(details: QuotaRefusal): CatalogueError {
+export function quotaExceeded(details: QuotaRefusal): ApiError {
   const { dimension, limit } = details;
-  return new CatalogueError(
-    'quota_exceeded',
-    `The team's quota of ${dimension} (${limit}) is used up.`,
-    details,
-  );
+  return new ApiError('quota_exceeded', `The team's quota of ${dimension} (${limit}) is used up.`, details);
 }

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 const STEPS = 10;
 
 /**
- * Notices that something asked is not answered in time, for any number of questions at the cost of one timer. Answers
+ * DeletionOutbox that something asked is not answered in time, for any number of questions at the cost of one timer. Answers
  * come in the order of the questions. Time in which this process stood still does not count.
  */
 export class AnswerWatch {

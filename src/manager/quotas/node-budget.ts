@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { nodeBudget } from '../../runtime/node-budget.ts';
 import type { ManagerConfig, NodeBudget } from '../config/config.ts';
 import type { Transaction } from '../database/database.ts';
@@ -42,7 +42,7 @@ export class NodeCapacity {
   }
 
   /** Throws `capacity_exhausted` where the node cannot hold this lease beside all others. */
-  async demandRoom(tx: Transaction, { sandbox_id, memory_mib, cpu_millis }: Lease): Promise<void> {
+  async checkCapacity(tx: Transaction, { sandbox_id, memory_mib, cpu_millis }: Lease): Promise<void> {
     await this.#demand(tx, sandbox_id, (use) => ({
       memory_mib: use.memory_mib + memory_mib,
       cpu_millis: use.cpu_millis + cpu_millis,
@@ -76,9 +76,9 @@ export class NodeCapacity {
 
 const NAMES = { memory_mib: 'memory', cpu_millis: 'cpu', sandboxes: 'sandboxes', disk_mib: 'disk' };
 
-function exhausted(part: keyof NodeBudget): CatalogueError {
+function exhausted(part: keyof NodeBudget): ApiError {
   const resource = NAMES[part];
-  return new CatalogueError('capacity_exhausted', `The node has no ${resource} left for this.`, { resource });
+  return new ApiError('capacity_exhausted', `The node has no ${resource} left for this.`, { resource });
 }
 
 function machineBudget(data_dir: string): Budget {

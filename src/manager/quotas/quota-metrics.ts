@@ -1,13 +1,13 @@
-import { Distribution, type Metric, Tally } from '../../base/metrics.ts';
+import { Counter, Histogram, type Metric } from '../../base/metrics.ts';
 
 const SECONDS = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5];
 
 /** What admissions come to. */
 export class QuotaMetrics {
   /** By dimension (`node` for the node's budget) and outcome: `admitted`, `refused`, `unreachable`, `failed_open`. */
-  readonly decisions = new Tally(['dimension', 'outcome']);
+  readonly decisions = new Counter(['dimension', 'outcome']);
   /** How long the rate authority took. */
-  readonly draw_seconds = new Distribution(SECONDS);
+  readonly draw_seconds = new Histogram(SECONDS);
 
   metrics(isReachable: () => boolean): Metric[] {
     return [

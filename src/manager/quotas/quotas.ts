@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { HttpApp } from '../../base/http/app.ts';
 import type { Log } from '../../base/log.ts';
 import type { Metric } from '../../base/metrics.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { ManagerConfig } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { SandboxAdmission } from './admission.ts';
@@ -83,6 +83,6 @@ export class Quotas {
 /** Completes the headers of every refusal on a quota. */
 export function explainRefusals(app: HttpApp): void {
   app.addHook('onError', async (_request, reply, error) => {
-    if (error instanceof CatalogueError) quotaRefusalHeaders(error, reply);
+    if (error instanceof ApiError) quotaRefusalHeaders(error, reply);
   });
 }

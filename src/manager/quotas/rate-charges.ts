@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { Dimension, QuotaRefusal, RatePolicy } from '../../contract/quotas.ts';
 import type { Caller } from '../../contract/tokens.ts';
 import { quotaExceeded } from './admission.ts';
@@ -74,7 +74,7 @@ export class RateCharges {
     metrics.decisions.add([dimension, is_fail_open ? 'failed_open' : 'unreachable']);
     log.debug({ dimension, reason: decision.reason, is_fail_open }, 'a rate could not be decided');
     if (is_fail_open) return null;
-    throw new CatalogueError('unavailable', 'The rate authority cannot be reached; nothing is admitted.', {
+    throw new ApiError('unavailable', 'The rate authority cannot be reached; nothing is admitted.', {
       retry_after_s: UNREACHABLE_RETRY_S,
     });
   }
@@ -86,7 +86,7 @@ function dimensionsOf({ method, routeOptions }: FastifyRequest): Dimension[] {
 }
 
 /** The headers of a 429, for capacities and rates alike. */
-export function quotaRefusalHeaders({ code, details }: CatalogueError, reply: FastifyReply): void {
+export function quotaRefusalHeaders({ code, details }: ApiError, reply: FastifyReply): void {
   if (code !== 'quota_exceeded') return;
   const { limit, current } = details as QuotaRefusal;
   reply.headers(refusalHeaders(limit, current === null ? 0 : Math.max(0, limit - current)));

@@ -1,9 +1,9 @@
 import { type Clock, sleep } from '../../base/clock.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { refusal } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
-import type { Named } from './transition-runner.ts';
+import type { SandboxRef } from './transition-runner.ts';
 
 /** How long a call that resumes a sandbox waits for it, and how often it looks. */
 const WAIT_MS = 20_000;
@@ -13,7 +13,11 @@ const LOOK_MS = 50;
  * The sandbox for a call of its process routes: running, or resumed for the call where it is set to be. Throws
  * `conflict` for one that is not, and whatever a resume throws. Source: contract section 7, `auto_resume`.
  */
-export async function runningSandbox(sandboxes: Sandboxes, named: Named, clock: Clock): Promise<SandboxRow> {
+export async function runningSandbox(
+  sandboxes: Sandboxes,
+  named: SandboxRef,
+  clock: Clock,
+): Promise<SandboxRow> {
   const end_ms = clock.monotonicMs() + WAIT_MS;
   for (;;) {
     const row = await sandboxes.get(named);
@@ -28,11 +32,11 @@ export async function runningSandbox(sandboxes: Sandboxes, named: Named, clock: 
   }
 }
 
-async function resume(sandboxes: Sandboxes, named: Named): Promise<void> {
+async function resume(sandboxes: Sandboxes, named: SandboxRef): Promise<void> {
   try {
     await sandboxes.resume(named, 'auto_resume');
   } catch (error) {
     // Another call was faster.
-    if (!(error instanceof CatalogueError) || error.code !== 'conflict') throw error;
+    if (!(error instanceof ApiError) || error.code !== 'conflict') throw error;
   }
 }

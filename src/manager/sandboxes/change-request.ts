@@ -15,7 +15,7 @@ export const ChangeBody = Type.Object(
         ttl: Type.Optional(Duration),
         hard_ttl: Type.Optional(Duration),
         auto_resume: Type.Optional(Type.Boolean()),
-        // Named, so that whoever tries is told why.
+        // SandboxRef, so that whoever tries is told why.
         webhook: Type.Optional(Type.Unknown({ description: 'refused: it is set at claim only' })),
       },
       closed,

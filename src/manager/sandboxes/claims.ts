@@ -1,10 +1,10 @@
 import { newId } from '../../base/ids.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Caller } from '../../contract/tokens.ts';
 import { after, type ClaimRequest } from './claim-request.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
-import type { Settler } from './operation-recovery.ts';
+import type { OperationRecovery } from './operation-recovery.ts';
 import { leaseOf, type Operations, sealContext, specOf, type Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 
@@ -26,10 +26,10 @@ export interface Claimed {
 export class Claims {
   readonly #works: Works;
   readonly #operations: Operations;
-  readonly #settler: Settler;
+  readonly #settler: OperationRecovery;
   readonly #keys: IdempotencyStore;
 
-  constructor(works: Works, operations: Operations, settler: Settler, keys: IdempotencyStore) {
+  constructor(works: Works, operations: Operations, settler: OperationRecovery, keys: IdempotencyStore) {
     this.#works = works;
     this.#operations = operations;
     this.#settler = settler;
@@ -48,7 +48,7 @@ export class Claims {
         const known = claim && (await this.#keys.lookUp(tx, claim, clock.wallMs() - KEY_KEPT_MS));
         if (known?.outcome === 'answered') return known.answer as Claimed;
         if (known) refuseKnown(known.outcome);
-        if (row.webhook_url !== null) await notices.demandRoom(tx, caller.team_id);
+        if (row.webhook_url !== null) await notices.checkCapacity(tx, caller.team_id);
         await admission.admit(tx, leaseOf(row));
         await store.insert(tx, row);
         if (claim) await this.#keys.begin(tx, claim, row.sandbox_id, row.created_at_ms);
@@ -134,16 +134,16 @@ export class Claims {
 
 function refuseKnown(outcome: 'new' | 'under_way' | 'conflict'): void {
   if (outcome === 'under_way') {
-    throw new CatalogueError('conflict', 'The claim with this Idempotency-Key is under way.');
+    throw new ApiError('conflict', 'The claim with this Idempotency-Key is under way.');
   }
   if (outcome === 'conflict') {
-    throw new CatalogueError('conflict', 'Idempotency-Key: it was used before with another body.');
+    throw new ApiError('conflict', 'Idempotency-Key: it was used before with another body.');
   }
 }
 
 /** The runtime names fields as its spec has them; the caller wrote them inside of `config`. */
 function namedAsGiven(error: unknown): unknown {
-  const { field } = ((error as CatalogueError).details ?? {}) as { field?: string };
-  if (!(error instanceof CatalogueError) || error.code !== 'invalid_request' || !field) return error;
+  const { field } = ((error as ApiError).details ?? {}) as { field?: string };
+  if (!(error instanceof ApiError) || error.code !== 'invalid_request' || !field) return error;
   return invalidField(`config.${field}`, error.message.replace(`${field}: `, ''));
 }

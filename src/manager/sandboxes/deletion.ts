@@ -1,11 +1,11 @@
 import { sleep } from '../../base/clock.ts';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
-import { CatalogueError } from '../../contract/errors.ts';
-import type { HandOverPage } from '../../runtime/runtime.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { UndeliveredPage } from '../../runtime/runtime.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { Limiter } from './limiter.ts';
-import { type Operations, refusal, senderOf, type Works } from './operations.ts';
-import type { DeletionNotice, Sender } from './ports.ts';
+import { type Operations, refusal, type Works, webhookTargetOf } from './operations.ts';
+import type { DeletionNotice, WebhookTarget } from './ports.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 
 /** Sandboxes that are ended and removed at the same time, and those of one team: a daemon may refuse to end. */
@@ -40,7 +40,7 @@ export class Deletions {
   ): Promise<void> {
     const { store, metrics, notices } = this.#works;
     const found = await store.find(store.db, sandbox_id, team_id);
-    if (!found) throw new CatalogueError('not_found', 'There is no such sandbox.');
+    if (!found) throw new ApiError('not_found', 'There is no such sandbox.');
     if (found.status === 'terminating') return;
     const is_lost = found.status === 'failed' || (await this.#isLost(sandbox_id));
     const row = await this.#commit(found, is_lost ? 'runtime_lost' : reason, actor);
@@ -76,7 +76,7 @@ export class Deletions {
         throw refusal(row);
       }
       await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : now_ms);
-      const sender = senderOf(row, seal);
+      const sender = webhookTargetOf(row, seal);
       if (sender) await notices.sandboxDeleted(tx, { ...sender, reason, actor, happened_at_ms: now_ms });
       return row;
     });
@@ -123,7 +123,7 @@ export class Deletions {
   async #handOver(row: SandboxRow): Promise<void> {
     const { runtime, clock, log, seal } = this.#works;
     const { sandbox_id, team_id } = row;
-    const sender = senderOf(row, seal);
+    const sender = webhookTargetOf(row, seal);
     if (!sender) return;
     const { webhook_secret } = sender;
     const trust = { team_id, webhook_secret, record_key: seal.recordKey(sandbox_id) };
@@ -137,8 +137,8 @@ export class Deletions {
   }
 
   async #takeOver(
-    sender: Sender,
-    { records, lost_records, trouble, set_aside }: HandOverPage,
+    sender: WebhookTarget,
+    { records, lost_records, trouble, set_aside }: UndeliveredPage,
   ): Promise<void> {
     const { store, notices, log, metrics } = this.#works;
     const { sandbox_id } = sender;

@@ -1,10 +1,10 @@
 import { newId } from '../../base/ids.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import { after } from './claim-request.ts';
-import type { Settler } from './operation-recovery.ts';
+import type { OperationRecovery } from './operation-recovery.ts';
 import { leaseOf, type Operations, sealContext, specOf, type Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
-import type { Changes, Named, TransitionRunner } from './transition-runner.ts';
+import type { Changes, SandboxRef, TransitionRunner } from './transition-runner.ts';
 
 /** Seconds; what is undefined is the source's. */
 interface Durations {
@@ -16,10 +16,15 @@ interface Durations {
 export class Forks {
   readonly #works: Works;
   readonly #operations: Operations;
-  readonly #settler: Settler;
+  readonly #settler: OperationRecovery;
   readonly #transitions: TransitionRunner;
 
-  constructor(works: Works, operations: Operations, settler: Settler, transitions: TransitionRunner) {
+  constructor(
+    works: Works,
+    operations: Operations,
+    settler: OperationRecovery,
+    transitions: TransitionRunner,
+  ) {
     this.#works = works;
     this.#operations = operations;
     this.#settler = settler;
@@ -27,7 +32,7 @@ export class Forks {
   }
 
   /** Copies a sandbox; the child is paused. Its durations are the source's unless others are given. */
-  async fork(named: Named, given: Durations): Promise<SandboxRow> {
+  async fork(named: SandboxRef, given: Durations): Promise<SandboxRow> {
     const { store, clock, runtime, seal, admission, notices } = this.#works;
     const child_id = newId('sbx_', clock.wallMs());
     let child: SandboxRow | null = null;
@@ -43,7 +48,7 @@ export class Forks {
         this.#transitions.run(named, 'fork', {
           onBegin: async (tx, source) => {
             child = this.#childOf(source, child_id, given);
-            if (child.webhook_url !== null) await notices.demandRoom(tx, child.team_id);
+            if (child.webhook_url !== null) await notices.checkCapacity(tx, child.team_id);
             await admission.admitCopy(tx, leaseOf(child));
             await store.insert(tx, child);
           },

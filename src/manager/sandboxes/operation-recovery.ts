@@ -3,13 +3,13 @@ import type { Operation } from '../database/tables.ts';
 import { after } from './claim-request.ts';
 import { envOf, leaseOf, type Operations, type Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
-import { settlement } from './transitions.ts';
+import { resolutionOf } from './transitions.ts';
 
 /**
  * Brings operations to an end that were not carried out to theirs: because the runtime failed, or because their
  * owner died. What cannot be settled now is when its lease has ended, by whoever finds it.
  */
-export class Settler {
+export class OperationRecovery {
   readonly #works: Works;
   readonly #operations: Operations;
   readonly #clean: (row: SandboxRow) => Promise<void>;
@@ -38,7 +38,7 @@ export class Settler {
     // A commit whose answer was lost may have ended it.
     if (!row || operation === null || row.operation !== operation) return;
     const state = await runtime.inspect(row.sandbox_id);
-    const settled = settlement(row, state);
+    const settled = resolutionOf(row, state);
     if (settled === 'clean') return this.#clean(row);
     if (settled === 'undo') return this.#undo(row);
     if (settled === 'failed') return this.#fail(row, operation);

@@ -1,12 +1,12 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { Runtime, RuntimeSpec } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 import { hasEnded } from '../database/replica.ts';
 import type { Seal } from '../database/seal.ts';
 import type { Operation } from '../database/tables.ts';
-import type { Admission, Lease, Metering, Notices, Sender } from './ports.ts';
+import type { Admission, DeletionOutbox, Lease, Metering, WebhookTarget } from './ports.ts';
 import type { SandboxMetrics } from './sandbox-metrics.ts';
 import type { OperationLease, Refusal, SandboxRow, SandboxStore } from './sandbox-store.ts';
 
@@ -24,7 +24,7 @@ export interface Works {
   runtime: Runtime;
   admission: Admission;
   metering: Metering;
-  notices: Notices;
+  notices: DeletionOutbox;
   seal: Seal;
   metrics: SandboxMetrics;
   /** This replica's name. */
@@ -90,24 +90,24 @@ export class Operations {
     const { store, replica } = this.#works;
     const row = await store.end(tx, sandbox_id, operation, replica, changes);
     if (row) return row;
-    throw new CatalogueError('unavailable', 'The sandbox took too long and was settled by another replica.', {
+    throw new ApiError('unavailable', 'The sandbox took too long and was settled by another replica.', {
       retry_after_s: 1,
     });
   }
 }
 
 /** The error that a refused transition is answered with. */
-export function refusal({ refused, status }: Refusal): CatalogueError {
-  if (refused === 'not_found') return new CatalogueError('not_found', 'There is no such sandbox.');
+export function refusal({ refused, status }: Refusal): ApiError {
+  if (refused === 'not_found') return new ApiError('not_found', 'There is no such sandbox.');
   if (refused === 'busy') {
-    return new CatalogueError('conflict', 'Another transition of the sandbox is in progress.', { status });
+    return new ApiError('conflict', 'Another transition of the sandbox is in progress.', { status });
   }
-  return new CatalogueError('conflict', `The sandbox is ${status}.`, { status });
+  return new ApiError('conflict', `The sandbox is ${status}.`, { status });
 }
 
 /** The error for a sandbox whose runtime turned out to have died. */
-export function runtimeLost(): CatalogueError {
-  return new CatalogueError('conflict', "The sandbox's runtime has died: it can only be deleted.", {
+export function runtimeLost(): ApiError {
+  return new ApiError('conflict', "The sandbox's runtime has died: it can only be deleted.", {
     status: 'failed',
   });
 }
@@ -131,7 +131,7 @@ export function envOf(row: SandboxRow, seal: Seal): Record<string, string> {
 }
 
 /** Where a sandbox's events go; null where it has no webhook. */
-export function senderOf(row: SandboxRow, seal: Seal): Sender | null {
+export function webhookTargetOf(row: SandboxRow, seal: Seal): WebhookTarget | null {
   const { sandbox_id, team_id, webhook_url, webhook_secret_sealed } = row;
   if (webhook_url === null) return null;
   const webhook_secret =
@@ -141,7 +141,7 @@ export function senderOf(row: SandboxRow, seal: Seal): Sender | null {
 
 /** What the runtime is to make of a record. */
 export function specOf(row: SandboxRow, seal: Seal): RuntimeSpec {
-  const sender = senderOf(row, seal);
+  const sender = webhookTargetOf(row, seal);
   return {
     sandbox_id: row.sandbox_id,
     team_id: row.team_id,

@@ -1,4 +1,4 @@
-import type { HandedOver } from '../../runtime/runtime.ts';
+import type { UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 
 /** What a sandbox leases from its start until it is paused or ends. */
@@ -32,7 +32,7 @@ export interface Metering {
 }
 
 /** A sandbox whose events are delivered by the manager. */
-export interface Sender {
+export interface WebhookTarget {
   sandbox_id: string;
   team_id: string;
   webhook_url: string;
@@ -41,7 +41,7 @@ export interface Sender {
 }
 
 /** A deletion that is being committed. Source: contract section 2, `sandbox.deleted`. */
-export interface DeletionNotice extends Sender {
+export interface DeletionNotice extends WebhookTarget {
   reason: 'api' | 'ttl_expired' | 'runtime_lost';
   /** The token's id; null where no caller asked for it. */
   actor: string | null;
@@ -51,17 +51,17 @@ export interface DeletionNotice extends Sender {
 /** A record that was taken over: its id in the manager's outbox, and what became of its attempts so far. */
 export interface TakenOver {
   record_id: number;
-  attempt_log: HandedOver['attempt_log'];
+  attempt_log: UndeliveredRecord['attempt_log'];
 }
 
 /** The manager's outbox as deletions use it. */
-export interface Notices {
+export interface DeletionOutbox {
   /** Throws `outbox_full` where too much of a team is undelivered for one more sandbox whose events are delivered. */
-  demandRoom(tx: Transaction, team_id: string): Promise<void>;
+  checkCapacity(tx: Transaction, team_id: string): Promise<void>;
   /** Writes the exact signed `sandbox.deleted`, in the transaction that commits the deletion. */
   sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void>;
   /** Takes over what a sandbox's own daemon had not delivered; what is there already is left as it is. */
-  handOver(tx: Transaction, sender: Sender, records: HandedOver[]): Promise<TakenOver[]>;
+  handOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]>;
   /** Keeps the attempts of records that were taken over. */
   handOverAttempts(tx: Transaction, taken: TakenOver[]): Promise<void>;
   /** Records were committed: their delivery may begin. */

@@ -1,5 +1,5 @@
 import type { Job } from '../../base/schedule.ts';
-import type { Settler } from './operation-recovery.ts';
+import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations, Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 
@@ -14,10 +14,10 @@ export class Recovery implements Job {
   readonly name = 'recovery';
   readonly #works: Works;
   readonly #operations: Operations;
-  readonly #settler: Settler;
+  readonly #settler: OperationRecovery;
   #is_done = false;
 
-  constructor(works: Works, operations: Operations, settler: Settler) {
+  constructor(works: Works, operations: Operations, settler: OperationRecovery) {
     this.#works = works;
     this.#operations = operations;
     this.#settler = settler;

@@ -1,15 +1,15 @@
-import { Distribution, type Metric, Tally } from '../../base/metrics.ts';
+import { Counter, Histogram, type Metric } from '../../base/metrics.ts';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** What becomes of sandboxes, counted as it happens. */
 export class SandboxMetrics {
   /** By verb and outcome. */
-  readonly transitions = new Tally(['verb', 'outcome']);
+  readonly transitions = new Counter(['verb', 'outcome']);
   /** From the commit of a deletion to the end of its cleanup. */
-  readonly cleanup_seconds = new Distribution(SECONDS);
+  readonly cleanup_seconds = new Histogram(SECONDS);
   /** Records of deleted sandboxes that their daemons did not make. */
-  readonly records_set_aside = new Tally([]);
+  readonly records_set_aside = new Counter([]);
 
   metrics(): Metric[] {
     return [

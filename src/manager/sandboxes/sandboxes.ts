@@ -2,7 +2,7 @@ import type { ChangeRequest } from './change-request.ts';
 import { after } from './claim-request.ts';
 import { leaseOf, refusal, sealContext, type Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
-import type { Changes, Named, TransitionRunner } from './transition-runner.ts';
+import type { Changes, SandboxRef, TransitionRunner } from './transition-runner.ts';
 
 const UP = ['running', 'paused'] as const;
 
@@ -16,7 +16,7 @@ export class Sandboxes {
     this.#transitions = transitions;
   }
 
-  async get({ sandbox_id, team_id }: Named): Promise<SandboxRow> {
+  async get({ sandbox_id, team_id }: SandboxRef): Promise<SandboxRow> {
     const { store } = this.#works;
     const row = await store.find(store.db, sandbox_id, team_id);
     if (!row) throw refusal({ refused: 'not_found', status: null });
@@ -24,7 +24,7 @@ export class Sandboxes {
   }
 
   /** Freezes a sandbox; it leases nothing any more. */
-  async pause(named: Named, reason: string | null): Promise<SandboxRow> {
+  async pause(named: SandboxRef, reason: string | null): Promise<SandboxRow> {
     const { runtime, metering } = this.#works;
     return this.#transitions.run(named, 'pause', {
       carryOut: (row) => runtime.pause(row.sandbox_id, reason),
@@ -34,7 +34,7 @@ export class Sandboxes {
   }
 
   /** Lets a sandbox go on where there is room for it; its ttl begins anew. */
-  async resume(named: Named, reason: string | null): Promise<SandboxRow> {
+  async resume(named: SandboxRef, reason: string | null): Promise<SandboxRow> {
     const { runtime, metering, store, admission } = this.#works;
     return this.#transitions.run(named, 'resume', {
       admit: async (tx) => {
@@ -53,7 +53,7 @@ export class Sandboxes {
   }
 
   /** Changes what may be changed after the claim. */
-  async change(named: Named, request: ChangeRequest): Promise<SandboxRow> {
+  async change(named: SandboxRef, request: ChangeRequest): Promise<SandboxRow> {
     const { memory_mib, env_vars } = request;
     const { runtime, store, admission, metering, seal } = this.#works;
     const changes = (row: SandboxRow, now_ms: number) => changesOf(row, request, now_ms, seal);
@@ -78,7 +78,7 @@ export class Sandboxes {
   }
 
   /** Gives a sandbox its ttl again, or `duration_s` once; one without a ttl stays without. */
-  async refresh(named: Named, duration_s: number | undefined): Promise<SandboxRow> {
+  async refresh(named: SandboxRef, duration_s: number | undefined): Promise<SandboxRow> {
     return this.#changeIdle(named, (row, now_ms) =>
       row.ttl_s === 0 ? {} : { expires_at_ms: after(now_ms, duration_s ?? row.ttl_s) },
     );
@@ -86,7 +86,7 @@ export class Sandboxes {
 
   /** A change that the runtime has no part in. */
   async #changeIdle(
-    { sandbox_id, team_id }: Named,
+    { sandbox_id, team_id }: SandboxRef,
     changes: (row: SandboxRow, now_ms: number) => Changes,
   ): Promise<SandboxRow> {
     const { store, clock } = this.#works;

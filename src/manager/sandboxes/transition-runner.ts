@@ -2,13 +2,13 @@ import type { Updateable } from 'kysely';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Operation, SandboxTable } from '../database/tables.ts';
-import type { Settler } from './operation-recovery.ts';
+import type { OperationRecovery } from './operation-recovery.ts';
 import { type Operations, refusal, runtimeLost, type Works } from './operations.ts';
 import type { SandboxRow } from './sandbox-store.ts';
 import type { Verb } from './transitions.ts';
 
 /** The sandbox of a team; `team_id` null where the manager itself acts. */
-export interface Named {
+export interface SandboxRef {
   sandbox_id: string;
   team_id: string | null;
 }
@@ -32,16 +32,16 @@ export interface Steps {
 export class TransitionRunner {
   readonly #works: Works;
   readonly #operations: Operations;
-  readonly #settler: Settler;
+  readonly #settler: OperationRecovery;
 
-  constructor(works: Works, operations: Operations, settler: Settler) {
+  constructor(works: Works, operations: Operations, settler: OperationRecovery) {
     this.#works = works;
     this.#operations = operations;
     this.#settler = settler;
   }
 
   /** Gives the sandbox as it is afterwards. */
-  async run(named: Named, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<SandboxRow> {
+  async run(named: SandboxRef, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<SandboxRow> {
     const { store, clock, metrics } = this.#works;
     const begun = await store.write(async (tx) => {
       await steps.admit?.(tx);

@@ -43,7 +43,7 @@ export const TRANSITIONS: Record<Verb, Transition> = {
  */
 export type Settlement = ManagedStatus | 'again' | 'undo' | 'clean';
 
-export function settlement(
+export function resolutionOf(
   { operation, status }: Pick<SandboxTable, 'operation' | 'status'>,
   runtime: RuntimeState,
 ): Settlement {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { inParallel } from '../../base/in-parallel.ts';
-import { Tally } from '../../base/metrics.ts';
+import { Counter } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
 import type { WindowType } from '../../contract/usage.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -32,7 +32,7 @@ export type Usage = Omit<ClosedSpan, 'window_id'>;
  * every full hour, and written in the transaction that closes them. Source: contract section 7, "Usage".
  */
 export class Meter implements Metering {
-  readonly windows = new Tally(['window_type']);
+  readonly windows = new Counter(['window_type']);
   readonly #parts: MeterParts;
 
   constructor(parts: MeterParts) {

@@ -2,7 +2,7 @@ import { timestamp } from '../../base/clock.ts';
 import { kernelRandom } from '../../base/entropy.ts';
 import type { Metric } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { UsagePage, UsageWindow, WindowType, WindowUnit } from '../../contract/usage.ts';
 import type { Database } from '../database/database.ts';
 import { SettingStore } from '../database/setting-store.ts';
@@ -80,7 +80,7 @@ export class Usage {
   /** A team's closed windows behind a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */
   async page(team_id: string, { cursor, limit, window_type }: PageRequest): Promise<UsagePage> {
     if (!this.#meter) {
-      throw new CatalogueError('unavailable', 'Metering is switched off.', { retry_after_s: OFF_RETRY_S });
+      throw new ApiError('unavailable', 'Metering is switched off.', { retry_after_s: OFF_RETRY_S });
     }
     const reader = { team_id, database_id: this.#database_id };
     const after = cursor === undefined ? START : decodeCursor(reader, cursor);

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import type { DeliveryDetail, DeliveryPage, OutboxCounts } from '../../contract/deliveries.ts';
-import { CatalogueError, StartError } from '../../contract/errors.ts';
+import { ApiError, StartError } from '../../contract/errors.ts';
 import type {
   Adoption,
   Append,
@@ -14,7 +14,7 @@ import type {
   InspectionStore,
   StreamRecord,
 } from '../store.ts';
-import { WriterHost } from './outbox-thread.ts';
+import { OutboxThread } from './outbox-thread.ts';
 import type {
   Batch,
   BatchDone,
@@ -79,8 +79,8 @@ export interface CommitReport {
  * The outbox as the daemon's main thread sees it: all that one turn of the event loop asks for goes to the writer
  * thread as one message. An append that is not answered in time is told `unavailable`; it may still be kept.
  */
-export class RemoteStore implements DeliveryStore, InspectionStore {
-  readonly #host: WriterHost;
+export class OutboxClient implements DeliveryStore, InspectionStore {
+  readonly #host: OutboxThread;
   readonly #clock: Clock;
   readonly #on_fault: (error: Error) => void;
   #offset_ms = 0;
@@ -107,7 +107,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
   #is_closed = false;
 
   private constructor(settings: WriterSettings, clock: Clock, on_fault: (error: Error) => void) {
-    this.#host = new WriterHost(settings, clock, {
+    this.#host = new OutboxThread(settings, clock, {
       receive: (message) => this.#receive(message),
       fail: (error) => this.#fail(error),
     });
@@ -125,15 +125,15 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     clock: Clock,
     on_fault: (error: Error) => void,
     begins_here = false,
-  ): Promise<RemoteStore> {
-    const store = new RemoteStore(settings, clock, on_fault);
+  ): Promise<OutboxClient> {
+    const store = new OutboxClient(settings, clock, on_fault);
     let opened = begins_here ? store.#host.openHere() : await store.#host.openInThread();
     if (opened.kind === 'salvage_due') opened = await store.#host.openInThread();
     if (opened.kind !== 'opened') {
       store.#is_closed = true;
       await store.#host.end();
       const { message, may_pass } = opened.kind === 'refused' ? opened : { message: '', may_pass: true };
-      if (may_pass) throw new CatalogueError('outbox_unavailable', message);
+      if (may_pass) throw new ApiError('outbox_unavailable', message);
       throw new StartError(message);
     }
     store.#offset_ms = opened.offset_ms;
@@ -318,7 +318,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
       const call = this.#calls.get(message.call);
       this.#calls.delete(message.call);
       if (message.error === null) call?.resolve(message.output);
-      else call?.reject(new CatalogueError('outbox_unavailable', undefined, { reason: message.error }));
+      else call?.reject(new ApiError('outbox_unavailable', undefined, { reason: message.error }));
     }
   }
 
@@ -351,13 +351,13 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     input: Calls[Name]['in'],
     within_ms = COMMIT_TIMEOUT_MS,
   ): Promise<Calls[Name]['out']> {
-    if (this.#is_closed) return Promise.reject(new CatalogueError('outbox_unavailable'));
+    if (this.#is_closed) return Promise.reject(new ApiError('outbox_unavailable'));
     if (!CALLS_OF_A_START.has(name)) this.#host.moveToThread();
     const call = ++this.#number;
     return new Promise((resolve, reject) => {
       const timer = this.#clock.after(within_ms, () => {
         this.#calls.delete(call);
-        reject(new CatalogueError('outbox_unavailable'));
+        reject(new ApiError('outbox_unavailable'));
       });
       this.#calls.set(call, {
         resolve: (output) => {
@@ -489,7 +489,7 @@ export class RemoteStore implements DeliveryStore, InspectionStore {
     for (const batch of this.#batches.values()) {
       for (const answer of batch.answer) answer({ outcome: 'unavailable' });
     }
-    for (const call of this.#calls.values()) call.reject(new CatalogueError('outbox_unavailable'));
+    for (const call of this.#calls.values()) call.reject(new ApiError('outbox_unavailable'));
     this.#on_fault(error as Error);
   }
 }

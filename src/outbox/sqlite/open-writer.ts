@@ -2,7 +2,7 @@ import { systemClock } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
 import { OutboxFiles } from './files/outbox-files.ts';
 import type { StateLock } from './files/state-lock.ts';
-import type { FromWriter, Handover, WriterSettings } from './protocol.ts';
+import type { FromWriter, WriterSettings, WriterState } from './protocol.ts';
 import { Writer } from './writer.ts';
 
 /**
@@ -12,7 +12,7 @@ import { Writer } from './writer.ts';
 export function openWriter(
   settings: WriterSettings,
   reply: (message: FromWriter) => void,
-  handed: Handover | null,
+  handed: WriterState | null,
   lock: () => StateLock,
   in_thread: boolean,
 ): Writer | null {
@@ -31,7 +31,7 @@ export function openWriter(
 function open(
   { state_dir, limits }: WriterSettings,
   reply: (message: FromWriter) => void,
-  handed: Handover | null,
+  handed: WriterState | null,
   lock: StateLock,
   in_thread: boolean,
 ): Writer | null {

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { diskAnswered } from './files/disk-answers.ts';
 import { type FileIdentity, StateLock } from './files/state-lock.ts';
 import { openWriter } from './open-writer.ts';
-import type { FromWriter, Handover, Opened, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import type { FromWriter, Opened, ToThread, ToWriter, WriterSettings, WriterState } from './protocol.ts';
 import { type PackedFromWriter, packToThread, unpackFromWriter } from './wire.ts';
 import { WriterLoop } from './writer-loop.ts';
 
@@ -22,7 +22,7 @@ export interface HostHooks {
  * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. What comes
  * meanwhile is done here, as soon as the disk has shown that it answers: one that hangs must not hold up this thread.
  */
-export class WriterHost {
+export class OutboxThread {
   readonly #settings: WriterSettings;
   readonly #clock: Clock;
   readonly #hooks: HostHooks;
@@ -32,7 +32,7 @@ export class WriterHost {
   #worker: Worker | null = null;
   /** What waits for the disk to answer, or for the thread to have the files. */
   #held: ToWriter[] | null = null;
-  #handed: Handover | null = null;
+  #handed: WriterState | null = null;
   /** Held from the start to the end where the outbox was opened in this thread, whoever writes it. */
   #lock: StateLock | null = null;
   #is_closing = false;

@@ -50,7 +50,7 @@ export type Call = {
 export type ToWriter = Batch | Call;
 
 /** What a writer that has closed its files leaves to the next one in this process. */
-export interface Handover {
+export interface WriterState {
   /** Null where the outbox was not adopted yet. */
   owner: Ownership | null;
   offset_ms: number;
@@ -60,7 +60,7 @@ export interface Handover {
  * A thread first opens the outbox, then takes what a writer takes. `held`: the lock's file, where the main thread
  * holds it.
  */
-export type ToThread = { kind: 'open'; handed: Handover | null; held: FileIdentity | null } | ToWriter;
+export type ToThread = { kind: 'open'; handed: WriterState | null; held: FileIdentity | null } | ToWriter;
 
 /** What became of one batch. `is_recorded` is false while its outcomes wait for a disk that works. */
 export interface BatchDone {

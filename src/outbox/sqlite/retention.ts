@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
-import type { RemoteStore } from './client.ts';
+import type { OutboxClient } from './client.ts';
 
 /** Between two looks while there is something to prune: within the contract's 10 s. */
 const INTERVAL_MS = 5_000;
@@ -11,13 +11,13 @@ const INTERVAL_MS = 5_000;
  * Source: contract section 3, Retention. Nothing runs while nothing is kept.
  */
 export class Retention implements Service {
-  readonly #store: RemoteStore;
+  readonly #store: OutboxClient;
   readonly #clock: Clock;
   readonly #log: Log;
   #timer: Timer | null = null;
   #is_running = false;
 
-  constructor(store: RemoteStore, clock: Clock, log: Log) {
+  constructor(store: OutboxClient, clock: Clock, log: Log) {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;

@@ -8,7 +8,16 @@ import {
 import type { Append, AppendResult, AttemptOutcome, DueRecord } from '../store.ts';
 import type { OutboxFiles } from './files/outbox-files.ts';
 import { DirectoryTakenError } from './files/state-lock.ts';
-import type { Batch, BatchDone, Call, CallName, Calls, FromWriter, Handover, ToWriter } from './protocol.ts';
+import type {
+  Batch,
+  BatchDone,
+  Call,
+  CallName,
+  Calls,
+  FromWriter,
+  ToWriter,
+  WriterState,
+} from './protocol.ts';
 import { Inspection } from './rows/inspection.ts';
 import { type Keep, type OutboxLimits, SqliteStore } from './rows/sqlite-store.ts';
 import { salvage } from './salvage/salvage.ts';
@@ -59,7 +68,7 @@ export interface WriterParts {
   clock: Clock;
   reply: (message: FromWriter) => void;
   /** What the writer before this one, in this process, left. */
-  handed?: Handover | null;
+  handed?: WriterState | null;
 }
 
 /**
@@ -142,7 +151,7 @@ export class Writer {
    * Closes the files for the next writer in this process and returns what that one goes on with. Throws where the
    * disk has trouble: then this one goes on.
    */
-  handOver(): Handover {
+  handOver(): WriterState {
     try {
       // A commit finds out whether the disk works, and puts files in place that were removed meanwhile.
       this.#write(() => {});

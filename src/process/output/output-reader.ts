@@ -1,5 +1,5 @@
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
-import { CatalogueError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
 import type { Changes } from '../change-signal.ts';
 import type { OutputLog } from './output-log.ts';
@@ -138,7 +138,7 @@ async function findStart(log: OutputLog, start: EachStart): Promise<number> {
   if (offset === undefined) return log.first;
   if (offset > log.end) throw invalidField('offset', `is beyond the end of ${log.stream}, ${log.end}`);
   if (offset < log.first) {
-    throw new CatalogueError('gone', `${log.stream} is kept from offset ${log.first} on.`, {
+    throw new ApiError('gone', `${log.stream} is kept from offset ${log.first} on.`, {
       stream: log.stream,
       first_offset: log.first,
     });

@@ -1,6 +1,6 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 
 /** Where programs are looked for when the environment has no PATH: the value that execvp(3) takes. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -12,7 +12,7 @@ const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
  * A command that cannot be started: a 400 that names the field, and the code with which a shell would end
  * (127 not found, 126 everything else). No event is made and the id stays free. Source: contract section 2.
  */
-export class CannotStart extends CatalogueError {
+export class CannotStart extends ApiError {
   readonly exit_code: 126 | 127;
 
   constructor(field: 'command' | 'cwd' | 'user' | 'pty', message: string, exit_code: 126 | 127 = 126) {
@@ -47,12 +47,12 @@ export async function checkStart(file: string, cwd: string, name: string): Promi
 }
 
 /** What a caller is told when the kernel refused to start `program`, where `checkStart` finds nothing wrong. */
-export function spawnRefusal(code: string | undefined, program: string): CatalogueError {
+export function spawnRefusal(code: string | undefined, program: string): ApiError {
   if (code === 'ENOENT') return new CannotStart('command', `${program}: its interpreter is not found`);
   if (code === 'EPERM') return new CannotStart('user', 'the daemon may not start processes as this user');
   if (code === 'E2BIG') return new CannotStart('command', 'arguments and environment are too long');
   if (code !== undefined && LIMIT_ERRORS.has(code)) {
-    return new CatalogueError('too_many_requests', `The system has no room for another process (${code}).`);
+    return new ApiError('too_many_requests', `The system has no room for another process (${code}).`);
   }
   return new CannotStart('command', `${program} cannot be executed (${code ?? 'unknown error'})`);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { uptime } from 'node:os';
-import { CatalogueError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 
 /** One process of the kernel's table, from /proc/<pid>/stat: proc_pid_stat(5). */
 export interface ProcStat {
@@ -49,7 +49,7 @@ export function readStatNow(pid: number): ProcStat | null {
 function unlessExhausted(error: unknown): null {
   const { code = '' } = error as NodeJS.ErrnoException;
   if (!EXHAUSTED.has(code)) return null;
-  throw new CatalogueError('too_many_requests', `The processes cannot be looked at at present (${code}).`);
+  throw new ApiError('too_many_requests', `The processes cannot be looked at at present (${code}).`);
 }
 
 /** Every process that can be seen, by pid. `too_many_requests` where they cannot be known now. */

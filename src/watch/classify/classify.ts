@@ -1,27 +1,27 @@
 import {
   accessDiffers,
   contentDiffers,
-  type Facts,
+  type FileStat,
   isDirectory,
   isFile,
   sameIdentity,
 } from '../index/file-stat.ts';
 import { RACES_MAX } from '../index/limits.ts';
 import { descendants, type Tree, type TreeNode } from '../index/tree.ts';
-import type { Look, Settled, SettleInput } from '../observation.ts';
+import type { Classified, ClassifierInput, Observation } from '../observation.ts';
 import { fileEvent } from './events.ts';
 import { PassingNames } from './passing-names.ts';
 
 /** Something found at a place where it was not known. */
 interface Arrival {
-  look: Look;
-  facts: Facts;
+  look: Observation;
+  facts: FileStat;
   /** The known node that it is, where it moved. */
   source: TreeNode | null;
   /** The path it left without having arrived, where its place had to be cleared first. */
   left_path: string | null;
   /** The name that it had before it was moved here, where nothing was known of it: signalled right before, and gone. */
-  temporary: Look | null;
+  temporary: Observation | null;
   /** What was at its place and was set aside under a name that is gone again. */
   aside: TreeNode | null;
   state: 'open' | 'placing' | 'done';
@@ -31,14 +31,14 @@ interface Arrival {
  * The classifier: from the last known tree and what was seen, the events that lead from the one to the other, each
  * true when they are applied in order. Changes the tree; no I/O and no clock. Source: contract section 6.
  */
-export function settle(tree: Tree, input: SettleInput): Settled {
-  return new Settling(tree, input).run();
+export function settle(tree: Tree, input: ClassifierInput): Classified {
+  return new Classifier(tree, input).run();
 }
 
-class Settling {
+class Classifier {
   readonly #tree: Tree;
-  readonly #input: SettleInput;
-  readonly #out: Settled = {
+  readonly #input: ClassifierInput;
+  readonly #out: Classified = {
     events: [],
     appeared: [],
     moved: [],
@@ -51,12 +51,12 @@ class Settling {
   readonly #passing = new PassingNames();
   readonly #moves = new Map<TreeNode, Arrival>();
 
-  constructor(tree: Tree, input: SettleInput) {
+  constructor(tree: Tree, input: ClassifierInput) {
     this.#tree = tree;
     this.#input = input;
   }
 
-  run(): Settled {
+  run(): Classified {
     const stays: (() => void)[] = [];
     const absent: (() => void)[] = [];
     const arrivals: Arrival[] = [];
@@ -108,13 +108,13 @@ class Settling {
     }
   }
 
-  #stay(node: TreeNode, facts: Facts, look: Look): void {
+  #stay(node: TreeNode, facts: FileStat, look: Observation): void {
     node.missing_since_ms = -1;
     this.#compare(node, facts, look);
   }
 
   /** Reports what differs in a known node. */
-  #compare(node: TreeNode, facts: Facts, look: Look): void {
+  #compare(node: TreeNode, facts: FileStat, look: Observation): void {
     const content = contentDiffers(node, facts);
     const access = accessDiffers(node, facts);
     const untold = node.untold && look.changed && !content && !access;
@@ -129,7 +129,7 @@ class Settling {
     if (access) this.#tell('chmod', node, look);
   }
 
-  #tell(operation: 'create' | 'write' | 'remove' | 'chmod', node: TreeNode, look: Look): void {
+  #tell(operation: 'create' | 'write' | 'remove' | 'chmod', node: TreeNode, look: Observation): void {
     const path = this.#tree.path(node);
     this.#out.events.push(fileEvent(operation, path, node.is_directory, look.happened_at_ms));
   }
@@ -251,7 +251,7 @@ class Settling {
     if (node.is_directory) this.#out.appeared.push(node);
   }
 
-  #fromTemporary(temporary: Look, look: Look, facts: Facts): void {
+  #fromTemporary(temporary: Observation, look: Observation, facts: FileStat): void {
     this.#passing.useTemporary(temporary, look);
     const path = this.#tree.childPath(temporary.dir, temporary.name);
     const directory = isDirectory(facts.mode);
@@ -284,7 +284,7 @@ class Settling {
   }
 
   /** Another file is at the same place: its content is what changed. */
-  #overwrite(node: TreeNode, look: Look, facts: Facts): void {
+  #overwrite(node: TreeNode, look: Observation, facts: FileStat): void {
     const content = look.renames === 1 || !isFile(facts.mode) || contentDiffers(node, facts);
     const access = accessDiffers(node, facts);
     this.#tree.update(node, facts);
@@ -295,7 +295,7 @@ class Settling {
   }
 
   /** Removes what is at a place, untold where a rename over it says so; false where not all could be told yet. */
-  #clear(occupant: TreeNode, look: Look, replaced: boolean): boolean {
+  #clear(occupant: TreeNode, look: Observation, replaced: boolean): boolean {
     if (this.#remove(occupant, look.happened_at_ms, replaced)) return true;
     this.#missing(occupant, look);
     this.#out.waiting.push(look);
@@ -329,18 +329,18 @@ class Settling {
     return false;
   }
 
-  #absent(node: TreeNode, look: Look): void {
+  #absent(node: TreeNode, look: Observation): void {
     if (node.known && this.#tree.child(look.dir, look.name) === node) this.#missing(node, look);
   }
 
-  #missing(node: TreeNode, look: Look): void {
+  #missing(node: TreeNode, look: Observation): void {
     if (node.missing_since_ms >= 0) return;
     node.missing_at_ms = look.happened_at_ms;
     this.#out.missing.push(node);
   }
 
   /** A name that appeared and went between two looks. */
-  #cameAndWent(look: Look): void {
+  #cameAndWent(look: Observation): void {
     // The signal of its going may be under way.
     if (look.renames === 1 && look.races === 0) this.#out.raced.push(look);
     if (look.renames < 2) return;

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 
 /** What is kept of a file. Times are ms since the epoch, exact to a quarter of a microsecond. */
-export interface KeptFacts {
+export interface KeptFileStat {
   dev: number;
   ino: number;
   birth: number;
@@ -14,27 +14,27 @@ export interface KeptFacts {
 }
 
 /** What one look at a name tells. */
-export interface Facts extends KeptFacts {
+export interface FileStat extends KeptFileStat {
   /** When anything about it changed last, its name included. */
   ctime: number;
   links: number;
 }
 
 /** `missing`: there is nothing by this name. `hidden`: the file system does not let us know. */
-export type LookResult = Facts | 'missing' | 'hidden';
+export type ProbeResult = FileStat | 'missing' | 'hidden';
 
 /** Whether both are the same file, however it is called now. */
-export function sameIdentity(a: KeptFacts, b: KeptFacts): boolean {
+export function sameIdentity(a: KeptFileStat, b: KeptFileStat): boolean {
   return a.ino === b.ino && a.birth === b.birth && a.dev === b.dev && kindOf(a.mode) === kindOf(b.mode);
 }
 
 /** Whether content changed: only a regular file has any. */
-export function contentDiffers(a: KeptFacts, b: KeptFacts): boolean {
+export function contentDiffers(a: KeptFileStat, b: KeptFileStat): boolean {
   return isFile(b.mode) && (a.size !== b.size || a.mtime !== b.mtime);
 }
 
 /** Whether mode or owner changed; a symbolic link's mode means nothing. */
-export function accessDiffers(a: KeptFacts, b: KeptFacts): boolean {
+export function accessDiffers(a: KeptFileStat, b: KeptFileStat): boolean {
   return a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid;
 }
 

@@ -1,4 +1,4 @@
-import { type Facts, isDirectory, type KeptFacts, sameIdentity } from './file-stat.ts';
+import { type FileStat, isDirectory, type KeptFileStat, sameIdentity } from './file-stat.ts';
 
 /** One known file or directory. Paths are not stored: a moved directory changes one node. */
 export class TreeNode {
@@ -28,7 +28,7 @@ export class TreeNode {
   /** Wall time when it was found missing, in ms. */
   missing_at_ms = 0;
 
-  constructor(id: number, parent: TreeNode | null, name: string, facts: KeptFacts) {
+  constructor(id: number, parent: TreeNode | null, name: string, facts: KeptFileStat) {
     this.id = id;
     this.parent = parent;
     this.name = name;
@@ -76,7 +76,7 @@ export class Tree {
   }
 
   /** Every node with this identity: more than one for hard links. */
-  withIdentity(facts: Facts): TreeNode[] {
+  withIdentity(facts: FileStat): TreeNode[] {
     const found: TreeNode[] = [];
     for (let node = this.#by_inode.get(facts.ino); node; node = node.next_of_inode ?? undefined) {
       if (sameIdentity(node, facts)) found.push(node);
@@ -104,7 +104,7 @@ export class Tree {
     return node;
   }
 
-  add(dir: TreeNode, name: string, facts: Facts): TreeNode {
+  add(dir: TreeNode, name: string, facts: FileStat): TreeNode {
     const node = new TreeNode(++this.#last_id, dir, name, facts);
     this.#attach(node);
     this.#record(node, () => this.#detach(node));
@@ -129,9 +129,9 @@ export class Tree {
   }
 
   /** Takes over what was seen, a new identity at the same place included. */
-  update(node: TreeNode, facts: KeptFacts): void {
+  update(node: TreeNode, facts: KeptFileStat): void {
     const { dev, ino, birth, mode, uid, gid, size, mtime } = node;
-    const set = (to: KeptFacts) => {
+    const set = (to: KeptFileStat) => {
       this.#unlink(node);
       node.dev = to.dev;
       node.ino = to.ino;

@@ -1,23 +1,23 @@
 import type { Clock } from '../../base/clock.ts';
 import { DueQueue } from '../due-queue.ts';
-import type { Facts } from '../index/file-stat.ts';
+import type { FileStat } from '../index/file-stat.ts';
 import { GATHER_MS, VANISH_MS, WRITE_GATHER_MS } from '../index/limits.ts';
 import type { TreeNode } from '../index/tree.ts';
-import type { Look, Step } from '../observation.ts';
+import type { Observation, Step } from '../observation.ts';
 
 export type Signal = 'rename' | 'change';
 
 /** A name that has to be looked at. Its ticket grows with each time it is put in a queue; 0: in none. */
-export class TouchedName implements Look {
+export class PendingName implements Observation {
   readonly dir: TreeNode;
   readonly name: string;
   readonly happened_at_ms: number;
-  facts: Facts | null = null;
+  facts: FileStat | null = null;
   renames = 0;
   changed = false;
   from: Step | null = null;
   first_from: Step | null = null;
-  followers: TouchedName[] | null = null;
+  followers: PendingName[] | null = null;
   races = 0;
   ticket = 0;
   urgent = false;
@@ -30,7 +30,7 @@ export class TouchedName implements Look {
   }
 
   /** Most have one: a list that is made for it takes no room for more, as one that grows does. */
-  addFollower(follower: TouchedName): void {
+  addFollower(follower: PendingName): void {
     if (this.followers) this.followers.push(follower);
     else this.followers = [follower];
   }
@@ -40,15 +40,15 @@ export class TouchedName implements Look {
  * What has to be looked at, each name once however many signals came: names that appeared or went after 15 ms, so
  * that both ends of a move are there, written ones after 50 ms, so that a burst of writes is one.
  */
-export class TouchedNames {
+export class PendingNames {
   readonly #clock: Clock;
-  readonly #by_dir = new Map<TreeNode, Map<string, TouchedName>>();
-  readonly #listed = new DueQueue<TouchedName>(0);
-  readonly #appeared = new DueQueue<TouchedName>(GATHER_MS);
-  readonly #written = new DueQueue<TouchedName>(WRITE_GATHER_MS);
-  readonly #waiting = new DueQueue<TouchedName>(VANISH_MS);
+  readonly #by_dir = new Map<TreeNode, Map<string, PendingName>>();
+  readonly #listed = new DueQueue<PendingName>(0);
+  readonly #appeared = new DueQueue<PendingName>(GATHER_MS);
+  readonly #written = new DueQueue<PendingName>(WRITE_GATHER_MS);
+  readonly #waiting = new DueQueue<PendingName>(VANISH_MS);
   #last_ticket = 0;
-  #last_renamed: TouchedName | null = null;
+  #last_renamed: PendingName | null = null;
   #size = 0;
   #waiting_size = 0;
 
@@ -96,7 +96,7 @@ export class TouchedNames {
   }
 
   /** Puts looks back, to be taken at once, after another gathering, or when what vanished had its time. */
-  again(look: Look, when: 'now' | 'gathered' | 'vanished'): void {
+  again(look: Observation, when: 'now' | 'gathered' | 'vanished'): void {
     const touched = this.#get(look.dir, look.name, look.happened_at_ms);
     touched.renames += look.renames;
     touched.changed ||= look.changed;
@@ -107,9 +107,9 @@ export class TouchedNames {
   }
 
   /** Takes what is due, oldest first. */
-  take(max: number): TouchedName[] {
+  take(max: number): PendingName[] {
     const now_ms = this.#clock.monotonicMs();
-    const taken: TouchedName[] = [];
+    const taken: PendingName[] = [];
     while (taken.length < max) {
       const queue = this.#next();
       const first = queue?.first();
@@ -122,7 +122,7 @@ export class TouchedNames {
   }
 
   /** Takes one name before it is due, where it is needed to understand another. */
-  pull(dir: TreeNode, name: string): TouchedName | null {
+  pull(dir: TreeNode, name: string): PendingName | null {
     const touched = this.#by_dir.get(dir)?.get(name);
     if (!touched) return null;
     this.#remove(touched);
@@ -152,29 +152,29 @@ export class TouchedNames {
     return crowded;
   }
 
-  #get(dir: TreeNode, name: string, happened_at_ms?: number): TouchedName {
+  #get(dir: TreeNode, name: string, happened_at_ms?: number): PendingName {
     const names = this.#by_dir.get(dir);
     const known = names?.get(name);
     if (known) return known;
-    const touched = new TouchedName(dir, name, happened_at_ms ?? this.#clock.wallMs());
+    const touched = new PendingName(dir, name, happened_at_ms ?? this.#clock.wallMs());
     if (names) names.set(name, touched);
     else this.#by_dir.set(dir, new Map([[name, touched]]));
     this.#size++;
     return touched;
   }
 
-  #put(touched: TouchedName, queue: DueQueue<TouchedName>): void {
+  #put(touched: PendingName, queue: DueQueue<PendingName>): void {
     touched.ticket = ++this.#last_ticket;
     this.#setWaiting(touched, queue === this.#waiting);
     queue.put(touched, this.#clock.monotonicMs());
   }
 
-  #setWaiting(touched: TouchedName, waiting: boolean): void {
+  #setWaiting(touched: PendingName, waiting: boolean): void {
     this.#waiting_size += Number(waiting) - Number(touched.waiting);
     touched.waiting = waiting;
   }
 
-  #remove(touched: TouchedName): void {
+  #remove(touched: PendingName): void {
     const names = this.#by_dir.get(touched.dir);
     if (names?.get(touched.name) !== touched) return;
     names.delete(touched.name);
@@ -185,8 +185,8 @@ export class TouchedNames {
     if (this.#last_renamed === touched) this.#last_renamed = null;
   }
 
-  #next(): DueQueue<TouchedName> | null {
-    let next: DueQueue<TouchedName> | null = null;
+  #next(): DueQueue<PendingName> | null {
+    let next: DueQueue<PendingName> | null = null;
     for (const queue of [this.#listed, this.#appeared, this.#written, this.#waiting]) {
       const first = queue.first();
       if (first && first.due_ms < (next?.first()?.due_ms ?? Number.POSITIVE_INFINITY)) next = queue;

@@ -4,18 +4,18 @@ import type { Disk } from '../disk.ts';
 import { isDirectory } from '../index/file-stat.ts';
 import { ABSENT_POLL_MS, COMPARE_MIN_MS } from '../index/limits.ts';
 import type { Tree } from '../index/tree.ts';
-import type { Looker, RootState } from '../prober.ts';
-import type { TouchedNames } from './pending-names.ts';
-import type { DirectoryCoverage } from './watch-set.ts';
+import type { Prober, RootState } from '../prober.ts';
+import type { PendingNames } from './pending-names.ts';
+import type { WatchSet } from './watch-set.ts';
 
 const NOTHING = { dev: 0, ino: 0, birth: 0, mode: 0, uid: 0, gid: 0, size: 0, mtime: 0 };
 
 interface RootWatchOptions {
   tree: Tree;
-  looker: Looker;
-  coverage: DirectoryCoverage;
+  looker: Prober;
+  coverage: WatchSet;
   vanished: Vanished;
-  touched: TouchedNames;
+  touched: PendingNames;
   clock: Clock;
   disk: Disk;
   log: { info: (fields: object, message: string) => void };

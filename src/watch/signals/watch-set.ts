@@ -20,7 +20,7 @@ interface CoverageOptions {
 const nothing = () => {};
 
 /** Which directories are watched, and which cannot be. */
-export class DirectoryCoverage {
+export class WatchSet {
   readonly #options: CoverageOptions;
   readonly #by_dir = new Map<TreeNode, Coverage>();
   readonly #count = { watched: 0, limit: 0, unreadable: 0 };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CatalogueError } from '../../../src/contract/errors.ts';
+import { ApiError } from '../../../src/contract/errors.ts';
 import { payloadText } from '../../../src/daemon/api/payload.ts';
 
 const of = (text: string) => payloadText(Buffer.from(text));
@@ -10,8 +10,8 @@ function refusal(body: string | Buffer): string {
   try {
     payloadText(Buffer.from(body));
   } catch (error) {
-    expect(error).toBeInstanceOf(CatalogueError);
-    expect((error as CatalogueError).code).toBe('invalid_request');
+    expect(error).toBeInstanceOf(ApiError);
+    expect((error as ApiError).code).toBe('invalid_request');
     return (error as Error).message;
   }
   return 'taken';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EndpointUse, Permits } from '../../../src/manager/outbox/attempt-budget.ts';
+import { AttemptBudget, EndpointLoad } from '../../../src/manager/outbox/attempt-budget.ts';
 
 const never = () => {};
 
 /** Begins as many attempts as are granted, at most `most`; returns how many. */
-function fill(permits: Permits, use: EndpointUse, most = 16): number {
+function fill(permits: AttemptBudget, use: EndpointLoad, most = 16): number {
   let begun = 0;
   while (begun < most && permits.mayStart(use, true, never)) {
     permits.begin(use);
@@ -18,28 +18,28 @@ describe('the attempts that may be under way in all', () => {
   it('are never more than allowed, and leave room for an endpoint that has none', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 16 }), { maxLength: 200 }), (wishes) => {
-        const permits = new Permits();
-        for (const wish of wishes) fill(permits, new EndpointUse(), wish);
+        const permits = new AttemptBudget();
+        for (const wish of wishes) fill(permits, new EndpointLoad(), wish);
         expect(permits.under_way).toBeLessThanOrEqual(256);
-        expect(permits.mayStart(new EndpointUse(), true, never)).toBe(true);
+        expect(permits.mayStart(new EndpointLoad(), true, never)).toBe(true);
       }),
     );
   });
 
   it('are half at most for endpoints that fail', () => {
-    const permits = new Permits();
+    const permits = new AttemptBudget();
     for (let i = 0; i < 300; i++) {
-      const use = new EndpointUse();
+      const use = new EndpointLoad();
       use.is_failing = true;
       fill(permits, use, 1);
     }
     expect(permits.under_way).toBe(128);
-    expect(fill(permits, new EndpointUse())).toBe(16);
+    expect(fill(permits, new EndpointLoad())).toBe(16);
   });
 
   it('are offered again to who was told no, in turn, once there is room', async () => {
-    const permits = new Permits(2);
-    const [one, two, three] = [new EndpointUse(), new EndpointUse(), new EndpointUse()] as const;
+    const permits = new AttemptBudget(2);
+    const [one, two, three] = [new EndpointLoad(), new EndpointLoad(), new EndpointLoad()] as const;
     const ends = [one, two].map((use) => permits.begin(use));
     const told: string[] = [];
     expect(permits.mayStart(three, true, () => void told.push('three'))).toBe(false);
@@ -52,12 +52,12 @@ describe('the attempts that may be under way in all', () => {
   });
 
   it('are none while nothing may begin', () => {
-    const permits = new Permits();
+    const permits = new AttemptBudget();
     let told = 0;
     const count = () => {
       told += 1;
     };
-    expect(permits.mayStart(new EndpointUse(), false, count)).toBe(false);
+    expect(permits.mayStart(new EndpointLoad(), false, count)).toBe(false);
     permits.wake();
     expect(told).toBe(1);
   });

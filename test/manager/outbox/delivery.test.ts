@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { standardWebhookHeaders, verify } from '../../../src/webhook/signature.ts';
 import { rawServer } from '../../support/hostile-server.ts';
 import { deliver, startReplica } from '../../support/manager/delivering.ts';
-import { handedOver, opened, SECRET, senderOf } from '../../support/manager/outbox.ts';
+import { opened, SECRET, undeliveredRecord, webhookTargetOf } from '../../support/manager/outbox.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import type { Sent } from '../../support/scripted-transport.ts';
 
@@ -122,11 +122,11 @@ describe('what was handed over', () => {
   it('goes on as it was: bytes, order, attempt numbers; Standard Webhooks are made anew', async () => {
     const { clock, handOver, sent, states } = await deliver(() => 200);
     const records = [
-      handedOver(7, { attempts: 3, failures: 3, due_in_ms: 2_000, probe_in_ms: 2_000 }),
-      handedOver(8),
-      handedOver(9),
+      undeliveredRecord(7, { attempts: 3, failures: 3, due_in_ms: 2_000, probe_in_ms: 2_000 }),
+      undeliveredRecord(8),
+      undeliveredRecord(9),
     ];
-    await handOver(senderOf({ webhook_secret: SECRET }), records);
+    await handOver(webhookTargetOf({ webhook_secret: SECRET }), records);
     await clock.advance(1_000);
     expect(sent.map(({ sequence, attempt }) => [sequence, attempt])).toEqual([
       [8, 1],
@@ -150,7 +150,10 @@ describe('what was handed over', () => {
   it('is attempted once more where its window was over', async () => {
     const { clock, handOver, sent, states } = await deliver(() => 503);
     const over = { attempts: 9, failures: 9, deadline_in_ms: 0 };
-    await handOver(senderOf(), [handedOver(1, over), handedOver(2, { deadline_in_ms: 0 })]);
+    await handOver(webhookTargetOf(), [
+      undeliveredRecord(1, over),
+      undeliveredRecord(2, { deadline_in_ms: 0 }),
+    ]);
     await clock.advance(MINUTE_MS);
     expect(sent.map(({ sequence, attempt }) => [sequence, attempt]).sort()).toEqual([
       [1, 10],

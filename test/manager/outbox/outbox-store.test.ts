@@ -10,14 +10,14 @@ import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
 import { OutcomeWriter } from '../../../src/manager/outbox/outcome-store.ts';
 import { sign } from '../../../src/webhook/signature.ts';
 import {
-  handedOver,
   noticeOf,
   opened,
   outcomeOf,
   SEAL,
   SECRET,
   SILENT,
-  senderOf,
+  undeliveredRecord,
+  webhookTargetOf,
 } from '../../support/manager/outbox.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { describeOnStores } from '../../support/stores.ts';
@@ -128,15 +128,15 @@ describeOnStores("the manager's outbox", (fresh) => {
       next_attempt_at_ms: 2_000,
       response_body: null,
     };
-    const tried = handedOver(2, {
+    const tried = undeliveredRecord(2, {
       attempts: 1,
       failures: 1,
       due_in_ms: 500,
       probe_in_ms: 300,
       attempt_log: [attempt],
     });
-    const given = [handedOver(1), tried];
-    const sender = senderOf({ webhook_secret: SECRET });
+    const given = [undeliveredRecord(1), tried];
+    const sender = webhookTargetOf({ webhook_secret: SECRET });
     for (let i = 0; i < 2; i++) {
       await database.db.transaction().execute(async (tx) => {
         await outbox.takeOverAttempts(tx, await outbox.takeOver(tx, sender, given));

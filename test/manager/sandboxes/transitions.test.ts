@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
-import { CatalogueError } from '../../../src/contract/errors.ts';
+import { ApiError } from '../../../src/contract/errors.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import type { Operation } from '../../../src/manager/database/tables.ts';
-import { settlement } from '../../../src/manager/sandboxes/transitions.ts';
+import { resolutionOf } from '../../../src/manager/sandboxes/transitions.ts';
 import { startConsumer } from '../../support/consumer.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
@@ -85,7 +85,7 @@ describeOnStores('a transition', (fresh) => {
     const { runtime, team } = await scene(await fresh());
     const key = { 'idempotency-key': 'k' };
     const fault = { field: 'webhook.watch_dir' };
-    runtime.fail('create', new CatalogueError('invalid_request', 'webhook.watch_dir: is a file', fault));
+    runtime.fail('create', new ApiError('invalid_request', 'webhook.watch_dir: is a file', fault));
     const refused = await team.post(SANDBOXES, {}, key);
     expect(refused.error).toMatchObject({ message: 'config.webhook.watch_dir: is a file' });
     expect(refused.error?.details?.field).toBe('config.webhook.watch_dir');
@@ -213,7 +213,7 @@ describeOnStores('what a replica that died has left behind', (fresh) => {
   });
 });
 
-describe('a settlement', () => {
+describe('a resolutionOf', () => {
   it('lets nothing be, and finishes every deletion', () => {
     const operations = [
       'claiming',
@@ -226,10 +226,10 @@ describe('a settlement', () => {
     ] as const;
     for (const operation of operations) {
       for (const state of ['running', 'paused', 'lost', 'absent', 'untracked'] as const) {
-        const settled = settlement({ operation, status: 'running' }, state);
+        const settled = resolutionOf({ operation, status: 'running' }, state);
         if (operation === 'cleaning') expect(settled).toBe('clean');
         expect(settled).not.toBe('starting');
-        expect(settlement({ operation, status: 'terminating' }, state)).toBe('clean');
+        expect(resolutionOf({ operation, status: 'terminating' }, state)).toBe('clean');
       }
     }
   });

@@ -2,7 +2,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { RemoteStore } from '../../../src/outbox/sqlite/client.ts';
+import { OutboxClient } from '../../../src/outbox/sqlite/client.ts';
 import type { DueRecord } from '../../../src/outbox/store.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -13,7 +13,7 @@ const LIMITS = { max_bytes: 2 ** 30, max_records: 100_000, window_ms: 24 * 60 * 
 
 async function open(state_dir: string, sandbox_id = 'sb-1') {
   const faults: Error[] = [];
-  const store = await RemoteStore.open({ state_dir, limits: LIMITS }, systemClock, (error) =>
+  const store = await OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, (error) =>
     faults.push(error),
   );
   onTestFinished(() => store.close());
@@ -21,7 +21,7 @@ async function open(state_dir: string, sandbox_id = 'sb-1') {
   return { store, adoption, faults };
 }
 
-const append = (store: RemoteStore, payload = '{}') => store.append({ drafts: [draft(payload)] });
+const append = (store: OutboxClient, payload = '{}') => store.append({ drafts: [draft(payload)] });
 
 /** The files as a death by SIGKILL leaves them: what is in the log is not yet in the database. */
 async function leftBehind(records: number): Promise<string> {
@@ -111,7 +111,7 @@ describe('the store over its thread', () => {
 });
 
 /** A store with so many failed records; the first one's event is of another kind than the rest. */
-async function withFailed(records: number): Promise<RemoteStore> {
+async function withFailed(records: number): Promise<OutboxClient> {
   const { store } = await open(join(scratchFolder(), 'state'));
   await store.append({ drafts: [{ ...draft(), event_type: 'process.started' }] });
   await store.append({ drafts: Array.from({ length: records - 1 }, () => draft()) });

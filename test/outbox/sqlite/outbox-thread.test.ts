@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { RemoteStore } from '../../../src/outbox/sqlite/client.ts';
-import { WriterHost } from '../../../src/outbox/sqlite/outbox-thread.ts';
+import { OutboxClient } from '../../../src/outbox/sqlite/client.ts';
+import { OutboxThread } from '../../../src/outbox/sqlite/outbox-thread.ts';
 import type { FromWriter } from '../../../src/outbox/sqlite/protocol.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -20,13 +20,13 @@ const OWNER = { sandbox_id: 'sb-1', team_id: 't', secret: 'whole' };
 async function open(state_dir = join(scratchFolder(), 'state')) {
   const faults: Error[] = [];
   const fault = (error: Error) => faults.push(error);
-  const store = await RemoteStore.open({ state_dir, limits: LIMITS }, systemClock, fault, true);
+  const store = await OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, fault, true);
   onTestFinished(() => store.close());
   await store.adopt(OWNER);
   return { store, state_dir, faults };
 }
 
-const append = (store: RemoteStore, payload = '{}') => store.append({ drafts: [draft(payload)] });
+const append = (store: OutboxClient, payload = '{}') => store.append({ drafts: [draft(payload)] });
 
 describe('a writer that begins in the main thread', () => {
   it('keeps the ready event of a start without a thread', async () => {
@@ -73,7 +73,7 @@ describe('a writer that begins in the main thread', () => {
     const received: string[] = [];
     const state_dir = join(scratchFolder(), 'state');
     const hooks = { receive: ({ kind }: FromWriter) => received.push(kind), fail: () => {} };
-    const host = new WriterHost({ state_dir, limits: LIMITS }, systemClock, hooks, () => disk.promise);
+    const host = new OutboxThread({ state_dir, limits: LIMITS }, systemClock, hooks, () => disk.promise);
     onTestFinished(() => host.end());
     host.openHere();
     host.post({ kind: 'call', call: 1, name: 'adopt', input: { ...OWNER, team_id: 't' } });
@@ -112,7 +112,7 @@ describe('a writer that begins in the main thread', () => {
     ) {
       // The files are closed here and not yet open there.
       if (message.kind === 'open') {
-        const other = RemoteStore.open({ state_dir, limits: LIMITS }, systemClock, () => {}, true);
+        const other = OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, () => {}, true);
         tries.push(
           other.then(
             () => 'opened',

@@ -3,8 +3,8 @@ import type { Clock } from '../../../src/base/clock.ts';
 import type { Database } from '../../../src/manager/database/database.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { Delivery } from '../../../src/manager/outbox/delivery.ts';
-import type { DeletionNotice, Sender } from '../../../src/manager/sandboxes/ports.ts';
-import type { HandedOver } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
+import type { DeletionNotice, WebhookTarget } from '../../../src/manager/sandboxes/ports.ts';
+import type { UndeliveredRecord } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { parseCidr } from '../../../src/webhook/address.ts';
 import { AddressGuard } from '../../../src/webhook/address-guard.ts';
 import { ManualClock } from '../manual-clock.ts';
@@ -16,7 +16,7 @@ export interface Replica {
   delivery: Delivery;
   /** Commits a deletion, as the manager does. */
   deleted(overrides?: Partial<DeletionNotice>): Promise<void>;
-  handOver(sender: Sender, records: HandedOver[]): Promise<void>;
+  handOver(sender: WebhookTarget, records: UndeliveredRecord[]): Promise<void>;
 }
 
 /** One replica's delivery on a database; `allowed` are the ranges that may be dialled. */

@@ -3,8 +3,8 @@ import { onTestFinished } from 'vitest';
 import { newEventIds } from '../../../src/base/ids.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { Seal } from '../../../src/manager/database/seal.ts';
-import type { DeletionNotice, Sender } from '../../../src/manager/sandboxes/ports.ts';
-import type { HandedOver } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
+import type { DeletionNotice, WebhookTarget } from '../../../src/manager/sandboxes/ports.ts';
+import type { UndeliveredRecord } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import type { AttemptOutcome, DueRecord } from '../../../src/outbox/store.ts';
 import type { Decision } from '../../../src/webhook/retry.ts';
 
@@ -19,7 +19,7 @@ export async function opened(url: string): Promise<Database> {
   return database;
 }
 
-export function senderOf(overrides: Partial<Sender> = {}): Sender {
+export function webhookTargetOf(overrides: Partial<WebhookTarget> = {}): WebhookTarget {
   return {
     sandbox_id: 'sb_1',
     team_id: 'team_1',
@@ -30,11 +30,14 @@ export function senderOf(overrides: Partial<Sender> = {}): Sender {
 }
 
 export function noticeOf(happened_at_ms: number, overrides: Partial<DeletionNotice> = {}): DeletionNotice {
-  return { ...senderOf(overrides), reason: 'api', actor: 'tok_1', happened_at_ms, ...overrides };
+  return { ...webhookTargetOf(overrides), reason: 'api', actor: 'tok_1', happened_at_ms, ...overrides };
 }
 
 /** A record as a stopped daemon leaves it, `sequence` in order. */
-export function handedOver(sequence: number, overrides: Partial<HandedOver> = {}): HandedOver {
+export function undeliveredRecord(
+  sequence: number,
+  overrides: Partial<UndeliveredRecord> = {},
+): UndeliveredRecord {
   const created_at_ms = Date.UTC(2026, 0, 1);
   const [event_id] = newEventIds(1, created_at_ms) as [string];
   const headers = { 'Content-Type': 'application/json', 'ce-id': event_id, 'ce-sequence': String(sequence) };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/base/clock.ts';
-import { CatalogueError, StartError } from '../../../src/contract/errors.ts';
+import { ApiError, StartError } from '../../../src/contract/errors.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { Meter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
@@ -36,7 +36,7 @@ for (let written = 0; written < Number(count); ) {
     });
     written += size;
   } catch (error) {
-    const is_expected = error instanceof CatalogueError || (error as Error).message === 'taken back';
+    const is_expected = error instanceof ApiError || (error as Error).message === 'taken back';
     if (!is_expected) throw error;
   }
 }

@@ -9,7 +9,7 @@ import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import { ResourceGroups } from '../../../src/runtime/resource-groups.ts';
-import type { HandedOver, Runtime, RuntimeSpec } from '../../../src/runtime/runtime.ts';
+import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
 import { scratchFolder } from '../scratch.ts';
 
 export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';
@@ -101,11 +101,11 @@ export function webhook(url: string, watch_dir: string | null = null) {
 }
 
 /** Everything that a hand-over gives. */
-export async function handedOver(
+export async function undeliveredRecord(
   runtime: Runtime,
   sandbox_id: string,
-): Promise<{ records: HandedOver[]; lost: number; set_aside: number }> {
-  const records: HandedOver[] = [];
+): Promise<{ records: UndeliveredRecord[]; lost: number; set_aside: number }> {
+  const records: UndeliveredRecord[] = [];
   let lost = 0;
   let set_aside = 0;
   for await (const page of runtime.handOver(sandbox_id, TRUST)) {

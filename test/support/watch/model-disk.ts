@@ -1,12 +1,12 @@
 import { posix } from 'node:path';
 import type { Disk } from '../../../src/watch/disk.ts';
-import type { Facts, LookResult } from '../../../src/watch/index/file-stat.ts';
+import type { FileStat, ProbeResult } from '../../../src/watch/index/file-stat.ts';
 import type { DirectoryWatches, OnSignal, WatchFailure } from '../../../src/watch/signals/directory-watch.ts';
 
 const DIRECTORY = 0o040755;
 const FILE = 0o100644;
 
-interface Inode extends Facts {
+interface Inode extends FileStat {
   entries: Map<string, Inode> | null;
   watches: Set<OnSignal>;
 }
@@ -21,7 +21,7 @@ export class ModelDisk implements Disk, DirectoryWatches {
   watches_max = Number.POSITIVE_INFINITY;
   #watches = 0;
 
-  look(path: string): LookResult {
+  look(path: string): ProbeResult {
     const node = this.#at(path);
     if (!node) return 'missing';
     const { entries: _, watches: __, ...facts } = node;

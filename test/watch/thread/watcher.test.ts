@@ -13,7 +13,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Log } from '../../../src/base/log.ts';
-import { CatalogueError } from '../../../src/contract/errors.ts';
+import { ApiError } from '../../../src/contract/errors.ts';
 import { checkWatchDir, Watcher } from '../../../src/watch/thread/watcher.ts';
 import { MemoryStore } from '../../support/watch/memory-store.ts';
 import { until } from '../../support/watch/watched-tree.ts';
@@ -96,7 +96,7 @@ describe('a watch_dir that cannot be meant', () => {
       checkWatchDir(watch_dir, own_paths);
       return null;
     } catch (error) {
-      return error instanceof CatalogueError ? `${error.code}: ${error.message}` : error;
+      return error instanceof ApiError ? `${error.code}: ${error.message}` : error;
     }
   };
 

@@ -2,14 +2,14 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Clock, sleep } from '../../../base/clock.ts';
-import { CatalogueError } from '../../../contract/errors.ts';
-import type { HandOverPage, HandOverSource } from './undelivered-record.ts';
+import { ApiError } from '../../../contract/errors.ts';
+import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 
 /** The first message is the source, each further one asks for another page. */
 export type ToReader = HandOverSource | 'next';
 
 export type FromReader =
-  | { kind: 'page'; page: HandOverPage }
+  | { kind: 'page'; page: UndeliveredPage }
   | { kind: 'end' }
   /** An error that may pass. */
   | { kind: 'failed'; code: string; reason: string };
@@ -33,7 +33,7 @@ export async function* readUndeliveredApart(
   source: HandOverSource,
   clock: Clock,
   read_max_ms = READ_MAX_MS,
-): AsyncGenerator<HandOverPage> {
+): AsyncGenerator<UndeliveredPage> {
   const reader = start();
   let left_ms = read_max_ms;
   try {
@@ -74,7 +74,7 @@ async function ask(
   message: ToReader,
   clock: Clock,
   within_ms: number,
-): Promise<HandOverPage | 'end'> {
+): Promise<UndeliveredPage | 'end'> {
   const over = new AbortController();
   try {
     const answer = await Promise.race([
@@ -84,7 +84,7 @@ async function ask(
     if (answer === null) throw tooLong(reader, within_ms);
     if (answer.kind === 'end') return 'end';
     if (answer.kind === 'page') return answer.page;
-    if (answer.code === 'conflict') throw new CatalogueError('conflict', answer.reason);
+    if (answer.code === 'conflict') throw new ApiError('conflict', answer.reason);
     throw Object.assign(new Error(answer.reason), { code: answer.code });
   } finally {
     over.abort();

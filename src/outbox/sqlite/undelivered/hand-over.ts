@@ -1,14 +1,14 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
-import { CatalogueError } from '../../../contract/errors.ts';
+import { ApiError } from '../../../contract/errors.ts';
 import { DATABASE_FILES } from '../files/database-file.ts';
 import { HighWater, type Mark } from '../files/high-water.ts';
 import { finishRestoring, RESTORED } from '../files/restored-files.ts';
 import { finishSettingAside, setAsidePath, unsalvaged } from '../files/set-aside.ts';
 import { DirectoryTakenError, StateLock } from '../files/state-lock.ts';
 import { checkReadable, mayPass } from './passing-errors.ts';
-import type { HandOverPage, HandOverSource } from './undelivered-record.ts';
+import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 import { UndeliveredRecords } from './undelivered-records.ts';
 
 /** What of a state directory a hand-over reads, beside what the daemon has set aside: all else may be anything. */
@@ -25,7 +25,7 @@ const MARK_MAX_BYTES = 1024;
  * files; what was damaged or put there by others ends in `trouble`.
  * Source: contract section 7, "A deletion loses no event".
  */
-export function* readUndelivered(source: HandOverSource, clock: Clock): Generator<HandOverPage> {
+export function* readUndelivered(source: HandOverSource, clock: Clock): Generator<UndeliveredPage> {
   const { state_dir } = source;
   if (!existsSync(state_dir)) return;
   const mark = readMark(source, clock);
@@ -44,7 +44,7 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof DirectoryTakenError || code === 'SQLITE_BUSY') {
-      throw new CatalogueError('conflict', 'A daemon still has the outbox.');
+      throw new ApiError('conflict', 'A daemon still has the outbox.');
     }
     if (mayPass(error)) throw error;
     checkReadable(filesIn(state_dir));

@@ -6,7 +6,7 @@ import { isWhole } from '../rows/rows.ts';
 import { isBelieved, type PendingRow, type Trust } from './belief.ts';
 
 /** An attempt that a sandbox's own daemon made. Times are wall time in ms. */
-export interface HandedOverAttempt {
+export interface UndeliveredAttempt {
   attempt: number;
   started_at_ms: number;
   duration_ms: number;
@@ -20,7 +20,7 @@ export interface HandedOverAttempt {
  * A record that a stopped daemon had not delivered: what is sent as it was stored, and where its delivery stands.
  * `…_in_ms` counts from the moment it was read, 0 where that time has come; whoever takes it over adds its own clock.
  */
-export interface HandedOver {
+export interface UndeliveredRecord {
   event_id: string;
   event_type: string;
   sequence: number;
@@ -39,7 +39,7 @@ export interface HandedOver {
   probe_in_ms: number;
   /** What is left of its window of 24 h; 0 where one last attempt is owed. */
   deadline_in_ms: number;
-  attempt_log: HandedOverAttempt[];
+  attempt_log: UndeliveredAttempt[];
 }
 
 /**
@@ -47,8 +47,8 @@ export interface HandedOver {
  * not be read. `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one
  * sentence for the log. `set_aside`: records in the outbox that its daemon did not make.
  */
-export interface HandOverPage {
-  records: HandedOver[];
+export interface UndeliveredPage {
+  records: UndeliveredRecord[];
   lost_records: number;
   set_aside: number;
   trouble: string | null;
@@ -91,12 +91,12 @@ export type NotHandedOver = 'damaged' | 'not_believed';
  * Checks a row and gives the record, its times counted from `now_ms` of the store's clock. What decides what is sent
  * must be the daemon's own; what only tells how its delivery stands is brought into range.
  */
-export function handedOver(
+export function undeliveredRecord(
   row: PendingRow,
   attempt_log: unknown[],
   now_ms: number,
   trust: Trust,
-): HandedOver | NotHandedOver {
+): UndeliveredRecord | NotHandedOver {
   if (typeof row.headers !== 'string' || typeof row.body !== 'string' || !isWhole(row)) return 'damaged';
   const { event_id, event_type, sequence, body, created_at_ms } = row;
   const headers = headersOf(row.headers);
@@ -129,9 +129,9 @@ export function handedOver(
 }
 
 /** The attempts that can have been made, each once. */
-function attemptsOf(log: unknown[], attempts: number): HandedOverAttempt[] {
-  const seen = new Map<number, HandedOverAttempt>();
-  for (const each of log as Record<keyof HandedOverAttempt, unknown>[]) {
+function attemptsOf(log: unknown[], attempts: number): UndeliveredAttempt[] {
+  const seen = new Map<number, UndeliveredAttempt>();
+  for (const each of log as Record<keyof UndeliveredAttempt, unknown>[]) {
     const { attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms, response_body } = each;
     if (!isWithin(attempt, 1, attempts) || !isWithin(started_at_ms, 0, TIME_MAX_MS)) continue;
     seen.set(attempt, {

@@ -16,11 +16,11 @@ import { damage } from '../store-errors.ts';
 import type { PendingRow } from './belief.ts';
 import { mayPass } from './passing-errors.ts';
 import {
-  type HandedOver,
-  type HandOverPage,
   type HandOverSource,
-  handedOver,
   type NotHandedOver,
+  type UndeliveredPage,
+  type UndeliveredRecord,
+  undeliveredRecord,
 } from './undelivered-record.ts';
 
 const PAGE_RECORDS = 200;
@@ -57,7 +57,7 @@ export class UndeliveredRecords {
     return this.#seen.size;
   }
 
-  *pages(): Generator<HandOverPage> {
+  *pages(): Generator<UndeliveredPage> {
     const { state_dir } = this.#source;
     const path = databasePath(state_dir);
     const is_there = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -81,7 +81,7 @@ export class UndeliveredRecords {
   }
 
   /** Throws damage at the first of it. */
-  *#whole(path: string, waiting: number[]): Generator<HandOverPage> {
+  *#whole(path: string, waiting: number[]): Generator<UndeliveredPage> {
     // Never this outbox's own; one that names another file could have that removed.
     rmSync(`${path}-journal`, { force: true });
     const db = new Database(path, { timeout: 0, fileMustExist: true });
@@ -124,7 +124,7 @@ export class UndeliveredRecords {
     return Math.min(count(this.#mark.pending), Math.max(0, count(this.#mark.sequence) + 1 - next_sequence));
   }
 
-  #last(lost_records: number, trouble: string | null): HandOverPage {
+  #last(lost_records: number, trouble: string | null): UndeliveredPage {
     return { records: [], lost_records, set_aside: this.#set_aside.size, trouble };
   }
 
@@ -132,7 +132,7 @@ export class UndeliveredRecords {
     return this.#bytes > TOTAL_MAX_BYTES;
   }
 
-  *#pagesOf(db: Database.Database, outbox: OutboxRow): Generator<HandOverPage> {
+  *#pagesOf(db: Database.Database, outbox: OutboxRow): Generator<UndeliveredPage> {
     const now_ms = storeNow(outbox, this.#clock);
     // The first format had none.
     const mac = ownVersion(db) === 1 ? 'NULL' : 'mac';
@@ -159,7 +159,7 @@ export class UndeliveredRecords {
     }
   }
 
-  #takenWhole(row: PendingRow, attempts: unknown[], now_ms: number): HandedOver[] {
+  #takenWhole(row: PendingRow, attempts: unknown[], now_ms: number): UndeliveredRecord[] {
     // A column that the disk changed is told by the headers, too.
     const repaired = () => salvagedRecord({ ...row });
     const taken = this.#taken(row, attempts, now_ms);
@@ -173,16 +173,16 @@ export class UndeliveredRecords {
   }
 
   /** The record, or none where it was taken already; or why it is not taken. */
-  #taken(row: PendingRow, attempts: unknown[], now_ms: number): HandedOver[] | NotHandedOver {
+  #taken(row: PendingRow, attempts: unknown[], now_ms: number): UndeliveredRecord[] | NotHandedOver {
     if (this.#seen.has(row.event_id)) return [];
-    const record = handedOver(row, attempts, now_ms, this.#source);
+    const record = undeliveredRecord(row, attempts, now_ms, this.#source);
     if (typeof record === 'string') return record;
     this.#seen.add(record.event_id);
     return [record];
   }
 
   /** Reads past whatever cannot be read, newest outbox first, what has not been read yet. */
-  *#damaged(paths: string[], trouble: string): Generator<HandOverPage> {
+  *#damaged(paths: string[], trouble: string): Generator<UndeliveredPage> {
     const opened: { path: string; outbox: DamagedOutbox }[] = [];
     try {
       for (const path of paths) {
@@ -201,11 +201,11 @@ export class UndeliveredRecords {
     }
   }
 
-  *#pagesOfDamaged(outbox: DamagedOutbox, passed: Set<string>): Generator<HandOverPage> {
+  *#pagesOfDamaged(outbox: DamagedOutbox, passed: Set<string>): Generator<UndeliveredPage> {
     const row = outbox.outbox();
     const wall_ms = this.#clock.wallMs();
     const now_ms = row ? storeNow(row, this.#clock) : wall_ms;
-    let records: HandedOver[] = [];
+    let records: UndeliveredRecord[] = [];
     let bytes = 0;
     for (const found of outbox.records()) {
       if (this.#isTooMuch) return;
@@ -226,7 +226,7 @@ export class UndeliveredRecords {
     { record: row, delivery, attempts }: FoundRecord,
     time: { now_ms: number; wall_ms: number; window_ms: number },
     passed: Set<string>,
-  ): HandedOver[] {
+  ): UndeliveredRecord[] {
     const record = salvagedRecord(row);
     if (!record || record.sandbox_id !== this.#source.sandbox_id || passed.has(record.event_id)) return [];
     const known = salvagedDelivery(delivery, record, time);

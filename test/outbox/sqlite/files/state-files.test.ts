@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
-import { RemoteStore } from '../../../../src/outbox/sqlite/client.ts';
+import { OutboxClient } from '../../../../src/outbox/sqlite/client.ts';
 import { prepareStateDir } from '../../../../src/outbox/sqlite/files/state-files.ts';
 import { draft } from '../../../support/in-process-store.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
@@ -58,8 +58,8 @@ afterAll(async () => {
   if (folder !== null) rmSync(folder, { recursive: true });
 });
 
-async function open(state_dir: string): Promise<RemoteStore> {
-  const store = await RemoteStore.open({ state_dir, limits: LIMITS }, systemClock, () => {}, true);
+async function open(state_dir: string): Promise<OutboxClient> {
+  const store = await OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, () => {}, true);
   onTestFinished(() => store.close());
   await store.adopt({ sandbox_id: 'sb-1', team_id: 't', secret: '' });
   return store;

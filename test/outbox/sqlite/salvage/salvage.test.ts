@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
-import { RemoteStore } from '../../../../src/outbox/sqlite/client.ts';
+import { OutboxClient } from '../../../../src/outbox/sqlite/client.ts';
 import type { Mended } from '../../../../src/outbox/sqlite/protocol.ts';
 import type { Adoption, AppendResult, DueRecord } from '../../../../src/outbox/store.ts';
 import { draft } from '../../../support/in-process-store.ts';
@@ -24,14 +24,14 @@ const LIMITS = { max_bytes: 2 ** 30, max_records: 100_000, window_ms: 24 * 60 * 
 const PAGE_BYTES = 4096;
 
 interface Opened {
-  store: RemoteStore;
+  store: OutboxClient;
   adoption: Adoption;
   mended: Mended[];
 }
 
 /** The outbox in a thread of its own, as a daemon has it. */
 async function open(state_dir: string, sandbox_id = 'sb-1'): Promise<Opened> {
-  const store = await RemoteStore.open({ state_dir, limits: LIMITS }, systemClock, () => {});
+  const store = await OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, () => {});
   onTestFinished(() => store.close());
   const mended: Mended[] = [];
   store.onMended((each) => mended.push(each));
@@ -41,7 +41,7 @@ async function open(state_dir: string, sandbox_id = 'sb-1'): Promise<Opened> {
 
 const payload = (n: number) => `{"n":${n},"text":"${'x'.repeat(500)}"}`;
 
-async function publish(store: RemoteStore, count: number, first = 0): Promise<AppendResult[]> {
+async function publish(store: OutboxClient, count: number, first = 0): Promise<AppendResult[]> {
   const numbers = Array.from({ length: count }, (_, i) => first + i);
   return Promise.all(numbers.map((n) => store.append({ drafts: [draft(payload(n), `key-${n}`)] })));
 }
@@ -56,7 +56,7 @@ async function filled(count: number): Promise<string> {
 }
 
 /** The numbers of every record that is to be sent, each as often as it is. */
-async function pendingNumbers(store: RemoteStore): Promise<number[]> {
+async function pendingNumbers(store: OutboxClient): Promise<number[]> {
   const records: DueRecord[] = [];
   for (let more = true, after_id = 0; more; after_id = records.at(-1)?.id ?? after_id) {
     const page = await store.untried(after_id, 1_000);

@@ -18,8 +18,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { readUndelivered } from '../../../../src/outbox/sqlite/undelivered/hand-over.ts';
 import type {
-  HandedOver,
-  HandOverPage,
+  UndeliveredPage,
+  UndeliveredRecord,
 } from '../../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { type Consumer, startConsumer } from '../../../support/consumer.ts';
 import { type SandboxdProgram, startSandboxd } from '../../../support/sandboxd-program.ts';
@@ -68,8 +68,8 @@ async function publish(daemon: SandboxdProgram, count: number, payload = (n: num
 function read(
   state_dir: string,
   clock = systemClock,
-): { records: HandedOver[]; lost: number; set_aside: number; trouble: string | null } {
-  const pages: HandOverPage[] = [...readUndelivered({ ...TRUST, state_dir }, clock)];
+): { records: UndeliveredRecord[]; lost: number; set_aside: number; trouble: string | null } {
+  const pages: UndeliveredPage[] = [...readUndelivered({ ...TRUST, state_dir }, clock)];
   return {
     records: pages.flatMap(({ records }) => records),
     lost: pages.reduce((sum, { lost_records }) => sum + lost_records, 0),
