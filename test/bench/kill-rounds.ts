@@ -7,7 +7,7 @@ import type { HandedOverEvent, HandOverVerbs } from './support/hand-over-reader.
 import type { LoadVerbs } from './support/load.ts';
 import { nowMs, sleepMs } from './support/numbers.ts';
 import type { Program } from './support/program.ts';
-import { plainReading, spoil } from './support/spoiled-outbox.ts';
+import { plainReading, spoil, whereabouts } from './support/spoiled-outbox.ts';
 import type { Row } from './support/table.ts';
 
 const CONNECTIONS = 8;
@@ -93,7 +93,10 @@ class Life {
     else await this.#deliver();
     for (const event_id of this.#expected.keys()) tally.lost.push(event_id);
     if (this.#expected.size === 0) rmSync(this.#scratch, { recursive: true, force: true });
-    else console.log(`  ${this.#expected.size} events of ${this.#state_dir} are missing`);
+    else {
+      console.log(`  ${this.#expected.size} events of ${this.#state_dir} are missing`);
+      for (const line of whereabouts(this.#state_dir, this.#expected)) console.log(`    ${line}`);
+    }
   }
 
   async #publishAndKill(): Promise<void> {

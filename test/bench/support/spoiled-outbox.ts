@@ -79,6 +79,25 @@ function rowsOf(path: string): Row[] {
   return rows;
 }
 
+/** Where the files of a stopped outbox still name these events, and how their deliveries stand: a line each. */
+export function whereabouts(state_dir: string, events: Map<string, number>): string[] {
+  const names = readdirSync(state_dir).filter((name) => /^outbox.*\.db$/.test(name));
+  return names.flatMap((name) => {
+    const db = new Database(join(state_dir, name));
+    try {
+      return [...events.keys()].map((event_id) => {
+        const sql = `SELECT d.*, r.sandbox_id FROM records r NOT INDEXED LEFT JOIN deliveries d NOT INDEXED ON d.id = r.id
+          WHERE r.headers LIKE '%' || ? || '%'`;
+        return `${event_id} in ${name}: ${JSON.stringify(db.prepare(sql).all(event_id))}`;
+      });
+    } catch (error) {
+      return [`${name}: ${(error as Error).message}`];
+    } finally {
+      db.close();
+    }
+  });
+}
+
 /** Changes bytes of a stopped outbox; returns what was done. */
 export function spoil(state_dir: string): string {
   const kinds = [junk, junk, junk, page, page, bit, bit, header];
