@@ -6,7 +6,7 @@ import { nameOf, systemPath } from './index/name.ts';
 /** The file system as the watch sees it. Paths and names are in internal form; nothing throws. */
 export interface Disk {
   /** Looks at a name once; follows a symbolic link only where asked to. */
-  look(path: string, follow?: boolean): ProbeResult;
+  probe(path: string, follow?: boolean): ProbeResult;
   /** The names in a directory; null where it cannot be listed. */
   list(path: string): string[] | null;
   /** What a directory is on, where that is not an ordinary file system of this machine. */
@@ -17,10 +17,10 @@ const MISSING = new Set(['ENOENT', 'ENOTDIR']);
 
 /** The real one. Calls block: the watch has a thread of its own. */
 export const disk: Disk = {
-  look(path, follow = false) {
+  probe(path, follow = false) {
     try {
-      const look = follow ? statSync : lstatSync;
-      const stats = look(systemPath(path), { throwIfNoEntry: false });
+      const statOf = follow ? statSync : lstatSync;
+      const stats = statOf(systemPath(path), { throwIfNoEntry: false });
       if (stats === undefined) return 'missing';
       const { dev, ino, mode, uid, gid, size } = stats;
       const { birthtimeMs: birth, mtimeMs: mtime, ctimeMs: ctime, nlink: links } = stats;

@@ -1,20 +1,20 @@
 /** Items that all wait equally long, so that the first in is the first due. An item put in again counts once. */
-export class DueQueue<Item extends { ticket: number }> {
+export class DueQueue<Item extends { generation: number }> {
   readonly delay_ms: number;
-  #items: ({ item: Item; ticket: number; due_ms: number } | null)[] = [];
+  #items: ({ item: Item; generation: number; due_ms: number } | null)[] = [];
   #head = 0;
 
   constructor(delay_ms: number) {
     this.delay_ms = delay_ms;
   }
 
-  /** Puts an item in under its present ticket; another ticket later takes it out again. */
+  /** Puts an item in under its present generation; another generation later takes it out again. */
   put(item: Item, now_ms: number): void {
-    this.#items.push({ item, ticket: item.ticket, due_ms: now_ms + this.delay_ms });
+    this.#items.push({ item, generation: item.generation, due_ms: now_ms + this.delay_ms });
   }
 
   /** The first that is still in, with when it is due. */
-  first(): { item: Item; ticket: number; due_ms: number } | null {
+  first(): { item: Item; generation: number; due_ms: number } | null {
     for (;;) {
       const entry = this.#items[this.#head];
       if (!entry) {
@@ -22,7 +22,7 @@ export class DueQueue<Item extends { ticket: number }> {
         this.#head = 0;
         return null;
       }
-      if (entry.item.ticket === entry.ticket) return entry;
+      if (entry.item.generation === entry.generation) return entry;
       this.shift();
     }
   }

@@ -6,14 +6,14 @@ import { loadTree } from './index/stored-tree.ts';
 import type { PassResult } from './loop.ts';
 import { initialStatus } from './status.ts';
 
-/** Someone who waits until all that was pending is settled, or until the outbox takes nothing more. */
+/** Someone who waits until all that was pending is classified, or until the outbox takes nothing more. */
 interface Waiter {
-  after_ticket: number | null;
-  done: (result: 'settled' | 'blocked') => void;
+  after_generation: number | null;
+  done: (result: 'reconciled' | 'blocked') => void;
 }
 
 /**
- * The watch of one directory tree: signals and listings touch names, touched names are looked at, looks are settled
+ * The watch of one directory tree: signals and listings touch names, pending names are looked at, observations are classified
  * into events and changes of the tree, and both are committed together. One turn at a time; whatever comes meanwhile
  * is gathered. Source: contract section 6.
  */
@@ -50,10 +50,10 @@ export class Engine implements Service {
     this.#count('start');
     log.debug({ watch_dir, first_time, index_size: tree.size }, 'watch starts');
     parts.kick();
-    const result = await this.#settled();
+    const result = await this.#untilReconciled();
     if (!first_time) return;
     const complete = this.#completeBaseline(parts, result);
-    if (result === 'settled') await complete;
+    if (result === 'reconciled') await complete;
   }
 
   /** Compares the whole tree with the disk; returns when the differences are committed, or cannot be at present. */
@@ -61,9 +61,9 @@ export class Engine implements Service {
     const parts = this.#parts;
     if (this.#stopped || !parts) return;
     this.#count(reason);
-    parts.lister.add(parts.tree.root, true);
+    parts.scanner.add(parts.tree.root, true);
     parts.kick();
-    await this.#settled();
+    await this.#untilReconciled();
   }
 
   async stop(): Promise<void> {
@@ -77,27 +77,27 @@ export class Engine implements Service {
     if (this.#stopped) return { ...status, state: 'stopped' };
     const parts = this.#parts;
     if (!parts) return status;
-    const state = parts.turns.baseline ? 'starting' : 'watching';
+    const state = parts.pass.baseline ? 'starting' : 'watching';
     return {
       ...status,
       state: parts.root.waiting ? 'waiting' : state,
-      directories_watched: parts.coverage.watched,
-      directories_compared: parts.coverage.refused,
-      directories_unreadable: parts.lister.hidden.size,
+      directories_watched: parts.watch_set.watched,
+      directories_compared: parts.watch_set.refused,
+      directories_unreadable: parts.scanner.hidden.size,
       index_size: parts.tree.size - 1,
-      queued: parts.touched.size + parts.vanished.size + parts.lister.size,
-      events: parts.turns.events,
-      degraded: parts.comparison.degraded(),
+      queued: parts.pending.size + parts.vanished.size + parts.scanner.size,
+      events: parts.pass.events,
+      degraded: parts.rescan.degraded(),
     };
   }
 
   /** Stores that the first index is complete, once it is. */
-  async #completeBaseline(parts: EngineParts, first: 'settled' | 'blocked'): Promise<void> {
+  async #completeBaseline(parts: EngineParts, first: 'reconciled' | 'blocked'): Promise<void> {
     let result = first;
-    while (result === 'blocked' && !this.#stopped) result = await this.#settled();
-    parts.turns.baseline_complete = true;
+    while (result === 'blocked' && !this.#stopped) result = await this.#untilReconciled();
+    parts.pass.baseline_complete = true;
     parts.kick();
-    while (parts.turns.baseline && !this.#stopped) await this.#settled();
+    while (parts.pass.baseline && !this.#stopped) await this.#untilReconciled();
   }
 
   #count(reason: string): void {
@@ -105,8 +105,8 @@ export class Engine implements Service {
   }
 
   /** Resolves when nothing is pending that came before. */
-  #settled(): Promise<'settled' | 'blocked'> {
-    return new Promise((done) => this.#waiters.push({ after_ticket: null, done }));
+  #untilReconciled(): Promise<'reconciled' | 'blocked'> {
+    return new Promise((done) => this.#waiters.push({ after_generation: null, done }));
   }
 
   #release(result: PassResult): void {
@@ -114,8 +114,8 @@ export class Engine implements Service {
     if (!parts) return;
     this.#waiters = this.#waiters.filter((waiter) => {
       if (result === 'blocked') waiter.done('blocked');
-      else if (!parts.isSettled(waiter)) return true;
-      else waiter.done('settled');
+      else if (!parts.isReconciled(waiter)) return true;
+      else waiter.done('reconciled');
       return false;
     });
   }

@@ -3,7 +3,7 @@ import { systemPath } from './index/name.ts';
 
 /** A file system that the kernel's signals do not cover, with its name. */
 export interface FileSystem {
-  /** `remote`: it changes without this kernel seeing it. `tables`: its files are the kernel's own tables, made at each look. */
+  /** `remote`: it changes without this kernel seeing it. `tables`: its files are the kernel's own tables, made at each observation. */
   kind: 'remote' | 'tables';
   name: string;
 }

@@ -17,7 +17,7 @@ interface RootGateOptions {
 export class RootGate {
   readonly #options: RootGateOptions;
   #was_link: boolean | null = null;
-  /** The directory that was taken last: the same is taken again without another look. */
+  /** The directory that was taken last: the same is taken again without another observation. */
   #taken: Pick<FileStat, 'dev' | 'ino' | 'birth'> | null = null;
   #real: string | null = null;
   #refusal: string | null = null;
@@ -32,7 +32,7 @@ export class RootGate {
   }
 
   /** Whether the directory found at `watch_dir` is taken for it; `found` is null where there is none. */
-  takes(found: FileStat | null): boolean {
+  accepts(found: FileStat | null): boolean {
     const taken = this.#taken;
     const is_same =
       found && taken?.ino === found.ino && taken.dev === found.dev && taken.birth === found.birth;
@@ -76,7 +76,7 @@ export class RootGate {
   }
 
   #isLink(): boolean {
-    const itself = this.#options.disk.look(this.#options.watch_dir);
+    const itself = this.#options.disk.probe(this.#options.watch_dir);
     return typeof itself !== 'string' && !isDirectory(itself.mode);
   }
 }

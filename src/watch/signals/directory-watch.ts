@@ -22,7 +22,7 @@ const GONE = new Set(['ENOENT', 'ENOTDIR']);
 
 /**
  * chokidar for its watches alone. What is in a directory, and what a signal means, is for the index to find out:
- * chokidar would take one watch per file, and list and look at everything a second time.
+ * chokidar would take one watch per file, and list and observation at everything a second time.
  */
 export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
   readonly #listeners = new Map<string, OnSignal>();

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 
 /** How long signals may go on before what the kernel dropped is looked for. */
-const SETTLE_MS = 1_000;
+const QUIET_MS = 1_000;
 /** What the kernel keeps where it does not say, and the part of it that is suspicious when it comes at once. */
 const QUEUE_DEFAULT = 16_384;
 const SUSPICIOUS_SHARE = 0.5;
@@ -40,7 +40,7 @@ export class OverflowGuess {
     this.#in_this_turn = 0;
     if (!suspicious || this.#suspected) return;
     this.#suspected = true;
-    this.#clock.after(SETTLE_MS, () => {
+    this.#clock.after(QUIET_MS, () => {
       this.#suspected = false;
       this.#onOverflow();
     });

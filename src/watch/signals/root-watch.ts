@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Vanished } from '../classify/vanished.ts';
 import type { Disk } from '../disk.ts';
 import { isDirectory } from '../index/file-stat.ts';
-import { ABSENT_POLL_MS, COMPARE_MIN_MS } from '../index/limits.ts';
+import { ABSENT_POLL_MS, RESCAN_MIN_MS } from '../index/limits.ts';
 import type { Tree } from '../index/tree.ts';
 import type { Prober, RootState } from '../prober.ts';
 import type { PendingNames } from './pending-names.ts';
@@ -12,10 +12,10 @@ const NOTHING = { dev: 0, ino: 0, birth: 0, mode: 0, uid: 0, gid: 0, size: 0, mt
 
 interface RootWatchOptions {
   tree: Tree;
-  looker: Prober;
-  coverage: WatchSet;
+  prober: Prober;
+  watch_set: WatchSet;
   vanished: Vanished;
-  touched: PendingNames;
+  pending: PendingNames;
   clock: Clock;
   disk: Disk;
   log: { info: (fields: object, message: string) => void };
@@ -44,48 +44,48 @@ export class RootWatch {
 
   /** Looks at it; false where that is not possible at present. */
   check(): boolean {
-    const { tree, looker, coverage } = this.#options;
-    const { state, facts } = looker.root();
+    const { tree, prober, watch_set } = this.#options;
+    const { state, stat } = prober.probeRoot();
     this.#state = state;
     if (state === 'missing') this.#gone();
-    else if (facts && state === 'replaced') this.#appeared(facts);
-    if (!this.waiting && !coverage.has(tree.root)) coverage.want(tree.root);
+    else if (stat && state === 'replaced') this.#appeared(stat);
+    if (!this.waiting && !watch_set.has(tree.root)) watch_set.add(tree.root);
     this.#plan();
     return state !== 'hidden';
   }
 
   #gone(): void {
     if (this.#options.tree.root.mode === 0) return;
-    const { tree, coverage, vanished, touched, clock, log } = this.#options;
+    const { tree, watch_set, vanished, pending, clock, log } = this.#options;
     log.info({ watch_dir: tree.root.name }, 'watch_dir is gone; waiting for it');
     tree.update(tree.root, NOTHING);
-    coverage.drop(tree.root);
-    touched.forget(tree.root); // all is listed when it is there again
+    watch_set.drop(tree.root);
+    pending.forget(tree.root); // all is listed when it is there again
     for (const child of tree.root.children?.values() ?? []) {
       if (child.missing_since_ms < 0) child.missing_at_ms = clock.wallMs();
-      vanished.add(child, clock.monotonicMs(), touched.last_ticket);
+      vanished.add(child, clock.monotonicMs(), pending.last_generation);
     }
   }
 
-  #appeared(facts: Parameters<Tree['update']>[1]): void {
-    const { tree, coverage, log } = this.#options;
+  #appeared(stat: Parameters<Tree['update']>[1]): void {
+    const { tree, watch_set, log } = this.#options;
     log.info({ watch_dir: tree.root.name }, 'watch_dir is there');
-    tree.update(tree.root, facts);
+    tree.update(tree.root, stat);
     // Its watch is the former directory's.
-    if (coverage.has(tree.root)) this.#options.onReplaced();
-    coverage.drop(tree.root);
+    if (watch_set.has(tree.root)) this.#options.onReplaced();
+    watch_set.drop(tree.root);
   }
 
   #plan(): void {
     const now_ms = this.#options.clock.monotonicMs();
     if (this.waiting) this.#next_ms = now_ms + ABSENT_POLL_MS;
-    else this.#next_ms = this.#isLink() ? now_ms + COMPARE_MIN_MS : null;
+    else this.#next_ms = this.#isLink() ? now_ms + RESCAN_MIN_MS : null;
   }
 
   /** A link that leads elsewhere is not signalled. */
   #isLink(): boolean {
     const { disk, tree } = this.#options;
-    const itself = disk.look(tree.root.name);
+    const itself = disk.probe(tree.root.name);
     return typeof itself !== 'string' && !isDirectory(itself.mode);
   }
 }

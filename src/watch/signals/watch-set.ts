@@ -1,13 +1,13 @@
-import type { TreeNode } from '../index/tree.ts';
+import type { TreeNode } from '../index/tree-node.ts';
 import type { DirectoryWatches, OnSignal } from './directory-watch.ts';
 
-interface Coverage {
+interface WatchEntry {
   state: 'watched' | 'limit' | 'unreadable';
   path: string;
   close: () => void;
 }
 
-interface CoverageOptions {
+interface WatchSetOptions {
   watches: DirectoryWatches;
   pathOf: (dir: TreeNode) => string;
   onSignal: (dir: TreeNode, ...signal: Parameters<OnSignal>) => void;
@@ -21,14 +21,14 @@ const nothing = () => {};
 
 /** Which directories are watched, and which cannot be. */
 export class WatchSet {
-  readonly #options: CoverageOptions;
-  readonly #by_dir = new Map<TreeNode, Coverage>();
+  readonly #options: WatchSetOptions;
+  readonly #by_dir = new Map<TreeNode, WatchEntry>();
   readonly #count = { watched: 0, limit: 0, unreadable: 0 };
   #stopped = false;
   /** Set at the first refusal; no further watch is tried until `retry`. */
   #at_limit = false;
 
-  constructor(options: CoverageOptions) {
+  constructor(options: WatchSetOptions) {
     this.#options = options;
   }
 
@@ -56,7 +56,7 @@ export class WatchSet {
   }
 
   /** Has a directory watched; `onReady` or `onGone` is called. */
-  want(dir: TreeNode): void {
+  add(dir: TreeNode): void {
     if (this.#stopped || this.#by_dir.has(dir)) return;
     const path = this.#options.pathOf(dir);
     const result = this.#at_limit ? 'limit' : this.#watch(dir, path);
@@ -73,23 +73,23 @@ export class WatchSet {
 
   /** Stops watching a directory, so that its path can be watched for another. */
   drop(dir: TreeNode): void {
-    const coverage = this.#by_dir.get(dir);
-    if (!coverage) return;
+    const watch_set = this.#by_dir.get(dir);
+    if (!watch_set) return;
     this.#by_dir.delete(dir);
-    this.#count[coverage.state]--;
-    coverage.close();
+    this.#count[watch_set.state]--;
+    watch_set.close();
   }
 
   /** Sets the watch of a directory anew. */
-  again(dir: TreeNode): void {
+  renew(dir: TreeNode): void {
     this.drop(dir);
-    this.want(dir);
+    this.add(dir);
   }
 
   /** Tries again to watch what the kernel granted no watch; each is reported ready again. */
   retry(): void {
     this.#at_limit = false;
-    for (const [dir, { state }] of [...this.#by_dir]) if (state === 'limit') this.again(dir);
+    for (const [dir, { state }] of [...this.#by_dir]) if (state === 'limit') this.renew(dir);
   }
 
   /** Closes everything. */

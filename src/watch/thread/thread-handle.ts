@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
 import type { TreeRow } from '../index/tree-store.ts';
-import type { FromThread, ThreadSettings, ToThread } from './thread-messages.ts';
+import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';
 import type { WatcherOptions } from './watcher-options.ts';
 
 /** How long a thread that hangs in the file system may take to end. */
@@ -36,7 +36,7 @@ export class ThreadHandle {
       env: {},
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     });
-    this.#worker.on('message', (message: FromThread) => this.#receive(message));
+    this.#worker.on('message', (message: FromWatchThread) => this.#receive(message));
     this.#worker.on('error', (error) => this.#end(error));
     this.#worker.on('exit', (code) => this.#end(new Error(`the thread ended with ${code}`)));
   }
@@ -64,11 +64,11 @@ export class ThreadHandle {
     this.#end(new Error('stopped'));
   }
 
-  #post(message: ToThread): void {
+  #post(message: ToWatchThread): void {
     this.#worker.postMessage(message);
   }
 
-  #receive(message: FromThread): void {
+  #receive(message: FromWatchThread): void {
     const { store, log } = this.#options;
     switch (message.kind) {
       case 'load':

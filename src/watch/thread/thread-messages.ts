@@ -14,7 +14,7 @@ export interface ThreadSettings {
 export type LogMethod = 'debug' | 'info' | 'warn';
 
 /** From the daemon to its watch thread. */
-export type ToThread =
+export type ToWatchThread =
   /** The next page of stored rows; null after the last. */
   | { kind: 'page'; rows: TreeRow[] | null }
   | { kind: 'answer'; answer: CommitAnswer }
@@ -22,7 +22,7 @@ export type ToThread =
   | { kind: 'stop' };
 
 /** From the watch thread to the daemon. */
-export type FromThread =
+export type FromWatchThread =
   | { kind: 'load' }
   | { kind: 'commit'; batch: TreeBatch; status: WatcherStatus }
   | { kind: 'started' }
