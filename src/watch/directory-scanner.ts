@@ -20,21 +20,21 @@ interface DirectoryScannerOptions {
 }
 
 /**
- * Compares directories with the tree: names that differ are pending, known directories below are watched, and
- * compared too where that was asked. A name that is the same costs one observation and nothing more.
+ * Compares directories with the tree. Names that differ become pending; known subdirectories are watched, and scanned
+ * too if that was requested. A name that did not change costs one probe and nothing else.
  */
 export class DirectoryScanner {
   readonly #options: DirectoryScannerOptions;
   readonly #tree: Tree;
-  /** Directories to list, and whether all below them too. */
+  /** Directories to scan, and whether to scan all directories below them too. */
   readonly #queued = new Map<TreeNode, boolean>();
-  /** Watched directories, and mounts in them, whose changes the kernel may not see, with the file system's kind. */
+  /** Directories whose changes the kernel may not see, with the name of their file system. */
   readonly remote = new Map<TreeNode, string>();
-  /** Directories that could not be listed, or not all of whose entries could be looked at. */
+  /** Directories that could not be listed, or that have entries that could not be probed. */
   readonly hidden = new Set<TreeNode>();
-  /** While the first index is made: what is found is taken as it is. */
+  /** Set while the first index is built: what is found is added to the tree without an event. */
   adopting = false;
-  /** Time spent so far. */
+  /** Time spent on scans so far, in ms. */
   busy_ms = 0;
 
   constructor(options: DirectoryScannerOptions) {
@@ -42,22 +42,24 @@ export class DirectoryScanner {
     this.#tree = options.tree;
   }
 
-  /** Directories waiting. */
+  /** Number of directories to scan. */
   get size(): number {
     return this.#queued.size;
   }
 
+  /** Queues a directory; with `recursive` all known directories below it too. */
   add(dir: TreeNode, recursive: boolean): void {
     this.#queued.set(dir, recursive || (this.#queued.get(dir) ?? false));
   }
 
+  /** Drops everything about a directory that is gone. */
   forget(dir: TreeNode): void {
     this.#queued.delete(dir);
     this.remote.delete(dir);
     this.hidden.delete(dir);
   }
 
-  /** Whether a name is left out; the path counts from the watched directory. */
+  /** Whether a name in a directory is ignored. */
   isIgnored(dir: TreeNode, name: string): boolean {
     const { ignored } = this.#options;
     if (!ignored) return false;
@@ -65,7 +67,7 @@ export class DirectoryScanner {
     return ignored(this.#tree.childPath(dir, name).slice(root === '/' ? 1 : root.length + 1));
   }
 
-  /** Lists what is waiting, until enough names are pending. */
+  /** Scans queued directories until `LISTED_AHEAD_MAX` names and rows are pending. */
   run(): void {
     if (this.#queued.size === 0) return;
     const { clock, prober, pending } = this.#options;
@@ -98,7 +100,7 @@ export class DirectoryScanner {
     const { prober, pending, watch_set } = this.#options;
     const node = this.#tree.child(dir, name);
     if (this.isIgnored(dir, name)) {
-      if (node) this.#leaveOut(node);
+      if (node) this.#dropIgnored(node);
       return;
     }
     const stat = prober.probe(dir, name);
@@ -122,8 +124,8 @@ export class DirectoryScanner {
     if (node.is_directory) this.#options.watch_set.add(node);
   }
 
-  /** Takes what is ignored from now on out of the tree: it is not removed, so nothing is told. */
-  #leaveOut(node: TreeNode): void {
+  /** Drops a newly ignored node from the tree. It was not removed from the disk, so there is no event. */
+  #dropIgnored(node: TreeNode): void {
     for (const gone of [...descendants(node), node]) {
       this.#options.watch_set.drop(gone);
       this.#options.pending.forget(gone);

@@ -17,13 +17,17 @@ import { PendingNames, type Signal } from './signals/pending-names.ts';
 import { RootWatch } from './signals/root-watch.ts';
 import { WatchSet } from './signals/watch-set.ts';
 
+/** What the parts of an engine report to it. */
 export interface EngineHooks {
+  /** No further work is due at the moment, or the outbox accepts nothing. */
   onRest: (result: PassResult) => void;
-  count: (reason: string) => void;
+  /** A rescan was started, for this reason. */
+  onReconcile: (reason: string) => void;
+  /** The kernel's queue of signals has probably overflowed. */
   onOverflow: () => void;
 }
 
-/** The parts of a running engine, wired up. */
+/** Creates and connects the parts of a running engine. */
 export class EngineParts {
   readonly tree: Tree;
   readonly pending: PendingNames;
@@ -57,16 +61,16 @@ export class EngineParts {
       clock,
       watch_set: this.watch_set,
       scanner: this.scanner,
-      tables: prober.tables,
+      pseudo: prober.pseudo,
       gate,
-      compare: () => this.#compare(hooks),
+      onDue: () => this.#rescan(hooks),
     });
     this.root = new RootWatch({
       ...shared,
       vanished: this.vanished,
       disk,
       log,
-      onReplaced: () => hooks.count('root_replaced'),
+      onReplaced: () => hooks.onReconcile('root_replaced'),
     });
     this.#overflow = new OverflowGuess(clock, hooks.onOverflow, options.queue_length);
     this.pass = new ReconcilePass(
@@ -91,19 +95,20 @@ export class EngineParts {
     });
   }
 
-  /** Has a turn taken now. */
+  /** Runs a pass as soon as possible. */
   kick(): void {
     this.#kicked = true;
     this.#loop.schedule();
   }
 
+  /** Stops all parts; resolves when the pass in progress has ended. */
   async stop(): Promise<void> {
     this.rescan.stop();
     await this.#loop.stop();
     await this.watch_set.stop();
   }
 
-  /** Whether all is classified that was pending when listings were last through. */
+  /** Whether everything is committed that was pending when the directories had last been scanned. */
   isReconciled(waiter: { after_generation: number | null }): boolean {
     if (!this.pass.is_scanned || this.#kicked) return false;
     waiter.after_generation ??= this.pending.last_generation;
@@ -121,7 +126,7 @@ export class EngineParts {
   #nextDueMs(clock: Clock): number | null {
     if (this.#kicked || this.scanner.size > 0) return clock.monotonicMs();
     const due = [this.pending.nextDueMs(), this.root.nextDueMs()];
-    // What vanished is looked at when nothing else is left to observation at: until then there is another reason to wake.
+    // Vanished nodes expire only after all earlier names are observed, and those wake the loop by themselves.
     const can_expire = this.pass.is_scanned && this.vanished.firstAfter() < this.pending.oldestGeneration();
     if (can_expire) due.push(this.vanished.nextDueMs());
     const known = due.filter((at) => at !== null);
@@ -131,7 +136,7 @@ export class EngineParts {
   #signal(dir: TreeNode, signal: Signal, name: string | null, own: boolean): void {
     this.#overflow.signal();
     if (!dir.known) return;
-    // A name that is not UTF-8 comes damaged: only a listing has its bytes.
+    // A signal does not carry the bytes of a name that is not UTF-8; a scan of the directory finds them.
     if (name === null || name.includes('\ufffd')) this.scanner.add(dir, false);
     else if (!this.scanner.isIgnored(dir, name)) this.pending.signal(dir, name, signal, own);
     this.#loop.schedule();
@@ -142,15 +147,15 @@ export class EngineParts {
     this.#loop.schedule();
   }
 
-  /** A directory was not at its path when it was to be watched. */
+  /** A directory was not at its path when its watch was to be set. */
   #missed(dir: TreeNode): void {
     if (dir.parent) this.pending.add(dir.parent, dir.name);
     this.kick();
   }
 
-  /** Lists what no watch covers; the directories without a watch are listed when it was tried again. */
-  #compare(hooks: EngineHooks): void {
-    hooks.count('uncovered');
+  /** Rescans what no watch covers. A directory without a watch is scanned after another attempt to set one. */
+  #rescan(hooks: EngineHooks): void {
+    hooks.onReconcile('uncovered');
     this.watch_set.retry();
     for (const dir of this.scanner.remote.keys()) this.scanner.add(dir, true);
     this.kick();

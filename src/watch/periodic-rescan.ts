@@ -8,14 +8,14 @@ interface PeriodicRescanOptions {
   clock: Clock;
   watch_set: WatchSet;
   scanner: DirectoryScanner;
-  /** See Prober. */
-  tables: ReadonlyMap<string, string>;
+  /** See `Prober.pseudo`. */
+  pseudo: ReadonlyMap<string, string>;
   gate: RootGate;
-  /** Has what no watch covers compared. */
-  compare: () => void;
+  /** Called when the next rescan is due. */
+  onDue: () => void;
 }
 
-/** Has what the kernel does not tell of compared at intervals, and says what that is. */
+/** Schedules rescans of what the kernel's signals do not cover, and describes what that is. */
 export class PeriodicRescan {
   readonly #options: PeriodicRescanOptions;
   #timer: Timer | null = null;
@@ -26,7 +26,7 @@ export class PeriodicRescan {
     this.#options = options;
   }
 
-  /** Starts the interval where something needs it; there is no timer otherwise. */
+  /** Starts the timer of the next rescan, if anything needs one. Call it whenever the engine comes to rest. */
   update(): void {
     const { clock, watch_set, scanner } = this.#options;
     if (this.#timer || (watch_set.refused === 0 && scanner.remote.size === 0)) return;
@@ -35,18 +35,19 @@ export class PeriodicRescan {
     this.#timer = clock.after(this.#interval_ms, () => {
       this.#timer = null;
       this.#busy_before_ms = scanner.busy_ms;
-      this.#options.compare();
+      this.#options.onDue();
     });
   }
 
+  /** Cancels the next rescan. */
   stop(): void {
     this.#timer?.cancel();
   }
 
-  /** What is compared at intervals or not seen at all; null where watches cover everything. */
+  /** What is rescanned at intervals or not seen at all, as a message; null if watches cover everything. */
   degraded(): string | null {
-    const { watch_set, scanner, tables, gate } = this.#options;
-    const every = `compared every ${Math.ceil(this.#interval_ms / 1_000)} s`;
+    const { watch_set, scanner, pseudo, gate } = this.#options;
+    const every = `rescanned every ${Math.ceil(this.#interval_ms / 1_000)} s`;
     const reasons: string[] = gate.refusal === null ? [] : [gate.refusal];
     if (watch_set.refused > 0) {
       const limit =
@@ -57,16 +58,16 @@ export class PeriodicRescan {
     }
     if (scanner.remote.size > 0) {
       const kinds = [...new Set(scanner.remote.values())].join(', ');
-      reasons.push(`changes made elsewhere on ${kinds} are not signalled: ${every}`);
+      reasons.push(`the kernel does not signal remote changes on ${kinds}: ${every}`);
     }
-    if (tables.size > 0) {
-      const [[path, name] = ['', '']] = tables;
+    if (pseudo.size > 0) {
+      const [[path, name] = ['', '']] = pseudo;
       reasons.push(
-        `${tables.size} directories are tables of the kernel (${name} at ${JSON.stringify(path)}): not watched`,
+        `${pseudo.size} directories are on pseudo file systems (${name} at ${JSON.stringify(path)}) and are not watched`,
       );
     }
     if (scanner.hidden.size > 0)
-      reasons.push(`${scanner.hidden.size} directories cannot be read, or not all in them`);
+      reasons.push(`${scanner.hidden.size} directories cannot be read, or contain entries that cannot`);
     return reasons.length > 0 ? reasons.join('; ') : null;
   }
 }

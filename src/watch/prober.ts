@@ -7,27 +7,29 @@ import type { Observation } from './observation.ts';
 import type { RootGate } from './root-gate.ts';
 import type { PendingName, PendingNames } from './signals/pending-names.ts';
 
-/** What became of the watched directory itself. */
+/** The state of the watched directory itself. `replaced`: another directory is in its place. `hidden`: cannot be seen. */
 export type RootState = 'there' | 'missing' | 'replaced' | 'hidden';
 
+/** The result of one round of probes. */
 export interface ProbeRoundResult {
   observations: Observation[];
+  /** Known nodes that are certainly no longer at their place. */
   displaced: Set<TreeNode>;
-  /** Names in directories that are not at their place: to be looked at when these are found or gone. */
+  /** Names in directories that are not at their place: to be observed when those reappear or count as gone. */
   postponed: Observation[];
-  /** Names in directories that moved while they were looked at. */
+  /** Names in directories that moved during the round. */
   raced: Observation[];
 }
 
-/** Looks at names on the file system, and only through directories that are where the tree has them. */
+/** Probes names on the disk, and only in directories that are where the tree has them. */
 export class Prober {
   readonly #tree: Tree;
   readonly #pending: PendingNames;
   readonly #clock: Clock;
   readonly #disk: Disk;
   readonly #gate: RootGate;
-  /** Directories that are tables of the kernel, by path, with their file system's name: they count as hidden. */
-  readonly tables = new Map<string, string>();
+  /** Pseudo file systems below the watched directory: their names by path. They count as hidden. */
+  readonly pseudo = new Map<string, string>();
   #root_dev = 0;
 
   constructor(tree: Tree, pending: PendingNames, clock: Clock, disk: Disk, gate: RootGate) {
@@ -38,7 +40,7 @@ export class Prober {
     this.#gate = gate;
   }
 
-  /** Looks at the watched directory. `stat` are null unless there is a directory. */
+  /** Probes the watched directory. `stat` is null unless there is one that is accepted. */
   probeRoot(): { state: RootState; stat: FileStat | null } {
     const root = this.#tree.root;
     const result = this.#disk.probe(root.name, true);
@@ -50,35 +52,36 @@ export class Prober {
     return { state: sameIdentity(root, stat) ? 'there' : 'replaced', stat };
   }
 
-  /** Looks at one name by its path, whatever is on the way there. */
+  /** Probes one name by its path, without checking the directories above it. */
   probe(dir: TreeNode, name: string): ProbeResult {
     const path = this.#tree.childPath(dir, name);
     const result = this.#disk.probe(path);
-    if (this.tables.size > 0) this.tables.delete(path);
+    if (this.pseudo.size > 0) this.pseudo.delete(path);
     if (typeof result === 'string') return result;
     const stat = this.#relative(result);
-    return isDirectory(stat.mode) && stat.dev !== dir.dev && this.#isTables(path) ? 'hidden' : stat;
+    return isDirectory(stat.mode) && stat.dev !== dir.dev && this.#isPseudo(path) ? 'hidden' : stat;
   }
 
-  /** Only where something is mounted: everything else is on what the directory above it is on. */
-  #isTables(path: string): boolean {
+  /** Called only for mount points: everything else is on the file system of its parent directory. */
+  #isPseudo(path: string): boolean {
     const on = this.#disk.fileSystem(path);
-    if (on?.kind !== 'tables') return false;
-    this.tables.set(path, on.name);
+    if (on?.kind !== 'pseudo') return false;
+    this.pseudo.set(path, on.name);
     return true;
   }
 
+  /** The wall time, in ms. */
   now(): number {
     return this.#clock.wallMs();
   }
 
-  /** Tells of directories whether they are where the tree has them, each looked at once. */
+  /** Returns a function that checks whether a directory is where the tree has it; each directory is probed once. */
   places(): (dir: TreeNode) => boolean {
     const round = new ProbeRound(this, this.#tree);
     return (dir) => round.place(dir) === 'there';
   }
 
-  /** Looks at names, at what they may have been before, and at missing nodes that had their time. */
+  /** Observes names, the places from which they may have moved, and the places of expired nodes. */
   observe(names: PendingName[], expired: Iterable<TreeNode>): ProbeRoundResult {
     const round = new ProbeRound(this, this.#tree, this.#pending);
     for (const name of names) round.add(name);
@@ -88,8 +91,8 @@ export class Prober {
   }
 
   /**
-   * The device as the tree has it: 0 for the watched directory's own, because its number is another one after a
-   * restart of the machine or on a copied disk.
+   * Replaces the device number of the watched directory by 0, as the tree has it: the number changes with a restart of
+   * the machine or on a copied disk.
    */
   #relative(stat: FileStat): FileStat {
     return { ...stat, dev: stat.dev === this.#root_dev ? 0 : stat.dev };
@@ -98,13 +101,13 @@ export class Prober {
 
 type Place = 'there' | 'elsewhere' | 'hidden';
 
-/** One round of observations: each directory on the way is looked at once before and once after. */
+/** One round of probes. Each directory on the way to a name is probed once before and once after the names. */
 class ProbeRound {
   readonly #prober: Prober;
   readonly #tree: Tree;
   readonly #pending: PendingNames | null;
   readonly #places = new Map<TreeNode, Place>();
-  readonly #looked = new Map<TreeNode, Map<string, Observation>>();
+  readonly #by_dir = new Map<TreeNode, Map<string, Observation>>();
   readonly #observations: Observation[] = [];
   readonly #postponed: Observation[] = [];
   readonly #away = new Set<TreeNode>();
@@ -146,15 +149,15 @@ class ProbeRound {
       if (result === 'hidden') return;
       name.stat = result === 'missing' ? null : result;
       this.#observations.push(name);
-      const names = this.#looked.get(name.dir) ?? new Map<string, Observation>();
-      this.#looked.set(name.dir, names.set(name.name, name));
+      const names = this.#by_dir.get(name.dir) ?? new Map<string, Observation>();
+      this.#by_dir.set(name.dir, names.set(name.name, name));
     }
   }
 
-  /** Has the place of a node looked at, if it can be. */
+  /** Observes the place of a node, if its directory is at its place. */
   addPlaceOf(node: TreeNode): void {
     const dir = node.parent;
-    if (!dir || this.#looked.get(dir)?.has(node.name)) return;
+    if (!dir || this.#by_dir.get(dir)?.has(node.name)) return;
     if (this.place(dir) !== 'there') {
       this.#findDisplaced(dir);
       return;
@@ -162,7 +165,7 @@ class ProbeRound {
     this.add(this.#pending?.pull(dir, node.name) ?? observationWithoutSignal(dir, node, this.#prober.now()));
   }
 
-  /** Has the place looked at where the way to a directory breaks. */
+  /** Observes the place of the topmost displaced directory on the path to `dir`. */
   #findDisplaced(dir: TreeNode): void {
     let node = dir;
     while (node.parent && this.place(node.parent) !== 'there') node = node.parent;
@@ -171,7 +174,7 @@ class ProbeRound {
     this.addPlaceOf(node);
   }
 
-  /** Looks at the former places of what is found, and at the names signalled right before, until there are no more. */
+  /** Observes the former places of what was found, and the names signalled right before, until there are no more. */
   follow(): void {
     for (let i = 0; i < this.#observations.length; i++) {
       const observation = this.#observations[i] as Observation;
@@ -185,7 +188,7 @@ class ProbeRound {
     }
   }
 
-  /** Has names looked at before they are due. */
+  /** Observes names before they are due. */
   #pull(names: Observation[]): void {
     for (const { dir, name } of names) {
       const pending = this.#pending?.pull(dir, name);

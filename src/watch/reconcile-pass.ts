@@ -40,16 +40,25 @@ interface ReconcilePassOptions {
   overflow: OverflowGuess;
 }
 
-/** One turn after the other: what is due is listed, looked at, classified and committed, and then acted on. */
+/**
+ * One pass of the watch: queued directories are scanned, due names are observed and classified, events and tree are
+ * committed, and then the watches are adapted. A pass that could not be committed is rolled back and its names are
+ * queued again.
+ *
+ * | State | Meaning | Left when |
+ * |---|---|---|
+ * | baseline | the first index is being built: rows are stored, nothing is reported | `baseline_complete` and the root is committed |
+ * | reporting | events and rows are committed together | never |
+ */
 export class ReconcilePass {
   readonly #options: ReconcilePassOptions;
-  /** While the first index is made nothing is told: what exists is the baseline. */
+  /** While the first index is built nothing is reported: what exists is the baseline. */
   #baseline: boolean;
-  /** Set when the first index is complete: the next turn stores the root, which says so. */
+  /** Set by the engine when the first index is complete: the next pass stores the root, which marks it as complete. */
   baseline_complete = false;
-  /** How much of a whole turn is taken at once: less where the outbox has no room for all that a turn gives. */
+  /** The share of a whole pass that is taken at once: below 1 while the outbox lacks room for a whole one. */
   #portion = 1;
-  /** Events committed so far. */
+  /** Number of events committed so far. */
   events = 0;
 
   constructor(options: ReconcilePassOptions, baseline: boolean) {
@@ -58,15 +67,17 @@ export class ReconcilePass {
     options.scanner.adopting = baseline;
   }
 
+  /** Whether the first index is still being built. */
   get baseline(): boolean {
     return this.#baseline;
   }
 
-  /** Whether what vanished can be told from what moved: nothing is left to be listed. */
+  /** Whether no scan is outstanding: only then can removed files be distinguished from moved ones. */
   get is_scanned(): boolean {
     return this.#options.scanner.size === 0 && !this.#options.overflow.suspected;
   }
 
+  /** Runs one pass. */
   async step(): Promise<PassResult> {
     const { tree, pending, scanner, prober, root, clock } = this.#options;
     const readable = root.check();
@@ -90,9 +101,9 @@ export class ReconcilePass {
     const committed = answer === 'committed';
     const commit_ms = clock.monotonicMs() - began_ms;
     this.#requeue(taken, classified, committed);
-    if (committed) this.#act(taken.observations, classified);
+    if (committed) this.#adaptWatches(taken.observations, classified);
     for (const observation of [...taken.observations, ...taken.raced, ...taken.postponed]) {
-      // A name must not hold on to those signalled before it.
+      // Otherwise each name would keep all those signalled before it in memory.
       observation.from = null;
       observation.first_from = null;
       observation.followers = null;
@@ -106,7 +117,7 @@ export class ReconcilePass {
     return Math.max(1, Math.floor(whole * this.#portion));
   }
 
-  /** What does not fit as a whole is offered in smaller portions, until one fits or nothing does. */
+  /** If the outbox is full, halves the portion until one fits or a single event is refused. */
   #next(answer: CommitAnswer, events: number): PassResult {
     if (answer === 'committed') {
       this.#portion = Math.min(1, this.#portion * 2);
@@ -117,7 +128,7 @@ export class ReconcilePass {
     return 'more';
   }
 
-  /** In a burst there are moments for those who publish: they wait for an answer. */
+  /** In a burst, leaves the outbox to publishers for a moment: they wait for an answer. */
   #yieldToPublishers(commit_ms: number): Promise<void> {
     const delay_ms = Math.min(commit_ms, YIELD_MAX_MS);
     return new Promise((resolve) => {
@@ -154,7 +165,7 @@ export class ReconcilePass {
     return answer;
   }
 
-  /** Lets go of directories that were watched before they were stored; they are found again. */
+  /** Drops new directories that could not be stored; a rescan finds them again. */
   #forget(nodes: TreeNode[]): void {
     const { tree, watch_set, scanner } = this.#options;
     const unknown = nodes.filter((node) => !node.known);
@@ -171,7 +182,7 @@ export class ReconcilePass {
     return this.#awaitCommit(answer);
   }
 
-  /** Waits for a commit. On a disk that hangs that may take long: names that gather meanwhile must not fill the memory. */
+  /** Waits for a commit. While the disk hangs, pending names are collapsed so that they do not fill the memory. */
   async #awaitCommit(answer: Promise<CommitAnswer>): Promise<CommitAnswer> {
     const { clock } = this.#options;
     let timer: Timer;
@@ -185,13 +196,13 @@ export class ReconcilePass {
     return answer.finally(() => timer.cancel());
   }
 
-  /** Forgets the names of directories that have too many: they are listed instead. */
+  /** Drops the names of directories that have too many, and scans these directories instead. */
   #collapse(): void {
     const { pending, scanner } = this.#options;
     for (const dir of pending.collapse(NAMES_PER_DIRECTORY_MAX)) scanner.add(dir, false);
   }
 
-  /** Stores rows in parts: an index that is not complete is made anew, so they need no common transaction. */
+  /** Stores rows in several commits: an incomplete index is rebuilt at the next start, so no common transaction is required. */
   async #storeRows(put: TreeNode[], drop: number[]): Promise<CommitAnswer> {
     for (let i = 0; i < Math.max(put.length, drop.length); i += ROWS_MAX) {
       const answer = await this.#store([], put.slice(i, i + ROWS_MAX), drop.slice(i, i + ROWS_MAX));
@@ -222,8 +233,8 @@ export class ReconcilePass {
     for (const node of classified.missing) vanished.add(node, now_ms, pending.last_generation);
   }
 
-  /** Sets and closes watches as the tree changed. Closes first: a path may be another directory's now. */
-  #act(observations: Observation[], classified: Classified): void {
+  /** Adapts the watches to the changed tree. Closes first, because a path may belong to another directory now. */
+  #adaptWatches(observations: Observation[], classified: Classified): void {
     const { tree, watch_set, pending, scanner } = this.#options;
     for (const dir of classified.gone) {
       watch_set.drop(dir);
@@ -238,7 +249,7 @@ export class ReconcilePass {
       const node = tree.child(observation.dir, observation.name);
       if (!node?.is_directory || !watch_set.has(node)) continue;
       if (observation.changed && watch_set.isUnreadable(node)) watch_set.renew(node);
-      // It may have been away and another in its place.
+      // Another directory may have been in its place for a while.
       else if (observation.renames > 0) scanner.add(node, true);
     }
   }

@@ -5,9 +5,10 @@ import { GATHER_MS, VANISH_MS, WRITE_GATHER_MS } from '../index/limits.ts';
 import type { TreeNode } from '../index/tree-node.ts';
 import type { MoveOrigin, Observation } from '../observation.ts';
 
+/** `rename`: an entry appeared or disappeared. `change`: its content or attributes changed. */
 export type Signal = 'rename' | 'change';
 
-/** A name that has to be looked at. Its generation grows with each time it is put in a queue; 0: in none. */
+/** A name to be observed. Its generation is set each time it is put into a queue; 0 means that it is in none. */
 export class PendingName implements Observation {
   readonly dir: TreeNode;
   readonly name: string;
@@ -29,7 +30,7 @@ export class PendingName implements Observation {
     this.happened_at_ms = happened_at_ms;
   }
 
-  /** Most have one: a list that is made for it takes no room for more, as one that grows does. */
+  /** Most names have one follower; an array created for one takes less memory than an array that grew. */
   addFollower(follower: PendingName): void {
     if (this.followers) this.followers.push(follower);
     else this.followers = [follower];
@@ -37,8 +38,14 @@ export class PendingName implements Observation {
 }
 
 /**
- * What has to be looked at, each name once however many signals came: names that appeared or went after 15 ms, so
- * that both ends of a move are there, written ones after 50 ms, so that a burst of writes is one.
+ * The names to observe, each once regardless of how many signals it had.
+ *
+ * | Queue | Holds names that | Due after |
+ * |---|---|---|
+ * | listed | a scan or the classifier asked for | at once |
+ * | appeared | appeared or disappeared | `GATHER_MS`, so that both ends of a move are present |
+ * | written | were written | `WRITE_GATHER_MS`, so that a burst of writes is one event |
+ * | waiting | wait for vanished nodes to reappear or expire | `VANISH_MS` |
  */
 export class PendingNames {
   readonly #clock: Clock;
@@ -56,20 +63,22 @@ export class PendingNames {
     this.#clock = clock;
   }
 
+  /** Number of pending names. */
   get size(): number {
     return this.#size;
   }
 
-  /** Names that are looked at in any case, whatever becomes of what vanished. */
+  /** Number of pending names except those that wait for vanished nodes. */
   get unobserved(): number {
     return this.#size - this.#waiting_size;
   }
 
+  /** The last generation that was assigned. */
   get last_generation(): number {
     return this.#last_generation;
   }
 
-  /** Takes in a signal. `own` where it may be about the directory itself, which signals its own name too. */
+  /** Records a signal. `own`: it may be about the directory itself, whose watch signals its own name too. */
   signal(dir: TreeNode, name: string, signal: Signal, own: boolean): void {
     const pending = this.#get(dir, name);
     if (signal === 'change' || own) {
@@ -89,13 +98,13 @@ export class PendingNames {
     this.#put(pending, this.#appeared);
   }
 
-  /** Has a name looked at though no signal named it. */
+  /** Adds a name that no signal named. */
   add(dir: TreeNode, name: string): void {
     const pending = this.#get(dir, name);
     if (pending.generation === 0) this.#put(pending, this.#listed);
   }
 
-  /** Puts observations back, to be taken at once, after another gathering, or when what vanished had its time. */
+  /** Puts an observation back: to be due at once, after `GATHER_MS`, or when vanished nodes have expired. */
   requeue(observation: Observation, when: 'now' | 'gathered' | 'vanished'): void {
     const pending = this.#get(observation.dir, observation.name, observation.happened_at_ms);
     pending.renames += observation.renames;
@@ -106,7 +115,7 @@ export class PendingNames {
     this.#put(pending, queue);
   }
 
-  /** Takes what is due, oldest first. */
+  /** Takes at most `max` due names, oldest first. */
   take(max: number): PendingName[] {
     const now_ms = this.#clock.monotonicMs();
     const taken: PendingName[] = [];
@@ -121,7 +130,7 @@ export class PendingNames {
     return taken;
   }
 
-  /** Takes one name before it is due, where it is needed to understand another. */
+  /** Takes one name before it is due, because another one depends on it; null if it is not pending. */
   pull(dir: TreeNode, name: string): PendingName | null {
     const pending = this.#by_dir.get(dir)?.get(name);
     if (!pending) return null;
@@ -129,23 +138,23 @@ export class PendingNames {
     return pending;
   }
 
-  /** When the next name is due, in monotonic ms. */
+  /** When the next name is due, in monotonic ms; null if none is pending. */
   nextDueMs(): number | null {
     return this.#next()?.first()?.due_ms ?? null;
   }
 
-  /** The generation of the oldest name that is not looked at yet, those apart that wait for what vanished. */
+  /** The oldest generation that is not observed yet, not counting names that wait for vanished nodes; Infinity if none. */
   oldestGeneration(): number {
     const queues = [this.#listed, this.#appeared, this.#written];
     return Math.min(...queues.map((queue) => queue.first()?.generation ?? Number.POSITIVE_INFINITY));
   }
 
-  /** Drops all names of a directory that is gone. */
+  /** Drops all names in a directory that is gone. */
   forget(dir: TreeNode): void {
     for (const pending of [...(this.#by_dir.get(dir)?.values() ?? [])]) this.#remove(pending);
   }
 
-  /** Drops the names of directories that have more than `max`, and returns these directories. */
+  /** Drops the names of all directories that have more than `max`, and returns those directories. */
   collapse(max: number): TreeNode[] {
     const crowded = [...this.#by_dir].filter(([, names]) => names.size > max).map(([dir]) => dir);
     for (const dir of crowded) this.forget(dir);

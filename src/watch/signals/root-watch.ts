@@ -19,10 +19,20 @@ interface RootWatchOptions {
   clock: Clock;
   disk: Disk;
   log: { info: (fields: object, message: string) => void };
+  /** Called when another directory is in the place of the watched one. */
   onReplaced: () => void;
 }
 
-/** Follows the watched directory itself: made later, removed, replaced. It gives no events of its own. */
+/**
+ * Follows the watched directory itself, which may be created later, removed or replaced. It causes no events of its own.
+ *
+ * | State | Meaning | Left when a check finds |
+ * |---|---|---|
+ * | `missing` | there is no directory that is accepted; checked every `ABSENT_POLL_MS` | one: `replaced`, then `there` |
+ * | `hidden` | the file system does not let us see; checked every `ABSENT_POLL_MS` | a directory, or none |
+ * | `there` | it is watched; a symbolic link is checked every `RESCAN_MIN_MS` | none: `missing`; another: `replaced` |
+ * | `replaced` | another directory was found and is taken over | the same again: `there` |
+ */
 export class RootWatch {
   readonly #options: RootWatchOptions;
   #next_ms: number | null = null;
@@ -32,17 +42,17 @@ export class RootWatch {
     this.#options = options;
   }
 
-  /** Whether there is no directory to watch at present. */
+  /** Whether there is currently no directory to watch. */
   get waiting(): boolean {
     return this.#state === 'missing' || this.#state === 'hidden';
   }
 
-  /** When it has to be looked for again, in monotonic ms; null while its own watch tells. */
+  /** When the next check is due, in monotonic ms; null while the directory's own watch is sufficient. */
   nextDueMs(): number | null {
     return this.#next_ms;
   }
 
-  /** Looks at it; false where that is not possible at present. */
+  /** Checks the watched directory; false if it currently cannot be seen. */
   check(): boolean {
     const { tree, prober, watch_set } = this.#options;
     const { state, stat } = prober.probeRoot();
@@ -57,10 +67,10 @@ export class RootWatch {
   #gone(): void {
     if (this.#options.tree.root.mode === 0) return;
     const { tree, watch_set, vanished, pending, clock, log } = this.#options;
-    log.info({ watch_dir: tree.root.name }, 'watch_dir is gone; waiting for it');
+    log.info({ watch_dir: tree.root.name }, 'watch_dir is gone, waiting for it');
     tree.update(tree.root, NOTHING);
     watch_set.drop(tree.root);
-    pending.forget(tree.root); // all is listed when it is there again
+    pending.forget(tree.root); // everything is scanned when it reappears
     for (const child of tree.root.children?.values() ?? []) {
       if (child.missing_since_ms < 0) child.missing_at_ms = clock.wallMs();
       vanished.add(child, clock.monotonicMs(), pending.last_generation);
@@ -69,9 +79,9 @@ export class RootWatch {
 
   #appeared(stat: Parameters<Tree['update']>[1]): void {
     const { tree, watch_set, log } = this.#options;
-    log.info({ watch_dir: tree.root.name }, 'watch_dir is there');
+    log.info({ watch_dir: tree.root.name }, 'watch_dir was found');
     tree.update(tree.root, stat);
-    // Its watch is the former directory's.
+    // The present watch belongs to the former directory.
     if (watch_set.has(tree.root)) this.#options.onReplaced();
     watch_set.drop(tree.root);
   }
@@ -82,7 +92,7 @@ export class RootWatch {
     else this.#next_ms = this.#isLink() ? now_ms + RESCAN_MIN_MS : null;
   }
 
-  /** A link that leads elsewhere is not signalled. */
+  /** The kernel does not signal a link that changes its target. */
   #isLink(): boolean {
     const { disk, tree } = this.#options;
     const itself = disk.probe(tree.root.name);

@@ -6,18 +6,18 @@ import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from '../index/tree-
 import type { FromWatchThread, LogMethod, ThreadSettings, ToWatchThread } from './thread-messages.ts';
 
 /**
- * The thread in which a tree is watched: observations and listings block it and nobody else, however slow the disk, and a
- * burst of signals is read here.
+ * The watch thread. Probes and scans block only this thread, however slow the disk is, and bursts of signals are read
+ * here.
  */
 const port = parentPort;
-if (!port) throw new Error('the watch thread was started as a program');
+if (!port) throw new Error('the watch thread cannot run as a program');
 
-/** The kernel's nice value: a third of the processor where all of it is wanted. */
+/** The thread's nice value: about a third of a processor that others use too. */
 const NICE = 5;
 
 const post = (message: FromWatchThread) => port.postMessage(message);
 
-/** The daemon's store, reached by messages. */
+/** The store of the main thread, reached by messages. */
 class MainThreadStore implements TreeStore {
   #onPage: (rows: TreeRow[] | null) => void = () => {};
   #onAnswer: (answer: CommitAnswer) => void = () => {};
@@ -54,13 +54,13 @@ const store = new MainThreadStore();
 const log = (method: LogMethod) => (fields: object, message: string) => {
   post({ kind: 'log', method, fields, message });
 };
-/** Whoever publishes waits for an answer, and nobody for a file event: this thread gives way. */
+/** Publishers wait for an answer, but nobody waits for a file event: this thread runs at a lower priority. */
 function lowerPriority(): void {
   try {
-    // On Linux this is the calling thread alone.
+    // On Linux this affects only the calling thread.
     setPriority(0, NICE);
   } catch (error) {
-    log('debug')({ err: error }, 'the watch runs at the same priority as everything else');
+    log('debug')({ err: error }, 'cannot lower the priority of the watch thread');
   }
 }
 
