@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock, Timer } from '../base/clock.ts';
+import { adaptWatches } from './adapt-watches.ts';
 import { classify } from './classify/classify.ts';
 import type { FileEvent } from './classify/events.ts';
 import type { Vanished } from './classify/vanished.ts';
@@ -17,7 +18,7 @@ import {
 } from './index/limits.ts';
 import { rowOf } from './index/stored-tree.ts';
 import type { Tree } from './index/tree.ts';
-import { directories, type TreeNode } from './index/tree-node.ts';
+import type { TreeNode } from './index/tree-node.ts';
 import type { CommitAnswer, TreeStore } from './index/tree-store.ts';
 import type { PassResult } from './loop.ts';
 import type { Classified, Observation } from './observation.ts';
@@ -101,7 +102,7 @@ export class ReconcilePass {
     const committed = answer === 'committed';
     const commit_ms = clock.monotonicMs() - began_ms;
     this.#requeue(taken, classified, committed);
-    if (committed) this.#adaptWatches(taken.observations, classified);
+    if (committed) adaptWatches(this.#options, taken.observations, classified);
     for (const observation of [...taken.observations, ...taken.raced, ...taken.postponed]) {
       // Otherwise each name would keep all those signalled before it in memory.
       observation.from = null;
@@ -231,26 +232,5 @@ export class ReconcilePass {
     }
     const now_ms = clock.monotonicMs();
     for (const node of classified.missing) vanished.add(node, now_ms, pending.last_generation);
-  }
-
-  /** Adapts the watches to the changed tree. Closes first, because a path may belong to another directory now. */
-  #adaptWatches(observations: Observation[], classified: Classified): void {
-    const { tree, watch_set, pending, scanner } = this.#options;
-    for (const dir of classified.gone) {
-      watch_set.drop(dir);
-      pending.forget(dir);
-      scanner.forget(dir);
-    }
-    const moved = classified.moved.flatMap((dir) => [...directories(dir)]);
-    for (const dir of moved) watch_set.drop(dir);
-    for (const dir of [...moved, ...classified.appeared]) if (dir.known) watch_set.add(dir);
-    for (const node of classified.also_changed) if (node.parent) pending.add(node.parent, node.name);
-    for (const observation of observations) {
-      const node = tree.child(observation.dir, observation.name);
-      if (!node?.is_directory || !watch_set.has(node)) continue;
-      if (observation.changed && watch_set.isUnreadable(node)) watch_set.renew(node);
-      // Another directory may have been in its place for a while.
-      else if (observation.renames > 0) scanner.add(node, true);
-    }
   }
 }
