@@ -106,8 +106,6 @@ const LARGE_FILES: Record<string, number> = {
   'src/process/process.ts': 521,
   'src/process/supervisor.ts': 505,
   'src/runtime/local-runtime.ts': 323,
-  'src/watch/classify/classify.ts': 352,
-  'src/watch/index/tree.ts': 263,
 };
 
 describe('the house', () => {

@@ -3,60 +3,63 @@ import type { Disk } from './disk.ts';
 import type { Ignored } from './ignore.ts';
 import { accessDiffers, contentDiffers, type FileStat, sameIdentity } from './index/file-stat.ts';
 import { LISTED_AHEAD_MAX } from './index/limits.ts';
-import { descendants, type Tree, type TreeNode } from './index/tree.ts';
+import type { Tree } from './index/tree.ts';
+import { descendants, type TreeNode } from './index/tree-node.ts';
 import type { Prober } from './prober.ts';
 import type { PendingNames } from './signals/pending-names.ts';
 import type { WatchSet } from './signals/watch-set.ts';
 
-interface ListerOptions {
+interface DirectoryScannerOptions {
   tree: Tree;
-  touched: PendingNames;
-  looker: Prober;
-  coverage: WatchSet;
+  pending: PendingNames;
+  prober: Prober;
+  watch_set: WatchSet;
   ignored: Ignored | null;
   clock: Clock;
   disk: Disk;
 }
 
 /**
- * Compares directories with the tree: names that differ are touched, known directories below are watched, and
- * compared too where that was asked. A name that is the same costs one look and nothing more.
+ * Compares directories with the tree. Names that differ become pending; known subdirectories are watched, and scanned
+ * too if that was requested. A name that did not change costs one probe and nothing else.
  */
 export class DirectoryScanner {
-  readonly #options: ListerOptions;
+  readonly #options: DirectoryScannerOptions;
   readonly #tree: Tree;
-  /** Directories to list, and whether all below them too. */
-  readonly #pending = new Map<TreeNode, boolean>();
-  /** Watched directories, and mounts in them, whose changes the kernel may not see, with the file system's kind. */
+  /** Directories to scan, and whether to scan all directories below them too. */
+  readonly #queued = new Map<TreeNode, boolean>();
+  /** Directories whose changes the kernel may not see, with the name of their file system. */
   readonly remote = new Map<TreeNode, string>();
-  /** Directories that could not be listed, or not all of whose entries could be looked at. */
+  /** Directories that could not be listed, or that have entries that could not be probed. */
   readonly hidden = new Set<TreeNode>();
-  /** While the first index is made: what is found is taken as it is. */
+  /** Set while the first index is built: what is found is added to the tree without an event. */
   adopting = false;
-  /** Time spent so far. */
+  /** Time spent on scans so far, in ms. */
   busy_ms = 0;
 
-  constructor(options: ListerOptions) {
+  constructor(options: DirectoryScannerOptions) {
     this.#options = options;
     this.#tree = options.tree;
   }
 
-  /** Directories waiting. */
+  /** Number of directories to scan. */
   get size(): number {
-    return this.#pending.size;
+    return this.#queued.size;
   }
 
+  /** Queues a directory; with `recursive` all known directories below it too. */
   add(dir: TreeNode, recursive: boolean): void {
-    this.#pending.set(dir, recursive || (this.#pending.get(dir) ?? false));
+    this.#queued.set(dir, recursive || (this.#queued.get(dir) ?? false));
   }
 
+  /** Drops everything about a directory that is gone. */
   forget(dir: TreeNode): void {
-    this.#pending.delete(dir);
+    this.#queued.delete(dir);
     this.remote.delete(dir);
     this.hidden.delete(dir);
   }
 
-  /** Whether a name is left out; the path counts from the watched directory. */
+  /** Whether a name in a directory is ignored. */
   isIgnored(dir: TreeNode, name: string): boolean {
     const { ignored } = this.#options;
     if (!ignored) return false;
@@ -64,18 +67,18 @@ export class DirectoryScanner {
     return ignored(this.#tree.childPath(dir, name).slice(root === '/' ? 1 : root.length + 1));
   }
 
-  /** Lists what is waiting, until enough names are touched. */
+  /** Scans queued directories until `LISTED_AHEAD_MAX` names and rows are pending. */
   run(): void {
-    if (this.#pending.size === 0) return;
-    const { clock, looker, touched } = this.#options;
+    if (this.#queued.size === 0) return;
+    const { clock, prober, pending } = this.#options;
     const start_ms = clock.monotonicMs();
-    const isInPlace = looker.places();
-    for (const [dir, recursive] of this.#pending) {
-      if (touched.unlooked + this.#tree.pending >= LISTED_AHEAD_MAX) break;
-      this.#pending.delete(dir);
+    const isInPlace = prober.places();
+    for (const [dir, recursive] of this.#queued) {
+      if (pending.unobserved + this.#tree.unstored >= LISTED_AHEAD_MAX) break;
+      this.#queued.delete(dir);
       if (!dir.known) continue;
       if (isInPlace(dir)) this.#list(dir, recursive);
-      else if (dir.parent) touched.touch(dir.parent, dir.name);
+      else if (dir.parent) pending.add(dir.parent, dir.name);
     }
     this.busy_ms += clock.monotonicMs() - start_ms;
   }
@@ -89,44 +92,43 @@ export class DirectoryScanner {
     const seen = new Set(names);
     for (const name of names) this.#compare(dir, name, recursive);
     for (const name of dir.children?.keys() ?? []) {
-      if (!seen.has(name)) this.#options.touched.touch(dir, name);
+      if (!seen.has(name)) this.#options.pending.add(dir, name);
     }
   }
 
   #compare(dir: TreeNode, name: string, recursive: boolean): void {
-    const { looker, touched, coverage } = this.#options;
+    const { prober, pending, watch_set } = this.#options;
     const node = this.#tree.child(dir, name);
     if (this.isIgnored(dir, name)) {
-      if (node) this.#leaveOut(node);
+      if (node) this.#dropIgnored(node);
       return;
     }
-    const facts = looker.lookAt(dir, name);
-    if (facts === 'hidden') this.hidden.add(dir);
-    if (facts === 'hidden') return;
+    const stat = prober.probe(dir, name);
+    if (stat === 'hidden') this.hidden.add(dir);
+    if (stat === 'hidden') return;
     if (!node) {
-      if (facts !== 'missing' && this.adopting) this.#adopt(dir, name, facts);
-      else touched.touch(dir, name);
+      if (stat !== 'missing' && this.adopting) this.#adopt(dir, name, stat);
+      else pending.add(dir, name);
       return;
     }
-    const same = facts !== 'missing' && sameIdentity(node, facts);
+    const same = stat !== 'missing' && sameIdentity(node, stat);
     const missing = node.missing_since_ms >= 0;
-    if (!same || missing || contentDiffers(node, facts) || accessDiffers(node, facts))
-      touched.touch(dir, name);
+    if (!same || missing || contentDiffers(node, stat) || accessDiffers(node, stat)) pending.add(dir, name);
     if (!same || !node.is_directory) return;
-    if (!coverage.has(node)) coverage.want(node);
+    if (!watch_set.has(node)) watch_set.add(node);
     else if (recursive) this.add(node, true);
   }
 
-  #adopt(dir: TreeNode, name: string, facts: FileStat): void {
-    const node = this.#tree.add(dir, name, facts);
-    if (node.is_directory) this.#options.coverage.want(node);
+  #adopt(dir: TreeNode, name: string, stat: FileStat): void {
+    const node = this.#tree.add(dir, name, stat);
+    if (node.is_directory) this.#options.watch_set.add(node);
   }
 
-  /** Takes what is ignored from now on out of the tree: it is not removed, so nothing is told. */
-  #leaveOut(node: TreeNode): void {
+  /** Drops a newly ignored node from the tree. It was not removed from the disk, so there is no event. */
+  #dropIgnored(node: TreeNode): void {
     for (const gone of [...descendants(node), node]) {
-      this.#options.coverage.drop(gone);
-      this.#options.touched.forget(gone);
+      this.#options.watch_set.drop(gone);
+      this.#options.pending.forget(gone);
       this.forget(gone);
       this.#tree.remove(gone);
     }

@@ -3,24 +3,24 @@ import { type FileSystem, fileSystemOf } from './file-systems.ts';
 import type { ProbeResult } from './index/file-stat.ts';
 import { nameOf, systemPath } from './index/name.ts';
 
-/** The file system as the watch sees it. Paths and names are in internal form; nothing throws. */
+/** The file system as the watch uses it. Paths and names are in internal form; no method throws. */
 export interface Disk {
-  /** Looks at a name once; follows a symbolic link only where asked to. */
-  look(path: string, follow?: boolean): ProbeResult;
-  /** The names in a directory; null where it cannot be listed. */
+  /** Reads the metadata of a path once. A symbolic link is followed only with `follow`. */
+  probe(path: string, follow?: boolean): ProbeResult;
+  /** The names in a directory; null if it cannot be listed. */
   list(path: string): string[] | null;
-  /** What a directory is on, where that is not an ordinary file system of this machine. */
+  /** The file system of a directory; null if it is an ordinary local one or unknown. */
   fileSystem(path: string): FileSystem | null;
 }
 
 const MISSING = new Set(['ENOENT', 'ENOTDIR']);
 
-/** The real one. Calls block: the watch has a thread of its own. */
+/** The disk of this machine. The calls block, which is why the watch has a thread of its own. */
 export const disk: Disk = {
-  look(path, follow = false) {
+  probe(path, follow = false) {
     try {
-      const look = follow ? statSync : lstatSync;
-      const stats = look(systemPath(path), { throwIfNoEntry: false });
+      const statOf = follow ? statSync : lstatSync;
+      const stats = statOf(systemPath(path), { throwIfNoEntry: false });
       if (stats === undefined) return 'missing';
       const { dev, ino, mode, uid, gid, size } = stats;
       const { birthtimeMs: birth, mtimeMs: mtime, ctimeMs: ctime, nlink: links } = stats;

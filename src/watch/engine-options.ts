@@ -3,19 +3,23 @@ import type { Disk } from './disk.ts';
 import type { TreeStore } from './index/tree-store.ts';
 import type { DirectoryWatches } from './signals/directory-watch.ts';
 
-/** As much of a log as the watch needs, so that it can be a message to another thread. */
+/** The part of a log that the watch needs, small enough to cross a thread boundary as messages. */
 export type WatchLog = Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>;
 
+/** What an engine is made with. */
 export interface EngineOptions {
+  /** The absolute path of the directory to watch. */
   watch_dir: string;
+  /** The globs of `--watch-ignore`. */
   ignore: string[];
+  /** The daemon's own files and directories, which are never watched. */
   own_paths: string[];
   clock: Clock;
   log: WatchLog;
   store: TreeStore;
-  /** Called whenever nothing is left to do at once. */
+  /** Called whenever no work is due at the moment. */
   onRest?: () => void;
-  /** For tests: another file system, what sets one watch on it, and the length of the kernel's queue. */
+  /** For tests: the file system, the watches on it, and the length of the kernel's queue in signals. */
   disk?: Disk;
   watches?: DirectoryWatches;
   queue_length?: number;

@@ -4,7 +4,8 @@ import { DirectoryScanner } from './directory-scanner.ts';
 import { disk as localDisk } from './disk.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { compileIgnored } from './ignore.ts';
-import type { Tree, TreeNode } from './index/tree.ts';
+import type { Tree } from './index/tree.ts';
+import type { TreeNode } from './index/tree-node.ts';
 import { Loop, type PassResult } from './loop.ts';
 import { PeriodicRescan } from './periodic-rescan.ts';
 import { Prober } from './prober.ts';
@@ -16,22 +17,26 @@ import { PendingNames, type Signal } from './signals/pending-names.ts';
 import { RootWatch } from './signals/root-watch.ts';
 import { WatchSet } from './signals/watch-set.ts';
 
+/** What the parts of an engine report to it. */
 export interface EngineHooks {
+  /** No further work is due at the moment, or the outbox accepts nothing. */
   onRest: (result: PassResult) => void;
-  count: (reason: string) => void;
+  /** A rescan was started, for this reason. */
+  onReconcile: (reason: string) => void;
+  /** The kernel's queue of signals has probably overflowed. */
   onOverflow: () => void;
 }
 
-/** The parts of a running engine, wired up. */
+/** Creates and connects the parts of a running engine. */
 export class EngineParts {
   readonly tree: Tree;
-  readonly touched: PendingNames;
+  readonly pending: PendingNames;
   readonly vanished = new Vanished();
-  readonly coverage: WatchSet;
-  readonly lister: DirectoryScanner;
-  readonly comparison: PeriodicRescan;
+  readonly watch_set: WatchSet;
+  readonly scanner: DirectoryScanner;
+  readonly rescan: PeriodicRescan;
   readonly root: RootWatch;
-  readonly turns: ReconcilePass;
+  readonly pass: ReconcilePass;
   readonly #loop: Loop;
   readonly #overflow: OverflowGuess;
   #kicked = false;
@@ -39,10 +44,10 @@ export class EngineParts {
   constructor(options: EngineOptions, tree: Tree, first_time: boolean, hooks: EngineHooks) {
     const { clock, log, store, disk = localDisk } = options;
     this.tree = tree;
-    this.touched = new PendingNames(clock);
+    this.pending = new PendingNames(clock);
     const gate = new RootGate({ ...options, disk });
-    const looker = new Prober(tree, this.touched, clock, disk, gate);
-    this.coverage = new WatchSet({
+    const prober = new Prober(tree, this.pending, clock, disk, gate);
+    this.watch_set = new WatchSet({
       watches: options.watches ?? new ChokidarWatches(),
       pathOf: (dir) => tree.path(dir),
       onSignal: (dir, signal, name, own) => this.#signal(dir, signal, name, own),
@@ -50,29 +55,29 @@ export class EngineParts {
       onGone: (dir) => this.#missed(dir),
     });
     const ignored = compileIgnored(options.watch_dir, options.ignore, options.own_paths);
-    const shared = { tree, touched: this.touched, looker, coverage: this.coverage, clock };
-    this.lister = new DirectoryScanner({ ...shared, ignored, disk });
-    this.comparison = new PeriodicRescan({
+    const shared = { tree, pending: this.pending, prober, watch_set: this.watch_set, clock };
+    this.scanner = new DirectoryScanner({ ...shared, ignored, disk });
+    this.rescan = new PeriodicRescan({
       clock,
-      coverage: this.coverage,
-      lister: this.lister,
-      tables: looker.tables,
+      watch_set: this.watch_set,
+      scanner: this.scanner,
+      pseudo: prober.pseudo,
       gate,
-      compare: () => this.#compare(hooks),
+      onDue: () => this.#rescan(hooks),
     });
     this.root = new RootWatch({
       ...shared,
       vanished: this.vanished,
       disk,
       log,
-      onReplaced: () => hooks.count('root_replaced'),
+      onReplaced: () => hooks.onReconcile('root_replaced'),
     });
     this.#overflow = new OverflowGuess(clock, hooks.onOverflow, options.queue_length);
-    this.turns = new ReconcilePass(
+    this.pass = new ReconcilePass(
       {
         ...shared,
         vanished: this.vanished,
-        lister: this.lister,
+        scanner: this.scanner,
         root: this.root,
         overflow: this.#overflow,
         store,
@@ -84,43 +89,45 @@ export class EngineParts {
       step: () => this.#step(),
       nextDueMs: () => this.#nextDueMs(clock),
       onRest: (result) => {
-        this.comparison.update();
+        this.rescan.update();
         hooks.onRest(result);
       },
     });
   }
 
-  /** Has a turn taken now. */
+  /** Runs a pass as soon as possible. */
   kick(): void {
     this.#kicked = true;
     this.#loop.schedule();
   }
 
+  /** Stops all parts; resolves when the pass in progress has ended. */
   async stop(): Promise<void> {
-    this.comparison.stop();
+    this.rescan.stop();
     await this.#loop.stop();
-    await this.coverage.stop();
+    await this.watch_set.stop();
   }
 
-  /** Whether all is settled that was pending when listings were last through. */
-  isSettled(waiter: { after_ticket: number | null }): boolean {
-    if (!this.turns.settled || this.#kicked) return false;
-    waiter.after_ticket ??= this.touched.last_ticket;
+  /** Whether everything is committed that was pending when the directories had last been scanned. */
+  isReconciled(waiter: { after_generation: number | null }): boolean {
+    if (!this.pass.is_scanned || this.#kicked) return false;
+    waiter.after_generation ??= this.pending.last_generation;
     return (
-      this.touched.oldestTicket() > waiter.after_ticket && this.vanished.firstAfter() > waiter.after_ticket
+      this.pending.oldestGeneration() > waiter.after_generation &&
+      this.vanished.firstAfter() > waiter.after_generation
     );
   }
 
   #step(): Promise<PassResult> {
     this.#kicked = false;
-    return this.turns.step();
+    return this.pass.step();
   }
 
   #nextDueMs(clock: Clock): number | null {
-    if (this.#kicked || this.lister.size > 0) return clock.monotonicMs();
-    const due = [this.touched.nextDueMs(), this.root.nextDueMs()];
-    // What vanished is looked at when nothing else is left to look at: until then there is another reason to wake.
-    const can_expire = this.turns.settled && this.vanished.firstAfter() < this.touched.oldestTicket();
+    if (this.#kicked || this.scanner.size > 0) return clock.monotonicMs();
+    const due = [this.pending.nextDueMs(), this.root.nextDueMs()];
+    // Vanished nodes expire only after all earlier names are observed, and those wake the loop by themselves.
+    const can_expire = this.pass.is_scanned && this.vanished.firstAfter() < this.pending.oldestGeneration();
     if (can_expire) due.push(this.vanished.nextDueMs());
     const known = due.filter((at) => at !== null);
     return known.length > 0 ? Math.min(...known) : null;
@@ -129,28 +136,28 @@ export class EngineParts {
   #signal(dir: TreeNode, signal: Signal, name: string | null, own: boolean): void {
     this.#overflow.signal();
     if (!dir.known) return;
-    // A name that is not UTF-8 comes damaged: only a listing has its bytes.
-    if (name === null || name.includes('\ufffd')) this.lister.add(dir, false);
-    else if (!this.lister.isIgnored(dir, name)) this.touched.signal(dir, name, signal, own);
+    // A signal does not carry the bytes of a name that is not UTF-8; a scan of the directory finds them.
+    if (name === null || name.includes('\ufffd')) this.scanner.add(dir, false);
+    else if (!this.scanner.isIgnored(dir, name)) this.pending.signal(dir, name, signal, own);
     this.#loop.schedule();
   }
 
   #ready(dir: TreeNode): void {
-    this.lister.add(dir, false);
+    this.scanner.add(dir, false);
     this.#loop.schedule();
   }
 
-  /** A directory was not at its path when it was to be watched. */
+  /** A directory was not at its path when its watch was to be set. */
   #missed(dir: TreeNode): void {
-    if (dir.parent) this.touched.touch(dir.parent, dir.name);
+    if (dir.parent) this.pending.add(dir.parent, dir.name);
     this.kick();
   }
 
-  /** Lists what no watch covers; the directories without a watch are listed when it was tried again. */
-  #compare(hooks: EngineHooks): void {
-    hooks.count('uncovered');
-    this.coverage.retry();
-    for (const dir of this.lister.remote.keys()) this.lister.add(dir, true);
+  /** Rescans what no watch covers. A directory without a watch is scanned after another attempt to set one. */
+  #rescan(hooks: EngineHooks): void {
+    hooks.onReconcile('uncovered');
+    this.watch_set.retry();
+    for (const dir of this.scanner.remote.keys()) this.scanner.add(dir, true);
     this.kick();
   }
 }

@@ -6,16 +6,24 @@ import { loadTree } from './index/stored-tree.ts';
 import type { PassResult } from './loop.ts';
 import { initialStatus } from './status.ts';
 
-/** Someone who waits until all that was pending is settled, or until the outbox takes nothing more. */
+/** A caller that waits until everything pending is committed, or until the outbox accepts nothing more. */
 interface Waiter {
-  after_ticket: number | null;
-  done: (result: 'settled' | 'blocked') => void;
+  /** The generation to wait for; null until the directories are scanned. */
+  after_generation: number | null;
+  done: (result: 'reconciled' | 'blocked') => void;
 }
 
 /**
- * The watch of one directory tree: signals and listings touch names, touched names are looked at, looks are settled
- * into events and changes of the tree, and both are committed together. One turn at a time; whatever comes meanwhile
- * is gathered. Source: contract section 6.
+ * Watches one directory tree. Signals and scans make names pending, pending names are observed, observations are
+ * classified into events and changes of the tree, and both are committed together. Passes run one at a time; what
+ * happens during a pass is left to the next one. Source: contract section 6.
+ *
+ * | State | Meaning | Left when |
+ * |---|---|---|
+ * | `starting` | the first index is being built; nothing is reported | its root is committed: `watching` |
+ * | `watching` | changes are reported | `watch_dir` disappears: `waiting`; `stop`: `stopped` |
+ * | `waiting` | there is no `watch_dir`, or it is not accepted | one appears: `watching` or `starting`; `stop`: `stopped` |
+ * | `stopped` | nothing is observed or committed any more | never |
  */
 export class Engine implements Service {
   readonly #options: EngineOptions;
@@ -30,8 +38,8 @@ export class Engine implements Service {
   }
 
   /**
-   * Returns when the watches are set and the tree is compared with the last known one, or `watch_dir` is waited for,
-   * or the outbox takes no more: the rest is then done when there is room.
+   * Resolves when the watches are set and the differences from the last known tree are committed; or earlier, if
+   * `watch_dir` does not exist, or if the outbox is full: the rest then follows as soon as it has room.
    */
   async start(): Promise<void> {
     const { watch_dir, store, log } = this.#options;
@@ -43,70 +51,72 @@ export class Engine implements Service {
         this.#release(result);
         this.#options.onRest?.();
       },
-      count: (reason) => this.#count(reason),
+      onReconcile: (reason) => this.#count(reason),
       onOverflow: () => void this.reconcile('overflow'),
     });
     this.#parts = parts;
     this.#count('start');
-    log.debug({ watch_dir, first_time, index_size: tree.size }, 'watch starts');
+    log.debug({ watch_dir, first_time, index_size: tree.size }, 'starting the watch');
     parts.kick();
-    const result = await this.#settled();
+    const result = await this.#untilReconciled();
     if (!first_time) return;
     const complete = this.#completeBaseline(parts, result);
-    if (result === 'settled') await complete;
+    if (result === 'reconciled') await complete;
   }
 
-  /** Compares the whole tree with the disk; returns when the differences are committed, or cannot be at present. */
+  /** Rescans the whole tree; resolves when the differences are committed, or when the outbox accepts nothing. */
   async reconcile(reason: string): Promise<void> {
     const parts = this.#parts;
     if (this.#stopped || !parts) return;
     this.#count(reason);
-    parts.lister.add(parts.tree.root, true);
+    parts.scanner.add(parts.tree.root, true);
     parts.kick();
-    await this.#settled();
+    await this.#untilReconciled();
   }
 
+  /** Stops watching; resolves when the pass in progress has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#parts?.stop();
     for (const waiter of this.#waiters.splice(0)) waiter.done('blocked');
   }
 
+  /** The present status. Source: contract section 6. */
   status(): WatcherStatus {
     const status = { ...this.#status, reconciles: { ...this.#status.reconciles } };
     if (this.#stopped) return { ...status, state: 'stopped' };
     const parts = this.#parts;
     if (!parts) return status;
-    const state = parts.turns.baseline ? 'starting' : 'watching';
+    const state = parts.pass.baseline ? 'starting' : 'watching';
     return {
       ...status,
       state: parts.root.waiting ? 'waiting' : state,
-      directories_watched: parts.coverage.watched,
-      directories_compared: parts.coverage.refused,
-      directories_unreadable: parts.lister.hidden.size,
+      directories_watched: parts.watch_set.watched,
+      directories_compared: parts.watch_set.refused,
+      directories_unreadable: parts.scanner.hidden.size,
       index_size: parts.tree.size - 1,
-      queued: parts.touched.size + parts.vanished.size + parts.lister.size,
-      events: parts.turns.events,
-      degraded: parts.comparison.degraded(),
+      queued: parts.pending.size + parts.vanished.size + parts.scanner.size,
+      events: parts.pass.events,
+      degraded: parts.rescan.degraded(),
     };
   }
 
-  /** Stores that the first index is complete, once it is. */
-  async #completeBaseline(parts: EngineParts, first: 'settled' | 'blocked'): Promise<void> {
+  /** Commits the root once the first index is complete, which marks it as complete. */
+  async #completeBaseline(parts: EngineParts, first: 'reconciled' | 'blocked'): Promise<void> {
     let result = first;
-    while (result === 'blocked' && !this.#stopped) result = await this.#settled();
-    parts.turns.baseline_complete = true;
+    while (result === 'blocked' && !this.#stopped) result = await this.#untilReconciled();
+    parts.pass.baseline_complete = true;
     parts.kick();
-    while (parts.turns.baseline && !this.#stopped) await this.#settled();
+    while (parts.pass.baseline && !this.#stopped) await this.#untilReconciled();
   }
 
   #count(reason: string): void {
     this.#status.reconciles[reason] = (this.#status.reconciles[reason] ?? 0) + 1;
   }
 
-  /** Resolves when nothing is pending that came before. */
-  #settled(): Promise<'settled' | 'blocked'> {
-    return new Promise((done) => this.#waiters.push({ after_ticket: null, done }));
+  /** Resolves when everything that is pending now is committed. */
+  #untilReconciled(): Promise<'reconciled' | 'blocked'> {
+    return new Promise((done) => this.#waiters.push({ after_generation: null, done }));
   }
 
   #release(result: PassResult): void {
@@ -114,8 +124,8 @@ export class Engine implements Service {
     if (!parts) return;
     this.#waiters = this.#waiters.filter((waiter) => {
       if (result === 'blocked') waiter.done('blocked');
-      else if (!parts.isSettled(waiter)) return true;
-      else waiter.done('settled');
+      else if (!parts.isReconciled(waiter)) return true;
+      else waiter.done('reconciled');
       return false;
     });
   }

@@ -1,14 +1,15 @@
 import { statfsSync } from 'node:fs';
 import { systemPath } from './index/name.ts';
 
-/** A file system that the kernel's signals do not cover, with its name. */
+/** A file system that the kernel's signals do not cover. */
 export interface FileSystem {
-  /** `remote`: it changes without this kernel seeing it. `tables`: its files are the kernel's own tables, made at each look. */
-  kind: 'remote' | 'tables';
+  /** `remote`: it changes without this kernel seeing it. `tables`: its files are the kernel's own tables, made at each observation. */
+  kind: 'remote' | 'pseudo';
+  /** As mount(8) names it, such as `nfs`. */
   name: string;
 }
 
-/** By the magic number that statfs tells: <linux/magic.h>. */
+/** Names by the magic number that statfs returns: <linux/magic.h>. */
 const REMOTE: Record<number, string> = {
   26985: 'nfs',
   16914839: '9p',
@@ -25,7 +26,7 @@ const REMOTE: Record<number, string> = {
   2020557398: 'vboxsf',
 };
 
-const TABLES: Record<number, string> = {
+const PSEUDO: Record<number, string> = {
   40864: 'proc',
   1650812274: 'sysfs',
   2613483: 'cgroup',
@@ -52,14 +53,14 @@ const TABLES: Record<number, string> = {
   2881100148: 'xenfs',
 };
 
-/** What a directory is on, where that is not an ordinary file system of this machine. The path is in internal form. */
+/** The file system of a directory, whose path is in internal form; null if it is an ordinary local one or unknown. */
 export function fileSystemOf(path: string): FileSystem | null {
   try {
     const magic = statfsSync(systemPath(path)).type >>> 0;
     const remote = REMOTE[magic];
     if (remote !== undefined) return { kind: 'remote', name: remote };
-    const tables = TABLES[magic];
-    return tables === undefined ? null : { kind: 'tables', name: tables };
+    const pseudo = PSEUDO[magic];
+    return pseudo === undefined ? null : { kind: 'pseudo', name: pseudo };
   } catch {
     return null;
   }

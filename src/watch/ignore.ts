@@ -3,13 +3,13 @@ import { basename, dirname, join, relative } from 'node:path';
 import picomatch from 'picomatch';
 import { shownPath } from './index/name.ts';
 
-/** Whether a path, relative to the watched directory and in internal form, is left out with all below it. */
+/** Whether a path is ignored together with everything below it. The path is relative to `watch_dir`, in internal form. */
 export type Ignored = (relative_path: string) => boolean;
 
 /**
- * Compiles `--watch-ignore` and the daemon's own paths. A glob without a slash matches a name at any depth, one with
- * a slash the path from `watch_dir` on; what matches is left out with everything below it. Nothing is ignored unless
- * asked. Source: contract sections 3 ("Own traffic") and 4.
+ * Compiles the globs of `--watch-ignore` and the daemon's own paths; null if nothing is ignored. A glob without a slash
+ * matches a name at any depth, a glob with a slash matches the path below `watch_dir`. Nothing is ignored by default.
+ * Source: contract sections 3 ("Own traffic") and 4.
  */
 export function compileIgnored(watch_dir: string, globs: string[], own_paths: string[]): Ignored | null {
   const own = own_paths.flatMap((path) => ownPath(watch_dir, path));
@@ -18,7 +18,7 @@ export function compileIgnored(watch_dir: string, globs: string[], own_paths: st
   return (path) => own.includes(path) || matchers.some((matches) => matches(shownPath(path).text));
 }
 
-/** The real path of something that may not exist yet. */
+/** The real path of a file or directory, which need not exist: then that of its parent, with its name. */
 export function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -28,7 +28,7 @@ export function realPath(path: string): string {
   }
 }
 
-/** Where `inner` is below `outer`, or null: `''` where they are the same. */
+/** The path of `inner` relative to `outer`: `''` if they are the same, null if it is not below `outer`. */
 export function pathBelow(outer: string, inner: string): string | null {
   const path = relative(outer, inner);
   return path === '..' || path.startsWith('../') ? null : path;
@@ -43,7 +43,7 @@ function compileGlob(watch_dir: string, glob: string): (path: string) => boolean
   const inside = glob.startsWith(`${watch_dir}/`) ? glob.slice(watch_dir.length) : glob;
   const anchored = inside.startsWith('/') || inside.startsWith('./');
   const pattern = inside.replace(/^(\.?\/)+/, '').replace(/\/+$/, '');
-  // Names may hold newlines, and `*` matches a leading dot.
+  // Names may contain newlines, and `*` also matches a leading dot.
   return picomatch(pattern, {
     dot: true,
     basename: !anchored && !pattern.includes('/'),

@@ -1,19 +1,29 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import { BLOCKED_RETRY_MS } from './index/limits.ts';
 
-/** `more`: go on at once. `idle`: nothing is due. `blocked`: try again after a while. */
+/** The result of a pass. `more`: run the next at once. `idle`: nothing is due. `blocked`: retry after `BLOCKED_RETRY_MS`. */
 export type PassResult = 'more' | 'idle' | 'blocked';
 
 interface LoopOptions {
   clock: Clock;
+  /** Runs one pass. */
   step: () => Promise<PassResult>;
-  /** When something is due next, in monotonic ms; null where nothing is pending. */
+  /** When the next work is due, in monotonic ms; null if nothing is pending. */
   nextDueMs: () => number | null;
-  /** Called whenever the loop comes to rest. */
+  /** Called when no work is due at the moment, or the outbox accepts nothing. */
   onRest: (result: PassResult) => void;
 }
 
-/** Runs steps one at a time while something is due, and sets one timer for what is due later. */
+/**
+ * Runs passes one at a time while work is due, and keeps one timer for work that is due later.
+ *
+ * | State | Meaning | Left when |
+ * |---|---|---|
+ * | resting | no work is due; there is a timer if some is due later | the timer fires: running |
+ * | running | passes run one after another | a pass returns `idle`: resting; `blocked`: blocked |
+ * | blocked | the outbox accepts nothing; `schedule` is ignored | after `BLOCKED_RETRY_MS`: running |
+ * | stopped | the last pass has ended or is ending | never |
+ */
 export class Loop {
   readonly #options: LoopOptions;
   #running: Promise<void> | null = null;
@@ -26,7 +36,7 @@ export class Loop {
     this.#options = options;
   }
 
-  /** To be called when something new may be due. */
+  /** Must be called when new work may be due. */
   schedule(): void {
     if (this.#stopped || this.#running || this.#blocked) return;
     const due_ms = this.#options.nextDueMs();
@@ -34,7 +44,7 @@ export class Loop {
     this.#wait(due_ms - this.#options.clock.monotonicMs(), due_ms);
   }
 
-  /** Returns when the step under way has ended; none follows. */
+  /** Stops the loop; resolves when the pass in progress has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timer?.cancel();
@@ -48,7 +58,7 @@ export class Loop {
       this.#timer = null;
       this.#timer_due_ms = Number.POSITIVE_INFINITY;
       this.#blocked = false;
-      // Not in this turn: what the first step sets off must find the loop running.
+      // Starts in a microtask, so that `schedule` calls made by the first step find the loop running.
       this.#running = Promise.resolve().then(() => this.#run());
     });
   }

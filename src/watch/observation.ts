@@ -1,59 +1,65 @@
 import type { FileEvent } from './classify/events.ts';
 import type { FileStat } from './index/file-stat.ts';
-import type { TreeNode } from './index/tree.ts';
+import type { TreeNode } from './index/tree-node.ts';
 
-/** A name, and how many signals of appearing or going it had had then: with one that was unknown, even is gone. */
-export interface Step {
-  look: Observation;
+/**
+ * The name that was signalled right before another, as a possible origin of a move, with the number of its `rename`
+ * signals at that time. An even number means that a name that was unknown before is gone again.
+ */
+export interface MoveOrigin {
+  observation: Observation;
   renames: number;
 }
 
-/** One name, the signals about it since it was last settled, and what a look at it told. */
+/** One name, the signals about it since it was last classified, and what was found there. */
 export interface Observation {
   dir: TreeNode;
   name: string;
-  /** null: there is nothing by this name. */
-  facts: FileStat | null;
-  /** Signals that an entry of this name appeared or went. */
+  /** What was found; null if nothing has this name. */
+  stat: FileStat | null;
+  /** Number of signals that an entry of this name appeared or disappeared. */
   renames: number;
   /** Whether a signal said that content or attributes changed. */
   changed: boolean;
-  /** The name that was signalled right before this one's last appearing or going: where a move came from. */
-  from: Step | null;
-  /** The same of this one's first. */
-  first_from: Step | null;
-  /** The names that have this one as their `from`; null for none. */
+  /** The name signalled right before the last `rename` signal of this one; null if there is none. */
+  from: MoveOrigin | null;
+  /** The name signalled right before the first `rename` signal of this one; null if there is none. */
+  first_from: MoveOrigin | null;
+  /** The names that have this one as their `from`; null if there are none. */
   followers: Observation[] | null;
-  /** How often this look contradicted the tree. */
+  /** How often an observation of this name contradicted the tree. */
   races: number;
   /** Wall time of the first signal, in ms. */
   happened_at_ms: number;
 }
 
-/** What the looks were taken against. */
+/** What the classifier works on, beside the tree. */
 export interface ClassifierInput {
-  looks: readonly Observation[];
-  /** Known nodes that are certainly not at their place any more. */
+  observations: readonly Observation[];
+  /** Known nodes that are certainly no longer at their place. */
   displaced: ReadonlySet<TreeNode>;
-  /** Missing nodes that had their time to turn up elsewhere. */
+  /** Missing nodes that did not reappear in time. */
   expired: ReadonlySet<TreeNode>;
-  /** Removals stop here and go on with the next settling. */
+  /** Removals stop at this number of events and continue in the next pass. */
   events_max: number;
-  /** Timestamps from here on may hide a later write: ms since the epoch. */
+  /** Timestamps from this time on may hide a later write: ms since the epoch. */
   racy_after_ms: number;
 }
 
+/** What the classifier derives: events in order, and what the pass has to do next. */
 export interface Classified {
   events: FileEvent[];
-  /** Directories that are new, that moved with all below them, and that are gone. */
+  /** New directories. */
   appeared: TreeNode[];
+  /** Directories that moved with everything below them. */
   moved: TreeNode[];
+  /** Removed directories. */
   gone: TreeNode[];
-  /** Nodes that went missing from their place. */
+  /** Nodes that were found missing from their place. */
   missing: TreeNode[];
-  /** Looks that wait until what was at their place is found elsewhere or is gone. */
+  /** Observations that wait until the former file of their place reappears elsewhere or counts as removed. */
   waiting: Observation[];
-  /** Looks that contradict the tree: something moved between two of them. */
+  /** Observations that contradict the tree, because something moved between two of them. */
   raced: Observation[];
   /** Other names of files whose content changed. */
   also_changed: TreeNode[];

@@ -1,72 +1,73 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { DirectoryScanner } from './directory-scanner.ts';
-import { COMPARE_MIN_MS, COMPARE_SHARE } from './index/limits.ts';
+import { RESCAN_MIN_MS, RESCAN_SHARE } from './index/limits.ts';
 import type { RootGate } from './root-gate.ts';
 import type { WatchSet } from './signals/watch-set.ts';
 
-interface ComparisonOptions {
+interface PeriodicRescanOptions {
   clock: Clock;
-  coverage: WatchSet;
-  lister: DirectoryScanner;
-  /** See Prober. */
-  tables: ReadonlyMap<string, string>;
+  watch_set: WatchSet;
+  scanner: DirectoryScanner;
+  /** See `Prober.pseudo`. */
+  pseudo: ReadonlyMap<string, string>;
   gate: RootGate;
-  /** Has what no watch covers compared. */
-  compare: () => void;
+  /** Called when the next rescan is due. */
+  onDue: () => void;
 }
 
-/** Has what the kernel does not tell of compared at intervals, and says what that is. */
+/** Schedules rescans of what the kernel's signals do not cover, and describes what that is. */
 export class PeriodicRescan {
-  readonly #options: ComparisonOptions;
+  readonly #options: PeriodicRescanOptions;
   #timer: Timer | null = null;
-  #interval_ms = COMPARE_MIN_MS;
+  #interval_ms = RESCAN_MIN_MS;
   #busy_before_ms = 0;
 
-  constructor(options: ComparisonOptions) {
+  constructor(options: PeriodicRescanOptions) {
     this.#options = options;
   }
 
-  /** Starts the interval where something needs it; there is no timer otherwise. */
+  /** Starts the timer of the next rescan, if anything needs one. Call it whenever the engine comes to rest. */
   update(): void {
-    const { clock, coverage, lister } = this.#options;
-    if (this.#timer || (coverage.refused === 0 && lister.remote.size === 0)) return;
-    const cost_ms = lister.busy_ms - this.#busy_before_ms;
-    this.#interval_ms = Math.max(COMPARE_MIN_MS, cost_ms * COMPARE_SHARE);
+    const { clock, watch_set, scanner } = this.#options;
+    if (this.#timer || (watch_set.refused === 0 && scanner.remote.size === 0)) return;
+    const cost_ms = scanner.busy_ms - this.#busy_before_ms;
+    this.#interval_ms = Math.max(RESCAN_MIN_MS, cost_ms * RESCAN_SHARE);
     this.#timer = clock.after(this.#interval_ms, () => {
       this.#timer = null;
-      this.#busy_before_ms = lister.busy_ms;
-      this.#options.compare();
+      this.#busy_before_ms = scanner.busy_ms;
+      this.#options.onDue();
     });
   }
 
+  /** Cancels the next rescan. */
   stop(): void {
     this.#timer?.cancel();
   }
 
-  /** What is compared at intervals or not seen at all; null where watches cover everything. */
+  /** What is rescanned at intervals or not seen at all, as a message; null if watches cover everything. */
   degraded(): string | null {
-    const { coverage, lister, tables, gate } = this.#options;
-    const every = `compared every ${Math.ceil(this.#interval_ms / 1_000)} s`;
+    const { watch_set, scanner, pseudo, gate } = this.#options;
+    const every = `rescanned every ${Math.ceil(this.#interval_ms / 1_000)} s`;
     const reasons: string[] = gate.refusal === null ? [] : [gate.refusal];
-    if (coverage.refused > 0) {
+    if (watch_set.refused > 0) {
       const limit =
         'the limit of inotify watches is reached (fs.inotify.max_user_watches, max_user_instances)';
       reasons.push(
-        `${limit}: ${coverage.refused} directories are ${every}, among them ${coverage.example()}`,
+        `${limit}: ${watch_set.refused} directories are ${every}, among them ${watch_set.example()}`,
       );
     }
-    if (lister.remote.size > 0) {
-      const kinds = [...new Set(lister.remote.values())].join(', ');
-      reasons.push(`changes made elsewhere on ${kinds} are not signalled: ${every}`);
+    if (scanner.remote.size > 0) {
+      const kinds = [...new Set(scanner.remote.values())].join(', ');
+      reasons.push(`the kernel does not signal remote changes on ${kinds}: ${every}`);
     }
-    if (tables.size > 0) {
-      const [[path, name] = ['', '']] = tables;
+    if (pseudo.size > 0) {
+      const [[path, name] = ['', '']] = pseudo;
       reasons.push(
-        `${tables.size} directories are tables of the kernel (${name} at ${JSON.stringify(path)}): not watched`,
+        `${pseudo.size} directories are on pseudo file systems (${name} at ${JSON.stringify(path)}) and are not watched`,
       );
     }
-    if (lister.hidden.size > 0)
-      reasons.push(`${lister.hidden.size} directories cannot be read, or not all in them`);
+    if (scanner.hidden.size > 0)
+      reasons.push(`${scanner.hidden.size} directories cannot be read, or contain entries that cannot`);
     return reasons.length > 0 ? reasons.join('; ') : null;
   }
 }

@@ -1,85 +1,89 @@
 import type { Clock } from '../base/clock.ts';
 import type { Disk } from './disk.ts';
 import { type FileStat, isDirectory, type ProbeResult, sameIdentity } from './index/file-stat.ts';
-import type { Tree, TreeNode } from './index/tree.ts';
+import type { Tree } from './index/tree.ts';
+import type { TreeNode } from './index/tree-node.ts';
 import type { Observation } from './observation.ts';
 import type { RootGate } from './root-gate.ts';
 import type { PendingName, PendingNames } from './signals/pending-names.ts';
 
-/** What became of the watched directory itself. */
+/** The state of the watched directory itself. `replaced`: another directory is in its place. `hidden`: cannot be seen. */
 export type RootState = 'there' | 'missing' | 'replaced' | 'hidden';
 
-export interface ObservationsTaken {
-  looks: Observation[];
+/** The result of one round of probes. */
+export interface ProbeRoundResult {
+  observations: Observation[];
+  /** Known nodes that are certainly no longer at their place. */
   displaced: Set<TreeNode>;
-  /** Names in directories that are not at their place: to be looked at when these are found or gone. */
+  /** Names in directories that are not at their place: to be observed when those reappear or count as gone. */
   postponed: Observation[];
-  /** Names in directories that moved while they were looked at. */
+  /** Names in directories that moved during the round. */
   raced: Observation[];
 }
 
-/** Looks at names on the file system, and only through directories that are where the tree has them. */
+/** Probes names on the disk, and only in directories that are where the tree has them. */
 export class Prober {
   readonly #tree: Tree;
-  readonly #touched: PendingNames;
+  readonly #pending: PendingNames;
   readonly #clock: Clock;
   readonly #disk: Disk;
   readonly #gate: RootGate;
-  /** Directories that are tables of the kernel, by path, with their file system's name: they count as hidden. */
-  readonly tables = new Map<string, string>();
+  /** Pseudo file systems below the watched directory: their names by path. They count as hidden. */
+  readonly pseudo = new Map<string, string>();
   #root_dev = 0;
 
-  constructor(tree: Tree, touched: PendingNames, clock: Clock, disk: Disk, gate: RootGate) {
+  constructor(tree: Tree, pending: PendingNames, clock: Clock, disk: Disk, gate: RootGate) {
     this.#tree = tree;
-    this.#touched = touched;
+    this.#pending = pending;
     this.#clock = clock;
     this.#disk = disk;
     this.#gate = gate;
   }
 
-  /** Looks at the watched directory. `facts` are null unless there is a directory. */
-  root(): { state: RootState; facts: FileStat | null } {
+  /** Probes the watched directory. `stat` is null unless there is one that is accepted. */
+  probeRoot(): { state: RootState; stat: FileStat | null } {
     const root = this.#tree.root;
-    const result = this.#disk.look(root.name, true);
-    if (result === 'hidden') return { state: 'hidden', facts: null };
+    const result = this.#disk.probe(root.name, true);
+    if (result === 'hidden') return { state: 'hidden', stat: null };
     const found = result !== 'missing' && isDirectory(result.mode) ? result : null;
-    if (!this.#gate.takes(found) || !found) return { state: 'missing', facts: null };
+    if (!this.#gate.accepts(found) || !found) return { state: 'missing', stat: null };
     this.#root_dev = found.dev;
-    const facts = this.#relative(found);
-    return { state: sameIdentity(root, facts) ? 'there' : 'replaced', facts };
+    const stat = this.#relative(found);
+    return { state: sameIdentity(root, stat) ? 'there' : 'replaced', stat };
   }
 
-  /** Looks at one name by its path, whatever is on the way there. */
-  lookAt(dir: TreeNode, name: string): ProbeResult {
+  /** Probes one name by its path, without checking the directories above it. */
+  probe(dir: TreeNode, name: string): ProbeResult {
     const path = this.#tree.childPath(dir, name);
-    const result = this.#disk.look(path);
-    if (this.tables.size > 0) this.tables.delete(path);
+    const result = this.#disk.probe(path);
+    if (this.pseudo.size > 0) this.pseudo.delete(path);
     if (typeof result === 'string') return result;
-    const facts = this.#relative(result);
-    return isDirectory(facts.mode) && facts.dev !== dir.dev && this.#isTables(path) ? 'hidden' : facts;
+    const stat = this.#relative(result);
+    return isDirectory(stat.mode) && stat.dev !== dir.dev && this.#isPseudo(path) ? 'hidden' : stat;
   }
 
-  /** Only where something is mounted: everything else is on what the directory above it is on. */
-  #isTables(path: string): boolean {
+  /** Called only for mount points: everything else is on the file system of its parent directory. */
+  #isPseudo(path: string): boolean {
     const on = this.#disk.fileSystem(path);
-    if (on?.kind !== 'tables') return false;
-    this.tables.set(path, on.name);
+    if (on?.kind !== 'pseudo') return false;
+    this.pseudo.set(path, on.name);
     return true;
   }
 
+  /** The wall time, in ms. */
   now(): number {
     return this.#clock.wallMs();
   }
 
-  /** Tells of directories whether they are where the tree has them, each looked at once. */
+  /** Returns a function that checks whether a directory is where the tree has it; each directory is probed once. */
   places(): (dir: TreeNode) => boolean {
-    const round = new Round(this, this.#tree);
+    const round = new ProbeRound(this, this.#tree);
     return (dir) => round.place(dir) === 'there';
   }
 
-  /** Looks at names, at what they may have been before, and at missing nodes that had their time. */
-  take(names: PendingName[], expired: Iterable<TreeNode>): ObservationsTaken {
-    const round = new Round(this, this.#tree, this.#touched);
+  /** Observes names, the places from which they may have moved, and the places of expired nodes. */
+  observe(names: PendingName[], expired: Iterable<TreeNode>): ProbeRoundResult {
+    const round = new ProbeRound(this, this.#tree, this.#pending);
     for (const name of names) round.add(name);
     for (const node of expired) round.addPlaceOf(node);
     round.follow();
@@ -87,49 +91,49 @@ export class Prober {
   }
 
   /**
-   * The device as the tree has it: 0 for the watched directory's own, because its number is another one after a
-   * restart of the machine or on a copied disk.
+   * Replaces the device number of the watched directory by 0, as the tree has it: the number changes with a restart of
+   * the machine or on a copied disk.
    */
-  #relative(facts: FileStat): FileStat {
-    return { ...facts, dev: facts.dev === this.#root_dev ? 0 : facts.dev };
+  #relative(stat: FileStat): FileStat {
+    return { ...stat, dev: stat.dev === this.#root_dev ? 0 : stat.dev };
   }
 }
 
 type Place = 'there' | 'elsewhere' | 'hidden';
 
-/** One round of looks: each directory on the way is looked at once before and once after. */
-class Round {
-  readonly #looker: Prober;
+/** One round of probes. Each directory on the way to a name is probed once before and once after the names. */
+class ProbeRound {
+  readonly #prober: Prober;
   readonly #tree: Tree;
-  readonly #touched: PendingNames | null;
+  readonly #pending: PendingNames | null;
   readonly #places = new Map<TreeNode, Place>();
-  readonly #looked = new Map<TreeNode, Map<string, Observation>>();
-  readonly #looks: Observation[] = [];
+  readonly #by_dir = new Map<TreeNode, Map<string, Observation>>();
+  readonly #observations: Observation[] = [];
   readonly #postponed: Observation[] = [];
   readonly #away = new Set<TreeNode>();
 
-  constructor(looker: Prober, tree: Tree, touched: PendingNames | null = null) {
-    this.#looker = looker;
+  constructor(prober: Prober, tree: Tree, pending: PendingNames | null = null) {
+    this.#prober = prober;
     this.#tree = tree;
-    this.#touched = touched;
+    this.#pending = pending;
   }
 
   place(dir: TreeNode): Place {
     const known = this.#places.get(dir);
     if (known) return known;
-    const place = this.#look(dir);
+    const place = this.#locate(dir);
     this.#places.set(dir, place);
     return place;
   }
 
-  #look(dir: TreeNode): Place {
+  #locate(dir: TreeNode): Place {
     if (!dir.parent) {
-      const { state } = this.#looker.root();
+      const { state } = this.#prober.probeRoot();
       return state === 'there' || state === 'hidden' ? state : 'elsewhere';
     }
     const above = this.place(dir.parent);
     if (above !== 'there') return above;
-    const result = this.#looker.lookAt(dir.parent, dir.name);
+    const result = this.#prober.probe(dir.parent, dir.name);
     if (result === 'hidden') return 'hidden';
     return result !== 'missing' && sameIdentity(dir, result) ? 'there' : 'elsewhere';
   }
@@ -141,27 +145,27 @@ class Round {
       this.#postponed.push(name);
       this.#findDisplaced(name.dir);
     } else if (place === 'there') {
-      const result = this.#looker.lookAt(name.dir, name.name);
+      const result = this.#prober.probe(name.dir, name.name);
       if (result === 'hidden') return;
-      name.facts = result === 'missing' ? null : result;
-      this.#looks.push(name);
-      const names = this.#looked.get(name.dir) ?? new Map<string, Observation>();
-      this.#looked.set(name.dir, names.set(name.name, name));
+      name.stat = result === 'missing' ? null : result;
+      this.#observations.push(name);
+      const names = this.#by_dir.get(name.dir) ?? new Map<string, Observation>();
+      this.#by_dir.set(name.dir, names.set(name.name, name));
     }
   }
 
-  /** Has the place of a node looked at, if it can be. */
+  /** Observes the place of a node, if its directory is at its place. */
   addPlaceOf(node: TreeNode): void {
     const dir = node.parent;
-    if (!dir || this.#looked.get(dir)?.has(node.name)) return;
+    if (!dir || this.#by_dir.get(dir)?.has(node.name)) return;
     if (this.place(dir) !== 'there') {
       this.#findDisplaced(dir);
       return;
     }
-    this.add(this.#touched?.pull(dir, node.name) ?? lookWithoutSignal(dir, node, this.#looker.now()));
+    this.add(this.#pending?.pull(dir, node.name) ?? observationWithoutSignal(dir, node, this.#prober.now()));
   }
 
-  /** Has the place looked at where the way to a directory breaks. */
+  /** Observes the place of the topmost displaced directory on the path to `dir`. */
   #findDisplaced(dir: TreeNode): void {
     let node = dir;
     while (node.parent && this.place(node.parent) !== 'there') node = node.parent;
@@ -170,43 +174,45 @@ class Round {
     this.addPlaceOf(node);
   }
 
-  /** Looks at the former places of what is found, and at the names signalled right before, until there are no more. */
+  /** Observes the former places of what was found, and the names signalled right before, until there are no more. */
   follow(): void {
-    for (let i = 0; i < this.#looks.length; i++) {
-      const look = this.#looks[i] as Observation;
-      const { facts, from } = look;
-      if (facts === null) this.#pull(look.followers ?? []);
-      if (facts === null) continue;
-      const node = this.#tree.child(look.dir, look.name);
-      if (node && sameIdentity(node, facts)) continue;
-      for (const other of this.#tree.withIdentity(facts)) this.addPlaceOf(other);
-      if (from) this.#pull([from.look]);
+    for (let i = 0; i < this.#observations.length; i++) {
+      const observation = this.#observations[i] as Observation;
+      const { stat, from } = observation;
+      if (stat === null) this.#pull(observation.followers ?? []);
+      if (stat === null) continue;
+      const node = this.#tree.child(observation.dir, observation.name);
+      if (node && sameIdentity(node, stat)) continue;
+      for (const other of this.#tree.withIdentity(stat)) this.addPlaceOf(other);
+      if (from) this.#pull([from.observation]);
     }
   }
 
-  /** Has names looked at before they are due. */
+  /** Observes names before they are due. */
   #pull(names: Observation[]): void {
     for (const { dir, name } of names) {
-      const touched = this.#touched?.pull(dir, name);
-      if (touched) this.add(touched);
+      const pending = this.#pending?.pull(dir, name);
+      if (pending) this.add(pending);
     }
   }
 
-  finish(): ObservationsTaken {
-    const after = new Round(this.#looker, this.#tree);
-    const looks: Observation[] = [];
+  finish(): ProbeRoundResult {
+    const after = new ProbeRound(this.#prober, this.#tree);
+    const observations: Observation[] = [];
     const raced: Observation[] = [];
-    for (const look of this.#looks) (after.place(look.dir) === 'there' ? looks : raced).push(look);
-    return { looks, displaced: this.#displaced(looks), postponed: this.#postponed, raced };
+    for (const observation of this.#observations)
+      (after.place(observation.dir) === 'there' ? observations : raced).push(observation);
+    return { observations, displaced: this.#displaced(observations), postponed: this.#postponed, raced };
   }
 
-  #displaced(looks: Observation[]): Set<TreeNode> {
+  #displaced(observations: Observation[]): Set<TreeNode> {
     const displaced = new Set<TreeNode>();
-    for (const look of looks) {
-      const occupant = this.#tree.child(look.dir, look.name);
-      if (occupant && !(look.facts && sameIdentity(occupant, look.facts))) displaced.add(occupant);
-      if (!look.facts) continue;
-      for (const node of this.#tree.withIdentity(look.facts)) {
+    for (const observation of observations) {
+      const occupant = this.#tree.child(observation.dir, observation.name);
+      if (occupant && !(observation.stat && sameIdentity(occupant, observation.stat)))
+        displaced.add(occupant);
+      if (!observation.stat) continue;
+      for (const node of this.#tree.withIdentity(observation.stat)) {
         if (node.parent && this.place(node.parent) === 'elsewhere') displaced.add(node);
       }
     }
@@ -214,11 +220,11 @@ class Round {
   }
 }
 
-function lookWithoutSignal(dir: TreeNode, node: TreeNode, now_ms: number): Observation {
+function observationWithoutSignal(dir: TreeNode, node: TreeNode, now_ms: number): Observation {
   return {
     dir,
     name: node.name,
-    facts: null,
+    stat: null,
     renames: 0,
     changed: false,
     from: null,

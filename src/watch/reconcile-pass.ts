@@ -1,111 +1,124 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock, Timer } from '../base/clock.ts';
-import { settle } from './classify/classify.ts';
+import { adaptWatches } from './adapt-watches.ts';
+import { classify } from './classify/classify.ts';
 import type { FileEvent } from './classify/events.ts';
 import type { Vanished } from './classify/vanished.ts';
 import type { DirectoryScanner } from './directory-scanner.ts';
 import {
   BLOCKED_RETRY_MS,
-  CROWDED_EVENTS,
+  BURST_EVENTS,
   EVENTS_MAX,
-  LEFT_TO_OTHERS_MAX_MS,
-  LOOKS_MAX,
+  KERNEL_TICK_MS,
   NAMES_PER_DIRECTORY_MAX,
+  OBSERVATIONS_MAX,
   PORTION_MIN,
   ROWS_MAX,
-  TICK_MS,
+  YIELD_MAX_MS,
 } from './index/limits.ts';
 import { rowOf } from './index/stored-tree.ts';
-import { directories, type Tree, type TreeNode } from './index/tree.ts';
+import type { Tree } from './index/tree.ts';
+import type { TreeNode } from './index/tree-node.ts';
 import type { CommitAnswer, TreeStore } from './index/tree-store.ts';
 import type { PassResult } from './loop.ts';
 import type { Classified, Observation } from './observation.ts';
-import type { ObservationsTaken, Prober } from './prober.ts';
+import type { ProbeRoundResult, Prober } from './prober.ts';
 import type { OverflowGuess } from './signals/overflow.ts';
 import type { PendingNames } from './signals/pending-names.ts';
 import type { RootWatch } from './signals/root-watch.ts';
 import type { WatchSet } from './signals/watch-set.ts';
 
-interface TurnOptions {
+interface ReconcilePassOptions {
   tree: Tree;
-  touched: PendingNames;
+  pending: PendingNames;
   vanished: Vanished;
-  looker: Prober;
-  lister: DirectoryScanner;
-  coverage: WatchSet;
+  prober: Prober;
+  scanner: DirectoryScanner;
+  watch_set: WatchSet;
   root: RootWatch;
   store: TreeStore;
   clock: Clock;
   overflow: OverflowGuess;
 }
 
-/** One turn after the other: what is due is listed, looked at, settled and committed, and then acted on. */
+/**
+ * One pass of the watch: queued directories are scanned, due names are observed and classified, events and tree are
+ * committed, and then the watches are adapted. A pass that could not be committed is rolled back and its names are
+ * queued again.
+ *
+ * | State | Meaning | Left when |
+ * |---|---|---|
+ * | baseline | the first index is being built: rows are stored, nothing is reported | `baseline_complete` and the root is committed |
+ * | reporting | events and rows are committed together | never |
+ */
 export class ReconcilePass {
-  readonly #options: TurnOptions;
-  /** While the first index is made nothing is told: what exists is the baseline. */
+  readonly #options: ReconcilePassOptions;
+  /** While the first index is built nothing is reported: what exists is the baseline. */
   #baseline: boolean;
-  /** Set when the first index is complete: the next turn stores the root, which says so. */
+  /** Set by the engine when the first index is complete: the next pass stores the root, which marks it as complete. */
   baseline_complete = false;
-  /** How much of a whole turn is taken at once: less where the outbox has no room for all that a turn gives. */
+  /** The share of a whole pass that is taken at once: below 1 while the outbox lacks room for a whole one. */
   #portion = 1;
-  /** Events committed so far. */
+  /** Number of events committed so far. */
   events = 0;
 
-  constructor(options: TurnOptions, baseline: boolean) {
+  constructor(options: ReconcilePassOptions, baseline: boolean) {
     this.#options = options;
     this.#baseline = baseline;
-    options.lister.adopting = baseline;
+    options.scanner.adopting = baseline;
   }
 
+  /** Whether the first index is still being built. */
   get baseline(): boolean {
     return this.#baseline;
   }
 
-  /** Whether what vanished can be told from what moved: nothing is left to be listed. */
-  get settled(): boolean {
-    return this.#options.lister.size === 0 && !this.#options.overflow.suspected;
+  /** Whether no scan is outstanding: only then can removed files be distinguished from moved ones. */
+  get is_scanned(): boolean {
+    return this.#options.scanner.size === 0 && !this.#options.overflow.suspected;
   }
 
+  /** Runs one pass. */
   async step(): Promise<PassResult> {
-    const { tree, touched, lister, looker, root, clock } = this.#options;
+    const { tree, pending, scanner, prober, root, clock } = this.#options;
     const readable = root.check();
-    if (readable) lister.run();
-    const names = touched.take(this.#part(LOOKS_MAX));
+    if (readable) scanner.run();
+    const names = pending.take(this.#part(OBSERVATIONS_MAX));
     const expired = readable ? this.#expired() : new Set<never>();
-    if (this.baseline_complete) tree.touch(tree.root);
-    if (names.length === 0 && expired.size === 0 && tree.pending === 0)
-      return lister.size > 0 ? 'more' : 'idle';
-    const racy_after_ms = clock.wallMs() - TICK_MS;
-    const taken = looker.take(names, expired);
-    const settled = settle(tree, {
-      looks: taken.looks,
+    if (this.baseline_complete) tree.markChanged(tree.root);
+    if (names.length === 0 && expired.size === 0 && tree.unstored === 0)
+      return scanner.size > 0 ? 'more' : 'idle';
+    const racy_after_ms = clock.wallMs() - KERNEL_TICK_MS;
+    const taken = prober.observe(names, expired);
+    const classified = classify(tree, {
+      observations: taken.observations,
       displaced: taken.displaced,
       expired,
       events_max: this.#part(EVENTS_MAX),
       racy_after_ms,
     });
     const began_ms = clock.monotonicMs();
-    const answer = await this.#commit(settled);
+    const answer = await this.#commit(classified);
     const committed = answer === 'committed';
     const commit_ms = clock.monotonicMs() - began_ms;
-    this.#requeue(taken, settled, committed);
-    if (committed) this.#act(taken.looks, settled);
-    for (const look of [...taken.looks, ...taken.raced, ...taken.postponed]) {
-      // A name must not hold on to those signalled before it.
-      look.from = null;
-      look.first_from = null;
-      look.followers = null;
+    this.#requeue(taken, classified, committed);
+    if (committed) adaptWatches(this.#options, taken.observations, classified);
+    for (const observation of [...taken.observations, ...taken.raced, ...taken.postponed]) {
+      // Otherwise each name would keep all those signalled before it in memory.
+      observation.from = null;
+      observation.first_from = null;
+      observation.followers = null;
     }
-    if (settled.events.length >= CROWDED_EVENTS && commit_ms >= 1) await this.#leaveToOthers(commit_ms);
+    if (classified.events.length >= BURST_EVENTS && commit_ms >= 1) await this.#yieldToPublishers(commit_ms);
     else await nextTurn();
-    return this.#next(answer, settled.events.length);
+    return this.#next(answer, classified.events.length);
   }
 
   #part(whole: number): number {
     return Math.max(1, Math.floor(whole * this.#portion));
   }
 
-  /** What does not fit as a whole is offered in smaller portions, until one fits or nothing does. */
+  /** If the outbox is full, halves the portion until one fits or a single event is refused. */
   #next(answer: CommitAnswer, events: number): PassResult {
     if (answer === 'committed') {
       this.#portion = Math.min(1, this.#portion * 2);
@@ -116,25 +129,31 @@ export class ReconcilePass {
     return 'more';
   }
 
-  /** In a burst there are moments for those who publish: they wait for an answer. */
-  #leaveToOthers(commit_ms: number): Promise<void> {
-    const delay_ms = Math.min(commit_ms, LEFT_TO_OTHERS_MAX_MS);
+  /** In a burst, leaves the outbox to publishers for a moment: they wait for an answer. */
+  #yieldToPublishers(commit_ms: number): Promise<void> {
+    const delay_ms = Math.min(commit_ms, YIELD_MAX_MS);
     return new Promise((resolve) => {
       this.#options.clock.after(delay_ms, resolve);
     });
   }
 
   #expired(): ReturnType<Vanished['expired']> {
-    const { vanished, touched, looker, clock, tree } = this.#options;
-    if (vanished.size === 0 || !this.settled) return new Set();
+    const { vanished, pending, prober, clock, tree } = this.#options;
+    if (vanished.size === 0 || !this.is_scanned) return new Set();
     const now_ms = clock.monotonicMs();
-    return vanished.expired(tree, now_ms, touched.oldestTicket(), this.#part(LOOKS_MAX), looker.places());
+    return vanished.expired(
+      tree,
+      now_ms,
+      pending.oldestGeneration(),
+      this.#part(OBSERVATIONS_MAX),
+      prober.places(),
+    );
   }
 
-  async #commit(settled: Classified): Promise<CommitAnswer> {
+  async #commit(classified: Classified): Promise<CommitAnswer> {
     const { tree } = this.#options;
     const { put, drop } = tree.changes();
-    const events = this.#baseline ? [] : settled.events;
+    const events = this.#baseline ? [] : classified.events;
     const answer = this.#baseline ? await this.#storeRows(put, drop) : await this.#store(events, put, drop);
     if (answer !== 'committed') {
       tree.rollback();
@@ -147,14 +166,14 @@ export class ReconcilePass {
     return answer;
   }
 
-  /** Lets go of directories that were watched before they were stored; they are found again. */
+  /** Drops new directories that could not be stored; a rescan finds them again. */
   #forget(nodes: TreeNode[]): void {
-    const { tree, coverage, lister } = this.#options;
+    const { tree, watch_set, scanner } = this.#options;
     const unknown = nodes.filter((node) => !node.known);
-    if (unknown.length > 0) lister.add(tree.root, true);
+    if (unknown.length > 0) scanner.add(tree.root, true);
     for (const node of unknown) {
-      coverage.drop(node);
-      lister.forget(node);
+      watch_set.drop(node);
+      scanner.forget(node);
     }
   }
 
@@ -164,7 +183,7 @@ export class ReconcilePass {
     return this.#awaitCommit(answer);
   }
 
-  /** Waits for a commit. On a disk that hangs that may take long: names that gather meanwhile must not fill the memory. */
+  /** Waits for a commit. While the disk hangs, pending names are collapsed so that they do not fill the memory. */
   async #awaitCommit(answer: Promise<CommitAnswer>): Promise<CommitAnswer> {
     const { clock } = this.#options;
     let timer: Timer;
@@ -178,13 +197,13 @@ export class ReconcilePass {
     return answer.finally(() => timer.cancel());
   }
 
-  /** Forgets the names of directories that have too many: they are listed instead. */
+  /** Drops the names of directories that have too many, and scans these directories instead. */
   #collapse(): void {
-    const { touched, lister } = this.#options;
-    for (const dir of touched.collapse(NAMES_PER_DIRECTORY_MAX)) lister.add(dir, false);
+    const { pending, scanner } = this.#options;
+    for (const dir of pending.collapse(NAMES_PER_DIRECTORY_MAX)) scanner.add(dir, false);
   }
 
-  /** Stores rows in parts: an index that is not complete is made anew, so they need no common transaction. */
+  /** Stores rows in several commits: an incomplete index is rebuilt at the next start, so no common transaction is required. */
   async #storeRows(put: TreeNode[], drop: number[]): Promise<CommitAnswer> {
     for (let i = 0; i < Math.max(put.length, drop.length); i += ROWS_MAX) {
       const answer = await this.#store([], put.slice(i, i + ROWS_MAX), drop.slice(i, i + ROWS_MAX));
@@ -194,45 +213,24 @@ export class ReconcilePass {
   }
 
   #endBaseline(): void {
-    this.#baseline = this.baseline_complete = this.#options.lister.adopting = false;
+    this.#baseline = this.baseline_complete = this.#options.scanner.adopting = false;
   }
 
-  #requeue(taken: ObservationsTaken, settled: Classified, committed: boolean): void {
-    const { touched, vanished, clock } = this.#options;
-    const put = (looks: Observation[], when: 'now' | 'gathered' | 'vanished') => {
-      for (const look of looks) if (look.dir.known) touched.again(look, when);
+  #requeue(taken: ProbeRoundResult, classified: Classified, committed: boolean): void {
+    const { pending, vanished, clock } = this.#options;
+    const put = (observations: Observation[], when: 'now' | 'gathered' | 'vanished') => {
+      for (const observation of observations) if (observation.dir.known) pending.requeue(observation, when);
     };
     put(taken.postponed, 'vanished');
     put(taken.raced, 'gathered');
     if (committed) {
-      put(settled.waiting, 'vanished');
-      put(settled.raced, 'gathered');
+      put(classified.waiting, 'vanished');
+      put(classified.raced, 'gathered');
     } else {
-      put(taken.looks, 'now');
+      put(taken.observations, 'now');
       this.#collapse();
     }
     const now_ms = clock.monotonicMs();
-    for (const node of settled.missing) vanished.add(node, now_ms, touched.last_ticket);
-  }
-
-  /** Sets and closes watches as the tree changed. Closes first: a path may be another directory's now. */
-  #act(looks: Observation[], settled: Classified): void {
-    const { tree, coverage, touched, lister } = this.#options;
-    for (const dir of settled.gone) {
-      coverage.drop(dir);
-      touched.forget(dir);
-      lister.forget(dir);
-    }
-    const moved = settled.moved.flatMap((dir) => [...directories(dir)]);
-    for (const dir of moved) coverage.drop(dir);
-    for (const dir of [...moved, ...settled.appeared]) if (dir.known) coverage.want(dir);
-    for (const node of settled.also_changed) if (node.parent) touched.touch(node.parent, node.name);
-    for (const look of looks) {
-      const node = tree.child(look.dir, look.name);
-      if (!node?.is_directory || !coverage.has(node)) continue;
-      if (look.changed && coverage.isUnreadable(node)) coverage.again(node);
-      // It may have been away and another in its place.
-      else if (look.renames > 0) lister.add(node, true);
-    }
+    for (const node of classified.missing) vanished.add(node, now_ms, pending.last_generation);
   }
 }

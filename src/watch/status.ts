@@ -1,8 +1,6 @@
 import type { WatcherStatus } from '../contract/sandboxes.ts';
 
-/** Also known to whoever shows it. */
-export type { WatcherStatus } from '../contract/sandboxes.ts';
-
+/** The status of a watch that has not started yet. */
 export function initialStatus(watch_dir: string): WatcherStatus {
   return {
     watch_dir,

@@ -4,9 +4,9 @@ import { ApiError } from '../contract/errors.ts';
 import { pathBelow, realPath } from './ignore.ts';
 
 /**
- * Refuses a `watch_dir` that cannot be meant: not absolute, a file, or inside one of the daemon's own paths. One
- * that does not exist is waited for.
- * @throws ApiError `invalid_request`
+ * Checks a `watch_dir`: it must be an absolute path, and neither a file nor inside one of the daemon's own paths. A
+ * directory that does not exist is accepted; the watch waits for it.
+ * @throws ApiError `invalid_request`, with `field: 'watch_dir'`
  */
 export function checkWatchDir(watch_dir: string, own_paths: string[]): void {
   const refuse = (reason: string): never => {
@@ -14,8 +14,8 @@ export function checkWatchDir(watch_dir: string, own_paths: string[]): void {
       field: 'watch_dir',
     });
   };
-  if (!isAbsolute(watch_dir)) refuse('is not an absolute path');
-  if (watch_dir.includes('\0')) refuse('holds a null byte');
+  if (!isAbsolute(watch_dir)) refuse('must be an absolute path');
+  if (watch_dir.includes('\0')) refuse('contains a null byte');
   const stats = statsOf(watch_dir);
   if (stats && !stats.isDirectory()) refuse('is not a directory');
   const real = realPath(watch_dir);

@@ -7,12 +7,12 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 describe('a queue of what is due later', () => {
-  it('gives items in their order, each under its last ticket', () => {
-    const queue = new DueQueue<{ ticket: number }>(10);
-    const [a, b] = [{ ticket: 1 }, { ticket: 2 }];
+  it('gives items in their order, each under its last generation', () => {
+    const queue = new DueQueue<{ generation: number }>(10);
+    const [a, b] = [{ generation: 1 }, { generation: 2 }];
     queue.put(a, 0);
     queue.put(b, 1);
-    a.ticket = 3;
+    a.generation = 3;
     queue.put(a, 2);
     expect(queue.first()).toMatchObject({ item: b, due_ms: 11 });
     queue.shift();
@@ -21,11 +21,11 @@ describe('a queue of what is due later', () => {
     expect(queue.first()).toBeNull();
   });
 
-  it('does not hold on to what was taken while others wait', async () => {
-    const queue = new DueQueue<{ ticket: number }>(0);
-    const taken = new WeakRef({ ticket: 1 });
-    queue.put(taken.deref() as { ticket: number }, 0);
-    queue.put({ ticket: 2 }, 0);
+  it('does not keep a reference to what was taken while others wait', async () => {
+    const queue = new DueQueue<{ generation: number }>(0);
+    const taken = new WeakRef({ generation: 1 });
+    queue.put(taken.deref() as { generation: number }, 0);
+    queue.put({ generation: 2 }, 0);
     queue.shift();
     // A weak reference keeps its object until the end of the turn that looked at it.
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,13 +1,16 @@
 import type { FileModified, FileOperation } from '../../contract/events.ts';
 import { shownPath } from '../index/name.ts';
 
-/** An event as it is committed: when it happened (wall ms) and its payload. */
+/** A file event as it is committed: when it happened (wall time in ms), and its payload. */
 export interface FileEvent {
   happened_at_ms: number;
   payload: FileModified;
 }
 
-/** Makes the payload of one operation from paths in internal form. Source: contract sections 2 and 6. */
+/**
+ * Makes the event of one operation from paths in internal form; `old_path` belongs to a rename.
+ * Source: contract sections 2 and 6.
+ */
 export function fileEvent(
   event_type: FileOperation,
   path: string,

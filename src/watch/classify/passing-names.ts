@@ -1,65 +1,68 @@
 import { type FileStat, isFile } from '../index/file-stat.ts';
-import type { TreeNode } from '../index/tree.ts';
-import type { Observation, Step } from '../observation.ts';
+import type { TreeNode } from '../index/tree-node.ts';
+import type { MoveOrigin, Observation } from '../observation.ts';
 
 /**
- * Names that nothing is known of and nothing is found at: they came and went, or were a step of a move. Both ends of
- * a move are signalled one right after the other, and of an unknown name every second signal is its going.
+ * Unknown names at which nothing was found: they came and went, or were a step of a move. It relies on two facts: the
+ * kernel signals both ends of a move in direct succession, and every second signal of an unknown name is its removal.
  */
 export class PassingNames {
   readonly #names = new Set<Observation>();
-  /** A passing name by the one that its first entry came from. */
+  /** A passing name by the one from which its first entry was moved. */
   readonly #by_start = new Map<Observation, Observation>();
-  /** How many signals of others each explains, as the temporary name that they had. */
+  /** How many signals of arrivals each name explains as their temporary name. */
   readonly #temporaries = new Map<Observation, number>();
 
-  add(look: Observation): void {
-    this.#names.add(look);
+  /** Adds an unknown name at which nothing was found. */
+  add(observation: Observation): void {
+    this.#names.add(observation);
     // A known name that is gone had an odd number of signals.
-    if (look.first_from && isOdd(look.first_from)) this.#by_start.set(look.first_from.look, look);
+    if (observation.first_from && isOdd(observation.first_from))
+      this.#by_start.set(observation.first_from.observation, observation);
   }
 
-  /** Those that explained nothing. */
+  /** The names that explained no other observation. */
   rest(): Iterable<Observation> {
     return this.#names;
   }
 
-  /** The name over which a known node came to where it is now found. */
-  takeWay(look: Observation, source: TreeNode): Observation | null {
-    if (!look.from || isOdd(look.from)) return null;
-    const way = look.from.look;
+  /** Takes the intermediate name by way of which a known node moved to where it was observed. */
+  takeWay(observation: Observation, source: TreeNode): Observation | null {
+    if (!observation.from || isOdd(observation.from)) return null;
+    const way = observation.from.observation;
     const start = way.first_from;
     if (!start || !isOdd(start)) return null;
-    if (start.look.dir !== source.parent || start.look.name !== source.name) return null;
+    if (start.observation.dir !== source.parent || start.observation.name !== source.name) return null;
     return this.#names.delete(way) ? way : null;
   }
 
-  /** The name under which what was at a place was set aside before it was removed: an editor's backup. */
-  takeAside(look: Observation): Observation | null {
-    const aside = this.#by_start.get(look);
+  /** Takes the name to which the former file of a place was moved before it was removed: an editor's backup. */
+  takeAside(observation: Observation): Observation | null {
+    const aside = this.#by_start.get(observation);
     return aside && !aside.changed && this.#names.delete(aside) ? aside : null;
   }
 
-  /** The name that an unknown file had before it was moved to where it is found. */
-  temporaryOf(look: Observation, facts: FileStat, is_known_place: boolean): Observation | null {
-    if (!look.from || isOdd(look.from)) return null;
-    const from = look.from.look;
+  /** The name that an unknown file had before it was moved to where it was observed. */
+  temporaryOf(observation: Observation, stat: FileStat, is_known_place: boolean): Observation | null {
+    if (!observation.from || isOdd(observation.from)) return null;
+    const from = observation.from.observation;
     const used = this.#temporaries.get(from) ?? 0;
     const is_unknown = this.#names.has(from) || used > 0;
-    if (!is_unknown || 2 * (used + look.renames) > from.renames) return null;
-    // One signal where something was known is a move over it.
-    if (is_known_place) return look.renames === 1 ? from : null;
-    // Otherwise it may be a new file after another came and went: one that is written, or as old as its last change.
-    const written_before = isFile(facts.mode) && facts.size > 0 && from.changed;
-    return !look.changed && (written_before || facts.ctime > facts.mtime) ? from : null;
+    if (!is_unknown || 2 * (used + observation.renames) > from.renames) return null;
+    // A single signal at a known place is a move over it.
+    if (is_known_place) return observation.renames === 1 ? from : null;
+    // Otherwise it may be new, created after the other came and went: then it was written, or its ctime is its mtime.
+    const written_before = isFile(stat.mode) && stat.size > 0 && from.changed;
+    return !observation.changed && (written_before || stat.ctime > stat.mtime) ? from : null;
   }
 
-  useTemporary(temporary: Observation, look: Observation): void {
+  /** Marks a temporary name as the explanation of an arrival. */
+  useTemporary(temporary: Observation, observation: Observation): void {
     this.#names.delete(temporary);
-    this.#temporaries.set(temporary, (this.#temporaries.get(temporary) ?? 0) + look.renames);
+    this.#temporaries.set(temporary, (this.#temporaries.get(temporary) ?? 0) + observation.renames);
   }
 }
 
-function isOdd(step: Step): boolean {
+function isOdd(step: MoveOrigin): boolean {
   return step.renames % 2 === 1;
 }

@@ -1,23 +1,25 @@
 import { VANISH_MS } from '../index/limits.ts';
-import type { Tree, TreeNode } from '../index/tree.ts';
+import type { Tree } from '../index/tree.ts';
+import type { TreeNode } from '../index/tree-node.ts';
 
-/** Known nodes that are missing from their place and may still turn up under another name. */
+/** Known nodes that are missing from their place and may still reappear under another name, oldest first. */
 export class Vanished {
   readonly #nodes = new Set<TreeNode>();
 
+  /** Number of missing nodes. */
   get size(): number {
     return this.#nodes.size;
   }
 
-  /** Notes a node as missing since `now_ms` (monotonic), after the signal with the number `ticket`. */
-  add(node: TreeNode, now_ms: number, ticket: number): void {
+  /** Marks a node as missing since `now_ms` (monotonic); `generation` is the last one of the pending names. */
+  add(node: TreeNode, now_ms: number, generation: number): void {
     if (!node.known || node.missing_since_ms >= 0) return;
     node.missing_since_ms = now_ms;
-    node.missing_after = ticket;
+    node.missing_after = generation;
     this.#nodes.add(node);
   }
 
-  /** When the first had its time, in monotonic ms; null where none is missing. */
+  /** When the first node expires, in monotonic ms; null if none is missing. */
   nextDueMs(): number | null {
     for (const node of this.#nodes) {
       if (node.known && node.missing_since_ms >= 0) return node.missing_since_ms + VANISH_MS;
@@ -26,7 +28,7 @@ export class Vanished {
     return null;
   }
 
-  /** The last signal that has to be looked at before the first one counts as gone. */
+  /** The generation up to which all names must be observed before the first node counts as gone; Infinity if none is missing. */
   firstAfter(): number {
     this.nextDueMs();
     for (const node of this.#nodes) return node.missing_after;
@@ -34,13 +36,13 @@ export class Vanished {
   }
 
   /**
-   * The nodes that had their time, when every signal from before has been looked at. One below a directory that is
-   * missing too goes with that directory: `isReachable` tells.
+   * The nodes, at most `max`, that have been missing for `VANISH_MS` and whose earlier signals have all been observed.
+   * `isReachable` says whether a directory is at its place: a node below a missing directory goes with that directory.
    */
   expired(
     tree: Tree,
     now_ms: number,
-    oldest_ticket: number,
+    oldest_generation: number,
     max: number,
     isReachable: (dir: TreeNode) => boolean,
   ): Set<TreeNode> {
@@ -50,7 +52,7 @@ export class Vanished {
         this.#nodes.delete(node);
         continue;
       }
-      if (node.missing_since_ms + VANISH_MS > now_ms || node.missing_after >= oldest_ticket) break;
+      if (node.missing_since_ms + VANISH_MS > now_ms || node.missing_after >= oldest_generation) break;
       if (node.parent === tree.root || (node.parent && isReachable(node.parent))) {
         expired.add(node);
         if (expired.size >= max) break;

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 
-/** What is kept of a file. Times are ms since the epoch, exact to a quarter of a microsecond. */
+/** What the tree keeps of a file. Times are ms since the epoch, exact to a quarter of a microsecond; `size` is in bytes. */
 export interface KeptFileStat {
   dev: number;
   ino: number;
@@ -13,35 +13,38 @@ export interface KeptFileStat {
   mtime: number;
 }
 
-/** What one look at a name tells. */
+/** The result of `lstat`, as far as the watch uses it. */
 export interface FileStat extends KeptFileStat {
-  /** When anything about it changed last, its name included. */
+  /** When anything about the file last changed, including its name. */
   ctime: number;
+  /** Number of hard links. */
   links: number;
 }
 
-/** `missing`: there is nothing by this name. `hidden`: the file system does not let us know. */
+/** The result of probing a name. `missing`: nothing has this name. `hidden`: the file system does not let us see. */
 export type ProbeResult = FileStat | 'missing' | 'hidden';
 
-/** Whether both are the same file, however it is called now. */
+/** Whether both are the same file, regardless of its name. */
 export function sameIdentity(a: KeptFileStat, b: KeptFileStat): boolean {
   return a.ino === b.ino && a.birth === b.birth && a.dev === b.dev && kindOf(a.mode) === kindOf(b.mode);
 }
 
-/** Whether content changed: only a regular file has any. */
+/** Whether the content changed between `a` and `b`. Only regular files have content. */
 export function contentDiffers(a: KeptFileStat, b: KeptFileStat): boolean {
   return isFile(b.mode) && (a.size !== b.size || a.mtime !== b.mtime);
 }
 
-/** Whether mode or owner changed; a symbolic link's mode means nothing. */
+/** Whether the mode or the owner changed. */
 export function accessDiffers(a: KeptFileStat, b: KeptFileStat): boolean {
   return a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid;
 }
 
+/** Whether `mode` is that of a directory. */
 export function isDirectory(mode: number): boolean {
   return kindOf(mode) === constants.S_IFDIR;
 }
 
+/** Whether `mode` is that of a regular file. */
 export function isFile(mode: number): boolean {
   return kindOf(mode) === constants.S_IFREG;
 }

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 
 /**
- * Names of files are bytes. Inside the watch they are strings: a name that is UTF-8 as it is, and of any other
- * name each byte from 0x80 as the lone surrogate U+DC00 + byte, which no UTF-8 decodes to.
+ * File names are bytes. Inside the watch they are strings, in the internal form: a name that is valid UTF-8 is kept
+ * as it is; in any other name each byte from 0x80 becomes the lone surrogate U+DC00 + byte, which no UTF-8 decodes to.
  */
 const ESCAPE = 0xdc00;
 
@@ -25,12 +25,15 @@ export function bytesOf(path: string): Buffer {
   return Buffer.concat(parts.flatMap((part, i) => (i === 0 ? [part] : [Buffer.from('/'), part])));
 }
 
-/** What the file system calls take: a string where the path is UTF-8. */
+/** A path in internal form as the file system calls take it: a string if it is UTF-8, its bytes otherwise. */
 export function systemPath(path: string): string | Buffer {
   return path.isWellFormed() ? path : bytesOf(path);
 }
 
-/** A path as an event shows it: what is not UTF-8 as U+FFFD, and then the bytes too. Source: contract section 6. */
+/**
+ * A path in internal form as an event shows it. In `text`, bytes that are not UTF-8 become U+FFFD; then `base64` holds
+ * the path's bytes, otherwise it is null. Source: contract section 6.
+ */
 export function shownPath(path: string): { text: string; base64: string | null } {
   if (path.isWellFormed()) return { text: path, base64: null };
   const bytes = bytesOf(path);

@@ -1,9 +1,10 @@
-import { Tree, TreeNode } from './tree.ts';
+import { Tree } from './tree.ts';
+import { TreeNode } from './tree-node.ts';
 import type { TreeRow } from './tree-store.ts';
 
 const ROOT_ID = 1;
 
-/** What is stored of the root: its own row is written last at the first start, so that a half-made index shows. */
+/** The root's row. At the first start it is written last, so that an incomplete index is recognised. */
 interface RootEntry {
   watch_dir: string;
 }
@@ -21,6 +22,7 @@ type NodeEntry = [
   mtime: number,
 ];
 
+/** The row that stores a node. */
 export function rowOf(node: TreeNode): TreeRow {
   const { dev, ino, birth, mode, uid, gid, size, mtime } = node;
   const entry: NodeEntry = [node.parent?.id ?? 0, node.name, dev, ino, birth, mode, uid, gid, size, mtime];
@@ -32,15 +34,15 @@ function nodeOf(id: number, entry: NodeEntry): { node: TreeNode; parent_id: numb
   return { node: new TreeNode(id, null, name, { dev, ino, birth, mode, uid, gid, size, mtime }), parent_id };
 }
 
-/** A tree of which nothing is known but where it is. */
+/** A tree of which only the path of its root is known. `last_id` is the highest id in use. */
 export function emptyTree(watch_dir: string, last_id = ROOT_ID): Tree {
   const nothing = { dev: 0, ino: 0, birth: 0, mode: 0, uid: 0, gid: 0, size: 0, mtime: 0 };
   return new Tree(new TreeNode(ROOT_ID, null, watch_dir, nothing), last_id);
 }
 
 /**
- * Builds the last known tree of `watch_dir` from its rows. `first_time` where there is none: nothing is stored,
- * the index was never finished, or it is another directory's; `stale` are the rows to drop then.
+ * Builds the last known tree of `watch_dir` from its rows. `first_time` is true if there is none: nothing is stored,
+ * the first index was never completed, or it belongs to another directory. `stale` holds the ids of rows to drop.
  */
 export async function loadTree(
   watch_dir: string,

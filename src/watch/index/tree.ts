@@ -1,55 +1,9 @@
-import { type FileStat, isDirectory, type KeptFileStat, sameIdentity } from './file-stat.ts';
-
-/** One known file or directory. Paths are not stored: a moved directory changes one node. */
-export class TreeNode {
-  readonly id: number;
-  parent: TreeNode | null;
-  name: string;
-  dev: number;
-  ino: number;
-  birth: number;
-  mode: number;
-  uid: number;
-  gid: number;
-  size: number;
-  mtime: number;
-  /** By name; null where there are none. */
-  children: Map<string, TreeNode> | null = null;
-  /** The next node with the same inode number: a hard link, or another file system's file. */
-  next_of_inode: TreeNode | null = null;
-  /** False once removed from the tree. */
-  known = true;
-  /** Content that no event told of yet, or that may have changed within one tick of the kernel's clock. */
-  untold = false;
-  /** Monotonic ms since when it is missing from its place; -1 while it is there. */
-  missing_since_ms = -1;
-  /** The number of the last signal before it was found missing. */
-  missing_after = 0;
-  /** Wall time when it was found missing, in ms. */
-  missing_at_ms = 0;
-
-  constructor(id: number, parent: TreeNode | null, name: string, facts: KeptFileStat) {
-    this.id = id;
-    this.parent = parent;
-    this.name = name;
-    this.dev = facts.dev;
-    this.ino = facts.ino;
-    this.birth = facts.birth;
-    this.mode = facts.mode;
-    this.uid = facts.uid;
-    this.gid = facts.gid;
-    this.size = facts.size;
-    this.mtime = facts.mtime;
-  }
-
-  get is_directory(): boolean {
-    return isDirectory(this.mode);
-  }
-}
+import { type FileStat, type KeptFileStat, sameIdentity } from './file-stat.ts';
+import { TreeNode } from './tree-node.ts';
 
 /**
- * The last known tree, by place and by identity. Changes are kept apart until `commit`, which says that they are
- * stored, or `rollback`, which takes them back.
+ * The last known tree, indexed by path and by identity. Changes take effect at once and are collected until `commit`,
+ * which marks them as stored, or `rollback`, which undoes them.
  */
 export class Tree {
   readonly root: TreeNode;
@@ -71,32 +25,34 @@ export class Tree {
     return this.#size;
   }
 
+  /** The child of `dir` with this name. */
   child(dir: TreeNode, name: string): TreeNode | undefined {
     return dir.children?.get(name);
   }
 
-  /** Every node with this identity: more than one for hard links. */
-  withIdentity(facts: FileStat): TreeNode[] {
+  /** All nodes with this identity: more than one if the file has hard links. */
+  withIdentity(stat: FileStat): TreeNode[] {
     const found: TreeNode[] = [];
-    for (let node = this.#by_inode.get(facts.ino); node; node = node.next_of_inode ?? undefined) {
-      if (sameIdentity(node, facts)) found.push(node);
+    for (let node = this.#by_inode.get(stat.ino); node; node = node.next_of_inode ?? undefined) {
+      if (sameIdentity(node, stat)) found.push(node);
     }
     return found;
   }
 
-  /** The path in internal form, absolute. */
+  /** The absolute path of a node, in internal form (see `name.ts`). */
   path(node: TreeNode): string {
     let path = node.name;
     for (let up = node.parent; up; up = up.parent) path = `${up.name === '/' ? '' : up.name}/${path}`;
     return path;
   }
 
+  /** The absolute path of `name` in `dir`, in internal form, whether or not it is known. */
   childPath(dir: TreeNode, name: string): string {
     const path = this.path(dir);
     return path === '/' ? `/${name}` : `${path}/${name}`;
   }
 
-  /** The node at a path in internal form. */
+  /** The node at an absolute path in internal form. */
   at(path: string): TreeNode | undefined {
     const names = path.slice(this.root.name === '/' ? 1 : this.root.name.length + 1).split('/');
     let node: TreeNode | undefined = this.root;
@@ -104,18 +60,20 @@ export class Tree {
     return node;
   }
 
-  add(dir: TreeNode, name: string, facts: FileStat): TreeNode {
-    const node = new TreeNode(++this.#last_id, dir, name, facts);
+  /** Adds a node with a new id. */
+  add(dir: TreeNode, name: string, stat: FileStat): TreeNode {
+    const node = new TreeNode(++this.#last_id, dir, name, stat);
     this.#attach(node);
     this.#record(node, () => this.#detach(node));
     return node;
   }
 
-  /** Puts a node that was stored back; no change to commit. */
+  /** Attaches a node that was loaded from the store; this is not a change to commit. */
   restore(node: TreeNode): void {
     this.#attach(node);
   }
 
+  /** Moves a node, with everything below it, to `name` in `dir`. */
   move(node: TreeNode, dir: TreeNode, name: string): void {
     const { parent, name: old_name } = node;
     const place = (to: TreeNode | null, as: string) => {
@@ -128,8 +86,8 @@ export class Tree {
     this.#record(node, () => place(parent, old_name));
   }
 
-  /** Takes over what was seen, a new identity at the same place included. */
-  update(node: TreeNode, facts: KeptFileStat): void {
+  /** Replaces what is known of a node, including its identity. */
+  update(node: TreeNode, stat: KeptFileStat): void {
     const { dev, ino, birth, mode, uid, gid, size, mtime } = node;
     const set = (to: KeptFileStat) => {
       this.#unlink(node);
@@ -143,31 +101,31 @@ export class Tree {
       node.mtime = to.mtime;
       this.#link(node);
     };
-    set(facts);
+    set(stat);
     this.#record(node, () => set({ dev, ino, birth, mode, uid, gid, size, mtime }));
   }
 
-  /** Notes whether a later signal about an unchanged file is a write all the same; not stored. */
-  setUntold(node: TreeNode, untold: boolean): void {
-    const before = node.untold;
-    node.untold = untold;
+  /** Sets whether a later signal counts as a write even if the file looks unchanged; not stored. */
+  setUnreported(node: TreeNode, unreported: boolean): void {
+    const before = node.unreported;
+    node.unreported = unreported;
     this.#undo.push(() => {
-      node.untold = before;
+      node.unreported = before;
     });
   }
 
-  /** Removes a node that has no children. */
+  /** Removes a node, which must have no children. */
   remove(node: TreeNode): void {
     this.#detach(node);
     this.#record(node, () => this.#attach(node));
   }
 
-  /** Rows that have to be stored or dropped. */
-  get pending(): number {
+  /** Number of rows to store or to drop. */
+  get unstored(): number {
     return this.#changed.size + this.#stale.length;
   }
 
-  /** What has to be stored: nodes that are new or changed, and ids that are gone. */
+  /** The changes since the last commit: nodes to store, and ids of rows to drop. */
   changes(): { put: TreeNode[]; drop: number[] } {
     const put: TreeNode[] = [];
     const drop: number[] = [...this.#stale];
@@ -175,24 +133,26 @@ export class Tree {
     return { put, drop };
   }
 
-  /** Marks a node to be stored though nothing in it changed. */
-  touch(node: TreeNode): void {
+  /** Marks a node to be stored although nothing in it changed. */
+  markChanged(node: TreeNode): void {
     this.#changed.add(node);
   }
 
-  /** Marks a row to be dropped that no node stands for. */
+  /** Marks a row without a node to be dropped. */
   discard(id: number): void {
     this.#stale.push(id);
   }
 
+  /** Marks all changes as stored. */
   commit(): void {
     this.#undo = [];
     this.#changed.clear();
     this.#stale = [];
   }
 
+  /** Undoes all changes since the last commit. Rows marked with `discard` stay marked. */
   rollback(): void {
-    for (const takeBack of this.#undo.reverse()) takeBack();
+    for (const undo of this.#undo.reverse()) undo();
     this.#undo = [];
     this.#changed.clear();
   }
@@ -245,19 +205,4 @@ export class Tree {
     }
     node.next_of_inode = null;
   }
-}
-
-/** Every node below, children before their directory. */
-export function* descendants(node: TreeNode): Generator<TreeNode> {
-  for (const child of [...(node.children?.values() ?? [])]) {
-    yield* descendants(child);
-    yield child;
-  }
-}
-
-/** The node itself, if it is a directory, and every directory below, each before what is in it. */
-export function* directories(node: TreeNode): Generator<TreeNode> {
-  if (!node.is_directory) return;
-  yield node;
-  for (const child of node.children?.values() ?? []) yield* directories(child);
 }

@@ -4,16 +4,17 @@ import { FSWatcher } from 'chokidar';
 import { bytesOf } from '../index/name.ts';
 import type { Signal } from './pending-names.ts';
 
-/** `limit`: the kernel grants no further watch. `unreadable`: not ours to watch. `gone`: nothing is there. */
+/** Why a directory is not watched. `limit`: the kernel grants no further watch. `unreadable`: no permission. `gone`: it does not exist. */
 export type WatchFailure = 'limit' | 'unreadable' | 'gone';
 
-/** A signal names an entry, or nothing where the kernel named none. `own`: it may be about the directory itself. */
+/** Receives a signal. `name` is null if the kernel named no entry. `own`: it may be about the directory itself. */
 export type OnSignal = (signal: Signal, name: string | null, own: boolean) => void;
 
-/** Sets the watches of directories: each of its entries alone, not of what is below them. */
+/** Sets watches on directories. A watch covers the entries of its directory, not what is below them. */
 export interface DirectoryWatches {
-  /** Watches a directory until what is returned is called. A path is watched once at a time. */
+  /** Watches a directory until the returned function is called. A path must not be watched twice at a time. */
   watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure;
+  /** Closes all watches. */
   close(): Promise<void>;
 }
 
@@ -21,8 +22,8 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 const GONE = new Set(['ENOENT', 'ENOTDIR']);
 
 /**
- * chokidar for its watches alone. What is in a directory, and what a signal means, is for the index to find out:
- * chokidar would take one watch per file, and list and look at everything a second time.
+ * Uses chokidar to set watches and for nothing else. The scanner and the prober find out what is in a directory and
+ * what a signal means; chokidar would set one watch per file, and list and stat everything a second time.
  */
 export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
   readonly #listeners = new Map<string, OnSignal>();
@@ -38,13 +39,14 @@ export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
     });
   }
 
-  /** Keeps chokidar from acting on signals itself. */
+  /** Keeps chokidar from acting on signals by itself. */
   override isUnwatched(): boolean {
     return true;
   }
 
+  /** Watches one directory; its path is in internal form. */
   watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
-    // chokidar takes a backslash for a slash, and knows UTF-8 alone.
+    // chokidar treats a backslash as a slash and supports only UTF-8.
     if (!path.isWellFormed() || path.includes('\\')) return watchBytes(path, onSignal);
     this.#failure = null;
     this.#listeners.set(path, onSignal);

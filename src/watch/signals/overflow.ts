@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 
-/** How long signals may go on before what the kernel dropped is looked for. */
-const SETTLE_MS = 1_000;
-/** What the kernel keeps where it does not say, and the part of it that is suspicious when it comes at once. */
+/** Time from the suspicion until the rescan, so that the burst can end first. */
+const QUIET_MS = 1_000;
+/** The kernel's default queue length, and the share of the queue that is suspicious when it arrives at once. */
 const QUEUE_DEFAULT = 16_384;
 const SUSPICIOUS_SHARE = 0.5;
 
 /**
- * Guesses when the kernel's queue overflowed: libuv hides that from us, but it hands over the whole queue in one turn
- * of the event loop, so a turn with nearly as many signals as the queue holds is the hint. Signals of closed watches
- * are not seen, hence the share.
+ * Guesses when the kernel's queue of signals overflowed. libuv hides the overflow, but delivers the whole queue in one
+ * turn of the event loop, so a turn with about as many signals as the queue holds is suspicious. Signals of closed
+ * watches are not delivered, hence the share.
  */
 export class OverflowGuess {
   readonly #clock: Clock;
@@ -25,12 +25,12 @@ export class OverflowGuess {
     this.#suspicious = queue_length * SUSPICIOUS_SHARE;
   }
 
-  /** Whether signals may be missing that are not looked for yet. */
+  /** Whether signals may have been lost for which no rescan has started yet. */
   get suspected(): boolean {
     return this.#suspected;
   }
 
-  /** Counts a signal. */
+  /** Counts one signal. */
   signal(): void {
     if (this.#in_this_turn++ === 0) setImmediate(() => this.#turn());
   }
@@ -40,7 +40,7 @@ export class OverflowGuess {
     this.#in_this_turn = 0;
     if (!suspicious || this.#suspected) return;
     this.#suspected = true;
-    this.#clock.after(SETTLE_MS, () => {
+    this.#clock.after(QUIET_MS, () => {
       this.#suspected = false;
       this.#onOverflow();
     });

@@ -2,24 +2,25 @@ import type { Clock } from '../../base/clock.ts';
 import { DueQueue } from '../due-queue.ts';
 import type { FileStat } from '../index/file-stat.ts';
 import { GATHER_MS, VANISH_MS, WRITE_GATHER_MS } from '../index/limits.ts';
-import type { TreeNode } from '../index/tree.ts';
-import type { Observation, Step } from '../observation.ts';
+import type { TreeNode } from '../index/tree-node.ts';
+import type { MoveOrigin, Observation } from '../observation.ts';
 
+/** `rename`: an entry appeared or disappeared. `change`: its content or attributes changed. */
 export type Signal = 'rename' | 'change';
 
-/** A name that has to be looked at. Its ticket grows with each time it is put in a queue; 0: in none. */
+/** A name to be observed. Its generation is set each time it is put into a queue; 0 means that it is in none. */
 export class PendingName implements Observation {
   readonly dir: TreeNode;
   readonly name: string;
   readonly happened_at_ms: number;
-  facts: FileStat | null = null;
+  stat: FileStat | null = null;
   renames = 0;
   changed = false;
-  from: Step | null = null;
-  first_from: Step | null = null;
+  from: MoveOrigin | null = null;
+  first_from: MoveOrigin | null = null;
   followers: PendingName[] | null = null;
   races = 0;
-  ticket = 0;
+  generation = 0;
   urgent = false;
   waiting = false;
 
@@ -29,7 +30,7 @@ export class PendingName implements Observation {
     this.happened_at_ms = happened_at_ms;
   }
 
-  /** Most have one: a list that is made for it takes no room for more, as one that grows does. */
+  /** Most names have one follower; an array created for one takes less memory than an array that grew. */
   addFollower(follower: PendingName): void {
     if (this.followers) this.followers.push(follower);
     else this.followers = [follower];
@@ -37,8 +38,14 @@ export class PendingName implements Observation {
 }
 
 /**
- * What has to be looked at, each name once however many signals came: names that appeared or went after 15 ms, so
- * that both ends of a move are there, written ones after 50 ms, so that a burst of writes is one.
+ * The names to observe, each once regardless of how many signals it had.
+ *
+ * | Queue | Holds names that | Due after |
+ * |---|---|---|
+ * | listed | a scan or the classifier asked for | at once |
+ * | appeared | appeared or disappeared | `GATHER_MS`, so that both ends of a move are present |
+ * | written | were written | `WRITE_GATHER_MS`, so that a burst of writes is one event |
+ * | waiting | wait for vanished nodes to reappear or expire | `VANISH_MS` |
  */
 export class PendingNames {
   readonly #clock: Clock;
@@ -47,7 +54,7 @@ export class PendingNames {
   readonly #appeared = new DueQueue<PendingName>(GATHER_MS);
   readonly #written = new DueQueue<PendingName>(WRITE_GATHER_MS);
   readonly #waiting = new DueQueue<PendingName>(VANISH_MS);
-  #last_ticket = 0;
+  #last_generation = 0;
   #last_renamed: PendingName | null = null;
   #size = 0;
   #waiting_size = 0;
@@ -56,57 +63,59 @@ export class PendingNames {
     this.#clock = clock;
   }
 
+  /** Number of pending names. */
   get size(): number {
     return this.#size;
   }
 
-  /** Names that are looked at in any case, whatever becomes of what vanished. */
-  get unlooked(): number {
+  /** Number of pending names except those that wait for vanished nodes. */
+  get unobserved(): number {
     return this.#size - this.#waiting_size;
   }
 
-  get last_ticket(): number {
-    return this.#last_ticket;
+  /** The last generation that was assigned. */
+  get last_generation(): number {
+    return this.#last_generation;
   }
 
-  /** Takes in a signal. `own` where it may be about the directory itself, which signals its own name too. */
+  /** Records a signal. `own`: it may be about the directory itself, whose watch signals its own name too. */
   signal(dir: TreeNode, name: string, signal: Signal, own: boolean): void {
-    const touched = this.#get(dir, name);
+    const pending = this.#get(dir, name);
     if (signal === 'change' || own) {
-      if (signal === 'change') touched.changed = true;
+      if (signal === 'change') pending.changed = true;
       this.#last_renamed = null;
-      if (touched.ticket === 0) this.#put(touched, signal === 'change' ? this.#written : this.#appeared);
+      if (pending.generation === 0) this.#put(pending, signal === 'change' ? this.#written : this.#appeared);
       return;
     }
-    const last = this.#last_renamed === touched ? null : this.#last_renamed;
-    const from = last && { look: last, renames: last.renames };
-    if (touched.renames++ === 0) touched.first_from = from;
-    touched.from = from;
-    last?.addFollower(touched);
-    this.#last_renamed = touched;
-    if (touched.urgent) return;
-    touched.urgent = true;
-    this.#put(touched, this.#appeared);
+    const last = this.#last_renamed === pending ? null : this.#last_renamed;
+    const from = last && { observation: last, renames: last.renames };
+    if (pending.renames++ === 0) pending.first_from = from;
+    pending.from = from;
+    last?.addFollower(pending);
+    this.#last_renamed = pending;
+    if (pending.urgent) return;
+    pending.urgent = true;
+    this.#put(pending, this.#appeared);
   }
 
-  /** Has a name looked at though no signal named it. */
-  touch(dir: TreeNode, name: string): void {
-    const touched = this.#get(dir, name);
-    if (touched.ticket === 0) this.#put(touched, this.#listed);
+  /** Adds a name that no signal named. */
+  add(dir: TreeNode, name: string): void {
+    const pending = this.#get(dir, name);
+    if (pending.generation === 0) this.#put(pending, this.#listed);
   }
 
-  /** Puts looks back, to be taken at once, after another gathering, or when what vanished had its time. */
-  again(look: Observation, when: 'now' | 'gathered' | 'vanished'): void {
-    const touched = this.#get(look.dir, look.name, look.happened_at_ms);
-    touched.renames += look.renames;
-    touched.changed ||= look.changed;
-    touched.races = look.races + (when === 'gathered' ? 1 : 0);
-    touched.urgent = true;
+  /** Puts an observation back: to be due at once, after `GATHER_MS`, or when vanished nodes have expired. */
+  requeue(observation: Observation, when: 'now' | 'gathered' | 'vanished'): void {
+    const pending = this.#get(observation.dir, observation.name, observation.happened_at_ms);
+    pending.renames += observation.renames;
+    pending.changed ||= observation.changed;
+    pending.races = observation.races + (when === 'gathered' ? 1 : 0);
+    pending.urgent = true;
     const queue = { now: this.#listed, gathered: this.#appeared, vanished: this.#waiting }[when];
-    this.#put(touched, queue);
+    this.#put(pending, queue);
   }
 
-  /** Takes what is due, oldest first. */
+  /** Takes at most `max` due names, oldest first. */
   take(max: number): PendingName[] {
     const now_ms = this.#clock.monotonicMs();
     const taken: PendingName[] = [];
@@ -121,31 +130,31 @@ export class PendingNames {
     return taken;
   }
 
-  /** Takes one name before it is due, where it is needed to understand another. */
+  /** Takes one name before it is due, because another one depends on it; null if it is not pending. */
   pull(dir: TreeNode, name: string): PendingName | null {
-    const touched = this.#by_dir.get(dir)?.get(name);
-    if (!touched) return null;
-    this.#remove(touched);
-    return touched;
+    const pending = this.#by_dir.get(dir)?.get(name);
+    if (!pending) return null;
+    this.#remove(pending);
+    return pending;
   }
 
-  /** When the next name is due, in monotonic ms. */
+  /** When the next name is due, in monotonic ms; null if none is pending. */
   nextDueMs(): number | null {
     return this.#next()?.first()?.due_ms ?? null;
   }
 
-  /** The ticket of the oldest name that is not looked at yet, those apart that wait for what vanished. */
-  oldestTicket(): number {
+  /** The oldest generation that is not observed yet, not counting names that wait for vanished nodes; Infinity if none. */
+  oldestGeneration(): number {
     const queues = [this.#listed, this.#appeared, this.#written];
-    return Math.min(...queues.map((queue) => queue.first()?.ticket ?? Number.POSITIVE_INFINITY));
+    return Math.min(...queues.map((queue) => queue.first()?.generation ?? Number.POSITIVE_INFINITY));
   }
 
-  /** Drops all names of a directory that is gone. */
+  /** Drops all names in a directory that is gone. */
   forget(dir: TreeNode): void {
-    for (const touched of [...(this.#by_dir.get(dir)?.values() ?? [])]) this.#remove(touched);
+    for (const pending of [...(this.#by_dir.get(dir)?.values() ?? [])]) this.#remove(pending);
   }
 
-  /** Drops the names of directories that have more than `max`, and returns these directories. */
+  /** Drops the names of all directories that have more than `max`, and returns those directories. */
   collapse(max: number): TreeNode[] {
     const crowded = [...this.#by_dir].filter(([, names]) => names.size > max).map(([dir]) => dir);
     for (const dir of crowded) this.forget(dir);
@@ -156,33 +165,33 @@ export class PendingNames {
     const names = this.#by_dir.get(dir);
     const known = names?.get(name);
     if (known) return known;
-    const touched = new PendingName(dir, name, happened_at_ms ?? this.#clock.wallMs());
-    if (names) names.set(name, touched);
-    else this.#by_dir.set(dir, new Map([[name, touched]]));
+    const pending = new PendingName(dir, name, happened_at_ms ?? this.#clock.wallMs());
+    if (names) names.set(name, pending);
+    else this.#by_dir.set(dir, new Map([[name, pending]]));
     this.#size++;
-    return touched;
+    return pending;
   }
 
-  #put(touched: PendingName, queue: DueQueue<PendingName>): void {
-    touched.ticket = ++this.#last_ticket;
-    this.#setWaiting(touched, queue === this.#waiting);
-    queue.put(touched, this.#clock.monotonicMs());
+  #put(pending: PendingName, queue: DueQueue<PendingName>): void {
+    pending.generation = ++this.#last_generation;
+    this.#setWaiting(pending, queue === this.#waiting);
+    queue.put(pending, this.#clock.monotonicMs());
   }
 
-  #setWaiting(touched: PendingName, waiting: boolean): void {
-    this.#waiting_size += Number(waiting) - Number(touched.waiting);
-    touched.waiting = waiting;
+  #setWaiting(pending: PendingName, waiting: boolean): void {
+    this.#waiting_size += Number(waiting) - Number(pending.waiting);
+    pending.waiting = waiting;
   }
 
-  #remove(touched: PendingName): void {
-    const names = this.#by_dir.get(touched.dir);
-    if (names?.get(touched.name) !== touched) return;
-    names.delete(touched.name);
-    if (names.size === 0) this.#by_dir.delete(touched.dir);
-    touched.ticket = 0;
-    this.#setWaiting(touched, false);
+  #remove(pending: PendingName): void {
+    const names = this.#by_dir.get(pending.dir);
+    if (names?.get(pending.name) !== pending) return;
+    names.delete(pending.name);
+    if (names.size === 0) this.#by_dir.delete(pending.dir);
+    pending.generation = 0;
+    this.#setWaiting(pending, false);
     this.#size--;
-    if (this.#last_renamed === touched) this.#last_renamed = null;
+    if (this.#last_renamed === pending) this.#last_renamed = null;
   }
 
   #next(): DueQueue<PendingName> | null {

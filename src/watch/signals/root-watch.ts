@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Vanished } from '../classify/vanished.ts';
 import type { Disk } from '../disk.ts';
 import { isDirectory } from '../index/file-stat.ts';
-import { ABSENT_POLL_MS, COMPARE_MIN_MS } from '../index/limits.ts';
+import { ABSENT_POLL_MS, RESCAN_MIN_MS } from '../index/limits.ts';
 import type { Tree } from '../index/tree.ts';
 import type { Prober, RootState } from '../prober.ts';
 import type { PendingNames } from './pending-names.ts';
@@ -12,17 +12,27 @@ const NOTHING = { dev: 0, ino: 0, birth: 0, mode: 0, uid: 0, gid: 0, size: 0, mt
 
 interface RootWatchOptions {
   tree: Tree;
-  looker: Prober;
-  coverage: WatchSet;
+  prober: Prober;
+  watch_set: WatchSet;
   vanished: Vanished;
-  touched: PendingNames;
+  pending: PendingNames;
   clock: Clock;
   disk: Disk;
   log: { info: (fields: object, message: string) => void };
+  /** Called when another directory is in the place of the watched one. */
   onReplaced: () => void;
 }
 
-/** Follows the watched directory itself: made later, removed, replaced. It gives no events of its own. */
+/**
+ * Follows the watched directory itself, which may be created later, removed or replaced. It causes no events of its own.
+ *
+ * | State | Meaning | Left when a check finds |
+ * |---|---|---|
+ * | `missing` | there is no directory that is accepted; checked every `ABSENT_POLL_MS` | one: `replaced`, then `there` |
+ * | `hidden` | the file system does not let us see; checked every `ABSENT_POLL_MS` | a directory, or none |
+ * | `there` | it is watched; a symbolic link is checked every `RESCAN_MIN_MS` | none: `missing`; another: `replaced` |
+ * | `replaced` | another directory was found and is taken over | the same again: `there` |
+ */
 export class RootWatch {
   readonly #options: RootWatchOptions;
   #next_ms: number | null = null;
@@ -32,60 +42,60 @@ export class RootWatch {
     this.#options = options;
   }
 
-  /** Whether there is no directory to watch at present. */
+  /** Whether there is currently no directory to watch. */
   get waiting(): boolean {
     return this.#state === 'missing' || this.#state === 'hidden';
   }
 
-  /** When it has to be looked for again, in monotonic ms; null while its own watch tells. */
+  /** When the next check is due, in monotonic ms; null while the directory's own watch is sufficient. */
   nextDueMs(): number | null {
     return this.#next_ms;
   }
 
-  /** Looks at it; false where that is not possible at present. */
+  /** Checks the watched directory; false if it currently cannot be seen. */
   check(): boolean {
-    const { tree, looker, coverage } = this.#options;
-    const { state, facts } = looker.root();
+    const { tree, prober, watch_set } = this.#options;
+    const { state, stat } = prober.probeRoot();
     this.#state = state;
     if (state === 'missing') this.#gone();
-    else if (facts && state === 'replaced') this.#appeared(facts);
-    if (!this.waiting && !coverage.has(tree.root)) coverage.want(tree.root);
+    else if (stat && state === 'replaced') this.#appeared(stat);
+    if (!this.waiting && !watch_set.has(tree.root)) watch_set.add(tree.root);
     this.#plan();
     return state !== 'hidden';
   }
 
   #gone(): void {
     if (this.#options.tree.root.mode === 0) return;
-    const { tree, coverage, vanished, touched, clock, log } = this.#options;
-    log.info({ watch_dir: tree.root.name }, 'watch_dir is gone; waiting for it');
+    const { tree, watch_set, vanished, pending, clock, log } = this.#options;
+    log.info({ watch_dir: tree.root.name }, 'watch_dir is gone, waiting for it');
     tree.update(tree.root, NOTHING);
-    coverage.drop(tree.root);
-    touched.forget(tree.root); // all is listed when it is there again
+    watch_set.drop(tree.root);
+    pending.forget(tree.root); // everything is scanned when it reappears
     for (const child of tree.root.children?.values() ?? []) {
       if (child.missing_since_ms < 0) child.missing_at_ms = clock.wallMs();
-      vanished.add(child, clock.monotonicMs(), touched.last_ticket);
+      vanished.add(child, clock.monotonicMs(), pending.last_generation);
     }
   }
 
-  #appeared(facts: Parameters<Tree['update']>[1]): void {
-    const { tree, coverage, log } = this.#options;
-    log.info({ watch_dir: tree.root.name }, 'watch_dir is there');
-    tree.update(tree.root, facts);
-    // Its watch is the former directory's.
-    if (coverage.has(tree.root)) this.#options.onReplaced();
-    coverage.drop(tree.root);
+  #appeared(stat: Parameters<Tree['update']>[1]): void {
+    const { tree, watch_set, log } = this.#options;
+    log.info({ watch_dir: tree.root.name }, 'watch_dir was found');
+    tree.update(tree.root, stat);
+    // The present watch belongs to the former directory.
+    if (watch_set.has(tree.root)) this.#options.onReplaced();
+    watch_set.drop(tree.root);
   }
 
   #plan(): void {
     const now_ms = this.#options.clock.monotonicMs();
     if (this.waiting) this.#next_ms = now_ms + ABSENT_POLL_MS;
-    else this.#next_ms = this.#isLink() ? now_ms + COMPARE_MIN_MS : null;
+    else this.#next_ms = this.#isLink() ? now_ms + RESCAN_MIN_MS : null;
   }
 
-  /** A link that leads elsewhere is not signalled. */
+  /** The kernel does not signal a link that changes its target. */
   #isLink(): boolean {
     const { disk, tree } = this.#options;
-    const itself = disk.look(tree.root.name);
+    const itself = disk.probe(tree.root.name);
     return typeof itself !== 'string' && !isDirectory(itself.mode);
   }
 }

@@ -1,20 +1,23 @@
 import { Worker } from 'node:worker_threads';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
 import type { TreeRow } from '../index/tree-store.ts';
-import type { FromThread, ThreadSettings, ToThread } from './thread-messages.ts';
+import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';
 import type { WatcherOptions } from './watcher-options.ts';
 
-/** How long a thread that hangs in the file system may take to end. */
+/** How long `stop` waits for a thread that hangs in the file system. */
 const STOP_MS = 2_000;
 
+/** What a thread handle reports. */
 export interface ThreadHooks {
+  /** The engine has started. */
   onStarted: () => void;
+  /** The status changed. */
   onStatus: (status: WatcherStatus) => void;
-  /** The thread is gone and was not told to go. */
+  /** The thread has ended, by a failure or by `stop`. */
   onFailure: (error: Error) => void;
 }
 
-/** One life of the watch thread, seen from the daemon. */
+/** One watch thread, from its start to its end, as the main thread uses it. */
 export class ThreadHandle {
   readonly #options: WatcherOptions;
   readonly #hooks: ThreadHooks;
@@ -32,15 +35,16 @@ export class ThreadHandle {
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
     this.#worker = new Worker(new URL(`./watch-thread.${extension}`, import.meta.url), {
       workerData: { watch_dir, ignore, own_paths } satisfies ThreadSettings,
-      // The watch takes no settings from the environment; chokidar would.
+      // The watch takes no settings from the environment, but chokidar would.
       env: {},
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     });
-    this.#worker.on('message', (message: FromThread) => this.#receive(message));
+    this.#worker.on('message', (message: FromWatchThread) => this.#receive(message));
     this.#worker.on('error', (error) => this.#end(error));
-    this.#worker.on('exit', (code) => this.#end(new Error(`the thread ended with ${code}`)));
+    this.#worker.on('exit', (code) => this.#end(new Error(`the watch thread exited with code ${code}`)));
   }
 
+  /** Rescans the whole tree; resolves when the differences are committed, cannot be, or the thread has ended. */
   reconcile(reason: string): Promise<void> {
     if (this.#ended) return Promise.resolve();
     const id = ++this.#last_id;
@@ -50,6 +54,7 @@ export class ThreadHandle {
     });
   }
 
+  /** Stops the engine, waits at most `STOP_MS` for it, and terminates the thread. */
   async stop(): Promise<void> {
     if (this.#ended) return;
     const stopped = new Promise<void>((resolve) => {
@@ -59,16 +64,16 @@ export class ThreadHandle {
     const timer = this.#options.clock.after(STOP_MS, () => this.#onStopped());
     await stopped;
     timer.cancel();
-    // Not waited for: a thread that hangs in the file system ends with the process.
+    // Not awaited: a thread that hangs in the file system ends with the process.
     void this.#worker.terminate();
     this.#end(new Error('stopped'));
   }
 
-  #post(message: ToThread): void {
+  #post(message: ToWatchThread): void {
     this.#worker.postMessage(message);
   }
 
-  #receive(message: FromThread): void {
+  #receive(message: FromWatchThread): void {
     const { store, log } = this.#options;
     switch (message.kind) {
       case 'load':
@@ -110,7 +115,7 @@ export class ThreadHandle {
     this.#reconciling.delete(id);
   }
 
-  /** The store threw: what the thread knows and what is stored may differ. */
+  /** The store threw: the thread's tree and the stored tree may differ now. */
   #fault(error: unknown): void {
     void this.#worker.terminate();
     this.#end(error instanceof Error ? error : new Error(String(error)));

@@ -1,28 +1,29 @@
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
 import type { CommitAnswer, TreeBatch, TreeRow } from '../index/tree-store.ts';
 
-/** What the watch thread is started with. */
+/** The settings with which the watch thread is started. */
 export interface ThreadSettings {
-  /** Absolute. */
+  /** The absolute path of the directory to watch. */
   watch_dir: string;
-  /** Globs of `--watch-ignore`. */
+  /** The globs of `--watch-ignore`. */
   ignore: string[];
-  /** The daemon's own directories and files: never watched, never told. */
+  /** The daemon's own files and directories, which are never watched. */
   own_paths: string[];
 }
 
+/** A log level of the watch. */
 export type LogMethod = 'debug' | 'info' | 'warn';
 
-/** From the daemon to its watch thread. */
-export type ToThread =
-  /** The next page of stored rows; null after the last. */
+/** A message from the main thread to the watch thread. `id` pairs `reconcile` with `reconciled`. */
+export type ToWatchThread =
+  /** The next page of stored rows; null after the last one. */
   | { kind: 'page'; rows: TreeRow[] | null }
   | { kind: 'answer'; answer: CommitAnswer }
   | { kind: 'reconcile'; id: number; reason: string }
   | { kind: 'stop' };
 
-/** From the watch thread to the daemon. */
-export type FromThread =
+/** A message from the watch thread to the main thread. `load` asks for a `page`, `commit` for an `answer`. */
+export type FromWatchThread =
   | { kind: 'load' }
   | { kind: 'commit'; batch: TreeBatch; status: WatcherStatus }
   | { kind: 'started' }

@@ -3,22 +3,22 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../base/clock.ts';
 import { Engine } from '../engine.ts';
 import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from '../index/tree-store.ts';
-import type { FromThread, LogMethod, ThreadSettings, ToThread } from './thread-messages.ts';
+import type { FromWatchThread, LogMethod, ThreadSettings, ToWatchThread } from './thread-messages.ts';
 
 /**
- * The thread in which a tree is watched: looks and listings block it and nobody else, however slow the disk, and a
- * burst of signals is read here.
+ * The watch thread. Probes and scans block only this thread, however slow the disk is, and bursts of signals are read
+ * here.
  */
 const port = parentPort;
-if (!port) throw new Error('the watch thread was started as a program');
+if (!port) throw new Error('the watch thread cannot run as a program');
 
-/** The kernel's nice value: a third of the processor where all of it is wanted. */
+/** The thread's nice value: about a third of a processor that others use too. */
 const NICE = 5;
 
-const post = (message: FromThread) => port.postMessage(message);
+const post = (message: FromWatchThread) => port.postMessage(message);
 
-/** The daemon's store, reached by messages. */
-class StoreBeyondThread implements TreeStore {
+/** The store of the main thread, reached by messages. */
+class MainThreadStore implements TreeStore {
   #onPage: (rows: TreeRow[] | null) => void = () => {};
   #onAnswer: (answer: CommitAnswer) => void = () => {};
 
@@ -50,21 +50,21 @@ class StoreBeyondThread implements TreeStore {
   }
 }
 
-const store = new StoreBeyondThread();
+const store = new MainThreadStore();
 const log = (method: LogMethod) => (fields: object, message: string) => {
   post({ kind: 'log', method, fields, message });
 };
-/** Whoever publishes waits for an answer, and nobody for a file event: this thread gives way. */
-function giveWay(): void {
+/** Publishers wait for an answer, but nobody waits for a file event: this thread runs at a lower priority. */
+function lowerPriority(): void {
   try {
-    // On Linux this is the calling thread alone.
+    // On Linux this affects only the calling thread.
     setPriority(0, NICE);
   } catch (error) {
-    log('debug')({ err: error }, 'the watch runs at the same priority as everything else');
+    log('debug')({ err: error }, 'cannot lower the priority of the watch thread');
   }
 }
 
-giveWay();
+lowerPriority();
 const engine = new Engine({
   ...(workerData as ThreadSettings),
   clock: systemClock,
@@ -73,7 +73,7 @@ const engine = new Engine({
   onRest: () => post({ kind: 'status', status: engine.status() }),
 });
 
-port.on('message', (message: ToThread) => {
+port.on('message', (message: ToWatchThread) => {
   switch (message.kind) {
     case 'page':
       store.page(message.rows);

@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { TreeStore } from '../index/tree-store.ts';
 import type { ThreadSettings } from './thread-messages.ts';
 
+/** What a watcher is made with. */
 export interface WatcherOptions extends ThreadSettings {
   clock: Clock;
   log: Log;

@@ -5,15 +5,14 @@ import { initialStatus } from '../status.ts';
 import { ThreadHandle } from './thread-handle.ts';
 import type { WatcherOptions } from './watcher-options.ts';
 
-export type { WatcherStatus } from '../../contract/sandboxes.ts';
 export { checkWatchDir } from '../watch-dir.ts';
 
-/** How long a thread that failed stays away. */
+/** Time from a failure of the thread until it is restarted. */
 const RESTART_MS = 1_000;
 
 /**
- * Watches a directory tree in a thread of its own and commits what happens in it. A thread that fails is started
- * anew: what was missed meanwhile is found by comparison. Source: contract section 6.
+ * Watches a directory tree in a thread of its own and commits the events of its changes. A thread that fails is
+ * restarted after `RESTART_MS`; the scan at its start finds what was missed. Source: contract section 6.
  */
 export class Watcher implements Service {
   readonly #options: WatcherOptions;
@@ -29,18 +28,20 @@ export class Watcher implements Service {
   }
 
   /**
-   * Returns when the watches are set and the tree is compared with the last known one, or `watch_dir` is waited for.
-   * @throws what kept the thread from starting
+   * Resolves when the watches are set and the differences from the last known tree are committed, or earlier if
+   * `watch_dir` does not exist or the outbox is full.
+   * @throws Error if the thread could not start
    */
   async start(): Promise<void> {
     await this.#open();
   }
 
-  /** Compares the whole tree with the last known one; returns when the differences are committed, or cannot be. */
+  /** Rescans the whole tree; resolves when the differences are committed, or when the outbox accepts nothing. */
   async reconcile(reason: string): Promise<void> {
     await this.#thread?.reconcile(reason);
   }
 
+  /** Stops the watch; idempotent. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -48,7 +49,7 @@ export class Watcher implements Service {
     await this.#thread?.stop();
   }
 
-  /** As of the last commit, or of when the watch last came to rest. */
+  /** The status at the last commit, or when the watch last came to rest. Source: contract section 6. */
   status(): WatcherStatus {
     if (this.#stopped) return { ...this.#status, state: 'stopped' };
     return { ...this.#status, degraded: this.#failure ?? this.#status.degraded };
@@ -77,9 +78,9 @@ export class Watcher implements Service {
 
   #fail(error: Error): void {
     if (this.#stopped) return;
-    this.#failure = `the watch failed and starts anew: ${error.message}`;
+    this.#failure = `the watch failed and is being restarted: ${error.message}`;
     this.#options.log.error({ err: error }, 'the watch failed');
-    // A failure to start again comes back here by itself.
+    // A failed restart calls `#fail` again through `onFailure`.
     this.#restart = this.#options.clock.after(RESTART_MS, () => void this.#open().catch(() => {}));
   }
 }

@@ -21,11 +21,11 @@ export class ModelDisk implements Disk, DirectoryWatches {
   watches_max = Number.POSITIVE_INFINITY;
   #watches = 0;
 
-  look(path: string): ProbeResult {
+  probe(path: string): ProbeResult {
     const node = this.#at(path);
     if (!node) return 'missing';
-    const { entries: _, watches: __, ...facts } = node;
-    return facts;
+    const { entries: _, watches: __, ...stat } = node;
+    return stat;
   }
 
   list(path: string): string[] | null {

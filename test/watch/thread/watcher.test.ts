@@ -72,7 +72,7 @@ describe('the watcher', () => {
       () => watcher.status().degraded !== null,
       () => watcher.status(),
     );
-    expect(watcher.status().degraded).toMatch(/starts anew: a fault of the store/);
+    expect(watcher.status().degraded).toMatch(/is being restarted: a fault of the store/);
     store.commit = commit;
     await until(
       () => told().length > 0 && watcher.status().degraded === null,
@@ -101,7 +101,7 @@ describe('a watch_dir that cannot be meant', () => {
   };
 
   it('is one that is not absolute', () => {
-    expect(refusal('src')).toMatch(/^invalid_request: .*not an absolute path/);
+    expect(refusal('src')).toMatch(/^invalid_request: .*must be an absolute path/);
   });
 
   it('is a file', () => {

@@ -74,7 +74,7 @@ describe('a watch_dir that is replaced', () => {
     expect(tree.engine.status()).toMatchObject({ state: 'watching', degraded: null });
   });
 
-  it('by tables of the kernel, mounted over it, is waited for', async () => {
+  it('by a pseudo file system, mounted over it, is waited for', async () => {
     watched().make('a');
     await tree.start();
     mount('-t', 'proc', 'proc', tree.top);
@@ -92,7 +92,7 @@ describe('a watch_dir that is replaced', () => {
 });
 
 describe('a watch_dir that was a link at the start', () => {
-  it('is followed where it leads later, which is told, but not to tables of the kernel', async () => {
+  it('is followed to a new target, with a warning, but not to a pseudo file system', async () => {
     watched();
     for (const name of ['one', 'two']) mkdirSync(join(tree.base, name));
     writeFileSync(join(tree.base, 'two', 'b'), '');
@@ -108,7 +108,7 @@ describe('a watch_dir that was a link at the start', () => {
       () => tree.told(),
     );
     expect(tree.told()).toEqual(['create b']);
-    expect(warnings).toEqual(['watch_dir leads elsewhere than before']);
+    expect(warnings).toEqual(['watch_dir now leads to another directory']);
     lead('/proc');
     await untilWaiting();
     expect(tree.told()).toEqual(['create b', 'remove b']);
@@ -135,7 +135,7 @@ describe('a watch_dir that was a link at the start', () => {
   });
 });
 
-describe('tables of the kernel in a watched directory', () => {
+describe('pseudo file systems in a watched directory', () => {
   it('are not watched, mounted before the start or later, and named as not covered', async () => {
     watched().make('before/', 'later/');
     mount('-t', 'proc', 'proc', tree.at('before'));
@@ -146,7 +146,9 @@ describe('tables of the kernel in a watched directory', () => {
       tree.make('a/');
     });
     expect(told).toEqual(['create a']);
-    expect(tree.engine.status().degraded).toMatch(/2 directories are tables of the kernel \((proc|sysfs) at/);
+    expect(tree.engine.status().degraded).toMatch(
+      /2 directories are on pseudo file systems \((proc|sysfs) at/,
+    );
     unmount(tree.at('later'));
     await tree.engine.reconcile('test');
     expect(await tree.told_since(() => tree.make('later/x/'))).toEqual(['create later/x']);

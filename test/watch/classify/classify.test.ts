@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { WatchedTree } from '../support/watch/watched-tree.ts';
+import { WatchedTree } from '../../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;
 
