@@ -106,7 +106,7 @@ describe('sandboxctl events -f', () => {
       daemon.on('GET /events/stream', (_, later) =>
         refuse(later, 401, 'unauthorized', 'A token is required.'),
       );
-      refuse(response, 503, 'shutting_down', 'The daemon is shutting down.');
+      refuse(response, 503, 'shutting_down', 'The server is shutting down.');
     });
     daemon.dropConnections();
     const { code, stderr } = await following.ended();
