@@ -1,5 +1,5 @@
 import { NODE_FLAGS } from '../../src/base/inspector.ts';
-import { ASIDE_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
+import { HIDDEN_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
 
 /** The dynamic loader that programs of an architecture are started by, where there is glibc. */
 const DYNAMIC_LOADERS: Record<string, string> = {
@@ -23,7 +23,7 @@ if ! [ -e ${loader} ]; then
   exit 1
 fi
 for name in ${NODE_VARIABLES.join(' ')}; do
-  eval '[ -z "\${'$name'+set}" ] || { export ${ASIDE_PREFIX}'$name'="$'$name'"; unset '$name'; }'
+  eval '[ -z "\${'$name'+set}" ] || { export ${HIDDEN_PREFIX}'$name'="$'$name'"; unset '$name'; }'
 done
 exec "$lib/node" ${NODE_FLAGS.join(' ')} "$lib/${program}.cjs" "$@"
 `;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { DeliveryPage } from '../contract/deliveries.ts';
-import { Refusal } from './api/client.ts';
-import { type ServerSentEvent, serverSentEvents } from './api/server-sent-events.ts';
+import { DaemonError } from './api/client.ts';
+import { type StreamEvent, serverSentEvents } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
 import { oneLine, parseEvent } from './listen/received-event.ts';
@@ -83,7 +83,7 @@ class StreamReader {
 }
 
 /** A connection that breaks is an end like any other: the next one goes on from the position. */
-async function* untilBroken(body: IncomingMessage): AsyncGenerator<ServerSentEvent> {
+async function* untilBroken(body: IncomingMessage): AsyncGenerator<StreamEvent> {
   try {
     yield* serverSentEvents(body);
   } catch (error) {
@@ -93,7 +93,7 @@ async function* untilBroken(body: IncomingMessage): AsyncGenerator<ServerSentEve
 
 /** Whether a daemon that is starting or stopping explains it. */
 function isPassing(error: unknown): boolean {
-  if (error instanceof Refusal) return error.code === 'shutting_down';
+  if (error instanceof DaemonError) return error.code === 'shutting_down';
   return error instanceof Failure && error.exit_code === EXIT.unreachable;
 }
 

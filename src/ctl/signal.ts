@@ -4,11 +4,11 @@ import { EXIT, type ExitCode } from './failure.ts';
 
 /** Sends a signal to a process and everything in its group. Source: contract section 4, POST `…/signal`. */
 export async function signal(context: Context, process_id: string, name: string): Promise<ExitCode> {
-  await sendSignal(context, process_id, name);
+  await requestSignal(context, process_id, name);
   return EXIT.ok;
 }
 
-export async function sendSignal({ client }: Context, process_id: string, name: string): Promise<void> {
+export async function requestSignal({ client }: Context, process_id: string, name: string): Promise<void> {
   await client.call('POST', `${processPath(process_id)}/signal`, {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ signal: name }),

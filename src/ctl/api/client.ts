@@ -6,9 +6,9 @@ import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-
 import type { ErrorCode } from '../../contract/errors.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
 import { checkedConnection } from './checked-connection.ts';
-import type { Address, Token } from './config.ts';
+import type { DaemonAddress, Token } from './config.ts';
 
-export interface Call {
+export interface RequestOptions {
   query?: Record<string, string | number | undefined>;
   headers?: OutgoingHttpHeaders;
   body?: string | Uint8Array;
@@ -18,7 +18,7 @@ export interface Call {
 }
 
 /** The daemon's own "no": an error of the catalogue, or what a stranger at its address answered. */
-export class Refusal extends Failure {
+export class DaemonError extends Failure {
   readonly code: ErrorCode | null;
 
   constructor(code: ErrorCode | null, message: string) {
@@ -38,16 +38,16 @@ const MESSAGE_MAX_LENGTH = 2_000;
 
 /** The daemon's local API. Source: contract section 4. Every method fails with a `Failure`. */
 export class Client {
-  readonly #address: Address;
+  readonly #address: DaemonAddress;
   readonly #token: Token;
 
-  constructor(address: Address, token: Token) {
+  constructor(address: DaemonAddress, token: Token) {
     this.#address = address;
     this.#token = token;
   }
 
   /** One request below `/api/v1`; resolves with the `data` of a successful answer. */
-  async call<Data>(method: string, path: string, call: Call = {}): Promise<Data> {
+  async call<Data>(method: string, path: string, call: RequestOptions = {}): Promise<Data> {
     const response = await this.#send(method, path, call);
     const answer = parse(await this.#read(response));
     if (response.statusCode === NO_CONTENT) return undefined as Data;
@@ -56,14 +56,14 @@ export class Client {
   }
 
   /** An answer that goes on: resolves with the response once the daemon has accepted, for its body to be read. */
-  async stream(path: string, call: Call = {}): Promise<IncomingMessage> {
+  async stream(path: string, call: RequestOptions = {}): Promise<IncomingMessage> {
     const response = await this.#send('GET', path, { ...call, silence_timeout_ms: 0 });
     if (isSuccess(response)) return response;
     throw this.#refusal(response, parse(await this.#read(response)));
   }
 
   /** A WebSocket below `/api/v1`; resolves once the daemon has accepted, paused: what is sent at once is not lost. */
-  async connect(path: string, query: Call['query'] = {}): Promise<WebSocket> {
+  async connect(path: string, query: RequestOptions['query'] = {}): Promise<WebSocket> {
     const [{ WebSocket }, connection] = await Promise.all([import('ws'), this.#connection()]);
     const socket = new WebSocket(this.#webSocketUrl(path, query), {
       headers: this.#authorization,
@@ -87,7 +87,7 @@ export class Client {
     return this.#address.shown;
   }
 
-  async #send(method: string, path: string, call: Call): Promise<IncomingMessage> {
+  async #send(method: string, path: string, call: RequestOptions): Promise<IncomingMessage> {
     const { socket_path } = this.#address;
     const target = this.#target(path, call.query);
     const connection = await this.#connection(call.signal);
@@ -132,7 +132,7 @@ export class Client {
     return 'value' in this.#token ? { authorization: `Bearer ${this.#token.value}` } : {};
   }
 
-  #target(path: string, query: Call['query'] = {}): URL {
+  #target(path: string, query: RequestOptions['query'] = {}): URL {
     const { url } = this.#address;
     const target = new URL(`${url.pathname.replace(/\/$/, '')}/api/v1${path}`, url);
     for (const [name, value] of Object.entries(query)) {
@@ -141,7 +141,7 @@ export class Client {
     return target;
   }
 
-  #webSocketUrl(path: string, query: Call['query']): string {
+  #webSocketUrl(path: string, query: RequestOptions['query']): string {
     const { socket_path } = this.#address;
     const { protocol, host, pathname, search } = this.#target(path, query);
     if (socket_path !== null) return `ws+unix://${socket_path}:${pathname}${search}`;
@@ -168,10 +168,13 @@ export class Client {
     return new Failure(EXIT.unreachable, `cannot reach the daemon at ${this.shown}: ${reason(error)}`);
   }
 
-  #refusal(response: IncomingMessage, answer: Answer | null): Refusal {
+  #refusal(response: IncomingMessage, answer: Answer | null): DaemonError {
     const error = answer?.error;
     if (!error) {
-      return new Refusal(null, `${this.shown} answered ${response.statusCode} and is not a sandboxd daemon`);
+      return new DaemonError(
+        null,
+        `${this.shown} answered ${response.statusCode} and is not a sandboxd daemon`,
+      );
     }
     const retry_after = response.headers['retry-after'];
     const hints = [
@@ -181,7 +184,7 @@ export class Client {
         : '',
     ];
     const said = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
-    return new Refusal(error.code, `${said}${hints.join('')}`);
+    return new DaemonError(error.code, `${said}${hints.join('')}`);
   }
 }
 

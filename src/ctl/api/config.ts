@@ -5,7 +5,7 @@ import { EXIT, Failure } from '../failure.ts';
 import { readSecretFile } from './secret-file.ts';
 
 /** Where the daemon is: `socket_path` for a Unix socket, else the URL's host. `shown` is how to call it. */
-export interface Address {
+export interface DaemonAddress {
   shown: string;
   url: URL;
   socket_path: string | null;
@@ -23,7 +23,7 @@ export interface TokenOwner {
  */
 export type Token = { value: string; owner?: TokenOwner } | { missing: string };
 
-export interface DaemonOptions {
+export interface ConnectionOptions {
   url?: string | undefined;
   tokenFile?: string | undefined;
   stateDir?: string | undefined;
@@ -37,7 +37,10 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
  * `SANDBOXD_CONTROL_TOKEN_FILE`, `SANDBOXD_STATE_DIR`. A token file that is named must be readable; the one in
  * the state directory need not be, because publishing and a Unix socket need no token, and never leaves this machine.
  */
-export function findDaemon(flags: DaemonOptions, env: NodeJS.ProcessEnv): { address: Address; token: Token } {
+export function findDaemon(
+  flags: ConnectionOptions,
+  env: NodeJS.ProcessEnv,
+): { address: DaemonAddress; token: Token } {
   const address = parseAddress(flags.url ?? (env.SANDBOXD_URL || DEFAULT_URL));
   if (flags.tokenFile) return { address, token: { value: readToken(flags.tokenFile) } };
   const named = flags.stateDir === undefined ? env.SANDBOXD_CONTROL_TOKEN_FILE : '';
@@ -56,11 +59,11 @@ export function findDaemon(flags: DaemonOptions, env: NodeJS.ProcessEnv): { addr
 }
 
 /** Whoever listens on a port of another machine can't be known: a token whose file is named goes there as it is. */
-function guarded(address: Address, token: Token): Token {
+function guarded(address: DaemonAddress, token: Token): Token {
   return isLoopback(address) || !('value' in token) ? token : { value: token.value };
 }
 
-function isLoopback({ url, socket_path }: Address): boolean {
+function isLoopback({ url, socket_path }: DaemonAddress): boolean {
   return socket_path === null && url.protocol === 'http:' && LOOPBACK.test(url.hostname);
 }
 
@@ -69,7 +72,7 @@ function ownedToken(path: string): Token {
   return { value, owner: { uid: statSync(path).uid, path } };
 }
 
-function parseAddress(text: string): Address {
+function parseAddress(text: string): DaemonAddress {
   const socket = /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1];
   if (socket) return { shown: text, url: new URL('http://localhost'), socket_path: socket };
   const url = URL.canParse(text) ? new URL(text) : null;

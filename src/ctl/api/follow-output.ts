@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 import { OutputSink } from '../terminal/output-sink.ts';
-import { Refusal } from './client.ts';
+import { DaemonError } from './client.ts';
 import { serverSentEvents } from './server-sent-events.ts';
 
 export const RECONNECT_MS = 1_000;
@@ -46,7 +46,7 @@ export async function followOutput(
 
 /** Whether a daemon that is starting or stopping explains it. */
 export function isPassing(error: unknown): boolean {
-  if (error instanceof Refusal) {
+  if (error instanceof DaemonError) {
     return error.code === 'shutting_down' || error.code === 'conflict' || error.code === 'gone';
   }
   return error instanceof Failure && error.exit_code === EXIT.unreachable;
@@ -95,7 +95,7 @@ class OutputReader {
       return await this.#context.client.stream(this.#path, { query, headers, signal });
     } catch (error) {
       // What was left off is no longer kept: the sink tells what is missing once it sees where it goes on.
-      if (error instanceof Refusal && error.code === 'gone') this.#last_id = null;
+      if (error instanceof DaemonError && error.code === 'gone') this.#last_id = null;
       throw error;
     }
   }

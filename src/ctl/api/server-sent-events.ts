@@ -1,7 +1,7 @@
 import { EXIT, Failure } from '../failure.ts';
 
 /** One event of a stream: `data` is its lines joined, `id` the last one given. */
-export interface ServerSentEvent {
+export interface StreamEvent {
   id: string;
   event: string;
   data: string;
@@ -12,7 +12,7 @@ const LINE_MAX_CHARACTERS = 16 * 1024 * 1024;
 const EVENT_MAX_CHARACTERS = 32 * 1024 * 1024;
 
 /** The events of a `text/event-stream` body, as they are complete; ends where the body ends. */
-export async function* serverSentEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
+export async function* serverSentEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
   let id = '';
   let event = '';
   let data: string[] = [];

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { Client } from '../api/client.ts';
-import type { Address, Token } from '../api/config.ts';
+import type { DaemonAddress, Token } from '../api/config.ts';
 import type { Terminal } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { printable } from '../terminal/printable.ts';
@@ -12,7 +12,7 @@ import { checkDelivery, checkEndpoint, sendTest } from './webhook.ts';
 
 /** What is looked at. */
 export interface DoctorTarget {
-  address: Address;
+  address: DaemonAddress;
   token: Token;
   state_dir: string;
   /** Null for what the daemon that runs watches. */

@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
-import type { Address } from '../api/config.ts';
+import type { DaemonAddress } from '../api/config.ts';
 import { listenersOn } from '../api/port-owner.ts';
 import { error, type Finding, ok } from './finding.ts';
 
 const ANSWER_MS = 2_000;
 
 /** Whether the API's port is free, or who has it. */
-export async function checkPort({ url, socket_path }: Address): Promise<Finding[]> {
+export async function checkPort({ url, socket_path }: DaemonAddress): Promise<Finding[]> {
   if (socket_path !== null) return [];
   const port = Number(url.port || 80);
   if (await isDaemon(url)) return [ok('port', `${port} is served by a sandboxd that runs`)];

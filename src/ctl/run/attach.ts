@@ -1,7 +1,7 @@
 import type { ReadStream, WriteStream } from 'node:tty';
 import type { RawData, WebSocket } from 'ws';
 import type { ProcessView, PtySize } from '../../contract/processes.ts';
-import { Refusal } from '../api/client.ts';
+import { DaemonError } from '../api/client.ts';
 import { isPassing, processPath, RECONNECT_MS } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
@@ -20,7 +20,7 @@ export interface Keyboard {
 }
 
 /** The size of a terminal; the usual one where there is none. */
-export function sizeOf({ columns, rows }: WriteStream): PtySize {
+export function terminalSize({ columns, rows }: WriteStream): PtySize {
   return { cols: columns || 80, rows: rows || 24 };
 }
 
@@ -89,7 +89,7 @@ class AttachedTerminal {
     try {
       return await this.#context.client.connect(this.#path, { offset: this.#offset });
     } catch (error) {
-      if (error instanceof Refusal && error.code === 'gone') this.#offset = undefined;
+      if (error instanceof DaemonError && error.code === 'gone') this.#offset = undefined;
       throw error;
     }
   }
@@ -99,7 +99,7 @@ class AttachedTerminal {
     const { stdin, screen } = this.#keyboard;
     const type = (data: Buffer) =>
       socket.send(JSON.stringify({ type: 'stdin', data: data.toString('base64'), encoding: 'base64' }));
-    const resize = () => socket.send(JSON.stringify({ type: 'resize', ...sizeOf(screen) }));
+    const resize = () => socket.send(JSON.stringify({ type: 'resize', ...terminalSize(screen) }));
     const end = () => {
       if (!this.#has_typed_end) type(END_OF_FILE_KEY);
       this.#has_typed_end = true;

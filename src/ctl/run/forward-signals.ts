@@ -1,6 +1,6 @@
-import { Refusal } from '../api/client.ts';
+import { DaemonError } from '../api/client.ts';
 import type { Context } from '../context.ts';
-import { sendSignal } from '../signal.ts';
+import { requestSignal } from '../signal.ts';
 
 const FORWARDED = ['SIGINT', 'SIGTERM'] as const;
 
@@ -33,9 +33,9 @@ export class SignalForwarding {
       this.#waiting.push(name);
       return;
     }
-    sendSignal(this.#context, this.#process_id, name).catch((error: unknown) => {
+    requestSignal(this.#context, this.#process_id, name).catch((error: unknown) => {
       // It has ended: that is told in its turn.
-      if (!(error instanceof Refusal && error.code === 'conflict')) this.#failure.abort(error);
+      if (!(error instanceof DaemonError && error.code === 'conflict')) this.#failure.abort(error);
     });
   };
 }

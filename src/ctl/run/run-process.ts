@@ -2,9 +2,9 @@ import type { ProcessRequest, ProcessView } from '../../contract/processes.ts';
 import { followOutput } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { sendSignal } from '../signal.ts';
+import { requestSignal } from '../signal.ts';
 import { OutputClosed } from '../terminal/output.ts';
-import { attach, type Keyboard, sizeOf } from './attach.ts';
+import { attach, type Keyboard, terminalSize } from './attach.ts';
 import { SignalForwarding } from './forward-signals.ts';
 import { sendStdin } from './send-stdin.ts';
 
@@ -40,7 +40,7 @@ export async function runProcess(context: Context, options: RunOptions): Promise
 function start({ client }: Context, { request, interactive, terminal, screen }: RunOptions) {
   const body: ProcessRequest = {
     ...request,
-    ...(terminal ? { pty: sizeOf(screen) } : { stdin: interactive ? 'pipe' : 'ignore' }),
+    ...(terminal ? { pty: terminalSize(screen) } : { stdin: interactive ? 'pipe' : 'ignore' }),
   };
   return client.call<ProcessView>('POST', '/processes', {
     headers: { 'content-type': 'application/json' },
@@ -66,7 +66,7 @@ async function connect(
     return await Promise.race([followed, sent.then(() => followed)]);
   } catch (error) {
     // As for any program in a pipe whose reader has seen enough.
-    if (error instanceof OutputClosed) await sendSignal(context, process_id, 'SIGTERM').catch(() => {});
+    if (error instanceof OutputClosed) await requestSignal(context, process_id, 'SIGTERM').catch(() => {});
     throw error;
   } finally {
     ended.abort();

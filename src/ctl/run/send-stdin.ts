@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { ProcessView } from '../../contract/processes.ts';
-import { Refusal } from '../api/client.ts';
+import { DaemonError } from '../api/client.ts';
 import { processPath, RECONNECT_MS } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
@@ -27,7 +27,7 @@ export async function sendStdin(
     await send(context, process_id, { offset, end: 'true' }, new Uint8Array(), ended);
   } catch (error) {
     if (ended.aborted) return;
-    if (!(error instanceof Refusal && error.code === 'conflict')) throw error;
+    if (!(error instanceof DaemonError && error.code === 'conflict')) throw error;
     const { exited_at } = await context.client.call<ProcessView>('GET', processPath(process_id));
     if (exited_at === null) await context.err.line(`sandboxctl: stdin is not taken: ${error.message}`);
   }
