@@ -54,7 +54,7 @@ describe.runIf(process.getuid?.() === 0)('where another user listens on the port
       const ended = await run(['--url', `http://${host}:${port}`, '--state-dir', state_dir, ...args]);
       expect(ended).toMatchObject({ code: 1, stdout: '' });
       expect(ended.stderr).toMatch(
-        /^sandboxctl: .* is not asked: user 65534 listens on it, .*--token-file.*\n$/,
+        /^sandboxctl: the token is not sent to .*: user 65534 listens on it, .*--token-file.*\n$/,
       );
     }
     expect(received()).not.toContain(TOKEN);
