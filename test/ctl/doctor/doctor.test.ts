@@ -3,11 +3,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Finding } from '../../src/ctl/doctor/finding.ts';
-import { verify } from '../../src/webhook/signature.ts';
-import { run } from '../support/ctl/sandboxctl.ts';
-import { startDaemon } from '../support/daemon/running-daemon.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import type { Finding } from '../../../src/ctl/doctor/finding.ts';
+import { verify } from '../../../src/webhook/signature.ts';
+import { run } from '../../support/ctl/sandboxctl.ts';
+import { startDaemon } from '../../support/daemon/running-daemon.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 interface Report {
   code: number | null;
