@@ -2,13 +2,10 @@ import { chmodSync, rmSync } from 'node:fs';
 import { build, type Plugin } from 'rolldown';
 import { withoutOptionals } from './image/optionals.ts';
 
-/**
- * Bundles each program into `dist/`: what users run. Only better-sqlite3 and the terminal library stay outside,
- * because they hold native code.
- */
+/** The programs that users run, bundled into `dist/`. Packages with native code stay outside the bundles. */
 const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
 
-/** An entry does its first work before anything else is loaded, so that it is bundled by itself. */
+/** Keeps a program's `*-options.ts` in a bundle of its own: the entry does its first work before loading it. */
 const separateOptions: Plugin = {
   name: 'separate-options',
   resolveId(id, importer) {
@@ -19,7 +16,7 @@ const separateOptions: Plugin = {
 
 const BUNDLES: Record<string, string>[] = [
   { sandboxd: 'bin/sandboxd.ts' },
-  // The daemon starts in every sandbox: it shares no file with the manager, which holds much more.
+  // The daemon starts in every sandbox, so it shares no file with the much larger manager.
   { 'sandboxd-options': 'bin/sandboxd-options.ts', sandboxctl: 'bin/sandboxctl.ts' },
   { 'sandbox-manager': 'bin/sandbox-manager.ts' },
   { 'sandbox-manager-options': 'bin/sandbox-manager-options.ts' },

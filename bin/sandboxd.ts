@@ -1,6 +1,6 @@
 #!/usr/bin/env -S node --disable-sigusr1
 import { refuseInspector } from '../src/base/inspector.ts';
-import { givenBack } from '../src/base/node-variables.ts';
+import { restoreNodeVariables } from '../src/base/node-variables.ts';
 import { takeSecrets } from '../src/daemon/secrets.ts';
 
 refuseInspector();
@@ -8,7 +8,7 @@ refuseInspector();
 // Before anything else is loaded: until then the process list shows the secret.
 const secret = takeSecrets();
 import('./sandboxd-options.ts').then(
-  ({ main }) => main(process.argv, secret, givenBack(process.env)),
+  ({ main }) => main(process.argv, secret, restoreNodeVariables(process.env)),
   (error: Error) => {
     process.stderr.write(`sandboxd: ${error.message.split('\n')[0]}\n`);
     process.exit(1);

@@ -21,15 +21,16 @@ import { removeSymbols } from './symbols.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 /**
- * Run by others, not read: the kernel then keeps the memory of what runs from it from processes of the same user.
- * Whoever builds without being root must be able to copy it.
+ * Node is executable but not readable for others: the kernel then protects the memory of programs run from it against
+ * other processes of the same user. A builder who is not root keeps the right to read it, in order to copy it.
  */
 const NODE_MODE = process.getuid?.() === 0 ? 0o111 : 0o511;
 const COMMANDS = ['sandboxd', 'sandboxctl'];
 
 /**
- * Makes the tree that is copied onto `/` of a sandbox's image: its own Node, the programs, the addons, the licences
- * and what tells the versions and checksums of all of them. The same commit gives the same bytes.
+ * Creates the tree that is copied onto `/` of a sandbox's image: a Node of its own, the programs, the addons, the
+ * licences, and a manifest of versions and checksums. `image` is the folder to create; an existing one is replaced. The
+ * same commit gives the same bytes.
  */
 export async function buildImage(image: string): Promise<void> {
   const library = join(image, 'usr/local/lib/sandboxd');
@@ -65,7 +66,7 @@ function terminalPackage(): string {
   return `${ROOT}/node_modules/@lydell/node-pty-linux-${process.arch}`;
 }
 
-/** The versions of everything, and the size and SHA-256 of each file but this one. */
+/** The manifest: all versions, and the size and SHA-256 of each file but the manifest itself. */
 function manifest(image: string, packages: Package[]): string {
   const files = filesOf(image).map((path) => {
     const bytes = readFileSync(join(image, path));
@@ -95,7 +96,7 @@ function filesOf(image: string, folder = ''): string[] {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const image = process.argv[2] ?? join(ROOT, 'dist/image');
-  if (!existsSync(nodePackage())) throw new Error(`no image is made for linux-${process.arch}`);
+  if (!existsSync(nodePackage())) throw new Error(`linux-${process.arch} is not supported`);
   await buildImage(image);
   console.log(`${image}: copy it onto / of the image`);
 }

@@ -8,15 +8,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** Where a cache holds the hash of the flags that it was made with, in bytes. */
+/** Where a cache keeps the hash of the V8 flags it was made with: offset and length in bytes. */
 const FLAG_HASH_AT = 12;
 const FLAG_HASH_BYTES = 4;
-/** Prints it for this engine without flags. */
-const TELL_FLAG_HASH = `process.stdout.write(new vm.Script('0').createCachedData().toString('hex', ${FLAG_HASH_AT}, ${FLAG_HASH_AT + FLAG_HASH_BYTES}))`;
+/** A script that prints this hash for an engine without flags. */
+const PRINT_FLAG_HASH = `process.stdout.write(new vm.Script('0').createCachedData().toString('hex', ${FLAG_HASH_AT}, ${FLAG_HASH_AT + FLAG_HASH_BYTES}))`;
 
 /**
- * So that the same program gives the same cache: hashes from one seed, nothing forgotten, nothing optimised. They are
- * no part of what a cache depends on, so it is marked as made without them.
+ * Flags that make caches reproducible: fixed seeds, no flushing of bytecode, no optimisation. The content of a cache does
+ * not depend on them, so it is marked as made without flags.
  */
 const REPRODUCIBLE = [
   '--hash-seed=1',
@@ -27,12 +27,12 @@ const REPRODUCIBLE = [
   '--no-sparkplug',
 ];
 
-/** What a recorded run of the daemon is asked, after its first delivery. */
-const ASKED = ['/healthz', '/readyz'];
+/** Routes that are requested of the recorded daemon after its first delivery. */
+const REQUESTED = ['/healthz', '/readyz'];
 
 /**
- * Keeps beside each part of the programs what the compiler makes of the functions that a start needs. The daemon is
- * run once for it, from its start to its first delivery and its first answers.
+ * Writes a V8 code cache beside each part of the programs in `folder`, with the functions that a start uses. For that it
+ * runs the daemon once with this `node`, from its start to its first delivery and its first answers.
  */
 export async function writeCodeCaches(folder: string, node: string): Promise<void> {
   const state = mkdtempSync(join(tmpdir(), 'sandboxd-image-'));
@@ -55,7 +55,7 @@ export async function writeCodeCaches(folder: string, node: string): Promise<voi
     rmSync(state, { recursive: true });
   }
   execFileSync(node, [...REPRODUCIBLE, program('normalise-cache'), folder]);
-  const flag_hash = Buffer.from(execFileSync(node, ['-e', TELL_FLAG_HASH], { encoding: 'utf8' }), 'hex');
+  const flag_hash = Buffer.from(execFileSync(node, ['-e', PRINT_FLAG_HASH], { encoding: 'utf8' }), 'hex');
   for (const name of readdirSync(folder).filter((each) => each.endsWith('.cache'))) {
     const cache = readFileSync(join(folder, name));
     flag_hash.copy(cache, FLAG_HASH_AT);
@@ -70,32 +70,32 @@ function program(name: string): string {
 async function record(folder: string, node: string, args: string[], received: Promise<void>): Promise<void> {
   const child = spawn(node, [...REPRODUCIBLE, program('record-cache'), folder, ...args], {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    // One thread at a time for files: functions are compiled in the same order, which their caches hold.
+    // One thread for files, so that functions are always compiled in the same order, which caches keep.
     env: { PATH: process.env.PATH, UV_THREADPOOL_SIZE: '1' },
   });
   const ended = once(child, 'exit');
-  const said: string[] = [];
+  const log_lines: string[] = [];
   let url = '';
   const lines = createInterface({ input: child.stderr as NodeJS.ReadableStream });
   lines.on('line', (line) => {
-    said.push(line);
-    const told = line.startsWith('{') ? JSON.parse(line) : {};
-    if (told.msg === 'listening') url = told.url;
-    if (told.msg === 'ready') void finish(child, url, received);
+    log_lines.push(line);
+    const entry = line.startsWith('{') ? JSON.parse(line) : {};
+    if (entry.msg === 'listening') url = entry.url;
+    if (entry.msg === 'ready') void finish(child, url, received);
   });
   const [code] = await ended;
-  if (code !== 0) throw new Error(`the code caches were not made: ${said.join('\n')}`);
+  if (code !== 0) throw new Error(`writing the code caches failed: ${log_lines.join('\n')}`);
 }
 
 async function finish(child: ChildProcess, url: string, received: Promise<void>): Promise<void> {
   await received;
-  for (const path of ASKED) await ask(url + path);
+  for (const path of REQUESTED) await fetchOnce(url + path);
   child.send('write');
 }
 
-function ask(url: string): Promise<void> {
+function fetchOnce(url: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const asked = get(url, { agent: false }, (response) => response.resume().on('end', resolve));
-    asked.on('error', reject);
+    const request = get(url, { agent: false }, (response) => response.resume().on('end', resolve));
+    request.on('error', reject);
   });
 }

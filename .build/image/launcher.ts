@@ -1,29 +1,29 @@
 import { NODE_FLAGS } from '../../src/base/inspector.ts';
-import { ASIDE_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
+import { HIDDEN_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
 
-/** The dynamic loader that programs of an architecture are started by, where there is glibc. */
+/** glibc's dynamic loader, by architecture. */
 const DYNAMIC_LOADERS: Record<string, string> = {
   x64: '/lib64/ld-linux-x86-64.so.2',
   arm64: '/lib/ld-linux-aarch64.so.1',
 };
 
 /**
- * The shell script that is started as `program`: it becomes the program, so that a signal to its pid reaches it. It
- * runs nothing of its own, keeps what is meant for another Node from this one, and finds the tree also where that was copied elsewhere. Another architecture, or a root
- * without glibc, is one line and exit 1.
+ * The shell script that is installed as `program`. It execs the program, so that a signal to its pid reaches it, hides
+ * variables that are meant for another Node, and finds the tree wherever that was copied to. On another architecture, or
+ * without glibc, it prints one line and exits with 1. Throws if `arch` is not supported.
  */
 export function launcher(program: string, arch: string): string {
   const loader = DYNAMIC_LOADERS[arch];
-  if (!loader) throw new Error(`no image is made for ${arch}`);
+  if (!loader) throw new Error(`${arch} is not supported`);
   return `#!/bin/sh
 lib=\${0%/*}/../lib/sandboxd
 [ -x "$lib/node" ] || lib=/usr/local/lib/sandboxd
 if ! [ -e ${loader} ]; then
-  echo "${program}: this build is for ${arch} Linux with glibc: ${loader} is not there" >&2
+  echo "${program}: this build is for ${arch} Linux with glibc: ${loader} does not exist" >&2
   exit 1
 fi
 for name in ${NODE_VARIABLES.join(' ')}; do
-  eval '[ -z "\${'$name'+set}" ] || { export ${ASIDE_PREFIX}'$name'="$'$name'"; unset '$name'; }'
+  eval '[ -z "\${'$name'+set}" ] || { export ${HIDDEN_PREFIX}'$name'="$'$name'"; unset '$name'; }'
 done
 exec "$lib/node" ${NODE_FLAGS.join(' ')} "$lib/${program}.cjs" "$@"
 `;

@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 
-/** Node's own modules that are costly to load and not needed before something happens. */
+/** Modules of Node that are slow to load and not used during the start. */
 const DEFERRED = /^(node:)?(v8|crypto|child_process|worker_threads|zlib|dns|dns\/promises|https|http2)$/;
 const ADDON = 'addon:';
 
-/** What a module of the platform is loaded with. */
+/** Node's own `require`. */
 export type NativeRequire = (id: string) => unknown;
 
 interface Loaded {
@@ -14,14 +14,14 @@ interface Loaded {
 }
 
 /**
- * Loads the parts of a bundled program with what the compiler made of them when the image was built. A part's cache
- * that does not fit this engine is left aside: the part is compiled anew, which takes longer and changes nothing.
+ * Loads the parts of a bundled program with the code caches made when the image was built. A cache that does not fit this
+ * engine is ignored: the part is compiled again, which is slower and changes nothing else.
  */
 export class ProgramLoader {
   readonly #folder: string;
   readonly #native: NativeRequire;
   readonly #loaded = new Map<string, Loaded>();
-  /** By file name, for whoever makes the caches. */
+  /** The compiled parts by file name, from which the caches are made. */
   readonly scripts = new Map<string, Script>();
 
   constructor(folder: string, native: NativeRequire) {
@@ -44,7 +44,7 @@ export class ProgramLoader {
     this.#loaded.set(name, module);
     const cache = cachePath(filename);
     const script = new Script(wrapped(filename), {
-      // Without the folder: a cache holds it, and is to be the same wherever the image is made.
+      // Without the folder: a cache contains the name and must be the same wherever the image is built.
       filename: name,
       ...(existsSync(cache) ? { cachedData: readFileSync(cache) } : {}),
     });
@@ -66,18 +66,18 @@ export class ProgramLoader {
   }
 }
 
-/** A part's text as the function that a module is. */
+/** The source of a part, wrapped in a CommonJS module function. */
 export function wrapped(filename: string): string {
-  // Bundles hold no character beyond ASCII: as such they take half the memory.
+  // Bundles contain only ASCII; read as latin1 they take half the memory.
   return `(function(exports,require,module,__filename,__dirname){${readFileSync(filename, 'latin1')}\n})`;
 }
 
-/** Where the compiled form of a part is kept. */
+/** The path of a part's code cache. */
 export function cachePath(filename: string): string {
   return filename.replace(/\.cjs$/, '.cache');
 }
 
-/** Stands for a module that is loaded when something of it is first used. */
+/** A proxy of a module that is loaded when one of its members is first used. */
 function deferred(load: () => object): object {
   let real: object | null = null;
   const module = () => {

@@ -4,8 +4,8 @@ import { Script } from 'node:vm';
 import { cachePath, wrapped } from './loader.ts';
 
 /**
- * Reads the recorded caches of a tree and writes them anew: functions were numbered in the order in which they were
- * first called, which varies, and are now in the order in which they are kept.
+ * Rewrites the recorded caches of a tree. A recorded cache numbers functions in the order of their first call, which
+ * varies; a rewritten one numbers them in the order in which they are stored.
  */
 const [folder = ''] = process.argv.slice(2);
 for (const name of readdirSync(folder).filter((each) => /\..*\.cjs$/.test(each))) {

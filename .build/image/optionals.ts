@@ -1,12 +1,12 @@
 import type { Plugin } from 'rolldown';
 
-/** Packages that a library tries to load and does without. */
+/** Packages that a library loads if they are installed, and otherwise does without. */
 const OPTIONAL = ['bufferutil', 'utf-8-validate'];
 const MISSING = '\0missing:';
 
 /**
- * Leaves out what libraries load where it happens to be installed: a program would look for it in every folder above
- * its own and in the home directory, where somebody else may have put it.
+ * Leaves optional packages out of a bundle. A program would otherwise look for them in every folder above its own and in
+ * the home directory, where another user may have put them.
  */
 export const withoutOptionals: Plugin = {
   name: 'without-optionals',

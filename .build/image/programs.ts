@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
 import { withoutOptionals } from './optionals.ts';
 
-/** Stands before every program: its parts are loaded by the image's own loader. */
+/** The loader of the image, which is put before every program. */
 const LOADER = './.build/image/loader.ts';
 
-/** What is run, and from which source. The daemon's entry runs before its parts are loaded, so that it hides secrets. */
+/** The programs and their sources. The daemon's entry runs before its parts are loaded, so that it hides secrets. */
 const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
   { name: 'sandboxd', source: 'bin/sandboxd.ts', is_entry: true },
   { name: 'sandboxctl', source: 'bin/sandboxctl.ts' },
@@ -17,8 +17,8 @@ const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
 const OWN = '\0image:';
 
 /**
- * The libraries as an image needs them: addons are found beside the programs, and of the delivery's library nothing is
- * loaded but the agent for HTTP/1.1.
+ * Adapts libraries to the image: addons are loaded from the folder of the programs, and of undici only the HTTP/1.1 agent
+ * is bundled.
  */
 function imageLibraries(root: string): Plugin {
   const modules = `${root}/node_modules`;
@@ -27,7 +27,7 @@ function imageLibraries(root: string): Plugin {
     '@lydell/node-pty/requireBinary.js':
       "import terminals from 'addon:pty.node'; export const requireBinary = () => terminals",
     undici: `export { default as Agent } from '${modules}/undici/lib/dispatcher/agent.js'`,
-    'http-2': "module.exports = () => { throw new Error('HTTP/2 is not spoken') }",
+    'http-2': "module.exports = () => { throw new Error('HTTP/2 is not supported') }",
   };
   return {
     name: 'image-libraries',
@@ -60,7 +60,7 @@ async function bundle(root: string, name: string, source: string): Promise<Outpu
   return output.filter((file): file is OutputChunk => file.type === 'chunk');
 }
 
-/** Bundles every program into `folder`; returns the paths of all modules that went into them. */
+/** Bundles every program of the project at `root` into `folder`; returns the paths of all modules in the bundles. */
 export async function bundlePrograms(root: string, folder: string): Promise<string[]> {
   const [loader] = await bundle(root, 'loader', LOADER);
   const prelude =
@@ -84,7 +84,7 @@ export async function bundlePrograms(root: string, folder: string): Promise<stri
   return modules;
 }
 
-/** The same program without a character beyond ASCII: outside of literals a minified program holds none. */
+/** The same program in ASCII only: other characters, which minified code has only in literals, are escaped. */
 function ascii(code: string): string {
   return code.replace(/[^\p{ASCII}]/gu, (character) =>
     character

@@ -5,12 +5,12 @@ import { Script } from 'node:vm';
 import { systemClock } from '../../src/base/clock.ts';
 import { cachePath, ProgramLoader, wrapped } from './loader.ts';
 
-/** So long until what the last answer set off is done, the slow timers of the delivery's library included. */
+/** Time after the last answer, in ms, until its consequences have run, undici's slow timers included. */
 const REST_MS = 1_500;
 
 /**
- * Runs the daemon of a tree in this process until it is told to write: then keeps the compiled form of every part that
- * was loaded, as far as its functions were called, and of every other part as it is before it runs.
+ * Runs the daemon of a tree in this process until it gets a message. Then it writes a code cache of every part that was
+ * loaded, with the functions that were called, and of every other part as compiled without running it.
  */
 const [folder = '', ...args] = process.argv.slice(2);
 const loader = new ProgramLoader(folder, createRequire(import.meta.url));

@@ -1,9 +1,10 @@
 /**
- * Variables that change Node itself, or the libraries it is made of: they are meant for the application of an image,
- * and would preload its code into this program, open an inspector in it or keep it from starting. Where a launcher
- * or the program itself moves them aside they keep their values under names of their own, for the processes that are
- * started. `NODE_EXTRA_CA_CERTS` is not among them: it only adds authorities that deliveries trust. `SSL_CERT_FILE` and
- * `SSL_CERT_DIR` mean nothing to Node without an option or a variable that is among them.
+ * Variables that change Node itself or the libraries it is built from. They are meant for the application of an image;
+ * here they would preload its code, open an inspector or keep this program from starting. The launcher, or the program
+ * itself, hides them under names of their own and restores them for the processes it starts.
+ *
+ * `NODE_EXTRA_CA_CERTS` is not among them: it only adds authorities that deliveries trust. `SSL_CERT_FILE` and
+ * `SSL_CERT_DIR` have no effect without an option or a variable that is among them.
  */
 export const NODE_VARIABLES = [
   ...[
@@ -20,23 +21,24 @@ export const NODE_VARIABLES = [
   ...['UV_THREADPOOL_SIZE', 'UV_USE_IO_URING'],
 ];
 
-export const ASIDE_PREFIX = 'SANDBOXD_CHILD_';
+/** The prefix of a hidden variable's name. */
+export const HIDDEN_PREFIX = 'SANDBOXD_CHILD_';
 
-/** Moves the variables aside; true where there were any. */
-export function setAside(env: NodeJS.ProcessEnv): boolean {
+/** Moves the variables in `env` to their hidden names; true if there were any. */
+export function hideNodeVariables(env: NodeJS.ProcessEnv): boolean {
   const found = NODE_VARIABLES.filter((name) => env[name] !== undefined);
   for (const name of found) {
-    env[ASIDE_PREFIX + name] = env[name];
+    env[HIDDEN_PREFIX + name] = env[name];
     delete env[name];
   }
   return found.length > 0;
 }
 
-/** An environment with its variables back under their own names. */
-export function givenBack(env: NodeJS.ProcessEnv): Record<string, string> {
-  const aside = NODE_VARIABLES.map((name) => ASIDE_PREFIX + name);
+/** A copy of the environment in which hidden variables have their own names again. */
+export function restoreNodeVariables(env: NodeJS.ProcessEnv): Record<string, string> {
+  const hidden = NODE_VARIABLES.map((name) => HIDDEN_PREFIX + name);
   const entries = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.fromEntries(
-    entries.map(([name, value]) => [aside.includes(name) ? name.slice(ASIDE_PREFIX.length) : name, value]),
+    entries.map(([name, value]) => [hidden.includes(name) ? name.slice(HIDDEN_PREFIX.length) : name, value]),
   );
 }

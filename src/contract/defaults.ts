@@ -1,4 +1,7 @@
-/** Every default value and limit, with its unit and the reason for it. Source: contract sections 3 and 4. */
+/**
+ * The defaults and limits that the contract names, each with its unit (last in its name) and its reason. Limits that
+ * concern one file alone stand in that file.
+ */
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -6,98 +9,144 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const MIB = 1024 * 1024;
 
+// Where the daemon is found. Contract section 4, "Options".
+
+/** Host that the local API listens on: loopback, because publishing requires no token. */
 export const DEFAULT_HOST = 'localhost';
+/** TCP port of the local API: in the dynamic range (from 49152), where no registered service is expected. */
 export const DEFAULT_PORT = 49_983;
+/** The daemon's directory for everything that must survive a restart; `/var/lib` by the Filesystem Hierarchy Standard. */
 export const DEFAULT_STATE_DIR = '/var/lib/sandboxd';
+/** Where clients look for the daemon unless they are given another URL. */
 export const DEFAULT_URL = `http://localhost:${DEFAULT_PORT}`;
 
-/** Delivery. */
+// Delivery. Contract section 3.
+
+/** Time to establish a connection, TLS included, in ms: a host that is up answers well within it. */
 export const CONNECT_TIMEOUT_MS = 5 * SECOND_MS;
+/** Time for one whole attempt, in ms, so that no receiver occupies a slot for longer. */
 export const ATTEMPT_TIMEOUT_MS = 15 * SECOND_MS;
+/** How long a record is retried after its commit, in ms: an outage of most of a day loses nothing. */
 export const DELIVERY_WINDOW_MS = DAY_MS;
+/** Attempts in flight per endpoint: enough to hide the network's latency without flooding a small receiver. */
 export const DELIVERY_CONCURRENCY = 16;
+/** A record's wait after its first failed attempt, in ms; doubles with each further one. A brief hiccup costs little. */
 export const BACKOFF_FIRST_MS = 500;
+/** Longest wait of a record between attempts, in ms, so that a recovered receiver is noticed within minutes. */
 export const BACKOFF_CAP_MS = 5 * MINUTE_MS;
+/** Jitter of each backoff as a fraction, up or down, so that records that failed together do not return together. */
 export const BACKOFF_JITTER = 0.2;
+/** Longest `Retry-After` that is obeyed, in ms, so that a careless receiver cannot use up the whole window. */
 export const RETRY_AFTER_CAP_MS = HOUR_MS;
-/** Failed attempts in a row that back off the endpoint. */
+/** Consecutive failures that put the endpoint into backoff: one or two may be the fault of a record. */
 export const ENDPOINT_FAILURES = 3;
+/** Longest wait between two probes of an endpoint in backoff, in ms: the delay after an outage is at most this. */
 export const ENDPOINT_BACKOFF_CAP_MS = 30 * SECOND_MS;
-/** A response body is read to this length, so that its connection can be used again, and thrown away. */
+/** A response body is read up to this many bytes, so that its connection can be reused; a longer one is cut off. */
 export const RESPONSE_READ_BYTES = 64 * 1024;
-/** How much of a response body is kept on the attempt. */
+/** Bytes of a response body that are kept with the attempt: enough for an error message. */
 export const RESPONSE_KEEP_BYTES = 1024;
-/** How long a response's body may take after its head before its connection is given up. */
+/** Time for a response body after its head, in ms; then its connection is closed. The outcome is known by then. */
 export const RESPONSE_BODY_TIMEOUT_MS = SECOND_MS;
 
-/** Outbox. */
+// The daemon's outbox. Contract section 3, "Bounds" and "Retention".
+
+/** Most bytes of undelivered records: a sandbox's disk must not fill up during an outage. */
 export const OUTBOX_MAX_BYTES = 256 * MIB;
+/** Most undelivered records: bounds the time of a start and of a handover, however small the records are. */
 export const OUTBOX_MAX_RECORDS = 1_000_000;
-/** Lifecycle and process events have this many records above the bound. */
+/** Records above the bound for lifecycle and process events, so that publishes cannot crowd them out. */
 export const OUTBOX_RESERVE_RECORDS = 1_000;
+/** How long a delivered record is kept, in ms, for inspection and replay. */
 export const RETAIN_DELIVERED_MS = HOUR_MS;
+/** Most delivered records that are kept. */
 export const RETAIN_DELIVERED_RECORDS = 10_000;
-/** What delivered records may take, as a share of the bound for bytes. */
+/** Most bytes of delivered records, as a fraction of the bound for bytes: they must not squeeze out new ones. */
 export const RETAIN_DELIVERED_SHARE = 0.25;
+/** How long a failed or expired record is kept, in ms: a person has a week to look at it and replay it. */
 export const RETAIN_FAILED_MS = 7 * DAY_MS;
-/** A commit that takes longer is answered `outbox_unavailable`, within 10 s; the record may still be kept. */
+/**
+ * Time for a commit, in ms; then the publish is answered `outbox_unavailable`, although the record may still be kept.
+ * Leaves half a second of the 10 s that contract section 3, "Disk trouble", promises.
+ */
 export const COMMIT_TIMEOUT_MS = 9_500;
 
-/** The manager's outbox. */
-/** Attempts under way in all, whatever their endpoints. */
+// The manager's outbox. Contract section 7, "`sandbox.deleted`" and "Limits of a team".
+
+/** Attempts in flight over all endpoints: bounds the sockets and memory of a manager. */
 export const ATTEMPTS_MAX = 256;
-/** How long a replica owns endpoints without saying so again; longer than an attempt, so that none outlives it. */
+/** How long a replica owns an endpoint without renewing its lease, in ms: longer than an attempt, so that none outlives it. */
 export const OUTBOX_LEASE_MS = 20 * SECOND_MS;
-/** Final records are kept so long after they end. */
+/** How long a final record is kept after it ended, in ms: a day to see what became of a deletion. */
 export const RETAIN_FINAL_MS = DAY_MS;
-/** What a team may have undelivered in a manager's outbox and still claim sandboxes with a webhook. */
+/** Undelivered records from which a team's claims of sandboxes with a webhook are refused. */
 export const TEAM_UNDELIVERED_RECORDS = 20_000;
+/** The same limit in bytes: one team must not fill the database of all. */
 export const TEAM_UNDELIVERED_BYTES = 1024 * MIB;
 
-/** Processes. */
+// Processes. Contract section 4, "Processes: retention, timeouts, restarts".
+
+/** Time from SIGTERM to SIGKILL, in ms: what container runtimes give by default. */
 export const SHUTDOWN_GRACE_MS = 10 * SECOND_MS;
+/** Delay before the first restart, in ms; doubles with each further one, so that a crash loop costs little. */
 export const RESTART_BACKOFF_FIRST_MS = SECOND_MS;
+/** Longest delay before a restart, in ms. */
 export const RESTART_BACKOFF_CAP_MS = 30 * SECOND_MS;
-/** A process that stayed up this long starts its backoff anew. */
+/** A process that stayed up this long, in ms, is taken as recovered: its backoff starts anew. */
 export const RESTART_RESET_MS = MINUTE_MS;
-export const ENDED_PROCESSES_MAX = 1_000;
-export const ENDED_PROCESSES_MAX_BYTES = 256 * MIB;
-export const ENDED_PROCESSES_RETAIN_MS = DAY_MS;
-export const OUTPUT_KEEP_BYTES = 8 * MIB;
-export const OUTPUT_PREVIEW_BYTES = 2 * 1024;
-/** The size at which a file of kept output is finished: kept are two finished ones and the present one. */
-export const OUTPUT_SEGMENT_BYTES = 4 * MIB;
-/** What is read of a process and not yet on disk before reading it pauses, per stream. */
-export const OUTPUT_PENDING_BYTES = 256 * 1024;
-/** One read of a follower, and one write to a process's stdin. */
-export const OUTPUT_CHUNK_BYTES = 64 * 1024;
-/** Jitter of the delay before a restart. */
+/** Jitter of the delay before a restart as a fraction, up or down, so that processes do not restart in step. */
 export const RESTART_JITTER = 0.2;
-/** Events of one process that wait for the disk before its restarts wait too. */
+/** Most ended processes that are kept with their output. */
+export const ENDED_PROCESSES_MAX = 1_000;
+/** Most bytes of ended processes' output: they share the sandbox's disk with its work. */
+export const ENDED_PROCESSES_MAX_BYTES = 256 * MIB;
+/** How long an ended process is kept, in ms. */
+export const ENDED_PROCESSES_RETAIN_MS = DAY_MS;
+/** Bytes of each stream that can always be replayed. */
+export const OUTPUT_KEEP_BYTES = 8 * MIB;
+/** Bytes of each stream's end that an exit event carries: enough for a stack trace, small in an outbox of many. */
+export const OUTPUT_PREVIEW_BYTES = 2 * 1024;
+/** Bytes at which a segment of kept output is finished; two finished ones and the current one are kept. */
+export const OUTPUT_SEGMENT_BYTES = 4 * MIB;
+/** Bytes read of a stream and not yet on disk at which reading pauses, so that a slow disk costs no memory. */
+export const OUTPUT_PENDING_BYTES = 256 * 1024;
+/** Bytes of one read by a follower and of one write to a process's stdin: the capacity of a Linux pipe. */
+export const OUTPUT_CHUNK_BYTES = 64 * 1024;
+/** Events of one process waiting for the disk at which its restarts wait too: a crash loop must not fill the memory. */
 export const PROCESS_EVENTS_WAITING_MAX = 100;
-/** Delay before an event that could not be stored is tried again, and its cap. */
+/** Delay before an event that could not be stored is tried again, in ms; doubles with each further try. */
 export const PROCESS_EVENT_RETRY_MS = 250;
+/** Longest delay between two tries to store an event, in ms. */
 export const PROCESS_EVENT_RETRY_CAP_MS = 5 * SECOND_MS;
-/** How long a start may wait for the end. */
+/** Longest time that a start may wait for the process's end, in ms: a connection is not held for longer. */
 export const PROCESS_WAIT_MAX_MS = 10 * MINUTE_MS;
-/** How much of each stream a start that waits answers. */
+/** Bytes of each stream in the answer to a start that waits for the end. */
 export const OUTPUT_ANSWER_BYTES = MIB;
-/** Processes that run at once; one more is refused. */
+/** Processes that run at once; one more is refused with `too_many_requests`. Bounds descriptors and memory. */
 export const PROCESSES_LIVE_MAX = 4_096;
 
-/** The local API. */
+// The HTTP APIs. Contract section 4, "The local API" and "Browsers and slow clients".
+
+/** Longest request body, in bytes, and so the longest payload; a larger body is never read whole. */
 export const BODY_MAX_BYTES = MIB;
+/** Deepest nesting of objects and arrays in a payload, itself counted: deeper ones overflow the stacks of parsers. */
 export const PAYLOAD_MAX_DEPTH = 100;
+/** Time for a request's headers, in ms: a slow client must not hold a connection. */
 export const HEADERS_TIMEOUT_MS = 5 * SECOND_MS;
+/** Time for a whole request, in ms. */
 export const REQUEST_TIMEOUT_MS = 15 * SECOND_MS;
+/** Open connections of the daemon; then the one that has gone longest without a complete request is closed. */
 export const CONNECTIONS_MAX = 256;
+/** Entries of a page where the request asks for no number. */
 export const LIST_LIMIT = 100;
+/** Most entries of a page: bounds the memory of one answer. */
 export const LIST_LIMIT_MAX = 1_000;
-/** How long a pause waits for what is pending to be delivered. */
+/** How long a pause waits for pending records to be delivered, in ms: most are, and a dead receiver delays it little. */
 export const PAUSE_FLUSH_MS = 2 * SECOND_MS;
-/** How long `POST /webhook/test` waits for its delivery. */
+/** How long `POST /webhook/test` waits for its attempt, in ms: the time of one whole attempt. */
 export const WEBHOOK_TEST_WAIT_MS = 15 * SECOND_MS;
 
-/** Quotas. */
-/** A rate authority that takes longer does not answer. */
+// Quotas. Contract section 7.
+
+/** Time for an answer of the rate authority, in ms; then it counts as unreachable. It is part of every request. */
 export const RATE_TIMEOUT_MS = 100;

@@ -1,15 +1,21 @@
-/** What the API tells about records and their deliveries. Source: contract sections 3 and 4. */
+/** Records and their deliveries as both APIs show them. Contract section 3, and section 4, "Deliveries". */
 
+/** The states of a record. `pending` includes one that is being retried; `foreign` was left by another sandbox. */
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'expired', 'foreign'] as const;
 
+/** One of `DELIVERY_STATES`. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** Why an attempt got no usable answer. */
+/** Why an attempt got no response head; `blocked` is an address that the address guard refuses. */
 export const ATTEMPT_ERRORS = ['dns', 'connect', 'tls', 'timeout', 'reset', 'protocol', 'blocked'] as const;
 
+/** One of `ATTEMPT_ERRORS`. */
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
-/** One attempt as kept. `status` is null where no response head arrived, `error` null where one did. */
+/**
+ * One attempt. `attempt` counts from 1; times are RFC 3339 UTC with milliseconds. `status` is null where no response
+ * head arrived, `error` where one did. `response_body` holds at most 1 KiB.
+ */
 export interface AttemptView {
   attempt: number;
   started_at: string;
@@ -20,7 +26,7 @@ export interface AttemptView {
   response_body: string | null;
 }
 
-/** A record in a list of deliveries. Times are RFC 3339 UTC with milliseconds, or null. */
+/** A record in a list of deliveries. Times are RFC 3339 UTC with milliseconds, or null where they are not set. */
 export interface DeliveryView {
   event_id: string;
   event_type: string;
@@ -31,20 +37,21 @@ export interface DeliveryView {
   next_attempt_at: string | null;
 }
 
-/** One record with its exact body, its static headers and every attempt. */
+/** One record with its exact body, its static headers and every attempt, oldest first. */
 export interface DeliveryDetail extends DeliveryView {
   body: string;
   headers: Record<string, string>;
   attempts: AttemptView[];
 }
 
+/** A page of records, newest first; `next_cursor` is null on the last page. */
 export interface DeliveryPage<View = DeliveryView> {
   deliveries: View[];
   next_cursor: string | null;
 }
 
-/** What the manager tells of a record: one team has those of many sandboxes. Source: contract section 7. */
+/** A record as the manager shows it: a team sees those of many sandboxes. Contract section 7, "Sandboxes". */
 export type OfSandbox<View> = View & { sandbox_id: string };
 
-/** How many records are in each state, and the bytes of those that are not delivered. */
+/** The number of records in each state, and the bytes of those that are not delivered. */
 export type OutboxCounts = Record<DeliveryState, number> & { bytes: number };

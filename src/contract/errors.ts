@@ -1,32 +1,36 @@
 /**
- * The one catalogue of errors that cross a boundary: stable code, HTTP status and a default message.
- * Source: contract section 4, "Error codes", and section 7, below the table of routes.
+ * The catalogue of errors that cross a boundary: stable code, HTTP status and a default message that holds for both
+ * programs. Contract section 4, "Error codes", and section 7, "Errors of the manager".
  */
 const catalogue = {
-  invalid_request: [400, 'The request is not valid.'],
+  invalid_request: [400, 'The request is invalid.'],
   unauthorized: [401, 'A valid control token is required.'],
   forbidden: [403, 'This request is not allowed.'],
-  not_found: [404, 'There is no such thing.'],
-  method_not_allowed: [405, 'This path does not take this method.'],
-  timeout: [408, 'The time to wait is over.'],
-  conflict: [409, 'The request conflicts with the present state.'],
+  not_found: [404, 'Not found.'],
+  method_not_allowed: [405, 'This path does not support this method.'],
+  timeout: [408, 'Timed out.'],
+  conflict: [409, 'The request conflicts with the current state.'],
   webhook_not_configured: [409, 'No webhook is configured for this sandbox.'],
-  gone: [410, 'What was asked for is no longer kept.'],
+  gone: [410, 'The requested data is no longer available.'],
   payload_too_large: [413, 'The request body is larger than 1 MiB.'],
   unsupported_media_type: [415, 'The body must be application/json.'],
   too_many_requests: [429, 'Too many requests.'],
-  quota_exceeded: [429, "The team's quota does not admit this."],
-  internal_error: [500, 'Something went wrong inside the daemon.'],
+  quota_exceeded: [429, "The team's quota is exceeded."],
+  internal_error: [500, 'An internal error occurred.'],
   outbox_full: [503, 'The outbox is full.'],
-  outbox_unavailable: [503, 'The outbox cannot be written at present.'],
-  unavailable: [503, 'What this needs cannot be reached at present.'],
-  capacity_exhausted: [503, 'There is no room for another sandbox at present.'],
-  shutting_down: [503, 'The daemon is shutting down.'],
+  outbox_unavailable: [503, 'The outbox is temporarily unavailable.'],
+  unavailable: [503, 'A required service is temporarily unavailable.'],
+  capacity_exhausted: [503, 'The node has no capacity for this sandbox.'],
+  shutting_down: [503, 'The server is shutting down.'],
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 
+/** A stable error code of the catalogue. */
 export type ErrorCode = keyof typeof catalogue;
 
-/** An error from the catalogue: what a caller is told. `details` must be safe to show and free of secrets. */
+/**
+ * An error of the catalogue, as the caller sees it. Without `message` the catalogue's own is used. `details` must be
+ * free of secrets.
+ */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -41,17 +45,17 @@ export class ApiError extends Error {
   }
 }
 
-/** The envelope of an error. Source: contract section 4, "The local API". */
+/** The JSON envelope of an error; `details` is left out where there are none. Contract section 4, "The local API". */
 export function errorBody({ code, message, details }: ApiError) {
   return { success: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
 }
 
-/** A 400 that names the field at fault: `details` is `{field}`. */
+/** An `invalid_request` (400) that names the invalid field: the message starts with it, `details` is `{field}`. */
 export function invalidField(field: string, message: string): ApiError {
   return new ApiError('invalid_request', `${field}: ${message}`, { field });
 }
 
-/** A start that cannot succeed: the message is the one line that a user sees. Exit code 1, or 2 for bad options. */
+/** A start that cannot succeed. The message is the one line that the user sees; exit code 1, or 2 for invalid options. */
 export class StartError extends Error {
   readonly exit_code: number;
 

@@ -1,5 +1,6 @@
-/** The ten event kinds and their payloads. Source: contract section 2, "Event kinds and payloads". */
+/** Event types and their payloads. Contract section 2, "Event kinds and payloads". */
 
+/** Every event type. */
 export const EVENT_TYPES = [
   'sandbox.ready',
   'sandbox.paused',
@@ -13,15 +14,17 @@ export const EVENT_TYPES = [
   'agent.event',
 ] as const;
 
+/** One of `EVENT_TYPES`. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** What a sandbox or process uses: CPU time in ms since start, resident memory in bytes, number of processes. */
+/** What a sandbox or process uses: CPU time in ms since its start, resident memory in bytes, number of processes. */
 export interface ResourceUsage {
   cpu_ms: number;
   memory_bytes: number;
   processes: number;
 }
 
+/** Payload of `process.started`. `restart_count` is 0 for the first run. */
 export interface ProcessStarted {
   process_id: string;
   pid: number;
@@ -31,7 +34,10 @@ export interface ProcessStarted {
   restart_count: number;
 }
 
-/** `exit_code` is the code, or 128 + signal number; null only with `reason` `unknown`. Previews are the last 2 KiB. */
+/**
+ * Payload of `process.exited`. `exit_code` is the code, or 128 + the signal's number; null only with `reason`
+ * `unknown`, where the daemon was not running when the process ended. Previews hold at most the last 2 KiB.
+ */
 export interface ProcessExited {
   process_id: string;
   pid: number;
@@ -45,14 +51,19 @@ export interface ProcessExited {
   reason?: 'unknown';
 }
 
+/** Payload of `process.crashed`: ended by a signal that nobody asked for, or by the kernel for lack of memory. */
 export interface ProcessCrashed extends Omit<ProcessExited, 'reason'> {
   reason: 'signal' | 'oom';
   core_dumped: boolean;
 }
 
+/** What happened to a file or directory. */
 export type FileOperation = 'create' | 'write' | 'remove' | 'rename' | 'chmod';
 
-/** `path` is absolute; `*_base64` carry the bytes of a name that is not UTF-8 (contract section 6). */
+/**
+ * Payload of `file.modified`. Paths are absolute; `old_path` only with `rename`. `*_base64` hold the bytes of a path
+ * that is not UTF-8. Contract section 6.
+ */
 export interface FileModified {
   event_type: FileOperation;
   path: string;
@@ -62,6 +73,7 @@ export interface FileModified {
   is_directory: boolean;
 }
 
+/** The payload of each event type. */
 export interface EventPayloads {
   'sandbox.ready': { http_port: number; version: string; watch_dir: string | null };
   'sandbox.paused': { reason: string | null; resource_usage: ResourceUsage };
@@ -79,12 +91,12 @@ export interface EventPayloads {
   'agent.event': Record<string, unknown>;
 }
 
-/** An event that the daemon itself makes, with its time in ms since the epoch. */
+/** An event before it has an id and a sequence. `happened_at_ms` counts from the Unix epoch. */
 export type SandboxEvent = {
   [Type in EventType]: { event_type: Type; happened_at_ms: number; payload: EventPayloads[Type] };
 }[EventType];
 
-/** An event of one of the kinds that supervision emits. */
+/** An event that process supervision emits. */
 export type ProcessEvent = Extract<
   SandboxEvent,
   { event_type: 'process.started' | 'process.exited' | 'process.crashed' }

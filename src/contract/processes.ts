@@ -1,29 +1,33 @@
 import type { ResourceUsage } from './events.ts';
 
-/** Shapes of the process routes. Source: contract section 4, rows `/processes…`. */
+/** Shapes of the process routes. Contract section 4, "Processes". */
 
+/** The state of a supervised process; `restarting` is the delay between two runs. */
 export type ProcessState = 'running' | 'paused' | 'exited' | 'crashed' | 'restarting';
 
+/** When an ended process is started again. */
 export const RESTART_POLICIES = ['never', 'on-failure', 'always'] as const;
 
+/** One of `RESTART_POLICIES`. */
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 
-/** `max_restarts: 0` means none, absent means no limit; `backoff_ms` is the first delay. */
+/** `max_restarts`: 0 means none, absent means no limit. `backoff_ms` is the delay before the first restart. */
 export interface RestartOptions {
   policy: RestartPolicy;
   max_restarts?: number;
   backoff_ms?: number;
 }
 
+/** The size of a terminal, in characters. */
 export interface PtySize {
   cols: number;
   rows: number;
 }
 
-/** When a process counts as ready: something listens on `port`, or `log` was written to stdout or stderr. */
+/** When a process counts as ready: something listens on the TCP port, or the text appeared in its output. */
 export type ReadyProbe = { port: number } | { log: string };
 
-/** The body of `POST /processes`: exactly one of `command` and `shell`. */
+/** The body of `POST /processes`. Exactly one of `command` and `shell` is given. */
 export interface ProcessRequest {
   command?: string[];
   shell?: string;
@@ -39,7 +43,10 @@ export interface ProcessRequest {
   ready?: ReadyProbe;
 }
 
-/** A process as the API answers it. Times are RFC 3339 UTC with milliseconds. */
+/**
+ * A process as the API shows it. Times are RFC 3339 UTC with milliseconds. `exit_code` is null while it runs and where
+ * it is unknown; `ready` is null without a probe.
+ */
 export interface ProcessView {
   process_id: string;
   pid: number;
@@ -54,9 +61,11 @@ export interface ProcessView {
   resource_usage: ResourceUsage;
 }
 
+/** The output streams of a process. */
 export const OUTPUT_STREAMS = ['stdout', 'stderr'] as const;
 
+/** One of `OUTPUT_STREAMS`. */
 export type OutputStream = (typeof OUTPUT_STREAMS)[number];
 
-/** Byte offsets into both streams of a process. */
+/** A byte offset into each stream of a process. */
 export type OutputPosition = Record<OutputStream, number>;

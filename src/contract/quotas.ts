@@ -1,7 +1,9 @@
-/** Team Quotas: their dimensions, policies and status. Source: contract section 7; specification, "Limits". */
+/** Quotas of a team: dimensions, policies and status. Contract section 7, "Quota status" and "Policies". */
 
+/** What a dimension limits: how much at once (`capacity`), or how much per time (`rate`). */
 export type DimensionKind = 'capacity' | 'rate';
 
+/** The unit of a dimension's numbers. */
 export type QuotaUnit = 'count' | 'claims' | 'requests' | 'bytes';
 
 interface DimensionFacts {
@@ -9,7 +11,7 @@ interface DimensionFacts {
   unit: QuotaUnit;
 }
 
-/** Every dimension, in the order of the specification. */
+/** Every dimension, in the order in which they are listed. */
 const DIMENSION_FACTS = {
   active_sandboxes: { kind: 'capacity', unit: 'count' },
   sandbox_claims: { kind: 'rate', unit: 'claims' },
@@ -18,24 +20,28 @@ const DIMENSION_FACTS = {
   network_ingress_bytes: { kind: 'rate', unit: 'bytes' },
 } as const satisfies Record<string, DimensionFacts>;
 
+/** The name of a dimension. */
 export type Dimension = keyof typeof DIMENSION_FACTS;
 
+/** Every dimension, in the order in which they are listed. */
 export const DIMENSIONS = Object.keys(DIMENSION_FACTS) as Dimension[];
 
-/** What a dimension limits, and in which unit. */
+/** The kind and unit of a dimension. */
 export function factsOf(dimension: Dimension): DimensionFacts {
   return DIMENSION_FACTS[dimension];
 }
 
-/** `limit_value` tokens every `interval_ms`, at most `burst_value` at once. All are whole, from 0 to 2⁵³ − 1. */
+/**
+ * A token bucket: `limit_value` tokens every `interval_ms`, at most `burst_value` at once. All are integers from 0 to
+ * 2⁵³ − 1, `interval_ms` from 1.
+ */
 export interface RatePolicy {
   limit_value: number;
-  /** From 1. */
   interval_ms: number;
   burst_value: number;
 }
 
-/** A policy of either kind; a capacity is at most `limit_value` at the same time, without interval and burst. */
+/** A policy of either kind. A capacity allows `limit_value` at once; its interval and burst are null. */
 export interface QuotaPolicy {
   dimension: Dimension;
   limit_value: number;
@@ -43,9 +49,10 @@ export interface QuotaPolicy {
   burst_value: number | null;
 }
 
+/** Where the policy that applies comes from. */
 export type QuotaSource = 'team_override' | 'region_default' | 'unlimited';
 
-/** What `GET /api/v1/quotas` answers of one dimension; every key is always present. */
+/** One dimension as `GET /api/v1/quotas` shows it; every key is always present. */
 export interface QuotaStatus {
   team_id: string;
   dimension: Dimension;
@@ -53,7 +60,7 @@ export interface QuotaStatus {
   limit_value: number | null;
   interval_ms: number | null;
   burst_value: number | null;
-  /** Capacity: what is in use. Rate: null, because tokens come and go. */
+  /** Capacity: what is in use. Rate: null, because the number changes all the time. */
   current: number | null;
   /** Capacity with a limit: what is left, never below 0. */
   remaining: number | null;
@@ -62,13 +69,13 @@ export interface QuotaStatus {
   source: QuotaSource;
 }
 
-/** The `details` of a 429 `quota_exceeded`. */
+/** The `details` of a `quota_exceeded` (429). Contract section 7, "Errors of the manager". */
 export interface QuotaRefusal {
   dimension: Dimension;
   limit: number;
   /** Capacity: what is in use; rate: null. */
   current: number | null;
   requested: number;
-  /** Rate: when to ask again; capacity: null. */
+  /** Rate: how long to wait before the next request; capacity: null. */
   retry_after_ms: number | null;
 }

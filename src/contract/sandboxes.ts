@@ -1,32 +1,34 @@
 import type { OutboxCounts } from './deliveries.ts';
 import type { ResourceUsage } from './events.ts';
 
-/** Shapes of the sandbox routes. Source: contract section 4, rows `/sandbox…`, and section 7. */
+/** Shapes of the sandbox routes. Contract section 4, "The sandbox", and section 7, "Sandboxes". */
 
+/** The state of a sandbox as its daemon shows it; `awaiting_init` is a daemon of a warm pool. */
 export type SandboxState = 'awaiting_init' | 'running' | 'paused' | 'stopping';
 
-/** The state of the watch, for `GET /sandbox`, `/metrics` and `/readyz`. */
+/** The state of the directory watch, in `GET /sandbox`, `/metrics` and `/readyz`. */
 export interface WatcherStatus {
   watch_dir: string;
-  /** `waiting`: there is no such directory yet, or no more. */
+  /** `waiting`: the directory does not exist, or no longer does. */
   state: 'starting' | 'watching' | 'waiting' | 'stopped';
   directories_watched: number;
-  /** Directories that are compared at intervals, because the kernel grants them no watch. */
+  /** Directories that are compared at intervals, because the kernel's limit on watches is reached. */
   directories_compared: number;
   /** Directories that cannot be read. */
   directories_unreadable: number;
   /** Known files and directories. */
   index_size: number;
-  /** Names that wait to be looked at or written. */
+  /** Names waiting to be examined or written. */
   queued: number;
   /** Events committed since the start. */
   events: number;
   /** Comparisons since the start, by reason: `start`, `resume`, `overflow`, `uncovered`, `root_replaced`. */
   reconciles: Record<string, number>;
-  /** What is lost or only compared at intervals, in one sentence; null where nothing is. */
+  /** One sentence about what is lost or only compared at intervals; null where nothing is. */
   degraded: string | null;
 }
 
+/** What `GET /sandbox` answers. `next_probe_at` is RFC 3339 UTC, null while the endpoint is healthy. */
 export interface SandboxView {
   sandbox_id: string;
   team_id: string;
@@ -35,23 +37,24 @@ export interface SandboxView {
   uptime_ms: number;
   outbox: OutboxCounts;
   endpoint: { healthy: boolean; next_probe_at: string | null };
-  /** What the watcher tells of itself; null without a watched folder. */
+  /** Null where no directory is watched. */
   watcher: WatcherStatus | null;
   resource_usage: ResourceUsage;
 }
 
-/** The states of a sandbox as the manager keeps it. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
+/** The statuses of a sandbox in the manager. Contract section 7, "Sandboxes". */
 export const MANAGED_STATUSES = ['starting', 'running', 'paused', 'terminating', 'failed'] as const;
 
+/** One of `MANAGED_STATUSES`. */
 export type ManagedStatus = (typeof MANAGED_STATUSES)[number];
 
-/** What a sandbox leases, as given or defaulted: `{"memory":"512Mi","cpu":0.1}`. */
+/** What a sandbox leases, as given or by default: `{"memory":"512Mi","cpu":0.1}`. */
 export interface SandboxResources {
   memory: string;
   cpu: number | string;
 }
 
-/** A sandbox's record. Times are RFC 3339 UTC with milliseconds, null where they are not set. */
+/** A sandbox as the manager shows it. Times are RFC 3339 UTC with milliseconds, null where they are not set. */
 export interface ManagedSandbox {
   id: string;
   template_id: string;
@@ -60,7 +63,7 @@ export interface ManagedSandbox {
   paused: boolean;
   auto_resume: boolean;
   pod_name: string | null;
-  /** Goes up by one at each resume. */
+  /** Increases by 1 with each resume. */
   runtime_generation: number;
   resources: SandboxResources;
   expires_at: string | null;
@@ -70,10 +73,10 @@ export interface ManagedSandbox {
   updated_at: string;
 }
 
-/** Whether a text has the shape of an id that a manager gives: `sbx_` and a UUID. */
+/** Whether a text has the form of a managed sandbox's id: `sbx_` and a UUID. */
 export function isSandboxId(text: string): boolean {
   return /^sbx_[0-9a-f-]{36}$/.test(text);
 }
 
-/** The name of a template. */
+/** Matches a valid template name. */
 export const TEMPLATE = /^[A-Za-z0-9_.-]{1,64}$/;

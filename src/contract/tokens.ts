@@ -1,4 +1,4 @@
-/** What a bearer token allows. Source: contract section 7, "Bearer tokens". */
+/** What a bearer token may allow. Contract section 7, "Bearer tokens". */
 export const SCOPES = [
   'sandboxes:read',
   'sandboxes:write',
@@ -8,20 +8,22 @@ export const SCOPES = [
   'admin',
 ] as const;
 
+/** One of `SCOPES`. */
 export type Scope = (typeof SCOPES)[number];
 
-/** What the id of a team may be, as a message says it. */
+/** The form of a team's id, as messages describe it. */
 export const TEAM_ID_SHAPE = '1 to 128 of A-Z a-z 0-9 _ - . :';
 
+/** Whether a text is a valid team id, as `TEAM_ID_SHAPE` describes it. */
 export function isTeamId(text: string): boolean {
   return /^[A-Za-z0-9_.:-]{1,128}$/.test(text);
 }
 
-/** Whoever makes a request. `actor` is the token's id. */
+/** The authenticated caller of a request. `actor` is the token's id. */
 export interface Caller {
   actor: string;
   team_id: string;
   scopes: readonly Scope[];
-  /** Behind the external gateway: what was charged there is not charged again. */
+  /** A call from behind the external gateway, which has charged the request already. */
   is_internal: boolean;
 }

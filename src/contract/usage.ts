@@ -1,6 +1,6 @@
-/** Metered usage as closed windows. Source: contract section 7, "Usage". */
+/** Metered usage as closed windows. Contract section 7, "Usage". */
 
-/** Every type of window, with the unit of its value. */
+/** Every window type, with the unit of its value. */
 const WINDOW_UNITS = {
   /** MiB leased × milliseconds. */
   'sandbox.runtime_mib_milliseconds': 'mib_milliseconds',
@@ -8,17 +8,21 @@ const WINDOW_UNITS = {
   'sandbox.ingress_bytes': 'bytes',
 } as const;
 
+/** What a window measures. */
 export type WindowType = keyof typeof WINDOW_UNITS;
 
+/** The unit of a window's value. */
 export type WindowUnit = (typeof WINDOW_UNITS)[WindowType];
 
+/** Every window type. */
 export const WINDOW_TYPES = Object.keys(WINDOW_UNITS) as WindowType[];
 
+/** The unit of a window type's values. */
 export function unitOf(window_type: WindowType): WindowUnit {
   return WINDOW_UNITS[window_type];
 }
 
-/** A closed window, as `GET /api/v1/usage/windows` answers it. It never changes. */
+/** A closed window as `GET /api/v1/usage/windows` shows it. It never changes. Times are RFC 3339 UTC. */
 export interface UsageWindow {
   window_id: string;
   region_id: string;
@@ -34,8 +38,9 @@ export interface UsageWindow {
   recorded_at: string;
 }
 
+/** A page of windows in commit order. */
 export interface UsagePage {
   windows: UsageWindow[];
-  /** Never empty. */
+  /** Where the next page begins; never empty, also after the last window. */
   next_cursor: string;
 }

@@ -1,11 +1,13 @@
 import type { Terminal } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 
+/** The shells that completion scripts are made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
+/** One of `SHELLS`. */
 export type Shell = (typeof SHELLS)[number];
 
-/** An option as a shell completes it: `values` are its choices, `value` names what it takes, if it takes any. */
+/** An option, for completion. `value` is the name of its argument, null for a flag; `values` are its choices. */
 export interface OptionOutline {
   flags: string[];
   description: string;
@@ -13,7 +15,7 @@ export interface OptionOutline {
   values: string[];
 }
 
-/** A command as a shell completes it; `values` are the choices of its arguments. */
+/** A command, for completion. `values` are the choices of its arguments. */
 export interface CommandOutline {
   name: string;
   description: string;
@@ -21,7 +23,7 @@ export interface CommandOutline {
   values: string[];
 }
 
-/** Prints the completion script of a shell. `common` are the options that every command takes. */
+/** Prints the completion script for a shell. `common` are the options that every command takes. */
 export async function completion(
   { out }: Terminal,
   shell: Shell,
@@ -107,7 +109,7 @@ if [ "$funcstack[1]" = _${name} ]; then _${name} "$@"; else compdef _${name} ${n
 `;
 }
 
-/** Without what ends a quoted description or a field in it. */
+/** The text without the characters that end a quoted description or a field in it. */
 function zshText(text: string): string {
   return text.replace(/[[\]:'\\]/g, ' ');
 }

@@ -1,14 +1,14 @@
 import type { Client } from './api/client.ts';
 import type { Output } from './terminal/output.ts';
 
-/** What every command is given: the two streams, and whether its output is JSON for a script. */
+/** What every command gets: stdout, stderr, and whether it prints JSON. */
 export interface Terminal {
   out: Output;
   err: Output;
   json: boolean;
 }
 
-/** What a command that talks to the daemon is given. */
+/** What a command that talks to the daemon gets. */
 export interface Context extends Terminal {
   client: Client;
 }

@@ -7,6 +7,7 @@ import type { Output, Style } from './terminal/output.ts';
 import { moment } from './terminal/quantity.ts';
 import { type Column, table } from './terminal/table.ts';
 
+/** Which records to list; `limit` is the most, from 1. */
 export interface DeliveriesOptions {
   state?: DeliveryState | undefined;
   event_type?: string | undefined;
@@ -15,7 +16,7 @@ export interface DeliveriesOptions {
 
 const WATCH_INTERVAL_MS = 1_000;
 
-/** Lists records and how their delivery stands, newest first. Source: contract section 4, `GET /webhook/deliveries`. */
+/** Lists records with the state of their delivery, newest first. Contract section 4, `GET /webhook/deliveries`. */
 export async function deliveries(context: Context, options: DeliveriesOptions): Promise<ExitCode> {
   const { out, json } = context;
   const page = await list(context, options);
@@ -26,8 +27,8 @@ export async function deliveries(context: Context, options: DeliveriesOptions): 
 }
 
 /**
- * Keeps listing until `interrupted`: a terminal shows the table as it stands, anything else gets one line for
- * each record that is new or has changed.
+ * Lists records every second until `interrupted`: a terminal shows the current table, anything else gets one line for
+ * each record that is new or has changed. A daemon that stops answering is tried again.
  */
 export async function watchDeliveries(
   context: Context,
@@ -44,7 +45,7 @@ export async function watchDeliveries(
       shown = await show(context, deliveries, shown);
     } catch (error) {
       if (!(error instanceof Failure) || error.exit_code !== EXIT.unreachable || round === 0) throw error;
-      if (!lost) await err.line(`${error.message}; trying again`);
+      if (!lost) await err.line(`${error.message}; retrying`);
       lost = true;
     }
     await pause(WATCH_INTERVAL_MS, interrupted);
@@ -70,14 +71,14 @@ async function show(
   return now;
 }
 
-/** On a terminal no more than it has lines for, less the title and the cursor's. */
+/** On a terminal at most as many as it has lines, less the title and the cursor's line. */
 function fitting(options: DeliveriesOptions, out: Output): DeliveriesOptions {
   return out.rows === null
     ? options
     : { ...options, limit: Math.max(1, Math.min(options.limit, out.rows - 2)) };
 }
 
-/** As many as asked for, over as many pages as that takes. */
+/** Up to `limit` records, over several pages where necessary. */
 async function list({ client }: Context, options: DeliveriesOptions): Promise<DeliveryPage> {
   const deliveries: DeliveryView[] = [];
   let cursor: string | null = null;
@@ -114,7 +115,7 @@ function deliveryTable(deliveries: readonly DeliveryView[], out: Output): string
   return table(columns, deliveries, out.columns);
 }
 
-/** How each state looks on a terminal. */
+/** The style of each state on a terminal. */
 export const STATE_STYLES: Record<DeliveryState, Style> = {
   pending: 'yellow',
   delivered: 'green',

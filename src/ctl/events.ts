@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { DeliveryPage } from '../contract/deliveries.ts';
-import { Refusal } from './api/client.ts';
-import { type ServerSentEvent, serverSentEvents } from './api/server-sent-events.ts';
+import { DaemonError } from './api/client.ts';
+import { type StreamEvent, serverSentEvents } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
 import { oneLine, parseEvent } from './listen/received-event.ts';
@@ -11,7 +11,7 @@ import { printable } from './terminal/printable.ts';
 
 const RECONNECT_MS = 1_000;
 
-/** Prints the events kept after `since`, up to the newest at this time. Source: contract section 4, `GET /events/stream`. */
+/** Prints the stored events after `since`, up to the newest now. Contract section 4, `GET /events/stream`. */
 export async function events(context: Context, since = 0): Promise<ExitCode> {
   const newest = await newestSequence(context);
   if (newest <= since) return EXIT.ok;
@@ -22,8 +22,8 @@ export async function events(context: Context, since = 0): Promise<ExitCode> {
 }
 
 /**
- * Prints events as they are committed, those after `since` first (default: none), until `interrupted`. A lost
- * connection is made again and goes on where it ended.
+ * Prints events as they are committed until `interrupted`, beginning with the stored ones after `since` (default:
+ * none). A lost connection is reopened where it ended.
  */
 export async function followEvents(
   context: Context,
@@ -34,20 +34,20 @@ export async function followEvents(
   while (!interrupted.aborted) {
     try {
       await reader.read(Number.POSITIVE_INFINITY, interrupted);
-      if (!interrupted.aborted) await context.err.line('the connection was lost; trying again');
+      if (!interrupted.aborted) await context.err.line('connection lost; retrying');
     } catch (error) {
-      if (!interrupted.aborted && !(reader.connected && isPassing(error))) throw error;
+      if (!interrupted.aborted && !(reader.connected && isTemporary(error))) throw error;
     }
     await pause(RECONNECT_MS, interrupted);
   }
   return EXIT.ok;
 }
 
-/** Reads the stream in as many connections as it takes. */
+/** Reads the stream over as many connections as necessary. */
 class StreamReader {
-  /** The sequence of the last event that was printed, from which a connection goes on. */
+  /** The sequence of the last printed event; the next connection resumes after it. */
   position: number;
-  /** Whether the daemon has ever accepted. */
+  /** Whether the daemon has accepted a connection before. */
   connected = false;
   readonly #context: Context;
 
@@ -82,8 +82,8 @@ class StreamReader {
   }
 }
 
-/** A connection that breaks is an end like any other: the next one goes on from the position. */
-async function* untilBroken(body: IncomingMessage): AsyncGenerator<ServerSentEvent> {
+/** Treats a broken connection as the end of the stream: the next one resumes at the position. */
+async function* untilBroken(body: IncomingMessage): AsyncGenerator<StreamEvent> {
   try {
     yield* serverSentEvents(body);
   } catch (error) {
@@ -91,13 +91,13 @@ async function* untilBroken(body: IncomingMessage): AsyncGenerator<ServerSentEve
   }
 }
 
-/** Whether a daemon that is starting or stopping explains it. */
-function isPassing(error: unknown): boolean {
-  if (error instanceof Refusal) return error.code === 'shutting_down';
+/** Whether the error may come from a daemon that is starting or stopping. */
+function isTemporary(error: unknown): boolean {
+  if (error instanceof DaemonError) return error.code === 'shutting_down';
   return error instanceof Failure && error.exit_code === EXIT.unreachable;
 }
 
-/** The highest sequence that is kept, 0 where nothing is; records of another sandbox have their own order. */
+/** The highest stored sequence, 0 if there is none. Records of another sandbox have their own sequence. */
 async function newestSequence({ client }: Context): Promise<number> {
   const { deliveries } = await client.call<DeliveryPage>('GET', '/webhook/deliveries');
   return deliveries.find(({ state }) => state !== 'foreign')?.sequence ?? 0;

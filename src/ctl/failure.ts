@@ -1,9 +1,10 @@
-/** What a script can tell from the exit code of `sandboxctl`. */
+/** The exit codes of `sandboxctl`. Contract section 4, "`sandboxctl`". */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 
+/** One of the exit codes in `EXIT`. */
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** What ends a command: the message is the one line that a person sees. */
+/** Ends a command with this exit code; the message is the one line that the user sees. */
 export class Failure extends Error {
   readonly exit_code: ExitCode;
 
@@ -14,7 +15,7 @@ export class Failure extends Error {
   }
 }
 
-/** The reason of a system error in a person's words. */
+/** A system error in words; its code where there are none for it. */
 export function reason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return (code && REASONS[code]) ?? code ?? message;
@@ -22,16 +23,16 @@ export function reason(error: unknown): string {
 
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
-  EADDRINUSE: 'the address is in use',
-  EADDRNOTAVAIL: 'no such address here',
-  EAI_AGAIN: 'the name cannot be resolved at present',
+  EADDRINUSE: 'address already in use',
+  EADDRNOTAVAIL: 'no such local address',
+  EAI_AGAIN: 'the name cannot be resolved right now',
   ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'the connection was cut off',
+  ECONNRESET: 'connection reset',
   EHOSTUNREACH: 'no route to the host',
-  EISDIR: 'it is a directory',
+  EISDIR: 'is a directory',
   ENETUNREACH: 'no route to the network',
   ENOENT: 'no such file',
-  ENOTDIR: 'no such file',
+  ENOTDIR: 'not a directory',
   ENOTFOUND: 'no such host',
-  ETIMEDOUT: 'connecting took too long',
+  ETIMEDOUT: 'connection timed out',
 };

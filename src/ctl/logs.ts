@@ -2,7 +2,7 @@ import { followOutput, type OutputOptions } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 
-/** Prints a process's output, its stdout to stdout and its stderr to stderr. */
+/** Prints a process's output, stdout to stdout and stderr to stderr. Contract section 4, `GET /processes/{id}/output`. */
 export async function logs(
   context: Context,
   process_id: string,

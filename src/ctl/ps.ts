@@ -14,7 +14,7 @@ const STATE_STYLES: Record<ProcessState, Style> = {
   crashed: 'red',
 };
 
-/** Lists processes, also those that have ended. Source: contract section 4, `GET /processes`. */
+/** Lists processes, running and ended. Contract section 4, `GET /processes`. */
 export async function ps({ client, out, err, json }: Context): Promise<ExitCode> {
   const list = await client.call<{ processes: ProcessView[] }>('GET', '/processes');
   if (json) await out.line(JSON.stringify(list));
@@ -23,7 +23,7 @@ export async function ps({ client, out, err, json }: Context): Promise<ExitCode>
   return EXIT.ok;
 }
 
-/** What a person types to run it, as far as it fits on a line. */
+/** A command as a user would type it in a shell, on one line. */
 export function commandLine(command: readonly string[]): string {
   return printable(command.map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : quoted(part))).join(' '));
 }

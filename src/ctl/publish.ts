@@ -4,8 +4,8 @@ import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
 
 /**
- * Publishes an `agent.event` whose payload is the JSON text as it is, read from `stdin` where it is `-`.
- * Source: contract section 4, `POST /webhook/publish`.
+ * Publishes an `agent.event` with this JSON text as its payload, unchanged; `-` reads it from `stdin`. An invalid
+ * payload is a usage error. Contract section 4, `POST /webhook/publish`.
  */
 export async function publish(
   { client, out, json }: Context,
@@ -25,7 +25,7 @@ export async function publish(
   return EXIT.ok;
 }
 
-/** Checked here, because what is no whole JSON object could add keys to the request around it. */
+/** Checks the payload here, because text that is no complete JSON object could add keys to the request around it. */
 function checked(text: string): string {
   let value: unknown;
   try {

@@ -3,17 +3,17 @@ import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import { deliveryPath } from './show.ts';
 
-/** The states whose records can all be replayed at once. */
+/** The states in which all records can be replayed with one request. */
 export const REPLAYABLE_STATES = ['failed', 'expired', 'delivered'] as const satisfies DeliveryState[];
 
-/** Makes one record pending again. Source: contract section 4, `POST …/{event_id}/replay`. */
+/** Makes one record pending again. Contract section 4, `POST /webhook/deliveries/{event_id}/replay`. */
 export async function replay({ client, out, json }: Context, event_id: string): Promise<ExitCode> {
   const delivery = await client.call<DeliveryView>('POST', `${deliveryPath(event_id)}/replay`);
   await out.line(json ? JSON.stringify(delivery) : `${delivery.event_id} is ${delivery.state}`);
   return EXIT.ok;
 }
 
-/** Makes all records of a state pending again. Source: contract section 4, `POST /webhook/deliveries/replay`. */
+/** Makes all records of a state pending again. Contract section 4, `POST /webhook/deliveries/replay`. */
 export async function replayAll(
   { client, out, json }: Context,
   state: (typeof REPLAYABLE_STATES)[number],

@@ -7,19 +7,19 @@ import { printable } from './terminal/printable.ts';
 import { duration, moment } from './terminal/quantity.ts';
 import { table } from './terminal/table.ts';
 
-/** Shows one record with its body, headers and attempts. Source: contract section 4, `GET /webhook/deliveries/{event_id}`. */
+/** Shows one record with its body, headers and attempts. Contract section 4, `GET /webhook/deliveries/{event_id}`. */
 export async function show(context: Context, event_id: string): Promise<ExitCode> {
   const delivery = await context.client.call<DeliveryDetail>('GET', deliveryPath(event_id));
   await printDelivery(context, delivery);
   return EXIT.ok;
 }
 
-/** The path of one record, whatever characters were typed as its id. */
+/** The API path of one record, with any characters in its id. */
 export function deliveryPath(event_id: string): string {
   return `/webhook/deliveries/${encodeURIComponent(event_id)}`;
 }
 
-/** Prints one record for a person, or as JSON. */
+/** Prints one record as text or, with `--json`, as JSON. */
 export async function printDelivery({ out, json }: Context, delivery: DeliveryDetail): Promise<void> {
   if (json) return out.line(JSON.stringify(delivery));
   const fields: [string, string][] = [

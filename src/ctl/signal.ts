@@ -2,13 +2,14 @@ import { processPath } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 
-/** Sends a signal to a process and everything in its group. Source: contract section 4, POST `…/signal`. */
+/** Sends a signal to a process and everything in its group. Contract section 4, `POST /processes/{id}/signal`. */
 export async function signal(context: Context, process_id: string, name: string): Promise<ExitCode> {
-  await sendSignal(context, process_id, name);
+  await requestSignal(context, process_id, name);
   return EXIT.ok;
 }
 
-export async function sendSignal({ client }: Context, process_id: string, name: string): Promise<void> {
+/** Asks the daemon to send a signal; a process that has ended is a `DaemonError` with code `conflict`. */
+export async function requestSignal({ client }: Context, process_id: string, name: string): Promise<void> {
   await client.call('POST', `${processPath(process_id)}/signal`, {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ signal: name }),

@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from './failure.ts';
 import { printable } from './terminal/printable.ts';
 import { duration, moment, size } from './terminal/quantity.ts';
 
-/** What `GET /sandbox` answers. Source: contract section 4. */
+/** What `GET /sandbox` answers. Contract section 4, "The sandbox". */
 interface Sandbox {
   sandbox_id: string;
   team_id: string;
@@ -19,7 +19,7 @@ interface Sandbox {
   resource_usage: ResourceUsage;
 }
 
-/** Shows how the sandbox, its outbox and its endpoint are. */
+/** Shows the state of the sandbox, its outbox, its endpoint and its directory watch. */
 export async function status({ client, out, json }: Context): Promise<ExitCode> {
   const sandbox = await client.call<Sandbox>('GET', '/sandbox');
   if (json) {

@@ -3,7 +3,10 @@ import { processPath } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 
-/** Ends a process with everything it started, and tells how it ended. Source: contract section 4, DELETE. */
+/**
+ * Ends a process and everything it started, and prints how it ended. `grace_ms` is the time from SIGTERM to SIGKILL.
+ * Contract section 4, `DELETE /processes/{id}`.
+ */
 export async function stop(
   { client, out, json }: Context,
   process_id: string,
@@ -11,7 +14,7 @@ export async function stop(
 ): Promise<ExitCode> {
   const process = await client.call<ProcessView>('DELETE', processPath(process_id), {
     query: { grace_ms },
-    silence_timeout_ms: 0, // as long as the grace, whatever it is
+    silence_timeout_ms: 0, // the answer comes after the grace, however long
   });
   await out.line(json ? JSON.stringify(process) : `${process.process_id} ${howItEnded(process)}`);
   return EXIT.ok;
@@ -19,6 +22,6 @@ export async function stop(
 
 /** How a process ended, in words. */
 export function howItEnded({ state, exit_code, signal }: ProcessView): string {
-  if (exit_code === null) return `${state}; its code is not known`;
+  if (exit_code === null) return `${state}; exit code unknown`;
   return signal === null ? `${state} with ${exit_code}` : `${state} by ${signal}`;
 }

@@ -2,7 +2,7 @@ import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NODE_FLAGS } from '../base/inspector.ts';
-import { setAside } from '../base/node-variables.ts';
+import { hideNodeVariables } from '../base/node-variables.ts';
 
 const SECRET_VARIABLE = 'SANDBOXD_WEBHOOK_SECRET';
 const SECRET_OPTION = '--webhook-secret';
@@ -20,7 +20,7 @@ export function takeSecrets(): string | undefined {
   if (process.env[HANDED_OVER] !== undefined) return takeHandedOver();
   const secret = process.env[SECRET_VARIABLE];
   delete process.env[SECRET_VARIABLE];
-  const is_changed = setAside(process.env);
+  const is_changed = hideNodeVariables(process.env);
   const are_arguments_hidden = overwrite('cmdline', 48, argumentSecrets);
   const is_variable_hidden = overwrite('environ', 50, (parts) =>
     parts.map((part) => valueAfter(part, `${SECRET_VARIABLE}=`)),

@@ -107,7 +107,7 @@ describe('sandboxctl deliveries --watch', () => {
     const watching = start(['deliveries', '--watch'], env);
     await watching.wrote(/000000000012/);
     daemon.on('GET /webhook/deliveries', (_, response) => void response.destroy());
-    await watching.wrote(/cannot reach the daemon .* trying again/);
+    await watching.wrote(/cannot reach the daemon .* retrying/);
     daemon.on('GET /webhook/deliveries', (_, response) => {
       succeed(response, 200, { deliveries: [delivery(13), ...PAGE], next_cursor: null });
     });

@@ -81,7 +81,7 @@ describe('sandboxctl events -f', () => {
     await following.wrote(/"sequence":4/);
     newest = 6;
     daemon.dropConnections();
-    await following.wrote(/the connection was lost; trying again/);
+    await following.wrote(/connection lost; retrying/);
     await following.wrote(/"sequence":6/);
     expect(streams.map(({ since }) => since)).toEqual(['3', '4']);
     const { code, stdout } = await following.ended('SIGINT');
@@ -106,12 +106,12 @@ describe('sandboxctl events -f', () => {
       daemon.on('GET /events/stream', (_, later) =>
         refuse(later, 401, 'unauthorized', 'A token is required.'),
       );
-      refuse(response, 503, 'shutting_down', 'The daemon is shutting down.');
+      refuse(response, 503, 'shutting_down', 'The server is shutting down.');
     });
     daemon.dropConnections();
     const { code, stderr } = await following.ended();
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^the connection was lost; trying again\nsandboxctl: A token is required\. .*\n$/);
+    expect(stderr).toMatch(/^connection lost; retrying\nsandboxctl: A token is required\. .*\n$/);
   });
 
   async function untilStreams(following: ReturnType<typeof start>, count: number): Promise<void> {

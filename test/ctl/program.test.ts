@@ -22,7 +22,7 @@ describe('sandboxctl', () => {
     [['status', '--stat'], "unknown option '--stat'"],
     [
       ['deliveries', '--limit', '0'],
-      "option '--limit <number>' argument '0' is invalid. It must be a whole number from 1.",
+      "option '--limit <number>' argument '0' is invalid. It must be an integer of at least 1.",
     ],
     [
       ['deliveries', '--state', 'lost'],
@@ -30,11 +30,11 @@ describe('sandboxctl', () => {
     ],
     [
       ['events', '--since', '-1'],
-      "option '--since <sequence>' argument '-1' is invalid. It must be a whole number from 0.",
+      "option '--since <sequence>' argument '-1' is invalid. It must be an integer of at least 0.",
     ],
     [
       ['listen', '--port', '65536'],
-      "option '--port <port>' argument '65536' is invalid. It must be a whole number from 0 to 65535.",
+      "option '--port <port>' argument '65536' is invalid. It must be an integer from 0 to 65535.",
     ],
     [['listen', '--secret', ''], "option '--secret <secret>' argument '' is invalid. It must not be empty."],
     [

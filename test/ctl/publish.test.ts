@@ -102,7 +102,7 @@ describe('the control token', () => {
     expect(code).toBe(1);
     expect(stderr).toBe(
       'sandboxctl: A valid control token is required. (unauthorized); ' +
-        `cannot read ${folder}/control-token: no such file, name another with --token-file\n`,
+        `cannot read ${folder}/control-token: no such file; name another file with --token-file\n`,
     );
   });
 });

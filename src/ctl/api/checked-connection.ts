@@ -7,9 +7,9 @@ import { type Listener, listenersOn, takersOf } from './port-owner.ts';
 const ROOT = 0;
 
 /**
- * Connects to a port of this machine and makes sure that it is the token's owner, or root, who listens there: anybody
- * may take a port that the daemon has left, and whoever has the control token has the daemon's rights. Rejects with
- * the socket's error, or with a `Failure` where somebody else listens.
+ * Connects to a port of this machine and checks that the token's owner, or root, listens there: any user may take a port
+ * that the daemon has left, and the control token gives all rights over the daemon. Rejects with the socket's error, or
+ * with a `Failure` if another user listens.
  */
 export async function checkedConnection(url: URL, owner: TokenOwner, signal?: AbortSignal): Promise<Socket> {
   const port = Number(url.port || 80);
@@ -21,14 +21,14 @@ export async function checkedConnection(url: URL, owner: TokenOwner, signal?: Ab
   });
   await once(socket, 'connect');
   const takers = takersOf(socket.remoteAddress ?? '', listenersOn(port));
-  // The same socket before and after: nobody else has listened in between.
+  // The same socket before and after: no other program has listened in between.
   const isKnown = ({ inode }: Listener) => before.some((each) => each.inode === inode);
   const stranger = takers.find((each) => !isKnown(each) || (each.uid !== owner.uid && each.uid !== ROOT));
   if (takers.length > 0 && !stranger) return socket;
   socket.destroy();
-  const who = stranger ? `user ${stranger.uid} listens on it` : 'it is not known who listens on it';
+  const who = stranger ? `user ${stranger.uid} listens on it` : 'it is unknown who listens on it';
   throw new Failure(
     EXIT.failed,
-    `${url.host} is not asked: ${who}, not the owner of ${owner.path}. Name the file with --token-file to send its token in any case`,
+    `the token is not sent to ${url.host}: ${who}, not the owner of ${owner.path}; to send it anyway, name its file with --token-file`,
   );
 }

@@ -6,19 +6,20 @@ import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-
 import type { ErrorCode } from '../../contract/errors.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
 import { checkedConnection } from './checked-connection.ts';
-import type { Address, Token } from './config.ts';
+import type { DaemonAddress, Token } from './config.ts';
 
-export interface Call {
+/** What a request carries beside method and path. */
+export interface RequestOptions {
   query?: Record<string, string | number | undefined>;
   headers?: OutgoingHttpHeaders;
   body?: string | Uint8Array;
-  /** How long the daemon may stay silent. */
+  /** How long the daemon may stay silent, in ms (default 30 s); 0 means forever. */
   silence_timeout_ms?: number;
   signal?: AbortSignal;
 }
 
-/** The daemon's own "no": an error of the catalogue, or what a stranger at its address answered. */
-export class Refusal extends Failure {
+/** An error that the daemon answered. `code` is null where the answer is not that of a daemon. */
+export class DaemonError extends Failure {
   readonly code: ErrorCode | null;
 
   constructor(code: ErrorCode | null, message: string) {
@@ -27,43 +28,43 @@ export class Refusal extends Failure {
   }
 }
 
-/** A person at the control socket may do everything. */
+/** A user at the control socket may do everything. */
 const SCOPE: ControlScope = 'manage';
 /** Longer than `POST /webhook/test` waits for its delivery. */
 const SILENCE_TIMEOUT_MS = 30_000;
 const NO_CONTENT = 204;
-/** More than a page of the longest answers. */
+/** More than a page of the longest records. */
 const ANSWER_MAX_BYTES = 128 * 1024 * 1024;
 const MESSAGE_MAX_LENGTH = 2_000;
 
-/** The daemon's local API. Source: contract section 4. Every method fails with a `Failure`. */
+/** A client of the daemon's local API (contract section 4). Every method rejects with a `Failure`. */
 export class Client {
-  readonly #address: Address;
+  readonly #address: DaemonAddress;
   readonly #token: Token;
 
-  constructor(address: Address, token: Token) {
+  constructor(address: DaemonAddress, token: Token) {
     this.#address = address;
     this.#token = token;
   }
 
-  /** One request below `/api/v1`; resolves with the `data` of a successful answer. */
-  async call<Data>(method: string, path: string, call: Call = {}): Promise<Data> {
-    const response = await this.#send(method, path, call);
+  /** Sends one request below `/api/v1`; resolves with the `data` of a successful answer. */
+  async call<Data>(method: string, path: string, options: RequestOptions = {}): Promise<Data> {
+    const response = await this.#send(method, path, options);
     const answer = parse(await this.#read(response));
     if (response.statusCode === NO_CONTENT) return undefined as Data;
     if (isSuccess(response) && answer?.success === true) return answer.data as Data;
-    throw this.#refusal(response, answer);
+    throw this.#errorOf(response, answer);
   }
 
-  /** An answer that goes on: resolves with the response once the daemon has accepted, for its body to be read. */
-  async stream(path: string, call: Call = {}): Promise<IncomingMessage> {
-    const response = await this.#send('GET', path, { ...call, silence_timeout_ms: 0 });
+  /** Opens a stream: resolves with the response once the daemon has accepted, its body still to be read. */
+  async stream(path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
+    const response = await this.#send('GET', path, { ...options, silence_timeout_ms: 0 });
     if (isSuccess(response)) return response;
-    throw this.#refusal(response, parse(await this.#read(response)));
+    throw this.#errorOf(response, parse(await this.#read(response)));
   }
 
-  /** A WebSocket below `/api/v1`; resolves once the daemon has accepted, paused: what is sent at once is not lost. */
-  async connect(path: string, query: Call['query'] = {}): Promise<WebSocket> {
+  /** Opens a WebSocket below `/api/v1`; resolves once the daemon has accepted, paused so that no early message is lost. */
+  async connect(path: string, query: RequestOptions['query'] = {}): Promise<WebSocket> {
     const [{ WebSocket }, connection] = await Promise.all([import('ws'), this.#connection()]);
     const socket = new WebSocket(this.#webSocketUrl(path, query), {
       headers: this.#authorization,
@@ -77,44 +78,44 @@ export class Client {
       });
       socket.on('error', (error) => reject(this.#unreachable(error)));
       socket.once('unexpected-response', (_request, response) => {
-        this.#read(response).then((text) => reject(this.#refusal(response, parse(text))), reject);
+        this.#read(response).then((text) => reject(this.#errorOf(response, parse(text))), reject);
       });
     });
   }
 
-  /** How the daemon is called in messages. */
+  /** The daemon's address as messages show it. */
   get shown(): string {
     return this.#address.shown;
   }
 
-  async #send(method: string, path: string, call: Call): Promise<IncomingMessage> {
+  async #send(method: string, path: string, options: RequestOptions): Promise<IncomingMessage> {
     const { socket_path } = this.#address;
-    const target = this.#target(path, call.query);
-    const connection = await this.#connection(call.signal);
+    const target = this.#target(path, options.query);
+    const connection = await this.#connection(options.signal);
     const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
       method,
-      // One connection per request: none can be found closed when it is used again.
+      // One connection per request, because a kept one may be closed by the time it is used again.
       ...(connection ?? { agent: false }),
       ...(socket_path === null ? {} : { socketPath: socket_path }),
-      ...(call.signal ? { signal: call.signal } : {}),
+      ...(options.signal ? { signal: options.signal } : {}),
       headers: {
         ...this.#authorization,
-        ...(call.body === undefined ? {} : { 'content-length': Buffer.byteLength(call.body) }),
-        ...call.headers,
+        ...(options.body === undefined ? {} : { 'content-length': Buffer.byteLength(options.body) }),
+        ...options.headers,
       },
     });
-    const silence_timeout_ms = call.silence_timeout_ms ?? SILENCE_TIMEOUT_MS;
+    const silence_timeout_ms = options.silence_timeout_ms ?? SILENCE_TIMEOUT_MS;
     request.setTimeout(silence_timeout_ms, () => {
       request.destroy(new Error(`no answer within ${silence_timeout_ms / 1_000} s`));
     });
     return new Promise((resolve, reject) => {
       request.on('response', resolve);
       request.on('error', (error) => reject(this.#unreachable(error)));
-      request.end(call.body);
+      request.end(options.body);
     });
   }
 
-  /** A connection to somebody who may have the token; none where it need not be checked. */
+  /** A connection to a program that may have the token; null where no check is required. */
   async #connection(signal?: AbortSignal): Promise<{ createConnection: () => Socket } | null> {
     const owner = 'value' in this.#token ? this.#token.owner : undefined;
     if (!owner || this.#address.socket_path !== null) return null;
@@ -126,13 +127,13 @@ export class Client {
     }
   }
 
-  /** The control socket takes no token: its file's mode is what guards it. */
+  /** The control socket takes no token: the mode of its file protects it. */
   get #authorization(): Record<string, string> {
     if (this.#address.socket_path !== null) return { [CONTROL_SCOPE_HEADER]: SCOPE };
     return 'value' in this.#token ? { authorization: `Bearer ${this.#token.value}` } : {};
   }
 
-  #target(path: string, query: Call['query'] = {}): URL {
+  #target(path: string, query: RequestOptions['query'] = {}): URL {
     const { url } = this.#address;
     const target = new URL(`${url.pathname.replace(/\/$/, '')}/api/v1${path}`, url);
     for (const [name, value] of Object.entries(query)) {
@@ -141,7 +142,7 @@ export class Client {
     return target;
   }
 
-  #webSocketUrl(path: string, query: Call['query']): string {
+  #webSocketUrl(path: string, query: RequestOptions['query']): string {
     const { socket_path } = this.#address;
     const { protocol, host, pathname, search } = this.#target(path, query);
     if (socket_path !== null) return `ws+unix://${socket_path}:${pathname}${search}`;
@@ -155,7 +156,7 @@ export class Client {
       for await (const chunk of response) {
         size_bytes += chunk.length;
         if (size_bytes > ANSWER_MAX_BYTES)
-          throw new Failure(EXIT.failed, `${this.shown} does not end its answer`);
+          throw new Failure(EXIT.failed, `the answer of ${this.shown} does not end`);
         chunks.push(chunk);
       }
     } catch (error) {
@@ -168,20 +169,23 @@ export class Client {
     return new Failure(EXIT.unreachable, `cannot reach the daemon at ${this.shown}: ${reason(error)}`);
   }
 
-  #refusal(response: IncomingMessage, answer: Answer | null): Refusal {
+  #errorOf(response: IncomingMessage, answer: Answer | null): DaemonError {
     const error = answer?.error;
     if (!error) {
-      return new Refusal(null, `${this.shown} answered ${response.statusCode} and is not a sandboxd daemon`);
+      return new DaemonError(
+        null,
+        `${this.shown} answered ${response.statusCode} and is not a sandboxd daemon`,
+      );
     }
     const retry_after = response.headers['retry-after'];
     const hints = [
       retry_after ? `; try again in ${retry_after} s` : '',
       error.code === 'unauthorized' && 'missing' in this.#token
-        ? `; ${this.#token.missing}, name another with --token-file`
+        ? `; ${this.#token.missing}; name another file with --token-file`
         : '',
     ];
-    const said = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
-    return new Refusal(error.code, `${said}${hints.join('')}`);
+    const text = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
+    return new DaemonError(error.code, `${text}${hints.join('')}`);
   }
 }
 

@@ -4,49 +4,54 @@ import { DEFAULT_STATE_DIR, DEFAULT_URL } from '../../contract/defaults.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { readSecretFile } from './secret-file.ts';
 
-/** Where the daemon is: `socket_path` for a Unix socket, else the URL's host. `shown` is how to call it. */
-export interface Address {
+/** Where the daemon is: at `socket_path` if that is set, otherwise at `url`. Messages show it as `shown`. */
+export interface DaemonAddress {
   shown: string;
   url: URL;
   socket_path: string | null;
 }
 
-/** Whose a token's file is. */
+/** The owner of a token's file. */
 export interface TokenOwner {
   uid: number;
   path: string;
 }
 
 /**
- * The control token, or why there is none, to be told where the daemon asks for it. With an `owner` a port of this
- * machine is given it only where its owner listens there.
+ * The control token, or why there is none, for the message when the daemon requires one. With an `owner` it is sent to a
+ * port of this machine only if that user, or root, listens there.
  */
 export type Token = { value: string; owner?: TokenOwner } | { missing: string };
 
-export interface DaemonOptions {
+/** The flags that say where the daemon is. */
+export interface ConnectionOptions {
   url?: string | undefined;
   tokenFile?: string | undefined;
   stateDir?: string | undefined;
 }
 
-/** Names of this machine's loopback; what other names lead to is not known before they are resolved. */
+/** Hosts that are this machine's loopback; where other names lead is unknown until they are resolved. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
- * How to reach the daemon, by flags before environment. Source: contract section 4: `SANDBOXD_URL`,
- * `SANDBOXD_CONTROL_TOKEN_FILE`, `SANDBOXD_STATE_DIR`. A token file that is named must be readable; the one in
- * the state directory need not be, because publishing and a Unix socket need no token, and never leaves this machine.
+ * The daemon's address and token, from flags first, then from the environment (`SANDBOXD_URL`,
+ * `SANDBOXD_CONTROL_TOKEN_FILE`, `SANDBOXD_STATE_DIR`). A token file that is named must be readable, or it is a usage
+ * error. The one in the state directory may be missing, because publishing and a Unix socket require no token, and its
+ * token never leaves this machine. Contract section 4, "`sandboxctl`".
  */
-export function findDaemon(flags: DaemonOptions, env: NodeJS.ProcessEnv): { address: Address; token: Token } {
+export function findDaemon(
+  flags: ConnectionOptions,
+  env: NodeJS.ProcessEnv,
+): { address: DaemonAddress; token: Token } {
   const address = parseAddress(flags.url ?? (env.SANDBOXD_URL || DEFAULT_URL));
   if (flags.tokenFile) return { address, token: { value: readToken(flags.tokenFile) } };
   const named = flags.stateDir === undefined ? env.SANDBOXD_CONTROL_TOKEN_FILE : '';
   if (named) return { address, token: guarded(address, ownedToken(named)) };
   const state_dir = flags.stateDir ?? (env.SANDBOXD_STATE_DIR || DEFAULT_STATE_DIR);
   const path = join(state_dir, 'control-token');
-  if (address.socket_path !== null) return { address, token: { missing: 'a Unix socket needs no token' } };
+  if (address.socket_path !== null) return { address, token: { missing: 'a Unix socket requires no token' } };
   if (!isLoopback(address)) {
-    return { address, token: { missing: `the token of ${path} is for this machine alone` } };
+    return { address, token: { missing: `the token in ${path} is sent to this machine only` } };
   }
   try {
     return { address, token: ownedToken(path) };
@@ -55,12 +60,12 @@ export function findDaemon(flags: DaemonOptions, env: NodeJS.ProcessEnv): { addr
   }
 }
 
-/** Whoever listens on a port of another machine can't be known: a token whose file is named goes there as it is. */
-function guarded(address: Address, token: Token): Token {
+/** Who listens on a port of another machine cannot be known: a named token is sent there without that check. */
+function guarded(address: DaemonAddress, token: Token): Token {
   return isLoopback(address) || !('value' in token) ? token : { value: token.value };
 }
 
-function isLoopback({ url, socket_path }: Address): boolean {
+function isLoopback({ url, socket_path }: DaemonAddress): boolean {
   return socket_path === null && url.protocol === 'http:' && LOOPBACK.test(url.hostname);
 }
 
@@ -69,7 +74,7 @@ function ownedToken(path: string): Token {
   return { value, owner: { uid: statSync(path).uid, path } };
 }
 
-function parseAddress(text: string): Address {
+function parseAddress(text: string): DaemonAddress {
   const socket = /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1];
   if (socket) return { shown: text, url: new URL('http://localhost'), socket_path: socket };
   const url = URL.canParse(text) ? new URL(text) : null;

@@ -4,24 +4,27 @@ import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 import { OutputSink } from '../terminal/output-sink.ts';
-import { Refusal } from './client.ts';
+import { DaemonError } from './client.ts';
 import { serverSentEvents } from './server-sent-events.ts';
 
+/** Time between two connections, in ms. */
 export const RECONNECT_MS = 1_000;
 
+/** Which output to print. */
 export interface OutputOptions {
   stream?: 'stdout' | 'stderr' | 'all' | undefined;
-  /** So many lines before the end to begin with; without it all that is kept. */
+  /** Starts this many lines before the end; without it, at the oldest that is kept. */
   tail_lines?: number | undefined;
+  /** Whether to continue until the process ends. */
   follow: boolean;
-  /** Whether the daemon has accepted before, so that a connection that fails is tried again from the first on. */
+  /** Whether the daemon has accepted a request before, so that even the first connection is retried. */
   is_known?: boolean;
 }
 
 /**
- * Writes a process's output to this program's own streams; with `follow` until it has ended, which is what it
- * resolves with, or `interrupted`. A lost connection is made again and goes on where it ended.
- * Source: contract section 4, `GET /processes/{id}/output`.
+ * Writes a process's output to this program's own streams. With `follow` it continues until the process has ended, and
+ * resolves with it, or until `interrupted`, and resolves with null. A lost connection is reopened where it ended.
+ * Contract section 4, `GET /processes/{id}/output`.
  */
 export async function followOutput(
   context: Context,
@@ -34,32 +37,32 @@ export async function followOutput(
     try {
       const end = await reader.read(interrupted);
       if (end !== 'lost') return end;
-      if (!interrupted.aborted) await context.err.line('sandboxctl: the connection was lost; trying again');
+      if (!interrupted.aborted) await context.err.line('sandboxctl: connection lost; retrying');
     } catch (error) {
       if (interrupted.aborted) break;
-      if (!reader.connected || !isPassing(error)) throw error;
+      if (!reader.connected || !isTemporary(error)) throw error;
     }
     await pause(RECONNECT_MS, interrupted);
   }
   return null;
 }
 
-/** Whether a daemon that is starting or stopping explains it. */
-export function isPassing(error: unknown): boolean {
-  if (error instanceof Refusal) {
+/** Whether the error may come from a daemon that is starting or stopping, so that a retry makes sense. */
+export function isTemporary(error: unknown): boolean {
+  if (error instanceof DaemonError) {
     return error.code === 'shutting_down' || error.code === 'conflict' || error.code === 'gone';
   }
   return error instanceof Failure && error.exit_code === EXIT.unreachable;
 }
 
-/** The path of one process, whatever characters were typed as its id. */
+/** The API path of one process, with any characters in its id. */
 export function processPath(process_id: string): string {
   return `/processes/${encodeURIComponent(process_id)}`;
 }
 
-/** Reads the stream in as many connections as it takes. */
+/** Reads the stream over as many connections as necessary. */
 class OutputReader {
-  /** Whether the daemon has ever accepted. */
+  /** Whether the daemon has accepted a connection before. */
   connected: boolean;
   readonly #context: Context;
   readonly #path: string;
@@ -75,7 +78,7 @@ class OutputReader {
     this.connected = options.is_known ?? false;
   }
 
-  /** The ended process, null at the end of what is kept of one that runs, or `lost` where the connection broke. */
+  /** The ended process, null at the end of a running one's stored output, or `lost` if the connection broke. */
   async read(signal: AbortSignal): Promise<ProcessView | null | 'lost'> {
     const { stream, tail_lines, follow } = this.#options;
     const body = await this.#open({ stream, follow: String(follow), tail_lines }, signal);
@@ -94,8 +97,8 @@ class OutputReader {
     try {
       return await this.#context.client.stream(this.#path, { query, headers, signal });
     } catch (error) {
-      // What was left off is no longer kept: the sink tells what is missing once it sees where it goes on.
-      if (error instanceof Refusal && error.code === 'gone') this.#last_id = null;
+      // The position is no longer kept: the sink reports what is missing once it sees the next offset.
+      if (error instanceof DaemonError && error.code === 'gone') this.#last_id = null;
       throw error;
     }
   }

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 
-/** A TCP socket of this machine that listens. */
+/** A listening TCP socket of this machine. */
 export interface Listener {
-  /** As `/proc/net/tcp` spells it: 8 or 32 hex digits. */
+  /** As in `/proc/net/tcp`: 8 or 32 hex digits. */
   address: string;
+  /** The user who opened it. */
   uid: number;
   inode: string;
 }
@@ -13,7 +14,7 @@ const LISTENING = '0A';
 const ANY = /^0+$/;
 const MAPPED_IPV4 = `${'0'.repeat(16)}FFFF0000`;
 
-/** The sockets that listen on a port, as the kernel tells it. Source: proc_net_tcp(5). */
+/** The sockets that listen on a port, from `/proc/net/tcp` and `tcp6`; see proc_pid_net(5). */
 export function listenersOn(port: number): Listener[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => {
@@ -27,14 +28,14 @@ export function listenersOn(port: number): Listener[] {
   });
 }
 
-/** Those that take the connections to an address: who has the address itself comes before who has all of them. */
+/** The listeners that get connections to an address: those bound to it come before those bound to all addresses. */
 export function takersOf(remote_address: string, listeners: Listener[]): Listener[] {
   const spelled = spellings(remote_address);
   const exact = listeners.filter(({ address }) => spelled.includes(address));
   return exact.length > 0 ? exact : listeners.filter(({ address }) => ANY.test(address));
 }
 
-/** An address as the kernel's tables have it: words of 32 bits, each with its least significant byte first. */
+/** An address as the kernel writes it: 32-bit words, each with its least significant byte first. */
 function spellings(address: string): string[] {
   const four = address.replace(/^::ffff:/i, '');
   if (isIPv4(four)) {

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { EXIT, Failure, reason } from '../failure.ts';
 
 /**
- * What a file of a secret or token holds, less one trailing newline. Fails as bad usage where it cannot be read
- * or is empty; the message names the path and never what is in it. Source: contract section 4.
+ * The content of a file with a secret or token, less one trailing newline. A file that cannot be read or is empty is a
+ * usage error; the message names the path and never the content.
  */
 export function readSecretFile(path: string): string {
   let text: string;

@@ -1,18 +1,21 @@
 import { EXIT, Failure } from '../failure.ts';
 
-/** One event of a stream: `data` is its lines joined, `id` the last one given. */
-export interface ServerSentEvent {
+/** A server-sent event as received: `data` is its lines joined, `id` the last one sent. */
+export interface StreamEvent {
   id: string;
   event: string;
   data: string;
 }
 
-/** No line of the daemon is longer: a record's body is little more than the 1 MiB of a publish. */
+/** Far more than the daemon sends in a line: a record's body is little more than the 1 MiB of a publish. */
 const LINE_MAX_CHARACTERS = 16 * 1024 * 1024;
 const EVENT_MAX_CHARACTERS = 32 * 1024 * 1024;
 
-/** The events of a `text/event-stream` body, as they are complete; ends where the body ends. */
-export async function* serverSentEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
+/**
+ * The events of a `text/event-stream` body, each when it is complete, until the body ends. An endless line or event is
+ * a `Failure`.
+ */
+export async function* serverSentEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
   let id = '';
   let event = '';
   let data: string[] = [];
@@ -31,7 +34,8 @@ export async function* serverSentEvents(body: AsyncIterable<Uint8Array>): AsyncG
     else if (field === 'data') {
       data.push(value);
       length += value.length + 1;
-      if (length > EVENT_MAX_CHARACTERS) throw new Failure(EXIT.failed, 'the stream holds an endless event');
+      if (length > EVENT_MAX_CHARACTERS)
+        throw new Failure(EXIT.failed, 'the stream contains an endless event');
     }
   }
 }
@@ -44,7 +48,7 @@ async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
     if (!/[\r\n]/.test(text)) {
       rest += text;
       if (rest.length > LINE_MAX_CHARACTERS)
-        throw new Failure(EXIT.failed, 'the stream holds an endless line');
+        throw new Failure(EXIT.failed, 'the stream contains an endless line');
       continue;
     }
     const parts = (rest + text).split(/\r\n|\n|\r(?!$)/);

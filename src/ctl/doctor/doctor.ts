@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { Client } from '../api/client.ts';
-import type { Address, Token } from '../api/config.ts';
+import type { DaemonAddress, Token } from '../api/config.ts';
 import type { Terminal } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { printable } from '../terminal/printable.ts';
@@ -10,40 +10,40 @@ import { checkPort } from './port.ts';
 import { checkStorage } from './storage.ts';
 import { checkDelivery, checkEndpoint, sendTest } from './webhook.ts';
 
-/** What is looked at. */
+/** What `sandboxctl doctor` checks. */
 export interface DoctorTarget {
-  address: Address;
+  address: DaemonAddress;
   token: Token;
   state_dir: string;
-  /** Null for what the daemon that runs watches. */
+  /** Null: the directory that the running daemon watches. */
   watch_dir: string | null;
   webhook_url: string | null;
-  /** Empty signs nothing. */
+  /** If empty, the test event is not signed. */
   webhook_secret: string;
 }
 
 const STYLES = { ok: 'green', warning: 'yellow', error: 'red' } as const satisfies Record<Level, string>;
 
 /**
- * Looks at everything that a sandbox's image and machine have to provide, one line each, and returns 0, 1 or 2 by the
- * worst of it. Source: contract section 4.
+ * Checks everything that a sandbox requires of its image and machine and prints one line each. Returns the exit code: 0,
+ * 1 or 2 by the worst finding. Contract section 4, "`sandboxctl`".
  */
-export async function doctor({ out, json }: Terminal, patient: DoctorTarget, clock: Clock): Promise<number> {
+export async function doctor({ out, json }: Terminal, target: DoctorTarget, clock: Clock): Promise<number> {
   const findings: Finding[] = [];
-  const take = async (found: Finding[]) => {
+  const report = async (found: Finding[]) => {
     findings.push(...found);
     if (json) return;
     for (const { name, level, message } of found) {
       await out.line(`${out.style(STYLES[level], level.padEnd(8))} ${name.padEnd(16)} ${printable(message)}`);
     }
   };
-  const client = new Client(patient.address, patient.token);
-  await take(await checkPort(patient.address));
-  await take(await checkStorage(patient.state_dir));
-  await take(await checkInotify(patient.watch_dir ?? (await watched(client))));
-  await take(await checkReaper(clock));
-  await take(await checkClock(clock));
-  await checkWebhook(patient, client, clock, take);
+  const client = new Client(target.address, target.token);
+  await report(await checkPort(target.address));
+  await report(await checkStorage(target.state_dir));
+  await report(await checkInotify(target.watch_dir ?? (await watched(client))));
+  await report(await checkReaper(clock));
+  await report(await checkClock(clock));
+  await checkWebhook(target, client, clock, report);
   if (json) await out.line(JSON.stringify({ findings }));
   return worst(findings);
 }
@@ -52,16 +52,19 @@ async function checkWebhook(
   { webhook_url, webhook_secret }: DoctorTarget,
   client: Client,
   clock: Clock,
-  take: (found: Finding[]) => Promise<void>,
+  report: (found: Finding[]) => Promise<void>,
 ): Promise<void> {
   const url = webhook_url === null ? null : parseUrl(webhook_url);
   const reached = url ? await checkEndpoint(url) : [];
-  await take(reached);
+  await report(reached);
   const delivered = await checkDelivery(client);
-  if (delivered) return take(delivered);
+  if (delivered) return report(delivered);
   if (!url)
-    return take([warning('delivery', 'no daemon runs and no --webhook-url is given: nothing was delivered')]);
-  if (!reached.some(({ level }) => level === 'error')) await take(await sendTest(url, webhook_secret, clock));
+    return report([
+      warning('delivery', 'no daemon is running and --webhook-url is not set: no test event was sent'),
+    ]);
+  if (!reached.some(({ level }) => level === 'error'))
+    await report(await sendTest(url, webhook_secret, clock));
 }
 
 function parseUrl(text: string): URL {
@@ -75,6 +78,6 @@ async function watched(client: Client): Promise<string | null> {
     const { watcher } = await client.call<{ watcher: { watch_dir: string } | null }>('GET', '/sandbox');
     return typeof watcher?.watch_dir === 'string' ? watcher.watch_dir : null;
   } catch {
-    return null; // no daemon runs, or not one that tells us
+    return null; // no daemon is running, or it does not say
   }
 }

@@ -7,24 +7,30 @@ import type { Clock } from '../../base/clock.ts';
 import { pause } from '../pause.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
-/** So many directories are counted at most. */
+/** At most this many directories are counted. */
 const DIRECTORIES_MAX = 1_000_000;
 const ORPHAN_S = 0.1;
 const REAP_MS = 2_000;
-/** Before this program was written: certificates of today are not valid yet. */
+/** Earlier than this program: a clock set to such a time rejects today's certificates. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
 
-/** Whether the kernel grants a watch for each directory of the watched tree. */
+/** Checks whether the kernel grants a watch for each directory in the watched tree; null means none is watched. */
 export async function checkInotify(watch_dir: string | null): Promise<Finding[]> {
   const name = 'inotify';
-  if (watch_dir === null) return [ok(name, 'nothing is watched')];
+  if (watch_dir === null) return [ok(name, 'no directory is watched')];
   const limit = Number(read('/proc/sys/fs/inotify/max_user_watches') || Number.NaN);
-  if (Number.isNaN(limit)) return [warning(name, 'the limit on watches cannot be read')];
+  if (Number.isNaN(limit)) return [warning(name, 'cannot read the limit on watches')];
   if (!existsSync(watch_dir))
-    return [ok(name, `${watch_dir} is not there yet; ${limit} watches are granted`)];
-  const needed = await countDirectories(watch_dir);
-  const told = `${needed} directories in ${watch_dir}, ${limit} watches are granted (fs.inotify.max_user_watches)`;
-  return [needed > limit ? error(name, told) : needed > limit / 2 ? warning(name, told) : ok(name, told)];
+    return [ok(name, `${watch_dir} does not exist yet; ${limit} watches are allowed`)];
+  const required = await countDirectories(watch_dir);
+  const message = `${required} directories in ${watch_dir}, ${limit} watches are allowed (fs.inotify.max_user_watches)`;
+  return [
+    required > limit
+      ? error(name, message)
+      : required > limit / 2
+        ? warning(name, message)
+        : ok(name, message),
+  ];
 }
 
 async function countDirectories(root: string): Promise<number> {
@@ -32,28 +38,30 @@ async function countDirectories(root: string): Promise<number> {
   let count = 0;
   for (let folder = waiting.pop(); folder !== undefined && count < DIRECTORIES_MAX; folder = waiting.pop()) {
     count += 1;
-    const entries = await opendir(folder).catch(() => null); // gone meanwhile, or not ours to read
+    const entries = await opendir(folder).catch(() => null); // removed meanwhile, or not readable
     for await (const entry of entries ?? []) if (entry.isDirectory()) waiting.push(join(folder, entry.name));
   }
   return count;
 }
 
-/** Whether somebody takes care of processes whose parent has ended: tried with one. */
+/** Checks whether orphaned processes are reaped, by orphaning one. */
 export async function checkReaper(clock: Clock): Promise<Finding[]> {
   const name = 'init';
   const init = read('/proc/1/comm').trim() || 'unknown';
   const orphan = await orphaned();
   if (orphan === null)
-    return [warning(name, `PID 1 is ${init}; /bin/sh is missing to try whether it reaps orphans`)];
+    return [
+      warning(name, `PID 1 is ${init}; without /bin/sh it is unknown whether it reaps orphaned processes`),
+    ];
   const end_ms = clock.monotonicMs() + REAP_MS;
   while (existsSync(`/proc/${orphan}`) && clock.monotonicMs() < end_ms) await pause(50);
   if (!existsSync(`/proc/${orphan}`)) return [ok(name, `PID 1 is ${init}, orphaned processes are reaped`)];
   return [
-    warning(name, `PID 1 is ${init} and does not reap orphaned processes: put an init such as tini in front`),
+    warning(name, `PID 1 is ${init} and does not reap orphaned processes: run an init such as tini as PID 1`),
   ];
 }
 
-/** The pid of a process whose parent has ended. */
+/** The pid of a process whose parent has ended; null if none could be started. */
 async function orphaned(): Promise<string | null> {
   try {
     const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `sleep ${ORPHAN_S} >/dev/null & echo $!`]);
@@ -63,12 +71,11 @@ async function orphaned(): Promise<string | null> {
   }
 }
 
-/** Whether the wall clock is one that certificates can be checked with. */
+/** Checks whether the wall clock is late enough for certificates to be valid. */
 export async function checkClock(clock: Clock): Promise<Finding[]> {
   const now = new Date(clock.wallMs()).toISOString();
-  if (clock.wallMs() < EARLIEST_MS)
-    return [error('clock', `it is set to ${now}: certificates will not be valid yet`)];
-  return [ok('clock', `it is set to ${now}`)];
+  if (clock.wallMs() < EARLIEST_MS) return [error('clock', `set to ${now}: certificates are not valid yet`)];
+  return [ok('clock', `set to ${now}`)];
 }
 
 function read(path: string): string {

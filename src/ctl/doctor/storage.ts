@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import { reason } from '../failure.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
-/** File systems by the number that statfs(2) gives them. */
+/** File systems by their type number in statfs(2). */
 const VOLATILE: Record<number, string> = { 16914836: 'tmpfs', 2240043254: 'ramfs' };
 const REMOTE: Record<number, string> = {
   26985: 'NFS',
@@ -28,23 +28,23 @@ const LOCAL: Record<number, string> = {
   61267: 'ext4',
   1481003842: 'XFS',
   2435016766: 'Btrfs',
-  2035054128: 'overlay, kept as long as its upper layer',
+  2035054128: 'overlay, as durable as its upper layer',
   801189825: 'ZFS',
 };
 
 const SYNCS = 16;
 const PAGE_BYTES = 4096;
-/** No disk is done sooner: who says so has kept the data in memory. */
+/** No disk is faster: a quicker sync has left the data in memory. */
 const HONEST_SYNC_MS = 0.02;
 const SLOW_SYNC_MS = 100;
 
-/** Where SQLite's header keeps what is told here, in bytes. */
+/** Byte offsets in the header of an SQLite file. */
 const WRITE_FORMAT_AT = 18;
 const LIBRARY_VERSION_AT = 96;
 const HEADER_BYTES = 100;
 const WAL_FORMAT = 2;
 
-/** Whether the state directory keeps what is written to it. */
+/** Checks whether the state directory is safe, durable and fast enough, and whether its outbox is intact. */
 export async function checkStorage(state_dir: string): Promise<Finding[]> {
   const place = existing(state_dir);
   const findings = [checkDirectory(state_dir, place), checkPersistence(place)];
@@ -52,7 +52,7 @@ export async function checkStorage(state_dir: string): Promise<Finding[]> {
   return [...findings, checkDatabase(join(state_dir, 'outbox.db'))];
 }
 
-/** The directory, or the first above it that is there. */
+/** The directory, or its closest ancestor that exists. */
 function existing(path: string): string {
   return existsSync(path) || path === '/' ? path : existing(dirname(path));
 }
@@ -62,14 +62,14 @@ function checkDirectory(state_dir: string, place: string): Finding {
   try {
     accessSync(place, constants.W_OK | constants.X_OK);
   } catch (thrown) {
-    return error(name, `${state_dir} cannot be written: ${reason(thrown)}`);
+    return error(name, `${state_dir} is not writable: ${reason(thrown)}`);
   }
-  if (place !== state_dir) return ok(name, `${state_dir} will be made in ${place}`);
+  if (place !== state_dir) return ok(name, `${state_dir} will be created in ${place}`);
   const stat = lstatSync(state_dir);
-  if (!stat.isDirectory()) return error(name, `${state_dir} is not a directory (links are refused)`);
+  if (!stat.isDirectory()) return error(name, `${state_dir} is not a directory (symbolic links are refused)`);
   if (stat.uid !== process.geteuid?.()) return error(name, `${state_dir} belongs to user ${stat.uid}`);
-  if (stat.mode & 0o022) return error(name, `${state_dir} can be written by others`);
-  return ok(name, `${state_dir} can be written`);
+  if (stat.mode & 0o022) return error(name, `${state_dir} is writable by other users`);
+  return ok(name, `${state_dir} is writable`);
 }
 
 function checkPersistence(place: string): Finding {
@@ -77,10 +77,9 @@ function checkPersistence(place: string): Finding {
   const { type, bavail, bsize } = statfsSync(place);
   const free = `${Math.round((bavail * bsize) / 2 ** 20)} MiB free`;
   const lost = VOLATILE[type];
-  if (lost) return error(name, `${place} is on ${lost}: acknowledged events are lost with a reboot`);
+  if (lost) return error(name, `${place} is on ${lost}: acknowledged events are lost on reboot`);
   const remote = REMOTE[type];
-  if (remote)
-    return warning(name, `${place} is on ${remote}: make sure that its server keeps what is synced`);
+  if (remote) return warning(name, `${place} is on ${remote}: make sure that its server honours syncs`);
   return ok(name, `${place} is on ${LOCAL[type] ?? `file system 0x${type.toString(16)}`}, ${free}`);
 }
 
@@ -90,13 +89,13 @@ function checkSync(place: string): Finding {
   try {
     median_ms = medianSyncMs(place);
   } catch (thrown) {
-    return error(name, `a file in ${place} cannot be synced: ${reason(thrown)}`);
+    return error(name, `cannot sync a file in ${place}: ${reason(thrown)}`);
   }
   const took = `${median_ms.toPrecision(2)} ms`;
   if (median_ms < HONEST_SYNC_MS) {
     return warning(
       name,
-      `a sync takes ${took}: no disk is as fast, what is acknowledged may be in memory alone`,
+      `a sync takes ${took}: no disk is that fast, acknowledged events may be in memory only`,
     );
   }
   if (median_ms > SLOW_SYNC_MS) return warning(name, `a sync takes ${took}: each publish waits for one`);
@@ -120,7 +119,7 @@ function medianSyncMs(place: string): number {
   }
 }
 
-/** Read from the file itself: the daemon holds it for itself alone while it runs. */
+/** Reads the file itself, because a running daemon locks the database. */
 function checkDatabase(path: string): Finding {
   const name = 'sqlite';
   const header = Buffer.alloc(HEADER_BYTES);
@@ -129,10 +128,10 @@ function checkDatabase(path: string): Finding {
     const file = openSync(path, 'r');
     const read = readSync(file, header, 0, HEADER_BYTES, 0);
     closeSync(file);
-    if (read === 0) return ok(name, 'the outbox is about to be made');
+    if (read === 0) return ok(name, 'the outbox is being created');
     if (!header.toString('latin1').startsWith('SQLite format 3\0')) return error(name, `${path} is damaged`);
   } catch (thrown) {
-    return warning(name, `${path} cannot be read: ${reason(thrown)}`);
+    return warning(name, `cannot read ${path}: ${reason(thrown)}`);
   }
   const number = header.readUInt32BE(LIBRARY_VERSION_AT);
   const version = [Math.floor(number / 1e6), Math.floor(number / 1e3) % 1e3, number % 1e3].join('.');

@@ -14,10 +14,10 @@ import { EXIT, Failure, reason } from '../failure.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
 const ANSWER_MS = 15_000;
-/** A certificate or a receiver that looks at time stamps may mind more. */
+/** A larger difference fails receivers that check timestamps. */
 const CLOCK_MAX_MS = 5 * 60_000;
 
-/** Whether the endpoint can be reached, one step after another; the first that fails is the last. */
+/** Checks whether the endpoint is reachable: name, connection, certificate. Stops at the first step that fails. */
 export async function checkEndpoint(url: URL): Promise<Finding[]> {
   const findings: Finding[] = [];
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
@@ -36,7 +36,7 @@ export async function checkEndpoint(url: URL): Promise<Finding[]> {
     return `${host} is ${addresses.map(({ address }) => address).join(', ')}`;
   });
   await step('tcp', () =>
-    connected(connectTcp({ host, port }), 'connect', `${host}:${port} takes connections`),
+    connected(connectTcp({ host, port }), 'connect', `${host}:${port} accepts connections`),
   );
   if (is_tls) {
     const servername = /^[\d.]+$|:/.test(host) ? undefined : host;
@@ -47,7 +47,7 @@ export async function checkEndpoint(url: URL): Promise<Finding[]> {
         until = socket.getPeerCertificate().valid_to;
       });
       await connected(socket, 'secureConnect', '');
-      return `${host}:${port} shows a valid certificate, until ${until}`;
+      return `${host}:${port} has a valid certificate, until ${until}`;
     });
   }
   return findings;
@@ -55,7 +55,7 @@ export async function checkEndpoint(url: URL): Promise<Finding[]> {
 
 function connected(socket: ReturnType<typeof connectTcp>, event: string, message: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connecting took too long')));
+    socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connection timed out')));
     socket.once('error', reject);
     socket.once(event, () => {
       resolve(message);
@@ -64,7 +64,7 @@ function connected(socket: ReturnType<typeof connectTcp>, event: string, message
   });
 }
 
-/** Has the daemon that runs deliver a test event; null where none runs. */
+/** Asks the running daemon to deliver a test event; null if none is running. */
 export async function checkDelivery(client: Client): Promise<Finding[] | null> {
   const name = 'delivery';
   try {
@@ -79,7 +79,10 @@ export async function checkDelivery(client: Client): Promise<Finding[] | null> {
   }
 }
 
-/** Sends a signed test event without a daemon, and looks at the receiver's clock. */
+/**
+ * Sends a test event without a daemon and compares the receiver's clock with this machine's. An empty `secret` leaves the
+ * event unsigned.
+ */
 export async function sendTest(url: URL, secret: string, clock: Clock): Promise<Finding[]> {
   const happened_at_ms = clock.wallMs();
   const [event_id = ''] = newEventIds(1, happened_at_ms);
@@ -96,11 +99,12 @@ export async function sendTest(url: URL, secret: string, clock: Clock): Promise<
       text,
     );
     const signed = secret === '' ? 'unsigned' : 'signed';
-    const told = `a ${signed} test event was answered ${statusCode}`;
-    const finding = statusCode >= 200 && statusCode < 300 ? ok('delivery', told) : error('delivery', told);
+    const message = `a ${signed} test event was answered ${statusCode}`;
+    const finding =
+      statusCode >= 200 && statusCode < 300 ? ok('delivery', message) : error('delivery', message);
     return [finding, ...compareClocks(answered.date, clock)];
   } catch (thrown) {
-    return [error('delivery', `a test event was not answered: ${reason(thrown)}`)];
+    return [error('delivery', `a test event got no answer: ${reason(thrown)}`)];
   }
 }
 
@@ -110,7 +114,7 @@ function compareClocks(date: string | undefined, clock: Clock): Finding[] {
   const ahead_ms = clock.wallMs() - theirs_ms;
   if (Math.abs(ahead_ms) < CLOCK_MAX_MS) return [];
   const minutes = Math.round(Math.abs(ahead_ms) / 60_000);
-  return [warning('clock', `it is ${minutes} min ${ahead_ms > 0 ? 'ahead of' : 'behind'} the receiver's`)];
+  return [warning('clock', `${minutes} min ${ahead_ms > 0 ? 'ahead of' : 'behind'} the receiver's clock`)];
 }
 
 function post(url: URL, headers: Record<string, string>, text: string): Promise<IncomingMessage> {
@@ -119,7 +123,7 @@ function post(url: URL, headers: Record<string, string>, text: string): Promise<
       url,
       { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(text) }, agent: false },
       (response) => {
-        // Its head is the answer; a body may never end.
+        // The head is enough; the body may never end.
         response.destroy();
         resolve(response);
       },

@@ -4,14 +4,14 @@ import { HOP_BY_HOP } from '../../base/http/hop-by-hop.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { EXIT, Failure } from '../failure.ts';
 
-/** The URL to pass requests on to; anything but http and https is bad usage. */
+/** The URL that requests are forwarded to; any scheme but http and https is a usage error. */
 export function forwardTarget(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url && ['http:', 'https:'].includes(url.protocol)) return url;
   throw new Failure(EXIT.usage, `--forward must be http://… or https://…, not '${text}'`);
 }
 
-/** Passes a request on, its body bytes and headers unchanged; resolves with the answer, its body still to be read. */
+/** Forwards a request, its body and end-to-end headers unchanged; resolves with the answer, its body still unread. */
 export function forward(target: URL, received: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
   const headers = endToEnd(received.rawHeaders, ['host', 'content-length']);
   const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
@@ -19,20 +19,20 @@ export function forward(target: URL, received: IncomingMessage, body: Buffer): P
     agent: false,
     headers: ['Host', target.host, ...headers, 'Content-Length', String(body.length), 'Connection', 'close'],
   });
-  request.setTimeout(ATTEMPT_TIMEOUT_MS, () => request.destroy(new Error('it does not answer')));
+  request.setTimeout(ATTEMPT_TIMEOUT_MS, () => request.destroy(new Error('no answer in time')));
   return new Promise((resolve, reject) => {
     request.on('response', resolve).on('error', reject).end(body);
   });
 }
 
-/** Answers what the forward answered. */
+/** Answers with the answer of the forward URL; 502 if it has no status. */
 export function passBack(answer: IncomingMessage, response: ServerResponse): void {
   response.writeHead(answer.statusCode ?? 502, endToEnd(answer.rawHeaders, []));
   answer.on('error', () => response.destroy());
   answer.pipe(response);
 }
 
-/** The headers as name, value, name, value, in their order and spelling, less those of the connection. */
+/** The end-to-end headers as name, value, name, value, in their order and spelling; `besides` are left out too. */
 function endToEnd(raw_headers: string[], besides: string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i < raw_headers.length; i += 2) {

@@ -10,25 +10,28 @@ import { forward, passBack } from './forward.ts';
 import { oneLine, parseEvent, type ReceivedEvent } from './received-event.ts';
 import { RecentIds } from './recent-ids.ts';
 
+/** The address to listen on by default: this machine only. */
 export const LISTEN_HOST = '127.0.0.1';
+/** The default port. */
 export const LISTEN_PORT = 8787;
 
-/** Twice what a publish may hold, so that no event is refused for its length. */
+/** Twice the largest publish, so that no event is refused for its size. */
 const EVENT_MAX_BYTES = 2 * 1024 * 1024;
 const RECENT_EVENTS = 100_000;
 
+/** Where and how to receive. Port 0 picks a free one. */
 export interface ListenOptions {
   host: string;
   port: number;
-  /** Without it no signature is looked at. */
+  /** Without it signatures are not checked. */
   secret?: string | undefined;
   forward_to?: URL | undefined;
 }
 
 /**
- * Receives events until `interrupted` and prints each on one line. Answers 204 once an event is printed, 401 where
- * its signature is missing or wrong, 400 where its body cannot be read; with `forward_to` what that answers.
- * Source: contract section 4, `sandboxctl listen`.
+ * Receives events until `interrupted` and prints each on one line. Answers 204 once an event is printed, 401 if its
+ * signature is missing or wrong, 400 if its body is unreadable; with `forward_to`, what that URL answers.
+ * Contract section 4, "`sandboxctl`".
  */
 export async function listen(
   terminal: Terminal,
@@ -38,8 +41,8 @@ export async function listen(
   const receiver = new Receiver(terminal, options);
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS });
   return new Promise((resolve, reject) => {
-    const end = (settle: () => void) => {
-      server.close(settle);
+    const end = (onClosed: () => void) => {
+      server.close(onClosed);
       server.closeAllConnections();
     };
     const fail = (error: unknown) => end(() => reject(error));
@@ -51,7 +54,7 @@ export async function listen(
     server.listen(options.port, options.host, () => {
       const { address, family, port } = server.address() as AddressInfo;
       const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-      // With --json stdout carries events alone.
+      // With --json, stdout carries only events.
       (terminal.json ? terminal.err : terminal.out).line(`listening on ${url}`).catch(fail);
     });
     interrupted.addEventListener('abort', () => end(() => resolve(EXIT.ok)));
@@ -68,7 +71,7 @@ class Receiver {
     this.#options = options;
   }
 
-  /** Rejects only where nothing can be printed any more; the sender is then left without an answer. */
+  /** Rejects only if printing fails; the sender then gets no answer. */
   async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method !== 'POST') {
       response.writeHead(405, { allow: 'POST' }).end();
@@ -76,7 +79,7 @@ class Receiver {
     }
     const body = await readBody(request);
     if (body === null) {
-      // What is left of it is let through, or the sender would see a cut connection instead of the answer.
+      // The rest is read and dropped: otherwise the sender would see a reset connection instead of the answer.
       request.resume();
       return this.#refuse(response, 400, 'the body cannot be read');
     }
@@ -87,7 +90,7 @@ class Receiver {
     }
     const text = decode(body);
     const event = text === null ? null : parseEvent(text);
-    if (text === null || event === null) return this.#refuse(response, 400, 'the body is no event');
+    if (text === null || event === null) return this.#refuse(response, 400, 'the body is not an event');
 
     const notes = this.#notes(event, request);
     if (!forward_to) {
@@ -123,7 +126,7 @@ class Receiver {
   }
 }
 
-/** The whole body, or null where it is too long or cut off. */
+/** The whole body, or null if it is too long or cut off. */
 async function readBody(request: IncomingMessage): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let size_bytes = 0;

@@ -1,4 +1,4 @@
-/** An event as its consumer sees it: `payload_text` is the payload's JSON text, on one line but otherwise as sent. */
+/** An event as its consumer sees it. `payload_text` is the payload's JSON on one line, otherwise exactly as sent. */
 export interface ReceivedEvent {
   event_id: string;
   event_type: string;
@@ -8,7 +8,7 @@ export interface ReceivedEvent {
   payload_text: string;
 }
 
-/** The event in a delivered body, or null where it holds none. Source: contract section 2, "Body". */
+/** The event in a delivered body, or null if there is none. Contract section 2, "Body". */
 export function parseEvent(body: string): ReceivedEvent | null {
   let parsed: unknown;
   try {
@@ -29,12 +29,12 @@ export function parseEvent(body: string): ReceivedEvent | null {
   };
 }
 
-/** JSON on one line: a line end can only stand between its tokens, where a space means the same. */
+/** JSON on one line. Line ends occur only between tokens, where a space means the same. */
 export function oneLine(json: string): string {
   return json.replace(/[\r\n]/g, ' ');
 }
 
-/** The payload as sent, because printing a parsed one would change its numbers; it is the last key of a body. */
+/** The payload as sent, the last key of a body: printing a parsed one could change its numbers. */
 function payloadText(body: string): string | null {
   const key = '"payload":';
   const start = body.indexOf(key);

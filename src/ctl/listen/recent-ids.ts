@@ -1,4 +1,4 @@
-/** Remembers the ids seen last, so many and no more, to tell duplicates. */
+/** Remembers the last `limit` ids in order to recognise duplicates. */
 export class RecentIds {
   readonly #ids = new Set<string>();
   readonly #limit: number;
@@ -7,7 +7,7 @@ export class RecentIds {
     this.#limit = limit;
   }
 
-  /** Whether the id was not there yet; it is from now on. */
+  /** Adds an id; false if it was already there. */
   add(id: string): boolean {
     if (this.#ids.has(id)) return false;
     this.#ids.add(id);

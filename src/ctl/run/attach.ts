@@ -1,32 +1,32 @@
 import type { ReadStream, WriteStream } from 'node:tty';
 import type { RawData, WebSocket } from 'ws';
 import type { ProcessView, PtySize } from '../../contract/processes.ts';
-import { Refusal } from '../api/client.ts';
-import { isPassing, processPath, RECONNECT_MS } from '../api/follow-output.ts';
+import { DaemonError } from '../api/client.ts';
+import { isTemporary, processPath, RECONNECT_MS } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 import { type OutputPiece, OutputSink } from '../terminal/output-sink.ts';
 
-/** What is read of the connection and not yet shown before it is read no further. */
+/** Bytes received and not yet shown at which reading pauses. */
 const UNSHOWN_MAX_BYTES = 256 * 1024;
-/** The end of what is typed, as a terminal knows it. */
+/** Ctrl-D: how a terminal is told the end of input. */
 const END_OF_FILE_KEY = Buffer.from([0x04]);
 
-/** The person's side: what is typed, or null where nothing is; and the terminal whose size counts, if there is one. */
+/** The user's side: the input, null where there is none, and the terminal whose size is used. */
 export interface Keyboard {
   stdin: ReadStream | null;
   screen: WriteStream;
 }
 
-/** The size of a terminal; the usual one where there is none. */
-export function sizeOf({ columns, rows }: WriteStream): PtySize {
+/** The size of a terminal; 80 × 24 where there is none. */
+export function terminalSize({ columns, rows }: WriteStream): PtySize {
   return { cols: columns || 80, rows: rows || 24 };
 }
 
 /**
- * Connects this terminal with a process's until that has ended, or `interrupted`. A lost connection is made again
- * and goes on where it ended. Source: contract section 4, GET `/processes/{id}/attach`.
+ * Connects this terminal to that of a process until the process has ended, or until `interrupted`, when it resolves with
+ * null. A lost connection is reopened where it ended. Contract section 4, `GET /processes/{id}/attach`.
  */
 export async function attach(
   context: Context,
@@ -43,7 +43,7 @@ export async function attach(
         const process = await attached.connect(interrupted);
         if (process) return process;
       } catch (error) {
-        if (!isPassing(error)) throw error;
+        if (!isTemporary(error)) throw error;
       }
       await pause(RECONNECT_MS, interrupted);
     }
@@ -54,7 +54,7 @@ export async function attach(
   }
 }
 
-/** One terminal over as many connections as it takes. */
+/** One terminal over as many connections as necessary. */
 class AttachedTerminal {
   readonly #context: Context;
   readonly #path: string;
@@ -70,7 +70,7 @@ class AttachedTerminal {
     this.#sink = new OutputSink(context);
   }
 
-  /** Resolves with the ended process, or null where the connection was lost or `interrupted`. */
+  /** Resolves with the ended process, or null if the connection was lost or `interrupted`. */
   async connect(interrupted: AbortSignal): Promise<ProcessView | null> {
     const socket = await this.#open();
     const close = () => socket.terminate();
@@ -89,17 +89,17 @@ class AttachedTerminal {
     try {
       return await this.#context.client.connect(this.#path, { offset: this.#offset });
     } catch (error) {
-      if (error instanceof Refusal && error.code === 'gone') this.#offset = undefined;
+      if (error instanceof DaemonError && error.code === 'gone') this.#offset = undefined;
       throw error;
     }
   }
 
-  /** Sends keys and sizes from now on; returns how to stop it. */
+  /** Sends keys and sizes from now on; returns a function that stops it. */
   #connectKeyboard(socket: WebSocket): () => void {
     const { stdin, screen } = this.#keyboard;
     const type = (data: Buffer) =>
       socket.send(JSON.stringify({ type: 'stdin', data: data.toString('base64'), encoding: 'base64' }));
-    const resize = () => socket.send(JSON.stringify({ type: 'resize', ...sizeOf(screen) }));
+    const resize = () => socket.send(JSON.stringify({ type: 'resize', ...terminalSize(screen) }));
     const end = () => {
       if (!this.#has_typed_end) type(END_OF_FILE_KEY);
       this.#has_typed_end = true;
@@ -121,8 +121,7 @@ class AttachedTerminal {
       socket.on('message', (data: RawData) => {
         const text = String(data);
         const frame = frameIn(text);
-        if (frame === null)
-          return reject(new Failure(EXIT.failed, 'the daemon sent a frame that makes no sense'));
+        if (frame === null) return reject(new Failure(EXIT.failed, 'the daemon sent an invalid frame'));
         if (frame.type === 'exit') ended = frame.process;
         if (frame.type !== 'output') return;
         unshown_bytes += text.length;

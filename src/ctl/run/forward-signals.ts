@@ -1,12 +1,12 @@
-import { Refusal } from '../api/client.ts';
+import { DaemonError } from '../api/client.ts';
 import type { Context } from '../context.ts';
-import { sendSignal } from '../signal.ts';
+import { requestSignal } from '../signal.ts';
 
 const FORWARDED = ['SIGINT', 'SIGTERM'] as const;
 
-/** Hands the SIGINT and SIGTERM that this program gets on to a process, also those that come before it is started. */
+/** Forwards SIGINT and SIGTERM from this program to a process, including those that arrive before its start. */
 export class SignalForwarding {
-  /** Aborts, with the failure, where a signal cannot be handed on. */
+  /** Aborts, with the error as its reason, if a signal cannot be forwarded. */
   readonly failed: AbortSignal;
   readonly #context: Context;
   readonly #failure = new AbortController();
@@ -16,26 +16,28 @@ export class SignalForwarding {
   constructor(context: Context) {
     this.#context = context;
     this.failed = this.#failure.signal;
-    for (const name of FORWARDED) process.on(name, this.#take);
+    for (const name of FORWARDED) process.on(name, this.#forward);
   }
 
+  /** Names the process; signals that have arrived before are sent now. */
   to(process_id: string): void {
     this.#process_id = process_id;
-    for (const name of this.#waiting.splice(0)) this.#take(name);
+    for (const name of this.#waiting.splice(0)) this.#forward(name);
   }
 
+  /** Stops forwarding. */
   end(): void {
-    for (const name of FORWARDED) process.off(name, this.#take);
+    for (const name of FORWARDED) process.off(name, this.#forward);
   }
 
-  readonly #take = (name: string): void => {
+  readonly #forward = (name: string): void => {
     if (this.#process_id === null) {
       this.#waiting.push(name);
       return;
     }
-    sendSignal(this.#context, this.#process_id, name).catch((error: unknown) => {
-      // It has ended: that is told in its turn.
-      if (!(error instanceof Refusal && error.code === 'conflict')) this.#failure.abort(error);
+    requestSignal(this.#context, this.#process_id, name).catch((error: unknown) => {
+      // A conflict means that the process has ended, which its exit event reports.
+      if (!(error instanceof DaemonError && error.code === 'conflict')) this.#failure.abort(error);
     });
   };
 }

@@ -2,15 +2,16 @@ import type { ProcessRequest, ProcessView } from '../../contract/processes.ts';
 import { followOutput } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { sendSignal } from '../signal.ts';
+import { requestSignal } from '../signal.ts';
 import { OutputClosed } from '../terminal/output.ts';
-import { attach, type Keyboard, sizeOf } from './attach.ts';
+import { attach, type Keyboard, terminalSize } from './attach.ts';
 import { SignalForwarding } from './forward-signals.ts';
 import { sendStdin } from './send-stdin.ts';
 
+/** How to run a process. */
 export interface RunOptions {
   request: ProcessRequest;
-  /** Whether stdin is sent. */
+  /** Whether stdin is forwarded. */
   interactive: boolean;
   /** Whether the process gets a terminal. */
   terminal: boolean;
@@ -19,8 +20,8 @@ export interface RunOptions {
 }
 
 /**
- * Runs a process as if it ran here: its output is this program's, so are its signals and its exit code
- * (128 + signal number). Source: contract section 4, POST `/processes`.
+ * Runs a process as if it ran here: this program has its output, forwards signals to it and returns its exit code, 128 +
+ * the signal's number if a signal ended it. Contract section 4, `POST /processes`.
  */
 export async function runProcess(context: Context, options: RunOptions): Promise<number> {
   const signals = new SignalForwarding(context);
@@ -31,7 +32,7 @@ export async function runProcess(context: Context, options: RunOptions): Promise
     if (!process) throw signals.failed.reason;
     if (context.json) await context.out.line(JSON.stringify({ type: 'exit', process }));
     if (Number.isInteger(process.exit_code)) return (process.exit_code as number) & 0xff;
-    throw new Failure(EXIT.failed, `how ${process_id} ended is not known`);
+    throw new Failure(EXIT.failed, `it is unknown how ${process_id} ended`);
   } finally {
     signals.end();
   }
@@ -40,7 +41,7 @@ export async function runProcess(context: Context, options: RunOptions): Promise
 function start({ client }: Context, { request, interactive, terminal, screen }: RunOptions) {
   const body: ProcessRequest = {
     ...request,
-    ...(terminal ? { pty: sizeOf(screen) } : { stdin: interactive ? 'pipe' : 'ignore' }),
+    ...(terminal ? { pty: terminalSize(screen) } : { stdin: interactive ? 'pipe' : 'ignore' }),
   };
   return client.call<ProcessView>('POST', '/processes', {
     headers: { 'content-type': 'application/json' },
@@ -65,8 +66,8 @@ async function connect(
     const followed = followOutput(context, process_id, { follow: true, is_known: true }, stop);
     return await Promise.race([followed, sent.then(() => followed)]);
   } catch (error) {
-    // As for any program in a pipe whose reader has seen enough.
-    if (error instanceof OutputClosed) await sendSignal(context, process_id, 'SIGTERM').catch(() => {});
+    // Ends like any program in a pipe whose reader has closed it.
+    if (error instanceof OutputClosed) await requestSignal(context, process_id, 'SIGTERM').catch(() => {});
     throw error;
   } finally {
     ended.abort();

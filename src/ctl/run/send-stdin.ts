@@ -1,15 +1,15 @@
 import type { Readable } from 'node:stream';
 import type { ProcessView } from '../../contract/processes.ts';
-import { Refusal } from '../api/client.ts';
+import { DaemonError } from '../api/client.ts';
 import { processPath, RECONNECT_MS } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 
 /**
- * Sends `input` to a process's stdin and closes it at the end, until `ended` aborts. Each piece is sent with its
- * offset until it is taken, so that a lost connection neither loses nor repeats a byte; the next one is read only
- * then.
+ * Sends `input` to a process's stdin and closes that at the end, or stops when `ended` aborts. Each piece is sent with
+ * its offset until the daemon accepts it, so that a lost connection neither loses nor repeats a byte; only then is the
+ * next one read. Contract section 4, `POST /processes/{id}/stdin`.
  */
 export async function sendStdin(
   context: Context,
@@ -27,9 +27,9 @@ export async function sendStdin(
     await send(context, process_id, { offset, end: 'true' }, new Uint8Array(), ended);
   } catch (error) {
     if (ended.aborted) return;
-    if (!(error instanceof Refusal && error.code === 'conflict')) throw error;
+    if (!(error instanceof DaemonError && error.code === 'conflict')) throw error;
     const { exited_at } = await context.client.call<ProcessView>('GET', processPath(process_id));
-    if (exited_at === null) await context.err.line(`sandboxctl: stdin is not taken: ${error.message}`);
+    if (exited_at === null) await context.err.line(`sandboxctl: stdin is not accepted: ${error.message}`);
   }
 }
 

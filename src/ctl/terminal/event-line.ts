@@ -3,14 +3,14 @@ import type { Output, Style } from './output.ts';
 import { cut, printable, width } from './printable.ts';
 import { duration } from './quantity.ts';
 
-/** The longest event type, so that what follows stands in one column. */
+/** The length of the longest event type, so that what follows is aligned. */
 const TYPE_WIDTH = 'process.started'.length;
-/** On a terminal the summary gives way to the event's id, but not below this. */
+/** On a terminal the summary is shortened to make room for the event's id, but not below this. */
 const SUMMARY_MIN_COLUMNS = 24;
 
 /**
- * One event on one line: time, sequence, type, what happened, notes, event_id. Fits a terminal of 100 columns or
- * more, and is coloured on one. `notes` are shown in brackets, such as `duplicate`.
+ * One event on one line: time, sequence, type, what happened, notes, event_id. Fits a terminal of at least 100 columns
+ * and is coloured there. `notes`, such as `duplicate`, are shown in brackets.
  */
 export function eventLine(event: ReceivedEvent, out: Output, notes: string[] = []): string {
   const time = printable(event.timestamp).slice(11, 23).padEnd(12);
@@ -38,7 +38,7 @@ function colour({ event_type, payload }: ReceivedEvent): Style {
   return event_type.startsWith('file.') ? 'cyan' : 'magenta';
 }
 
-/** What happened, in words. Fields are shown as they came: a body need not be what the contract says. */
+/** What happened, in words. Fields are shown as received, because a body may break the contract. */
 function summaryOf({ event_type, payload, payload_text }: ReceivedEvent): string {
   switch (event_type) {
     case 'sandbox.ready':
@@ -75,7 +75,7 @@ function ending(payload: Record<string, unknown>): string {
   if (payload.reason === 'oom') return 'ran out of memory';
   if (payload.timed_out === true) return `timed out, ${show(payload.signal ?? payload.exit_code)}`;
   if (payload.signal) return `ended by ${show(payload.signal)}${payload.core_dumped ? ', core dumped' : ''}`;
-  return payload.exit_code === null ? 'ended, nobody saw how' : `exited with ${show(payload.exit_code)}`;
+  return payload.exit_code === null ? 'ended, exit code unknown' : `exited with ${show(payload.exit_code)}`;
 }
 
 function because(reason: unknown, what: string): string {

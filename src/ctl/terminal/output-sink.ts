@@ -1,7 +1,7 @@
 import type { OutputPosition, OutputStream } from '../../contract/processes.ts';
 import type { Context } from '../context.ts';
 
-/** A piece of a process's output as the API tells it. */
+/** A piece of a process's output as the API sends it; `offset` counts bytes from the start of its stream. */
 export interface OutputPiece {
   stream: OutputStream;
   offset: number;
@@ -10,30 +10,30 @@ export interface OutputPiece {
 }
 
 /**
- * Writes a process's output to this program's own streams, each byte once: pieces that come again after a lost
- * connection are left out, and what is missing is told.
+ * Writes a process's output to this program's own streams, each byte once: pieces that are repeated after a lost
+ * connection are skipped, and gaps are reported on stderr.
  */
 export class OutputSink {
   readonly #context: Context;
-  /** Where each stream goes on; null before its first piece. */
+  /** The next offset of each stream; null before its first piece. */
   readonly #next: Record<OutputStream, number | null> = { stdout: null, stderr: null };
 
   constructor(context: Context) {
     this.#context = context;
   }
 
-  /** The offsets behind what was written. */
+  /** The offsets after the last byte written. */
   get position(): OutputPosition {
     return { stdout: this.#next.stdout ?? 0, stderr: this.#next.stderr ?? 0 };
   }
 
-  /** Resolves when the piece is written. */
+  /** Writes a piece; resolves when it is written. */
   async take({ stream, offset, data, encoding }: OutputPiece): Promise<void> {
     const bytes = Buffer.from(data, encoding ?? 'utf8');
     const next = this.#next[stream] ?? offset;
     const end = offset + bytes.length;
     if (end <= next) return;
-    if (offset > next) await this.#tellGap(stream, offset - next);
+    if (offset > next) await this.#reportGap(stream, offset - next);
     this.#next[stream] = end;
     await this.#write(stream, Math.max(offset, next), bytes.subarray(Math.max(0, next - offset)));
   }
@@ -47,7 +47,7 @@ export class OutputSink {
     return out.line(JSON.stringify({ type: 'output', stream, offset, ...data }));
   }
 
-  #tellGap(stream: OutputStream, bytes: number): Promise<void> {
+  #reportGap(stream: OutputStream, bytes: number): Promise<void> {
     return this.#context.err.line(`sandboxctl: ${bytes} bytes of ${stream} are no longer kept`);
   }
 }

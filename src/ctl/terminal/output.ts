@@ -4,35 +4,36 @@ import { styleText } from 'node:util';
 import { printable } from './printable.ts';
 
 const ESCAPE = '\x1b';
-/** Stands for the escape character in this program's own styles: nobody else's text holds it. */
+/** Replaces the escape character in this program's own styles; no other text contains it. */
 const OWN_ESCAPE = randomBytes(12).toString('hex');
 
+/** The name of a style, as `util.styleText` knows it. */
 export type Style = Parameters<typeof styleText>[0];
 
-/** Thrown by a write to a stream whose reader has gone, as `head` does. */
+/** Thrown by a write to a stream whose reader has closed it, as `head` does. */
 export class OutputClosed extends Error {}
 
-/** Where a command writes: a terminal, with its size and colours, or a pipe or file, with neither. */
+/** A stream that a command writes to: a terminal with size and colours, or a pipe or file without. */
 export class Output {
   readonly #stream: Writable & { isTTY?: boolean; columns?: number; rows?: number };
 
   constructor(stream: Writable) {
     this.#stream = stream;
-    // Each write tells its own error; without a listener the same one would also end the program.
+    // Each write reports its own error; without a listener the same error would also end the program.
     stream.on('error', () => {});
   }
 
-  /** The width that lines have to fit in; null where there is no terminal. */
+  /** The width of the terminal in columns; null if the stream is none. */
   get columns(): number | null {
     return this.#stream.isTTY ? (this.#stream.columns ?? 80) : null;
   }
 
-  /** The height of the terminal; null where there is none. */
+  /** The height of the terminal in lines; null if the stream is none. */
   get rows(): number | null {
     return this.#stream.isTTY ? (this.#stream.rows ?? 24) : null;
   }
 
-  /** The text in this style where the stream is a terminal that shows it, else the text as it is. */
+  /** The text in this style if the stream is a terminal that can show it, otherwise the plain text. */
   style(style: Style, text: string): string {
     const [before = '', after = ''] = styleText(style, OWN_ESCAPE, { stream: this.#stream }).split(
       OWN_ESCAPE,
@@ -41,19 +42,19 @@ export class Output {
   }
 
   /**
-   * Writes the text as one line, with this program's own styles and nothing else that a terminal would act upon.
-   * Resolves once it is written; rejects with `OutputClosed` where nobody reads any more.
+   * Writes the text as one line, with this program's own styles and no other control characters. Resolves once it is
+   * written; rejects with `OutputClosed` if the reader has closed the stream.
    */
   line(text: string): Promise<void> {
     return this.write(`${this.#shown(text)}\n`);
   }
 
-  /** Writes a line of JSON text with the very characters that it has, but to a terminal. */
+  /** Writes a line of JSON: unchanged, except on a terminal, where control characters are escaped. */
   json(text: string): Promise<void> {
     return this.#stream.isTTY ? this.line(text) : this.write(`${text}\n`);
   }
 
-  /** Writes the lines on an empty screen. */
+  /** Clears the screen and writes the lines. */
   screen(lines: string[]): Promise<void> {
     return this.write(`${ESCAPE}[2J${ESCAPE}[H${lines.map((line) => `${this.#shown(line)}\n`).join('')}`);
   }
@@ -62,6 +63,7 @@ export class Output {
     return printable(text).replaceAll(OWN_ESCAPE, ESCAPE);
   }
 
+  /** Writes text or bytes unchanged; resolves and rejects like `line`. */
   write(text: string | Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#stream.write(text, (error) => {

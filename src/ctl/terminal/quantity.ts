@@ -1,4 +1,4 @@
-/** A duration for a person: `12 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`. */
+/** A duration in ms for display: `12 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
@@ -12,7 +12,7 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** A number of bytes for a person: `512 B`, `1.2 MiB`. */
+/** A number of bytes for display: `512 B`, `1.2 MiB`. */
 export function size(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = bytes;
@@ -24,14 +24,14 @@ export function size(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** A time of the API to the second, `2026-01-01 00:00:00Z`; `-` for null. */
+/** An RFC 3339 time for display, to the second: `2026-01-01 00:00:00Z`; `-` for null. */
 export function moment(time: string | null): string {
   return time === null ? '-' : `${time.slice(0, 10)} ${time.slice(11, 19)}Z`;
 }
 
 const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A duration as a person types it, in ms: `500ms`, `30s`, `5m`, `1h`, without a unit seconds; null for any other text. */
+/** A typed duration in ms: `500ms`, `30s`, `5m`, `1h`, without a unit seconds; null for any other text. */
 export function parseDuration(text: string): number | null {
   const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text) ?? [];
   return number === undefined ? null : Math.round(Number(number) * (UNITS_MS[unit] ?? Number.NaN));

@@ -1,6 +1,6 @@
 import { cut, width } from './printable.ts';
 
-/** A column of a table. Where the terminal is too narrow, columns with the highest `spare` go first; 0 stays. */
+/** A column of a table. If the terminal is too narrow, columns with the highest `spare` are dropped first, 0 never. */
 export interface Column<Row> {
   title: string;
   cell(row: Row): string;
@@ -10,10 +10,10 @@ export interface Column<Row> {
 }
 
 const GAP = '  ';
-/** Every cell but the last is padded to the widest of its column. */
+/** Longest cell, in columns: every cell but those of the last column is padded to the widest of its column. */
 const CELL_MAX_COLUMNS = 256;
 
-/** The lines of a table, the title line first, none wider than `columns` (null: as wide as they are). */
+/** The lines of a table, titles first, none wider than `columns` (null: no limit). */
 export function table<Row>(of: Column<Row>[], rows: readonly Row[], columns: number | null): string[] {
   const laid_out = of.map((column, index) => {
     const texts = rows.map((row) => String(column.cell(row)));

@@ -130,7 +130,7 @@ describe('the tree for images', () => {
       );
     });
     const { status, stderr } = run(broken, ['--version']);
-    expect(stderr).toMatch(/^sandboxd: this build is for \S+ Linux with glibc: [^\n]+ is not there\n$/);
+    expect(stderr).toMatch(/^sandboxd: this build is for \S+ Linux with glibc: [^\n]+ does not exist\n$/);
     expect(status).toBe(1);
   });
 
@@ -154,6 +154,6 @@ describe('taking symbols out', () => {
   it('refuses what is no executable', () => {
     const path = join(folder, 'text');
     writeFileSync(path, 'no ELF'.repeat(1000));
-    expect(() => removeSymbols(path)).toThrow('no 64-bit ELF file');
+    expect(() => removeSymbols(path)).toThrow('is not a 64-bit ELF file');
   });
 });

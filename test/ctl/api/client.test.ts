@@ -45,7 +45,7 @@ describe('the client', () => {
     });
     await expect(client().call('GET', '/sandbox')).rejects.toMatchObject({
       exit_code: 3,
-      message: `cannot reach the daemon at ${url}: the connection was cut off`,
+      message: `cannot reach the daemon at ${url}: connection reset`,
     });
   });
 });

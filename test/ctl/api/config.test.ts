@@ -60,10 +60,10 @@ describe('the control token', () => {
   });
 
   it.each([
-    ['http://192.0.2.1:49983', /is for this machine alone$/],
-    ['http://localhost.example.com', /is for this machine alone$/],
-    ['https://localhost:49983', /is for this machine alone$/],
-    ['unix:/run/a.sock', /^a Unix socket needs no token$/],
+    ['http://192.0.2.1:49983', /is sent to this machine only$/],
+    ['http://localhost.example.com', /is sent to this machine only$/],
+    ['https://localhost:49983', /is sent to this machine only$/],
+    ['unix:/run/a.sock', /^a Unix socket requires no token$/],
   ])('of a state directory is not for %s', (url, missing) => {
     const { token } = findDaemon({ stateDir: stateDir('e'), url }, {});
     expect(token).toEqual({ missing: expect.stringMatching(missing) });

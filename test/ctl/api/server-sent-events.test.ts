@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ServerSentEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
+import { type StreamEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 
-async function parse(chunks: Iterable<Uint8Array>): Promise<ServerSentEvent[]> {
-  const events: ServerSentEvent[] = [];
+async function parse(chunks: Iterable<Uint8Array>): Promise<StreamEvent[]> {
+  const events: StreamEvent[] = [];
   for await (const event of serverSentEvents(asynchronous(chunks))) events.push(event);
   return events;
 }

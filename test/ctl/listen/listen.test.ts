@@ -136,7 +136,7 @@ describe('sandboxctl listen', () => {
     expect(ended).toEqual({
       code: 1,
       stdout: '',
-      stderr: `sandboxctl: cannot listen on 127.0.0.1:${port}: the address is in use\n`,
+      stderr: `sandboxctl: cannot listen on 127.0.0.1:${port}: address already in use\n`,
     });
   });
 });

@@ -38,12 +38,10 @@ const requests = () => daemon.received.map(({ method, url }) => `${method} ${url
 
 describe('sandboxctl run', () => {
   it('asks for what the options say', async () => {
-    daemon.on('POST /processes', (_, response) =>
-      refuse(response, 400, 'invalid_request', 'user: is not known'),
-    );
+    daemon.on('POST /processes', (_, response) => refuse(response, 400, 'invalid_request', 'user: unknown'));
     const options = ['--name', 'n', '--cwd', '/x', '--env', 'A=1', '--timeout', '1.5m', '--user', 'u', '-i'];
     const { code, stderr } = await run(['run', ...options, '--', 'ls', '-la', '--help'], env);
-    expect([code, stderr]).toEqual([1, 'sandboxctl: user: is not known (invalid_request)\n']);
+    expect([code, stderr]).toEqual([1, 'sandboxctl: user: unknown (invalid_request)\n']);
     expect(JSON.parse(daemon.received[0]?.body ?? '')).toEqual({
       command: ['ls', '-la', '--help'],
       name: 'n',
@@ -67,7 +65,7 @@ describe('sandboxctl run', () => {
     expect(await running.ended()).toEqual({
       code: 6,
       stdout: 'abcdef',
-      stderr: 'sandboxctl: the connection was lost; trying again\n',
+      stderr: 'sandboxctl: connection lost; retrying\n',
     });
   });
 
@@ -95,7 +93,7 @@ describe('sandboxctl run', () => {
     await vi.waitFor(() => expect(requests()).toContain('POST /processes/p/signal'), { timeout: 10_000 });
     expect(JSON.parse(daemon.received.at(-1)?.body ?? '')).toEqual({ signal: 'SIGINT' });
     await daemon.stop();
-    await running.wrote(/trying again/);
+    await running.wrote(/retrying/);
     const { code, stderr } = await running.ended('SIGTERM');
     expect([code, stderr]).toEqual([3, expect.stringMatching(/cannot reach the daemon/)]);
   });
@@ -127,7 +125,7 @@ describe('sandboxctl run', () => {
     expect(await running.ended()).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'sandboxctl: how p ended is not known\n',
+      stderr: 'sandboxctl: it is unknown how p ended\n',
     });
   });
 });

@@ -52,7 +52,7 @@ const lines: [string, Record<string, unknown>, string][] = [
   [
     'process.exited',
     { ...exited, exit_code: null, reason: 'unknown' },
-    'pid 42 ended, nobody saw how after 1.2 s',
+    'pid 42 ended, exit code unknown after 1.2 s',
   ],
   [
     'process.crashed',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { type ServerSentEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
+import { type StreamEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 
 let daemon: LocalDaemon;
@@ -13,7 +13,7 @@ beforeEach(async () => {
 interface Stream {
   sent: ClientRequest;
   body: IncomingMessage;
-  events: AsyncGenerator<ServerSentEvent>;
+  events: AsyncGenerator<StreamEvent>;
 }
 
 /** Opens the output as server-sent events. */

@@ -53,7 +53,7 @@ export class StandInDaemon {
     const path = url.replace('/api/v1', '').split('?')[0];
     const route = this.#routes.get(`${method} ${path}`);
     if (route) route(received, response);
-    else refuse(response, 404, 'not_found', 'There is no such thing.');
+    else refuse(response, 404, 'not_found', 'Not found.');
   }
 }
 

@@ -2,9 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { listenersOn, takersOf } from '../../src/ctl/api/port-owner.ts';
-import { run } from '../support/ctl/sandboxctl.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { run } from '../../support/ctl/sandboxctl.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const NOBODY = 65_534;
 const TOKEN = 'the-token-of-the-daemon';
@@ -54,7 +53,7 @@ describe.runIf(process.getuid?.() === 0)('where another user listens on the port
       const ended = await run(['--url', `http://${host}:${port}`, '--state-dir', state_dir, ...args]);
       expect(ended).toMatchObject({ code: 1, stdout: '' });
       expect(ended.stderr).toMatch(
-        /^sandboxctl: .* is not asked: user 65534 listens on it, .*--token-file.*\n$/,
+        /^sandboxctl: the token is not sent to .*: user 65534 listens on it, .*--token-file.*\n$/,
       );
     }
     expect(received()).not.toContain(TOKEN);
@@ -82,32 +81,5 @@ describe.runIf(process.getuid?.() === 0)('where another user listens on the port
     const url = ['--url', `http://127.0.0.1:${port}`];
     expect((await run(['ps', ...url], { SANDBOXD_CONTROL_TOKEN_FILE })).code).toBe(1);
     expect(received()).not.toContain(TOKEN);
-  });
-});
-
-describe("the kernel's table of listeners", () => {
-  const listener = (address: string, uid: number) => ({ address, uid, inode: String(uid) });
-  const any = listener('00000000', 1);
-  const any_6 = listener('0'.repeat(32), 2);
-  const loopback = listener('0100007F', 3);
-  const mapped = listener('0000000000000000FFFF00000100007F', 4);
-  const loopback_6 = listener('00000000000000000000000001000000', 5);
-
-  it.each([
-    ['127.0.0.1', [any, loopback], [loopback]],
-    ['127.0.0.1', [any_6, mapped], [mapped]],
-    ['::ffff:127.0.0.1', [any_6], [any_6]],
-    ['127.0.0.2', [any, loopback], [any]],
-    ['::1', [any_6, loopback_6, loopback], [loopback_6]],
-    ['2001:db8::1:2', [any_6], [any_6]],
-    ['127.0.0.1', [], []],
-  ])('says who takes connections to %s', (address, listeners, takers) => {
-    expect(takersOf(address, listeners)).toEqual(takers);
-  });
-
-  it('knows the sockets of this machine', async () => {
-    const { port } = await strange('127.0.0.1', process.getuid?.() ?? 0);
-    expect(listenersOn(port)).toMatchObject([{ address: '0100007F', uid: process.getuid?.() }]);
-    expect(listenersOn(port + 0x10000)).toEqual([]);
   });
 });

@@ -3,11 +3,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Finding } from '../../src/ctl/doctor/finding.ts';
-import { verify } from '../../src/webhook/signature.ts';
-import { run } from '../support/ctl/sandboxctl.ts';
-import { startDaemon } from '../support/daemon/running-daemon.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import type { Finding } from '../../../src/ctl/doctor/finding.ts';
+import { verify } from '../../../src/webhook/signature.ts';
+import { run } from '../../support/ctl/sandboxctl.ts';
+import { startDaemon } from '../../support/daemon/running-daemon.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 interface Report {
   code: number | null;
@@ -78,7 +78,7 @@ describe('sandboxctl doctor', () => {
     const daemon = await startDaemon('--webhook-url', await serve(200));
     const url = `http://127.0.0.1:${daemon.port}`;
     const { levels, messages } = await doctor(['--url', url, '--state-dir', daemon.state_dir]);
-    expect(messages.port).toBe(`${daemon.port} is served by a sandboxd that runs`);
+    expect(messages.port).toBe(`${daemon.port} is served by a running sandboxd`);
     expect(messages.sqlite).toMatch(/^3\.\d+\.\d+, with a write-ahead log/);
     expect(messages.delivery).toMatch(/^evt_\S+ was delivered by the daemon: 200$/);
     expect(levels).toMatchObject({ port: 'ok', state_directory: 'ok', sqlite: 'ok', delivery: 'ok' });

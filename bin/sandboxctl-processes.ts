@@ -1,0 +1,95 @@
+import { type Command, Option } from 'commander';
+import { OUTPUT_STREAMS, type ProcessRequest } from '../src/contract/processes.ts';
+import { interruption } from '../src/ctl/command.ts';
+import { logs } from '../src/ctl/logs.ts';
+import { ps } from '../src/ctl/ps.ts';
+import { runProcess } from '../src/ctl/run/run-process.ts';
+import { signal } from '../src/ctl/signal.ts';
+import { stop } from '../src/ctl/stop.ts';
+import { type CommandRunner, environmentEntry, integer, timeout } from './sandboxctl-arguments.ts';
+
+/** Defines the commands that run and follow processes. */
+export function defineProcessCommands(program: Command, { withDaemon }: CommandRunner): void {
+  program
+    .command('run')
+    .description('run a command in the sandbox as if it ran here')
+    .argument('<command...>', 'the command and its arguments, after --')
+    .option('--name <name>', 'the name shown in events')
+    .option('--cwd <dir>', 'working directory')
+    .option('--env <name=value>', 'set an environment variable; repeatable', environmentEntry)
+    .option(
+      '--timeout <duration>',
+      'end the command after this time: 500ms, 30s, 5m, 1h; seconds without a unit',
+      timeout,
+    )
+    .option('--user <name>', 'user to run as')
+    .option('-i, --interactive', 'forward stdin to the command')
+    .option('-t, --terminal', 'allocate a terminal')
+    .addHelpText('after', "\nExit code: that of the command; 128 + the signal's number if a signal ended it")
+    .action(
+      (
+        command: string[],
+        options: {
+          name?: string;
+          cwd?: string;
+          env?: Record<string, string>;
+          timeout?: number;
+          user?: string;
+          interactive?: true;
+          terminal?: true;
+        },
+      ) =>
+        withDaemon((context) => {
+          const {
+            name,
+            cwd,
+            env,
+            timeout: timeout_ms,
+            user,
+            interactive = false,
+            terminal = false,
+          } = options;
+          const { stdin, stdout: screen } = process;
+          const request = { command, name, cwd, env, timeout_ms, user } as ProcessRequest;
+          return runProcess(context, { request, interactive, terminal, stdin, screen });
+        }),
+    );
+
+  program
+    .command('ps')
+    .description('list processes, running and ended')
+    .action(() => withDaemon(ps));
+
+  program
+    .command('logs')
+    .description('print the output of a process')
+    .argument('<process_id>')
+    .option('-f, --follow', 'continue until the process ends')
+    .addOption(
+      new Option('--stream <stream>', 'only this stream').choices([...OUTPUT_STREAMS, 'all']).default('all'),
+    )
+    .option('--tail <lines>', 'start this many lines before the end', integer(0))
+    .action(
+      (process_id: string, options: { follow?: true; stream: 'stdout' | 'stderr' | 'all'; tail?: number }) =>
+        withDaemon((context) => {
+          const { follow = false, stream, tail: tail_lines } = options;
+          return logs(context, process_id, { follow, stream, tail_lines }, interruption());
+        }),
+    );
+
+  program
+    .command('signal')
+    .description('send a signal to a process and its group')
+    .argument('<process_id>')
+    .argument('<signal>', 'name of the signal, such as SIGHUP')
+    .action((process_id: string, name: string) => withDaemon((context) => signal(context, process_id, name)));
+
+  program
+    .command('stop')
+    .description('end a process and everything it started')
+    .argument('<process_id>')
+    .option('--grace-ms <ms>', 'time from SIGTERM to SIGKILL', integer(0))
+    .action((process_id: string, { graceMs }: { graceMs?: number }) =>
+      withDaemon((context) => stop(context, process_id, graceMs)),
+    );
+}
