@@ -94,8 +94,6 @@ function roomOf(path: string): string {
 const LARGE_FILES: Record<string, number> = {
   'bin/sandboxctl.ts': 313,
   'src/daemon/daemon.ts': 594,
-  'src/manager/database/migrations.ts': 261,
-  'src/manager/outbox/endpoints.ts': 253,
   'src/manager/sandboxes/sandbox-store.ts': 303,
   'src/outbox/dispatcher.ts': 481,
   'src/outbox/sqlite/client.ts': 495,
@@ -180,7 +178,7 @@ describe('the house', () => {
     const wrong = files.filter(
       ({ path, text }) =>
         /\b(selectFrom|insertInto|updateTable|deleteFrom)\(|\bsql(<[^>]*>)?`/.test(text) &&
-        !/^src\/manager\/[a-z]+\/([a-z-]+-store|migrations)\.ts$/.test(path),
+        !/^src\/manager\/[a-z]+\/([a-z-]+-store|migrations\/[a-z-]+)\.ts$/.test(path),
     );
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });
