@@ -93,8 +93,6 @@ function roomOf(path: string): string {
 /** What is above a limit, and by how much it may be: these numbers only go down. */
 const LARGE_FILES: Record<string, number> = {
   'src/daemon/daemon.ts': 594,
-  'src/manager/database/migrations.ts': 261,
-  'src/manager/outbox/endpoints.ts': 253,
   'src/manager/sandboxes/sandbox-store.ts': 303,
   'src/outbox/dispatcher.ts': 481,
   'src/outbox/sqlite/client.ts': 495,
@@ -177,7 +175,7 @@ describe('the house', () => {
     const wrong = files.filter(
       ({ path, text }) =>
         /\b(selectFrom|insertInto|updateTable|deleteFrom)\(|\bsql(<[^>]*>)?`/.test(text) &&
-        !/^src\/manager\/[a-z]+\/([a-z-]+-store|migrations)\.ts$/.test(path),
+        !/^src\/manager\/[a-z]+\/([a-z-]+-store|migrations\/[a-z-]+)\.ts$/.test(path),
     );
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });

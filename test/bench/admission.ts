@@ -5,7 +5,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { managerConfig } from '../../src/manager/config/config.ts';
 import { openDatabase, type Transaction } from '../../src/manager/database/database.ts';
 import { SandboxAdmission } from '../../src/manager/quotas/admission.ts';
-import { NodeCapacity } from '../../src/manager/quotas/node-budget.ts';
+import { NodeCapacity } from '../../src/manager/quotas/node-capacity.ts';
 import { QuotaMetrics } from '../../src/manager/quotas/quota-metrics.ts';
 import { QuotaPolicies } from '../../src/manager/quotas/quota-policies.ts';
 import { QuotaStore } from '../../src/manager/quotas/quota-store.ts';

@@ -115,7 +115,7 @@ describeOnStores('quotas and usage of a manager that is killed', (fresh) => {
     ]);
     await expect(quota('set', 'api_requests', '--limit-value', '5')).rejects.toMatchObject({
       code: 2,
-      stderr: 'sandbox-manager: --interval-ms is needed\n',
+      stderr: 'sandbox-manager: --interval-ms is required\n',
     });
     await end();
   }, 120_000);

@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { DatabaseClock } from '../../src/manager/database/clock-store.ts';
+import { DatabaseClock } from '../../src/manager/database/database-clock-store.ts';
 import { OutboxStore } from '../../src/manager/outbox/outbox-store.ts';
 import { Deferrals } from '../../src/manager/sandboxes/deferrals.ts';
 import { startConsumer } from '../support/consumer.ts';

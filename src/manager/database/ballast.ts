@@ -3,12 +3,12 @@ import { dirname } from 'node:path';
 
 const STEP_BYTES = 2 * 1024 * 1024;
 const STEPS = 4;
-/** It is made where this is left beside it. */
+/** The ballast is only written while this much more space stays free. */
 const LEFT_BYTES = 4 * STEPS * STEP_BYTES;
 
 /**
- * Room on the disk that is kept for what frees more of it: a file beside the database that a deletion may use up, step
- * by step, when the disk is full.
+ * Reserved disk space: a file beside the database that is shrunk step by step when the disk is full, so that the
+ * deletions that free more space can still be committed.
  */
 export class Ballast {
   readonly #path: string;
@@ -17,7 +17,7 @@ export class Ballast {
     this.#path = path;
   }
 
-  /** Makes it whole again where there is room. */
+  /** Restores the full reserve if the disk has enough space. Throws the system error if the file cannot be written. */
   keep(): void {
     const { bavail, bsize } = statfsSync(dirname(this.#path));
     if (this.#size() === STEPS * STEP_BYTES || bavail * bsize < LEFT_BYTES) return;
@@ -30,7 +30,7 @@ export class Ballast {
     }
   }
 
-  /** Gives a step of it back to the disk; false where nothing is left. */
+  /** Releases one step of the reserve; returns false if none is left. */
   use(): boolean {
     const size_bytes = this.#size();
     if (size_bytes === 0) return false;

@@ -7,77 +7,78 @@ import {
   SqliteAdapter,
   type SqliteDialect,
 } from 'kysely';
-import { told } from './database-errors.ts';
+import { translateError } from './database-errors.ts';
 
-/** How a database is looked after that may not answer, or not at once. */
-export interface Watching {
-  /** Does something with it; `always`: also while it is known to be lost. */
-  watch<Result>(work: () => Promise<Result>, always: boolean): Promise<Result>;
+/** Runs database calls with the patience that the database needs: it may answer late, or not at all. */
+export interface QueryGuard {
+  /** Runs `work`; with `always` also while the database is known to be lost. */
+  run<Result>(work: () => Promise<Result>, always: boolean): Promise<Result>;
+  /** Stops the guard's own checks. */
   close(): Promise<void>;
 }
 
-/** What SQLite's one connection tells of itself. */
+/** The state of SQLite's only connection. */
 export interface SqliteState {
-  /** False where SQLite has rolled back by itself, as on a full disk. */
+  /** False after SQLite has rolled back by itself, as on a full disk. */
   readonly inTransaction: boolean;
-  /** Throws where the file is no longer where it was opened. */
-  demandFile(): void;
+  /** Throws if another file has taken the place of the database. */
+  checkFile(): void;
 }
 
-/** Tables are made inside of one transaction, that of the first to come; the library does not trust SQLite with that. */
+/** Migrations run in one transaction, so that only the first of several processes applies them. Kysely disables this for SQLite. */
 class TransactionalAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
 }
 
-/** PostgreSQL's dialect, with every trouble of the database told as `unavailable`. */
-export function answeringPostgres(dialect: PostgresDialect, watching: Watching): Dialect {
-  return answeringDialect(dialect, null, watching);
+/** PostgreSQL's dialect; every failure of the database is reported as `unavailable`. */
+export function guardedPostgres(dialect: PostgresDialect, guard: QueryGuard): Dialect {
+  return guardedDialect(dialect, null, guard);
 }
 
-/** SQLite's dialect with the same, and with transactions that begin as writes. */
-export function answeringSqlite(dialect: SqliteDialect, sqlite: SqliteState, watching: Watching): Dialect {
-  return answeringDialect(dialect, sqlite, watching);
+/** SQLite's dialect; failures are reported as `unavailable`, and every transaction begins as a write. */
+export function guardedSqlite(dialect: SqliteDialect, sqlite: SqliteState, guard: QueryGuard): Dialect {
+  return guardedDialect(dialect, sqlite, guard);
 }
 
-function answeringDialect(dialect: Dialect, sqlite: SqliteState | null, watching: Watching): Dialect {
+function guardedDialect(dialect: Dialect, sqlite: SqliteState | null, guard: QueryGuard): Dialect {
   return {
     createAdapter: () => (sqlite ? new TransactionalAdapter() : dialect.createAdapter()),
     createIntrospector: (db) => dialect.createIntrospector(db),
     createQueryCompiler: () => dialect.createQueryCompiler(),
-    createDriver: () => new AnsweringDriver(dialect.createDriver(), sqlite, watching),
+    createDriver: () => new GuardedDriver(dialect.createDriver(), sqlite, guard),
   };
 }
 
-class AnsweringDriver implements Driver {
+class GuardedDriver implements Driver {
   readonly #driver: Driver;
   readonly #sqlite: SqliteState | null;
-  readonly #watching: Watching;
+  readonly #guard: QueryGuard;
   readonly #wrapped = new WeakMap<DatabaseConnection, DatabaseConnection>();
   readonly #inner = new WeakMap<DatabaseConnection, DatabaseConnection>();
 
-  constructor(driver: Driver, sqlite: SqliteState | null, watching: Watching) {
+  constructor(driver: Driver, sqlite: SqliteState | null, guard: QueryGuard) {
     this.#driver = driver;
     this.#sqlite = sqlite;
-    this.#watching = watching;
+    this.#guard = guard;
   }
 
   init(): Promise<void> {
-    return telling(() => this.#driver.init());
+    return translating(() => this.#driver.init());
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
     let acquiring: Promise<DatabaseConnection> | null = null;
     try {
-      const connection = await this.#tell(async () => {
-        this.#sqlite?.demandFile();
+      const connection = await this.#run(async () => {
+        this.#sqlite?.checkFile();
         acquiring = this.#driver.acquireConnection();
         return acquiring;
       });
       return this.#wrap(connection);
     } catch (error) {
-      // It may be given after all, and nobody waits for it any more.
+      // The connection may still arrive after the caller has given up.
       const late = acquiring as Promise<DatabaseConnection> | null;
       late?.then(
         (connection) => this.#driver.releaseConnection(connection),
@@ -88,27 +89,27 @@ class AnsweringDriver implements Driver {
   }
 
   beginTransaction(connection: DatabaseConnection, settings: object): Promise<void> {
-    return this.#tell(async () => {
+    return this.#run(async () => {
       const own = this.#own(connection);
       if (!this.#sqlite) return this.#driver.beginTransaction(own, settings);
-      // What could not be rolled back when it failed is now.
+      // The last transaction may have failed to roll back.
       if (this.#sqlite.inTransaction) await this.#driver.rollbackTransaction(own);
-      // A transaction that reads first and writes then would be refused where another wrote in between.
+      // A transaction that reads first and writes later would be refused if another process wrote in between.
       await own.executeQuery(CompiledQuery.raw('begin immediate'));
     });
   }
 
   commitTransaction(connection: DatabaseConnection): Promise<void> {
-    return this.#tell(() => this.#driver.commitTransaction(this.#own(connection)));
+    return this.#run(() => this.#driver.commitTransaction(this.#own(connection)));
   }
 
   /**
-   * Never rejects, so that the caller is told what failed first: PostgreSQL's connection is not used again unless it is
-   * outside of a transaction, and SQLite's is brought out of it by the next begin.
+   * Never rejects, so that the caller sees the first error. A PostgreSQL connection is only reused outside of a
+   * transaction, and the next begin rolls SQLite's back.
    */
   async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.#sqlite && !this.#sqlite.inTransaction) return;
-    await this.#tell(() => this.#driver.rollbackTransaction(this.#own(connection)), true).catch(() => {});
+    await this.#run(() => this.#driver.rollbackTransaction(this.#own(connection)), true).catch(() => {});
   }
 
   releaseConnection(connection: DatabaseConnection): Promise<void> {
@@ -117,11 +118,11 @@ class AnsweringDriver implements Driver {
 
   async destroy(): Promise<void> {
     await this.#driver.destroy();
-    await this.#watching.close();
+    await this.#guard.close();
   }
 
-  #tell<Result>(work: () => Promise<Result>, always = false): Promise<Result> {
-    return telling(() => this.#watching.watch(work, always));
+  #run<Result>(work: () => Promise<Result>, always = false): Promise<Result> {
+    return translating(() => this.#guard.run(work, always));
   }
 
   #own(connection: DatabaseConnection): DatabaseConnection {
@@ -132,7 +133,7 @@ class AnsweringDriver implements Driver {
     const known = this.#wrapped.get(connection);
     if (known) return known;
     const made: DatabaseConnection = {
-      executeQuery: (query) => this.#tell(async () => connection.executeQuery(query)),
+      executeQuery: (query) => this.#run(async () => connection.executeQuery(query)),
       streamQuery: (query, size) => connection.streamQuery(query, size),
     };
     this.#wrapped.set(connection, made);
@@ -141,10 +142,10 @@ class AnsweringDriver implements Driver {
   }
 }
 
-async function telling<Result>(work: () => Promise<Result>): Promise<Result> {
+async function translating<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
-    throw told(error);
+    throw translateError(error);
   }
 }

@@ -7,14 +7,14 @@ interface DatabaseError extends Error {
 }
 
 /**
- * PostgreSQL: connection, resources, operator, system, damage, a lock or time that ran out, a standby that takes no
- * writes, a schema that is missing or out of reach.
+ * PostgreSQL: connection, resources, operator, system, damage, a lock or query that timed out, a read-only standby, a
+ * schema that is missing or not accessible.
  */
 const POSTGRES_TROUBLE = /^(08|25006|25P0[23]|28|3D000|3F000|40001|40P01|42501|42P01|53|55P03|57|58|XX)/;
-/** The file, its disk, or another process that holds it. */
+/** SQLite: the file, its disk, or another process that holds a lock. */
 const SQLITE_TROUBLE =
   /^SQLITE_(IOERR|FULL|BUSY|LOCKED|CANTOPEN|READONLY|CORRUPT|NOTADB|NOMEM|PROTOCOL|PERM|AUTH|SCHEMA)/;
-/** What the libraries say where there is no code. */
+/** Messages of the libraries for errors without a code. */
 const TROUBLE_MESSAGE =
   /timeout|[Cc]onnection (terminated|ended)|not queryable|database connection is not open|no such table/;
 const SYSTEM_ERROR = /^(E[A-Z]+|EAI_\w+)$/;
@@ -28,8 +28,8 @@ function isSqlState(code: string): boolean {
   return code.length === 5;
 }
 
-/** The error as the rest of the manager sees it: `unavailable` where the database cannot be used, else as it is. */
-export function told(error: unknown): unknown {
+/** Translates an error for the rest of the manager: `unavailable` if the database cannot be used, otherwise unchanged. */
+export function translateError(error: unknown): unknown {
   const { code = '', message } = error as DatabaseError;
   const is_trouble =
     SQLITE_TROUBLE.test(code) ||
@@ -39,9 +39,9 @@ export function told(error: unknown): unknown {
   return is_trouble ? unavailable(error as Error) : error;
 }
 
-/** An `unavailable` with its cause for the log. */
+/** An `unavailable` error that carries its cause for the log. */
 export function unavailable(cause: Error): ApiError {
-  const made = new ApiError('unavailable', 'The database cannot be used at present.', {
+  const made = new ApiError('unavailable', 'The database is currently unavailable.', {
     retry_after_s: UNAVAILABLE_RETRY_S,
   });
   made.cause = cause;
@@ -49,8 +49,8 @@ export function unavailable(cause: Error): ApiError {
 }
 
 /**
- * Whether the database can be used and refuses what it was given: the same statement with the same values fails
- * however often it is repeated. Everything else may succeed later.
+ * Whether the database works but rejects the values it was given: the same statement fails however often it is
+ * repeated. Any other error may be temporary.
  */
 export function isDataError(error: unknown): boolean {
   const { code = '' } = error as DatabaseError;
@@ -60,25 +60,25 @@ export function isDataError(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError;
 }
 
-/** What the database said, for the log: an `unavailable` holds it as its cause. */
+/** The database's own message, for the log: an `unavailable` error carries it as its cause. */
 export function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
   return (cause as Error | undefined)?.message ?? message;
 }
 
-/** Whether the disk of the database is full. */
+/** Whether an `unavailable` error was caused by a full disk. */
 export function isDiskFull(error: unknown): boolean {
   const { cause } = error as { cause?: DatabaseError };
   return /^(SQLITE_FULL|ENOSPC|53100)$/.test(cause?.code ?? '');
 }
 
-/** Whether a database that is asked for the first time may be there later: it is away, starting, or has no room. */
+/** Whether a database that failed at the first use may become available: it is unreachable, starting, or out of space. */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof ApiError) || error.code !== 'unavailable') return false;
   const { code = '', message } = error.cause as DatabaseError;
   if (isSqlState(code) && /^(08|40|53|55P03|57)/.test(code)) return true;
   if (/^SQLITE_(BUSY|FULL|LOCKED|PROTOCOL)/.test(code)) return true;
-  // A system's error has no meaning for a file that cannot be opened: only those of the network may pass.
+  // A system error on opening a file is permanent: only network errors may pass.
   if (/^(ECONN|EHOST|ENET|ETIMEDOUT|EPIPE|EAI_|ENOTFOUND)/.test(code)) return true;
   return code === '' && /timeout|[Cc]onnection (terminated|ended)/.test(message);
 }

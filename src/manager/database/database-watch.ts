@@ -1,41 +1,47 @@
 import { type Clock, sleep, type Timer } from '../../base/clock.ts';
 
-/** Something that takes longer is a reason to look whether the database answers at all. */
+/** A call that takes longer is a reason to check whether the database answers at all. */
 const LOOK_MS = 600;
-/** A database that takes longer for nothing does not answer. */
+/** A database that takes longer for an empty query is considered lost. */
 const PROBE_MS = 800;
-/** How often one that is lost is looked for. */
+/** Pause between checks of a lost database. */
 const LOST_LOOK_MS = 250;
 
 /**
- * Tells a database that does not answer from one that has much to do: whoever waits for the first is told within 2 s,
- * whoever waits for the second, or for a lock in it, waits on.
+ * Distinguishes a database that does not answer from one that is busy. Calls to the first fail within 2 s; calls to
+ * the second, including those that wait for a lock, keep waiting.
+ *
+ * | State | Entered when | Left when |
+ * |---|---|---|
+ * | available | the watch is made; a probe succeeds | a call has waited `LOOK_MS` |
+ * | checking | a call has waited `LOOK_MS` | the probe answers (available) or not (lost) |
+ * | lost | a probe fails or takes `PROBE_MS`; waiting calls are rejected | a later probe succeeds (available) |
  */
 export class DatabaseWatch {
   readonly #clock: Clock;
   readonly #probe: () => Promise<void>;
-  readonly #waiting = new Set<{ since_ms: number; giveUp: (error: Error) => void }>();
+  readonly #waiting = new Set<{ since_ms: number; reject: (error: Error) => void }>();
   #timer: Timer | null = null;
   #is_lost = false;
   #is_looking = false;
   #is_closed = false;
 
-  /** `probe` asks the database for nothing; it may hang. */
+  /** `probe` runs an empty query; it may hang. */
   constructor(clock: Clock, probe: () => Promise<void>) {
     this.#clock = clock;
     this.#probe = probe;
   }
 
   /**
-   * Does something with the database. Rejects where that is lost meanwhile, although it may still be done; where it is
-   * known to be lost it is not asked at all, unless `always`.
+   * Runs a call to the database. Rejects if the database is lost before the call returns, although the call may still
+   * take effect. While the database is known to be lost the call is not made, unless `always` is set.
    */
   async run<Result>(work: () => Promise<Result>, always = false): Promise<Result> {
     if (this.#is_lost && !always) throw doesNotAnswer();
-    const { promise: lost, reject: giveUp } = Promise.withResolvers<never>();
-    const entry = { since_ms: this.#clock.monotonicMs(), giveUp };
+    const { promise: lost, reject } = Promise.withResolvers<never>();
+    const entry = { since_ms: this.#clock.monotonicMs(), reject };
     this.#waiting.add(entry);
-    if (this.#is_lost) giveUp(doesNotAnswer());
+    if (this.#is_lost) reject(doesNotAnswer());
     else this.#schedule();
     const working = work();
     working.catch(() => {});
@@ -46,13 +52,13 @@ export class DatabaseWatch {
     }
   }
 
-  /** Looks no more. */
+  /** Stops checking. */
   close(): void {
     this.#is_closed = true;
     this.#timer?.cancel();
   }
 
-  /** Looks when the one that has waited longest has waited too long. */
+  /** Schedules a check for when the oldest call has waited too long. */
   #schedule(): void {
     if (this.#timer || this.#is_looking || this.#is_closed) return;
     const [oldest] = this.#waiting;
@@ -70,12 +76,12 @@ export class DatabaseWatch {
       this.#is_looking = true;
       while (!this.#is_closed && !(await this.#answers())) {
         this.#is_lost = true;
-        for (const { giveUp } of this.#waiting) giveUp(doesNotAnswer());
+        for (const { reject } of this.#waiting) reject(doesNotAnswer());
         await sleep(this.#clock, LOST_LOOK_MS);
       }
       this.#is_lost = false;
       this.#is_looking = false;
-      // What waits on is looked at again when as much time has passed once more.
+      // Calls that keep waiting are checked again after the same time.
       const now_ms = this.#clock.monotonicMs();
       for (const entry of this.#waiting) entry.since_ms = now_ms;
     }

@@ -9,38 +9,40 @@ import type { PoolConfig } from 'pg';
 import { systemClock } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
 import { Ballast } from './ballast.ts';
-import { answeringPostgres } from './database-driver.ts';
+import { guardedPostgres } from './database-driver.ts';
 import { DatabaseWatch } from './database-watch.ts';
-import { migrationsFor } from './migrations.ts';
-import { ConnectionPool } from './postgres-pool.ts';
+import { migrationsFor } from './migrations/migrations.ts';
+import { PostgresConnectionPool } from './postgres-connection-pool.ts';
 import { openSqlite } from './sqlite-file.ts';
 import type { Dialect, Tables } from './tables.ts';
 
-/** What stores read with: the database itself, or a transaction in it. */
+/** What stores read through: the database itself, or a transaction in it. */
 export type Queries = Kysely<Tables>;
 
-/** Every write belongs to one. On SQLite it holds the only right to write from its begin on. */
+/** A transaction; every write belongs to one. On SQLite it holds the write lock from its begin. */
 export type Transaction = KyselyTransaction<Tables>;
 
+/** An open database whose tables are up to date. Queries reject with `unavailable` while it cannot be used. */
 export interface Database {
   readonly db: Queries;
   readonly dialect: Dialect;
-  /** Room on the disk of SQLite's file for what frees more of it; null where the disk is the server's. */
+  /** Reserved disk space beside the SQLite file; null for PostgreSQL. */
   readonly ballast: Ballast | null;
+  /** Closes every connection. */
   close(): Promise<void>;
 }
 
-/** Connections of one replica; what needs more waits its turn. */
+/** Connections of one replica; further queries wait for a free one. */
 const POSTGRES_CONNECTIONS = 20;
-/** How long one that answers may take for a connection or a query, waiting for locks included. */
+/** Limit for a connection attempt or a query, including the wait for locks, on a server that answers. */
 const POSTGRES_WAIT_MS = 10_000;
-/** A replica that stands still in the middle of a transaction loses it, and its locks, after so long. */
+/** A replica that is suspended in the middle of a transaction loses it, and its locks, after this time. */
 const POSTGRES_IDLE_TRANSACTION_MS = 10_000;
 
 /**
  * Opens the database of a `--database` URL and brings its tables up to date; several replicas may do so at once.
- * Whatever goes wrong with the database later is `unavailable`. Throws StartError, its cause an error of the database.
- * Source: contract section 7.
+ * Later failures of the database are reported as `unavailable`. Throws StartError, whose cause is the database's
+ * error. Source: contract section 7.
  */
 export async function openDatabase(url: string): Promise<Database> {
   const dialect: Dialect = url.startsWith('sqlite:') ? 'sqlite' : 'postgres';
@@ -63,15 +65,15 @@ export async function openDatabase(url: string): Promise<Database> {
 }
 
 function openPostgres(url: string): KyselyDialect {
-  const pool = new ConnectionPool({
+  const pool = new PostgresConnectionPool({
     ...connectionOptions(url),
     max: POSTGRES_CONNECTIONS,
     idle_in_transaction_session_timeout: POSTGRES_IDLE_TRANSACTION_MS,
   });
-  const probes = new ConnectionPool({ ...connectionOptions(url), max: 1 });
+  const probes = new PostgresConnectionPool({ ...connectionOptions(url), max: 1 });
   const watch = new DatabaseWatch(systemClock, () => probes.probe());
-  return answeringPostgres(new PostgresDialect({ pool }), {
-    watch: (work, always) => watch.run(work, always),
+  return guardedPostgres(new PostgresDialect({ pool }), {
+    run: (work, always) => watch.run(work, always),
     async close() {
       watch.close();
       await probes.end();

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 
-/** What health, order and concurrency count for: scheme, host, port and path. Source: contract section 7. */
+/** The endpoint of a URL, by which health, order and concurrency are tracked: scheme, host, port and path, hashed. Source: contract section 7. */
 export function endpointOf(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return endpointKey(`${protocol}//${host}${pathname}`);
 }
 
-/** The key of an endpoint: SHA-256 in lower-case hex. A URL may be longer than what an index holds. */
+/** The key of an endpoint: SHA-256 in lower-case hex. A URL may be too long for an index. */
 export function endpointKey(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }

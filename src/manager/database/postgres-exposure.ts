@@ -1,12 +1,12 @@
 import pg from 'pg';
 
-/** Made with PostgreSQL itself, and what is let in without a password where anybody is. */
+/** The superuser of every new cluster, and the first to be accepted where no password is required. */
 const SUPERUSER = 'postgres';
 const ANSWER_MS = 2_000;
 
 /**
- * Whether PostgreSQL lets somebody in who knows neither password nor certificate, as the user of the URL or as its
- * first superuser. Found out by trying; false for one that is reached by a Unix socket or does not answer.
+ * Whether PostgreSQL accepts a connection without password or certificate, as the user of the URL or as the first
+ * superuser. Tries to connect; false for a server on a Unix socket, or one that does not answer within 2 s.
  */
 export async function letsAnybodyIn(url: string): Promise<boolean> {
   const { hostname, port, pathname, username, searchParams } = new URL(url);
@@ -32,9 +32,9 @@ async function isLetIn(config: pg.ClientConfig): Promise<boolean> {
   const client = new pg.Client({
     ...config,
     connectionTimeoutMillis: ANSWER_MS,
-    // Asked for only where the server wants one.
+    // Called only if the server requires one.
     password: () => {
-      throw new Error('a password is asked for');
+      throw new Error('a password is required');
     },
   });
   client.on('error', () => {});

@@ -1,15 +1,15 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { kernelRandom } from '../../base/entropy.ts';
 
-/** A name that no other replica has or had: machine and process table, process, its start, and a random part. */
+/** A unique name for this replica: machine and PID namespace, pid, start time of the process, and a random part. */
 export function replicaName(): string {
   const random = kernelRandom(4).toString('hex');
   return [machine(), String(process.pid), startOf(process.pid) ?? '0', random].join('/');
 }
 
 /**
- * Whether the replica of that name is certain to have ended. Only those of this machine and process table can be
- * told; of others, and of those that `/proc` hides, the lease of what they own tells.
+ * Whether the replica of that name has certainly ended. Only replicas in this machine's PID namespace can be checked;
+ * for others, and for processes that `/proc` hides, only the end of their lease tells.
  */
 export function hasEnded(replica: string): boolean {
   const [where, pid = '', started] = replica.split('/');
@@ -28,7 +28,7 @@ function machine(): string {
   }
 }
 
-/** When a process began, in the kernel's ticks; `ended` where only its remains are left, null where it is not seen. */
+/** Start time of a process in kernel ticks; `ended` for a zombie, null if it is not visible. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -39,7 +39,7 @@ function startOf(pid: number): string | null {
   }
 }
 
-/** Whether the kernel knows a process, also one of another user that `/proc` does not show. */
+/** Whether a process exists, including one of another user that `/proc` does not show. */
 function isThere(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -5,12 +5,16 @@ import type { SettingStore } from './setting-store.ts';
 const KEY = 'seal_check';
 const TEXT = 'sandbox-manager';
 
-/** Throws StartError where the database was sealed with another key: nothing in it could be opened. */
+/** Checks that the secrets in the database can be opened with this key. Throws StartError if they were sealed with another. */
 export async function checkSeal(seal: Seal, settings: SettingStore): Promise<void> {
   const kept = await settings.keep(KEY, seal.seal(TEXT, KEY));
   try {
     seal.open(kept, KEY);
   } catch (error) {
-    throw new StartError("--secret-key-file holds another key than the database's secrets need", 1, error);
+    throw new StartError(
+      "--secret-key-file holds another key than the one that sealed the database's secrets",
+      1,
+      error,
+    );
   }
 }

@@ -19,8 +19,8 @@ const TAG_BYTES = 16;
 const VERSION = 'v1.';
 
 /**
- * Seals texts for the database with AES-256-GCM. `context` names the place of a text: what is copied from one place
- * to another does not open there. Source: contract section 7, `--secret-key-file`.
+ * Encrypts texts for the database with AES-256-GCM. `context` names the place of a text: a text copied to another
+ * place cannot be opened there. Source: contract section 7, `--secret-key-file`.
  */
 export class Seal {
   readonly #key: KeyObject;
@@ -29,6 +29,7 @@ export class Seal {
     this.#key = createSecretKey(key);
   }
 
+  /** Encrypts a text; returns `v1.` and base64. */
   seal(text: string, context: string): string {
     const nonce = kernelRandom(NONCE_BYTES);
     const cipher = createCipheriv(ALGORITHM, this.#key, nonce).setAAD(Buffer.from(context));
@@ -36,7 +37,7 @@ export class Seal {
     return VERSION + sealed.toString('base64');
   }
 
-  /** Throws where the text was sealed with another key or for another place, or was changed. */
+  /** Decrypts a sealed text. Throws if it was sealed with another key or for another place, or was changed. */
   open(sealed: string, context: string): string {
     const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64');
     const decipher = createDecipheriv(ALGORITHM, this.#key, bytes.subarray(0, NONCE_BYTES))
@@ -47,8 +48,8 @@ export class Seal {
   }
 
   /**
-   * The key with which a sandbox's daemon authenticates its records, 64 hex digits: derived, so that every replica
-   * knows it and no database holds it. Source: contract section 7, "A deletion loses no event".
+   * The key with which a sandbox's daemon authenticates its records, 64 hex digits. It is derived, so that every
+   * replica knows it without storing it. Source: contract section 7, "A deletion loses no event".
    */
   recordKey(sandbox_id: string): string {
     const derived = hkdfSync(
@@ -62,7 +63,7 @@ export class Seal {
   }
 }
 
-/** The seal of a key file, which is made with mode 0600 where it is missing. Throws StartError. */
+/** Opens the seal of a key file, and creates the file with mode 0600 if it is missing. Throws StartError. */
 export function openSeal(path: string): Seal {
   try {
     return new Seal(readKey(path) ?? makeKey(path));
@@ -77,14 +78,14 @@ function readKey(path: string): Buffer | null {
     const text = readFileSync(path, 'utf8').trim();
     const key = Buffer.from(text, 'base64');
     if (key.length === KEY_BYTES && /^[A-Za-z0-9+/]+={0,2}$/.test(text)) return key;
-    throw new StartError(`--secret-key-file ${path} holds no key of ${KEY_BYTES} bytes in base64`);
+    throw new StartError(`--secret-key-file ${path} does not hold a base64 key of ${KEY_BYTES} bytes`);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
 }
 
-/** Written beside its place and linked there, so that replicas that start at once agree on one key. */
+/** Writes a temporary file and links it into place, so that replicas that start together agree on one key. */
 function makeKey(path: string): Buffer {
   const draft = `${path}.${process.pid}`;
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -100,6 +101,6 @@ function makeKey(path: string): Buffer {
     rmSync(draft, { force: true });
   }
   const key = readKey(path);
-  if (!key) throw new StartError(`--secret-key-file ${path} was removed while it was made`);
+  if (!key) throw new StartError(`--secret-key-file ${path} was removed while it was being created`);
   return key;
 }

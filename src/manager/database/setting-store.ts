@@ -1,6 +1,6 @@
 import type { Queries } from './database.ts';
 
-/** Values that belong to the database as a whole. */
+/** Named values that belong to the database as a whole. */
 export class SettingStore {
   readonly #db: Queries;
 
@@ -8,7 +8,7 @@ export class SettingStore {
     this.#db = db;
   }
 
-  /** Keeps a value unless there is one; returns the one that is kept. */
+  /** Stores a value unless the key already has one; returns the stored value. */
   async keep(key: string, value: string): Promise<string> {
     await this.#db
       .insertInto('settings')

@@ -4,37 +4,41 @@ import Sqlite from 'better-sqlite3';
 import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
 import { workingClock } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
-import { answeringSqlite, type SqliteState } from './database-driver.ts';
-import { told } from './database-errors.ts';
+import { guardedSqlite, type SqliteState } from './database-driver.ts';
+import { translateError } from './database-errors.ts';
 import { endpointKey } from './endpoint-key.ts';
 import { SqlitePatience } from './sqlite-patience.ts';
 
-/** The process stands still while it waits for another at the opening, and later on. */
+/** How long SQLite may block the process while another holds a lock: when opening, and afterwards. */
 const OPENING_BUSY_MS = 2_000;
 const BUSY_MS = 2;
-/** Statements that are kept; the one used longest ago makes room. */
+/** Size of the statement cache; the least recently used statement is evicted. */
 const KEPT_STATEMENTS = 256;
 
-/** Opens the database in a file, which is made with mode 0600. Throws StartError, its cause an error of the database. */
+/** Opens the database in a file, and creates it with mode 0600. Throws StartError, whose cause is the database's error. */
 export function openSqlite(path: string): Dialect {
   try {
     const file = new SqliteFile(resolve(path));
     const patience = new SqlitePatience(workingClock, () => file.inTransaction);
-    return answeringSqlite(new SqliteDialect({ database: file }), file, patience);
+    return guardedSqlite(new SqliteDialect({ database: file }), file, patience);
   } catch (error) {
-    throw new StartError(`--database ${path} cannot be opened: ${(error as Error).message}`, 1, told(error));
+    throw new StartError(
+      `--database ${path} cannot be opened: ${(error as Error).message}`,
+      1,
+      translateError(error),
+    );
   }
 }
 
 /**
- * The database in its file. Where the file is removed it is written anew with all it held; where another has taken its
- * place nothing is done at all: commits to a file without a name would be gone with this process.
+ * The database in its file. If the file was removed, it is written again with its whole content, because commits to an
+ * unlinked file would be lost with this process. If another file has taken its place, every query is refused.
  */
 class SqliteFile implements SqliteDatabase, SqliteState {
   readonly #path: string;
   #database: Sqlite.Database;
   #file: string | null;
-  /** Planning a statement costs about as much as running it. */
+  /** Preparing a statement costs about as much as running it. */
   readonly #kept = new Map<string, SqliteStatement>();
 
   constructor(path: string) {
@@ -59,7 +63,7 @@ class SqliteFile implements SqliteDatabase, SqliteState {
     this.#database.close();
   }
 
-  demandFile(): void {
+  checkFile(): void {
     const file = fileOf(this.#path);
     if (file === this.#file) return;
     if (file !== null || this.inTransaction) throw new MovedError();
@@ -74,7 +78,7 @@ class SqliteFile implements SqliteDatabase, SqliteState {
     synced(copy);
     this.#kept.clear();
     this.#database.close();
-    // The log of the file that is gone belongs to no other.
+    // The write-ahead log of the removed file must not be applied to the new one.
     for (const suffix of ['-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
     renameSync(copy, this.#path);
     synced(dirname(this.#path));
@@ -84,7 +88,7 @@ class SqliteFile implements SqliteDatabase, SqliteState {
 }
 
 function opened(path: string): Sqlite.Database {
-  // Its other files take the mode of this one.
+  // SQLite gives its other files the mode of this one.
   closeSync(openSync(path, 'a', 0o600));
   const database = new Sqlite(path, { timeout: OPENING_BUSY_MS });
   database.pragma('journal_mode = WAL');
@@ -100,7 +104,7 @@ function synced(path: string): void {
   closeSync(descriptor);
 }
 
-/** Device and number of a file; null where there is none. */
+/** Device and inode of a file; null if it does not exist. */
 function fileOf(path: string): string | null {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat ? `${stat.dev}:${stat.ino}` : null;
@@ -110,6 +114,6 @@ class MovedError extends Error {
   readonly code = 'SQLITE_READONLY_DBMOVED';
 
   constructor() {
-    super('another file has taken the place of that of --database');
+    super('another file has taken the place of the --database file');
   }
 }

@@ -1,15 +1,15 @@
 import { type Clock, sleep } from '../../base/clock.ts';
-import type { Watching } from './database-driver.ts';
+import type { QueryGuard } from './database-driver.ts';
 
-/** How long another process may keep the right to write before a write is refused. */
+/** How long another process may hold the write lock before a write is refused. */
 const PATIENCE_MS = 2_000;
 const RETRY_MS = 10;
 
 /**
- * Waits for another process that has the right to write, without standing still. Once it has kept that for too long
- * nothing waits any more until it is had again.
+ * Waits for another process that holds the write lock, without blocking the event loop. Once the lock has been held
+ * for too long, calls fail at once until a write succeeds again.
  */
-export class SqlitePatience implements Watching {
+export class SqlitePatience implements QueryGuard {
   readonly #clock: Clock;
   readonly #inTransaction: () => boolean;
   #busy_since_ms: number | null = null;
@@ -19,11 +19,12 @@ export class SqlitePatience implements Watching {
     this.#inTransaction = inTransaction;
   }
 
-  async watch<Result>(work: () => Promise<Result>): Promise<Result> {
+  /** Runs `work`, and repeats it while the database is locked. Rejects with the error of the last try. */
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; tries++) {
       try {
         const result = await work();
-        // Reads succeed all the same.
+        // A read at the first try succeeds even while the lock is held.
         if (tries > 1 || this.#inTransaction()) this.#busy_since_ms = null;
         return result;
       } catch (error) {
@@ -34,6 +35,7 @@ export class SqlitePatience implements Watching {
     }
   }
 
+  /** Does nothing: no check runs in the background. */
   async close(): Promise<void> {}
 
   #mayWait(): boolean {

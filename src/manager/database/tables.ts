@@ -3,12 +3,12 @@ import type { AttemptError, DeliveryState } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 
-/** Which of the two databases it is: a store asks only where they have no words in common. */
+/** Which of the two databases is used; stores ask only where the SQL must differ. */
 export type Dialect = 'sqlite' | 'postgres';
 
 /**
- * The rows of the manager's database, the same on SQLite and PostgreSQL. Ids are texts, times are wall time in ms
- * since the epoch, switches are 0 or 1, what has a shape of its own is JSON text.
+ * The tables of the manager's database, the same on SQLite and PostgreSQL. Ids are texts, times are wall time in ms
+ * since the epoch, booleans are 0 or 1, structured values are JSON text.
  */
 export interface Tables {
   tokens: TokenTable;
@@ -25,7 +25,7 @@ export interface Tables {
   usage_windows: UsageWindowTable;
 }
 
-/** A bearer token: only its SHA-256 is kept. */
+/** A bearer token; only its SHA-256 is stored. */
 export interface TokenTable {
   token_id: string;
   team_id: string;
@@ -38,26 +38,27 @@ export interface TokenTable {
   revoked_at_ms: number | null;
 }
 
-/** One row a team, locked while something is admitted for it. */
+/** One row per team, locked while something is admitted for it. */
 export interface TeamTable {
   team_id: string;
 }
 
 /**
- * What is under way with a sandbox; null where nothing is. Its owner finishes or undoes it until `operation_until_ms`,
- * then any replica does.
+ * The operation in progress on a sandbox, or null. Its owner finishes or undoes it before `operation_until_ms`; after
+ * that any replica does.
  */
 export type Operation =
   | 'claiming'
   | 'pausing'
   | 'resuming'
   | 'changing'
-  /** A copy of it is being made. */
+  /** It is the source of a copy that is being made. */
   | 'forking'
-  /** It is being made as a copy. */
+  /** It is the copy that is being made. */
   | 'copying'
   | 'cleaning';
 
+/** A sandbox, kept for a while after its deletion. */
 export interface SandboxTable {
   sandbox_id: string;
   team_id: string;
@@ -76,10 +77,10 @@ export interface SandboxTable {
   /** As given, or null. */
   network: string | null;
   webhook_url: string | null;
-  /** Empty where there was one and the sandbox is gone. */
+  /** Null without a secret; empty once a sandbox that had one is deleted. */
   webhook_secret_sealed: string | null;
   watch_dir: string | null;
-  /** A JSON object of names and values; null once the sandbox is gone. */
+  /** A sealed JSON object of names and values; null once the sandbox is deleted. */
   env_sealed: string | null;
   /** Seconds; 0 is off. */
   ttl_s: number;
@@ -91,11 +92,11 @@ export interface SandboxTable {
   updated_at_ms: number;
   /** Set when its cleanup is complete. */
   deleted_at_ms: number | null;
-  /** Where it runs. */
+  /** The node on which it runs. */
   node: string;
 }
 
-/** What a claim with an `Idempotency-Key` was answered; `answer` is null while it is under way. */
+/** The response to a claim with an `Idempotency-Key`; `answer` is null while the claim is in progress. */
 export interface IdempotencyKeyTable {
   team_id: string;
   key: string;
@@ -107,6 +108,7 @@ export interface IdempotencyKeyTable {
   created_at_ms: number;
 }
 
+/** A webhook record: a signed request and its schedule. */
 export interface OutboxTable {
   id: Generated<number>;
   event_id: string;
@@ -115,14 +117,14 @@ export interface OutboxTable {
   event_type: EventType;
   /** Null for `sandbox.deleted`. */
   sequence: number | null;
-  /** `endpointOf(url)`: what health and concurrency count for. */
+  /** `endpointOf(url)`: health, order and concurrency are tracked by it. */
   endpoint: string;
   url: string;
-  /** JSON object: what is the same on every attempt. */
+  /** JSON object: the headers that are the same on every attempt. */
   headers: string;
   /** JSON list of `[timestamp_s, signature]` for Standard Webhooks, or null. */
   signatures: string | null;
-  /** The `whsec_` secret of a record that was handed over, or null. */
+  /** The sealed `whsec_` secret of a record that was handed over, or null. */
   secret_sealed: string | null;
   body: string;
   state: DeliveryState;
@@ -131,27 +133,28 @@ export interface OutboxTable {
   probe_ms: number;
   deadline_ms: number;
   attempts: number;
-  /** Failed attempts of the present window. */
+  /** Failed attempts in the current window. */
   failures: number;
   created_at_ms: number;
   finished_at_ms: number | null;
 }
 
-/** Which replica delivers to an endpoint: one at a time, so that health, order and concurrency count for all of them. */
+/** Which replica delivers to an endpoint: one at a time, so that health, order and concurrency hold across replicas. */
 export interface OutboxEndpointTable {
   endpoint: string;
   owner: string | null;
-  /** Goes up with every owner; an outcome under an old one is refused. */
+  /** Increases with every owner; an outcome under an old fence is refused. */
   fence: number;
 }
 
-/** The leases of those that own endpoints. One that is over may be removed by anybody, and its endpoints are free. */
+/** The leases of replicas that own endpoints. Any replica may remove an expired lease, which frees its endpoints. */
 export interface OutboxReplicaTable {
   owner: string;
   /** On the database's own clock. */
   lease_until_ms: number;
 }
 
+/** One delivery attempt of a record. `status` is that of the response, null if there was none. */
 export interface OutboxAttemptTable {
   record_id: number;
   attempt: number;
@@ -163,24 +166,26 @@ export interface OutboxAttemptTable {
   response_body: string | null;
 }
 
+/** A quota policy of a team, or of the region for teams without their own. */
 export interface QuotaPolicyTable {
   scope: 'region' | 'team';
-  /** Empty for the region's. */
+  /** Empty for a policy of the region. */
   team_id: string;
   dimension: string;
   limit_value: number;
   interval_ms: number | null;
   burst_value: number | null;
-  /** Who set it: `config`, `legacy`, `operator`. */
+  /** Where it comes from: `config`, `legacy`, `operator`. */
   source: string;
 }
 
+/** A named value that belongs to the database as a whole. */
 export interface SettingTable {
   key: string;
   value: string;
 }
 
-/** The memory that a sandbox leases now, and up to when it is in closed windows. */
+/** The memory that a sandbox leases now, and the time up to which it is part of closed windows. */
 export interface LeaseTable {
   sandbox_id: string;
   team_id: string;
@@ -191,7 +196,7 @@ export interface LeaseTable {
   heartbeat_ms: number;
 }
 
-/** Closed windows: rows are added and never changed. */
+/** Closed usage windows; rows are added and never changed. */
 export interface UsageWindowTable {
   seq: Generated<number>;
   /** PostgreSQL: the transaction that wrote it; SQLite: 0. */

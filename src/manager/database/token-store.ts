@@ -8,7 +8,7 @@ import type { Queries } from './database.ts';
 const PREFIX = 'smt_';
 const RANDOM_BYTES = 32;
 
-/** A token as it is listed: never the token itself. Times are RFC 3339 UTC with milliseconds, or null. */
+/** A token as listed, without the token itself. Times are RFC 3339 UTC with milliseconds, or null. */
 export interface TokenView {
   token_id: string;
   team_id: string;
@@ -18,7 +18,7 @@ export interface TokenView {
   revoked_at: string | null;
 }
 
-/** Bearer tokens, of which only the SHA-256 is kept. Source: contract section 7, "Bearer tokens". */
+/** Bearer tokens, of which only the SHA-256 is stored. Source: contract section 7, "Bearer tokens". */
 export class TokenStore {
   readonly #db: Queries;
   readonly #clock: Clock;
@@ -28,7 +28,7 @@ export class TokenStore {
     this.#clock = clock;
   }
 
-  /** Makes a token and gives it away: it cannot be read again. */
+  /** Creates a token and returns it: `smt_` and 43 characters of base64url. It cannot be read again. */
   async create(team_id: string, scopes: readonly Scope[], is_internal: boolean): Promise<string> {
     const token = PREFIX + kernelRandom(RANDOM_BYTES).toString('base64url');
     const now_ms = this.#clock.wallMs();
@@ -47,7 +47,7 @@ export class TokenStore {
     return token;
   }
 
-  /** Every token in the order of their making. */
+  /** Every token, oldest first. */
   async list(): Promise<TokenView[]> {
     const rows = await this.#db.selectFrom('tokens').selectAll().orderBy('token_id').execute();
     return rows.map((row) => ({
@@ -60,7 +60,7 @@ export class TokenStore {
     }));
   }
 
-  /** False where there is no such token. One that is revoked already keeps its time. */
+  /** Revokes a token; false if it does not exist. A token that is already revoked keeps its time. */
   async revoke(token_id: string): Promise<boolean> {
     const found = await this.#db
       .selectFrom('tokens')
@@ -76,7 +76,7 @@ export class TokenStore {
     return found !== undefined;
   }
 
-  /** Whose token this is; null where it is none, or revoked. */
+  /** The caller that a token identifies; null if the token is unknown or revoked. */
   async find(token: string): Promise<Caller | null> {
     const row = await this.#db
       .selectFrom('tokens')
@@ -94,7 +94,7 @@ export class TokenStore {
   }
 }
 
-/** A token is 256 random bits: a plain hash of it tells nothing and needs no salt. */
+/** A token is 256 random bits: a plain hash reveals nothing and needs no salt. */
 function hash(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }

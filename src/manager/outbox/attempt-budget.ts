@@ -1,72 +1,73 @@
 import { ATTEMPTS_MAX } from '../../contract/defaults.ts';
 
-/** Endpoints whose last attempt failed have so many attempts among all: the dead leave room for the living. */
+/** Attempts that all failing endpoints may use together, so that dead endpoints leave room for live ones. */
 const FAILING_MAX = ATTEMPTS_MAX / 2;
 
-/** What one endpoint uses of the attempts that may be under way. */
+/** One endpoint's share of the running attempts, and whether its last attempt failed. */
 export class EndpointLoad {
   under_way = 0;
   is_failing = false;
 }
 
 /**
- * How many attempts may be under way in all, shared so that no endpoint waits for another: one may have as many as
- * are still free, so that there is always room for those that have none. Source: contract section 7.
+ * Limits the attempts that run at the same time, shared so that no endpoint starves: an endpoint may use as many
+ * attempts as are still free, so that some always remain for endpoints that have none. Source: contract section 7.
  */
 export class AttemptBudget {
   readonly #max: number;
   #under_way = 0;
   #failing = 0;
-  /** Those that were told no, in their order. */
+  /** Refused endpoints, in the order of their requests. */
   readonly #waiting = new Map<EndpointLoad, () => void>();
 
   constructor(max = ATTEMPTS_MAX) {
     this.#max = max;
   }
 
+  /** The number of running attempts. */
   get under_way(): number {
     return this.#under_way;
   }
 
   /**
-   * Whether an endpoint may begin one more; if not, `again` is called when that may have changed. `may_any`: whether
-   * attempts may begin at all.
+   * Whether an endpoint may start one more attempt. If not, `onFree` is called once when that may have changed.
+   * `may_any`: whether attempts may start at all.
    */
-  mayStart(use: EndpointLoad, may_any: boolean, again: () => void): boolean {
+  mayStart(load: EndpointLoad, may_any: boolean, onFree: () => void): boolean {
     const free = this.#max - this.#under_way;
-    const may = may_any && free > use.under_way && !(use.is_failing && this.#failing >= FAILING_MAX);
-    if (!may) this.#waiting.set(use, again);
+    const may = may_any && free > load.under_way && !(load.is_failing && this.#failing >= FAILING_MAX);
+    if (!may) this.#waiting.set(load, onFree);
     return may;
   }
 
-  /** Begins an attempt; returns what ends it. */
-  begin(use: EndpointLoad): () => void {
-    const is_failing = use.is_failing;
-    this.#add(use, 1, is_failing);
+  /** Starts an attempt; the returned function ends it and must be called once. */
+  begin(load: EndpointLoad): () => void {
+    const is_failing = load.is_failing;
+    this.#add(load, 1, is_failing);
     return () => {
-      this.#add(use, -1, is_failing);
-      // After what belongs to the attempt that ended: its endpoint may go on first.
+      this.#add(load, -1, is_failing);
+      // Deferred, so that the endpoint of the attempt that ended may start its next one first.
       if (this.#waiting.size > 0) setImmediate(() => this.wake());
     };
   }
 
-  #add(use: EndpointLoad, by: 1 | -1, is_failing: boolean): void {
+  #add(load: EndpointLoad, by: 1 | -1, is_failing: boolean): void {
     this.#under_way += by;
-    use.under_way += by;
+    load.under_way += by;
     if (is_failing) this.#failing += by;
   }
 
-  /** Lets those that wait look again. */
+  /** Calls back waiting endpoints while attempts are free. */
   wake(): void {
-    for (const [use, again] of [...this.#waiting]) {
+    for (const [load, onFree] of [...this.#waiting]) {
       if (this.#under_way >= this.#max) return;
-      this.#waiting.delete(use);
-      again();
+      this.#waiting.delete(load);
+      onFree();
     }
   }
 
-  /** Forgets an endpoint that is gone. */
-  forget(use: EndpointLoad): void {
-    this.#waiting.delete(use);
+  /** Removes an endpoint from those that wait. */
+  forget(load: EndpointLoad): void {
+    this.#waiting.delete(load);
   }
 }

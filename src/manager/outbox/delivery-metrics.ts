@@ -3,13 +3,15 @@ import type { AttemptReport } from '../../outbox/dispatcher.ts';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** What the manager's delivery did, under the names that the daemon's has. */
+/** The metrics of the manager's delivery, under the same names as the daemon's. */
 export class DeliveryMetrics {
+  /** Committed records, by event type. */
   readonly enqueued = new Counter(['event_type']);
   readonly #attempts = new Counter(['outcome', 'class']);
   readonly #delivery_seconds = new Histogram(SECONDS);
   readonly #end_to_end_seconds = new Histogram(SECONDS);
 
+  /** Counts an attempt that has ended; `wall_ms` is the current wall time. */
   attempted({ record, result, state, duration_ms }: AttemptReport, wall_ms: number): void {
     const outcome = state === 'pending' ? 'retry' : state;
     const { status, error } = result;
@@ -19,6 +21,7 @@ export class DeliveryMetrics {
     this.#end_to_end_seconds.observe(Math.max(0, wall_ms - record.created_at_ms) / 1000);
   }
 
+  /** The metrics of delivery, for the registry. */
   metrics(): Metric[] {
     return [
       {
@@ -39,6 +42,6 @@ export class DeliveryMetrics {
   }
 }
 
-function distribution(name: string, help: string, figures: Histogram): Metric {
-  return { name, type: 'histogram', help, samples: () => figures.samples(name) };
+function distribution(name: string, help: string, histogram: Histogram): Metric {
+  return { name, type: 'histogram', help, samples: () => histogram.samples(name) };
 }

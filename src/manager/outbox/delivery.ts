@@ -9,20 +9,20 @@ import type { AddressGuard } from '../../webhook/address-guard.ts';
 import { SharedLookup } from '../../webhook/lookup.ts';
 import { threadlessResolve } from '../../webhook/resolver.ts';
 import { HttpTransport, type Transport } from '../../webhook/transport.ts';
-import { DatabaseClock } from '../database/clock-store.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import { DatabaseClock } from '../database/database-clock-store.ts';
 import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
 import type { DeletionNotice, DeletionOutbox, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
 import { AttemptBudget } from './attempt-budget.ts';
 import { DeliveryMetrics } from './delivery-metrics.ts';
-import { DeliveryViewStore } from './delivery-store.ts';
+import { DeliveryViewStore } from './delivery-view-store.ts';
 import { EndpointStore } from './endpoint-store.ts';
 import { Endpoints } from './endpoints.ts';
 import { OutboxStore } from './outbox-store.ts';
-import { OutcomeWriter } from './outcome-store.ts';
+import { OutcomeStore } from './outcome-store.ts';
 
-/** What is undelivered goes record by record. */
+/** Undelivered records leave one by one. */
 const FULL_RETRY_S = 30;
 
 interface Parts {
@@ -33,65 +33,70 @@ interface Parts {
   guard: AddressGuard;
   /** This replica's name. */
   replica: string;
-  /** What makes the attempts at one endpoint. */
-  make_transport?: () => Transport;
+  /** Creates the transport of one endpoint. */
+  makeTransport?: () => Transport;
 }
 
-/** The manager's outbox with all that delivers it: what deletions write, what teams see, what is sent. */
+/** The manager's outbox and its delivery: records written by deletions, views for teams, and the requests sent. */
 export class Delivery implements DeletionOutbox, Service {
   readonly views: DeliveryViewStore;
   readonly #clock: Clock;
   readonly #outbox: OutboxStore;
   readonly #endpoints: Endpoints;
-  readonly #outcomes: OutcomeWriter;
+  readonly #outcomes: OutcomeStore;
   readonly #metrics = new DeliveryMetrics();
-  /** Endpoints of records that were written since the last `wake`. */
+  /** Endpoints of records that were written since the last `wake()`. */
   #written = new Set<string>();
 
-  constructor({ database, clock, log, seal, guard, replica, make_transport }: Parts) {
+  constructor({ database, clock, log, seal, guard, replica, makeTransport }: Parts) {
     const database_clock = new DatabaseClock(database, clock);
-    // One for all: a name that hangs is asked for once, however many endpoints have it.
+    // Shared, so that a name whose lookup hangs is only looked up once for all endpoints.
     const lookup = new SharedLookup(guard, threadlessResolve());
     this.#clock = clock;
     this.views = new DeliveryViewStore(database, database_clock);
     this.#outbox = new OutboxStore(database, database_clock, seal);
-    this.#outcomes = new OutcomeWriter(database, clock, database_clock, log);
+    this.#outcomes = new OutcomeStore(database, clock, database_clock, log);
     this.#endpoints = new Endpoints({
       database,
       clock,
       database_clock,
       log,
       seal,
-      permits: new AttemptBudget(),
+      budget: new AttemptBudget(),
       outcomes: this.#outcomes,
-      make_transport: make_transport ?? (() => new HttpTransport(clock, DELIVERY_CONCURRENCY, lookup)),
-      on_attempt: (report) => this.#metrics.attempted(report, clock.wallMs()),
+      makeTransport: makeTransport ?? (() => new HttpTransport(clock, DELIVERY_CONCURRENCY, lookup)),
+      onAttempt: (report) => this.#metrics.attempted(report, clock.wallMs()),
       endpoints: new EndpointStore(database, database_clock, replica),
       outbox: this.#outbox,
     });
   }
 
+  /** Starts delivery; resolves after the first poll. */
   start(): Promise<void> {
     return this.#endpoints.start();
   }
 
+  /** Ends delivery and releases every endpoint. */
   stop(): Promise<void> {
     return this.#endpoints.stop();
   }
 
+  /** Throws `outbox_full` if too many records or bytes of a team are undelivered. */
   async checkCapacity(tx: Transaction, team_id: string): Promise<void> {
     if (await this.#outbox.hasRoom(tx, team_id)) return;
-    throw new ApiError('outbox_full', 'Too many events of the team wait for their delivery.', {
+    throw new ApiError('outbox_full', 'Too many events of the team are waiting for delivery.', {
       retry_after_s: FULL_RETRY_S,
     });
   }
 
+  /** Writes the signed `sandbox.deleted` in the transaction that commits the deletion. Errors: `unavailable`. */
   async sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void> {
     await this.#outbox.insertDeleted(tx, notice);
     this.#metrics.enqueued.add(['sandbox.deleted']);
     this.#written.add(endpointOf(notice.webhook_url));
   }
 
+  /** Takes over the undelivered records of a sandbox, in order; returns those that were new. Errors: `unavailable`. */
   async handOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]> {
     const taken = await this.#outbox.takeOver(tx, sender, records);
     for (const { event_type } of records) this.#metrics.enqueued.add([event_type]);
@@ -99,10 +104,12 @@ export class Delivery implements DeletionOutbox, Service {
     return taken;
   }
 
+  /** Stores the earlier attempts of records that were taken over. Errors: `unavailable`. */
   handOverAttempts(tx: Transaction, taken: TakenOver[]): Promise<void> {
     return this.#outbox.takeOverAttempts(tx, taken);
   }
 
+  /** Starts delivery of the records written since the last call, once they are committed. */
   wake(): void {
     const written = this.#written;
     this.#written = new Set();
@@ -114,14 +121,14 @@ export class Delivery implements DeletionOutbox, Service {
     this.#endpoints.replayed(await this.views.replay(team_id, event_id));
   }
 
-  /** The same for every record of a team in a state; tells how many. */
+  /** The same for every record of a team in a state; returns their number. Errors: `unavailable`. */
   async replayAll(team_id: string, state: 'failed' | 'expired' | 'delivered'): Promise<number> {
     const { replayed, endpoints } = await this.views.replayAll(team_id, state);
     this.#endpoints.replayed(endpoints);
     return replayed;
   }
 
-  /** For `/metrics`. */
+  /** The metrics of delivery, for the registry. */
   metrics(): Metric[] {
     const gauge = (name: string, help: string, value: () => Promise<number> | number): Metric => ({
       name,
@@ -130,7 +137,7 @@ export class Delivery implements DeletionOutbox, Service {
       samples: async () => [{ value: await value() }],
     });
     const age_s = async () => {
-      const { oldest_at_ms } = await this.views.figures();
+      const { oldest_at_ms } = await this.views.counts();
       return oldest_at_ms === null ? 0 : Math.max(0, this.#clock.wallMs() - oldest_at_ms) / 1000;
     };
     return [
@@ -138,21 +145,21 @@ export class Delivery implements DeletionOutbox, Service {
       {
         name: 'webhook_outbox_records',
         type: 'gauge',
-        help: 'Records of all replicas that are not final.',
-        samples: async () => [{ labels: { state: 'pending' }, value: (await this.views.figures()).pending }],
+        help: 'Pending records of all replicas.',
+        samples: async () => [{ labels: { state: 'pending' }, value: (await this.views.counts()).pending }],
       },
       gauge('webhook_outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
       gauge(
         'webhook_endpoints_owned',
-        'Endpoints this replica delivers to.',
-        () => this.#endpoints.figures().owned,
+        'Endpoints that this replica delivers to.',
+        () => this.#endpoints.counts().owned,
       ),
       gauge(
         'webhook_endpoints_backing_off',
-        'Those of them that back off.',
-        () => this.#endpoints.figures().backing_off,
+        'Owned endpoints in backoff.',
+        () => this.#endpoints.counts().backing_off,
       ),
-      gauge('webhook_attempts_under_way', 'Attempts under way.', () => this.#endpoints.figures().under_way),
+      gauge('webhook_attempts_under_way', 'Running attempts.', () => this.#endpoints.counts().under_way),
       {
         name: 'webhook_outcomes_refused_total',
         type: 'counter',

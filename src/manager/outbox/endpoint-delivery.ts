@@ -4,31 +4,31 @@ import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
 import { type AttemptReport, Dispatcher } from '../../outbox/dispatcher.ts';
 import { endpointVerdict } from '../../webhook/retry.ts';
 import type { Transport } from '../../webhook/transport.ts';
-import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
 import { type AttemptBudget, EndpointLoad } from './attempt-budget.ts';
 import { EndpointRecordStore } from './endpoint-record-store.ts';
 import { EndpointSender } from './endpoint-sender.ts';
 import type { OwnedEndpoint, PendingEndpoint } from './endpoint-store.ts';
-import type { OutcomeWriter } from './outcome-store.ts';
+import type { OutcomeStore } from './outcome-store.ts';
 
-/** After a new record was seen it is looked again at so many polls: older ones may become visible after it. */
-const LOOKS_AFTER_NEWS = 3;
-/** And every so many polls whatever was seen. */
-const LOOK_EVERY = 30;
+/** Number of polls that read again after a new record was seen, because older records may become visible later. */
+const READS_AFTER_NEWS = 3;
+/** Interval, in polls, of a read regardless of new records. */
+const READ_EVERY_POLLS = 30;
 
-/** What every endpoint's delivery shares. */
+/** What the deliveries of all endpoints share. */
 export interface DeliveryParts {
   database: Database;
   clock: Clock;
   database_clock: DatabaseClock;
   log: Log;
   seal: Seal;
-  permits: AttemptBudget;
-  outcomes: OutcomeWriter;
-  make_transport: () => Transport;
-  on_attempt: (report: AttemptReport) => void;
+  budget: AttemptBudget;
+  outcomes: OutcomeStore;
+  makeTransport: () => Transport;
+  onAttempt: (report: AttemptReport) => void;
 }
 
 /** The delivery to one endpoint that this replica owns. */
@@ -37,32 +37,35 @@ export class EndpointDelivery {
   readonly #dispatcher: Dispatcher;
   readonly #records: EndpointRecordStore;
   readonly #parts: DeliveryParts;
-  readonly #use = new EndpointLoad();
+  readonly #load = new EndpointLoad();
   #newest_untried_id: number | null = null;
-  #looks = LOOKS_AFTER_NEWS;
+  #reads_left = READS_AFTER_NEWS;
   #polls = 0;
 
-  /** `has_lease`: whether an attempt that begins now ends within the lease. `give_up`: the endpoint is to be dropped. */
-  constructor(owned: OwnedEndpoint, parts: DeliveryParts, has_lease: () => boolean, give_up: () => void) {
+  /**
+   * `hasLease`: whether an attempt that starts now ends within the lease. `onGiveUp` is called when another replica turns
+   * out to own the endpoint; the delivery must then be dropped.
+   */
+  constructor(owned: OwnedEndpoint, parts: DeliveryParts, hasLease: () => boolean, onGiveUp: () => void) {
     this.owned = owned;
     this.#parts = parts;
-    const { clock, database_clock, log, permits, seal } = parts;
-    const on_lost = () => {
+    const { clock, database_clock, log, budget, seal } = parts;
+    const onLost = () => {
       void this.#dispatcher.stop();
-      give_up();
+      onGiveUp();
     };
-    this.#records = new EndpointRecordStore(owned, { ...parts, clock: database_clock, on_lost });
+    this.#records = new EndpointRecordStore(owned, { ...parts, clock: database_clock, onLost });
     const sender = new EndpointSender({
       records: this.#records,
-      transport: parts.make_transport(),
+      transport: parts.makeTransport(),
       seal,
       clock,
       database_clock,
       log,
-      permits,
-      use: this.#use,
-      has_lease,
-      on_lost,
+      budget,
+      load: this.#load,
+      hasLease,
+      onLost,
     });
     const again = () => this.#dispatcher.wake();
     this.#dispatcher = new Dispatcher(
@@ -73,21 +76,24 @@ export class EndpointDelivery {
         clock,
         log,
         on_attempt: (report) => this.#attempted(report),
-        may_start: () => permits.mayStart(this.#use, has_lease(), again),
+        may_start: () => budget.mayStart(this.#load, hasLease(), again),
       },
     );
   }
 
+  /** Loads due records and starts delivery. */
   async start(): Promise<void> {
     await this.#dispatcher.start();
   }
 
+  /** False while the endpoint is in backoff. */
   get is_healthy(): boolean {
     return this.#dispatcher.endpointHealth().healthy;
   }
 
+  /** The number of running attempts at the endpoint. */
   get under_way(): number {
-    return this.#use.under_way;
+    return this.#load.under_way;
   }
 
   /** Records were added. */
@@ -95,36 +101,37 @@ export class EndpointDelivery {
     this.#records.committed();
   }
 
-  /** A record was made due by somebody, or what held attempts up is over. */
-  look(): void {
+  /** Reads due records again, after a record was made due. */
+  refresh(): void {
     this.#dispatcher.look();
   }
 
-  /** What a look at the database told of the endpoint. */
+  /** Handles the result of a poll for the endpoint. */
   polled({ newest_untried_id, first_due_ms }: PendingEndpoint): void {
     this.#polls += 1;
-    if (newest_untried_id !== this.#newest_untried_id) this.#looks = LOOKS_AFTER_NEWS;
+    if (newest_untried_id !== this.#newest_untried_id) this.#reads_left = READS_AFTER_NEWS;
     this.#newest_untried_id = newest_untried_id;
-    if (newest_untried_id !== null && (this.#looks > 0 || this.#polls % LOOK_EVERY === 0)) {
-      this.#looks -= 1;
+    if (newest_untried_id !== null && (this.#reads_left > 0 || this.#polls % READ_EVERY_POLLS === 0)) {
+      this.#reads_left -= 1;
       this.#records.committed();
     }
     if (first_due_ms !== null && first_due_ms <= this.#records.now()) this.#dispatcher.look();
   }
 
-  /** Starts no further attempt. */
+  /** Starts no further attempts; running ones continue. */
   pause(): void {
     this.#dispatcher.pause();
   }
 
+  /** Ends delivery; running attempts are abandoned and made again by the next owner. */
   async stop(): Promise<void> {
-    this.#parts.permits.forget(this.#use);
+    this.#parts.budget.forget(this.#load);
     await this.#dispatcher.stop();
   }
 
   #attempted(report: AttemptReport): void {
     const verdict = endpointVerdict(report.result);
-    if (verdict !== 'nothing') this.#use.is_failing = verdict === 'down';
-    this.#parts.on_attempt(report);
+    if (verdict !== 'nothing') this.#load.is_failing = verdict === 'down';
+    this.#parts.onAttempt(report);
   }
 }

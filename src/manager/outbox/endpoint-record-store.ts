@@ -1,12 +1,12 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
 import type { AttemptOutcome, CommittedListener, DeliveryStore, DueRecord } from '../../outbox/store.ts';
-import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Tables } from '../database/tables.ts';
 import type { OwnedEndpoint } from './endpoint-store.ts';
-import type { OutcomeWriter } from './outcome-store.ts';
+import type { OutcomeStore } from './outcome-store.ts';
 
-/** A record's row as far as its schedule goes. */
+/** The columns of a record that its schedule requires. */
 interface Row {
   id: number;
   event_id: string;
@@ -19,7 +19,7 @@ interface Row {
   created_at_ms: number;
 }
 
-/** What is sent of a record. */
+/** The request of a record, as stored. */
 export interface StoredRequest {
   url: string;
   /** JSON object. */
@@ -42,22 +42,23 @@ const COLUMNS = [
   'created_at_ms',
 ] as const;
 
-/** Said in the words of the partial indexes. */
+/** Must be written like the condition of the partial indexes. */
 const IS_TRIED = sql<boolean>`due_ms > 0`;
 
 interface Parts {
   database: Database;
   clock: DatabaseClock;
-  outcomes: OutcomeWriter;
-  /** Called where it turns out that another replica owns the endpoint. */
-  on_lost: () => void;
+  outcomes: OutcomeStore;
+  /** Called when another replica turns out to own the endpoint. */
+  onLost: () => void;
 }
 
 /**
- * The records of one endpoint that this replica owns, as the dispatcher uses them. Thousands of endpoints may have a
- * window of records in memory each: headers and body are read at the attempt.
+ * The records of one owned endpoint, as the dispatcher's store. Thousands of endpoints may each have a window of records
+ * in memory, so headers and body are only read for an attempt.
  *
- * Numbers are given out in the order of reading, because rows do not become visible in the order of theirs.
+ * The ids given to the dispatcher are numbers in the order of reading, because rows do not become visible in the order
+ * of their ids. Errors of all reads: `unavailable`.
  */
 export class EndpointRecordStore implements DeliveryStore {
   readonly #owned: OwnedEndpoint;
@@ -65,10 +66,10 @@ export class EndpointRecordStore implements DeliveryStore {
   #last_number = 0;
   readonly #row_ids = new Map<number, number>();
   readonly #numbers = new Map<number, number>();
-  /** Rows that were given out as never tried and whose first outcome is not stored. */
+  /** Rows given out as untried whose first outcome is not stored yet. */
   readonly #untried = new Set<number>();
-  /** For every read under way: the rows whose outcome was stored since it began. */
-  readonly #settled = new Set<Set<number>>();
+  /** For each running read: the rows whose outcome was recorded since it began. */
+  readonly #recorded = new Set<Set<number>>();
   #listener: CommittedListener = () => {};
 
   constructor(owned: OwnedEndpoint, parts: Parts) {
@@ -76,10 +77,12 @@ export class EndpointRecordStore implements DeliveryStore {
     this.#parts = parts;
   }
 
+  /** The database's wall time in ms. */
   now(): number {
     return this.#parts.clock.now();
   }
 
+  /** Sets the listener for new records. Records are never handed over directly. */
   onCommitted(_wanted: () => boolean, listener: CommittedListener): void {
     this.#listener = listener;
   }
@@ -89,6 +92,7 @@ export class EndpointRecordStore implements DeliveryStore {
     this.#listener(null);
   }
 
+  /** Records that were never tried and not given out yet, oldest first; `more` if others follow. */
   async untried(_after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
     const most = limit + this.#untried.size + 1;
     const { rows, read } = await this.#read(
@@ -100,6 +104,7 @@ export class EndpointRecordStore implements DeliveryStore {
     return { records: given.map((row) => this.#record(row)), more: fresh.length > limit || read === most };
   }
 
+  /** Records whose retry is due, earliest first, and when the next one is. */
   async due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }> {
     const { rows } = await this.#read(
       this.#tried()
@@ -115,6 +120,7 @@ export class EndpointRecordStore implements DeliveryStore {
     };
   }
 
+  /** Tried records whose window has ended, and when the next window ends. */
   async overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }> {
     const { rows } = await this.#read(
       this.#tried()
@@ -129,6 +135,7 @@ export class EndpointRecordStore implements DeliveryStore {
     };
   }
 
+  /** The tried record that may be the probe first and is not in `held`; null if there is none. */
   async probeCandidate(held: number[]): Promise<DueRecord | null> {
     const taken = new Set(held.map((number) => this.#row_ids.get(number)));
     const { rows } = await this.#read(
@@ -140,19 +147,20 @@ export class EndpointRecordStore implements DeliveryStore {
     return row ? this.#record(row) : null;
   }
 
+  /** Records an outcome; resolves once it is on stable storage. Calls `onLost` if it was refused. */
   async record(outcome: AttemptOutcome): Promise<void> {
     const id = this.#row_ids.get(outcome.id);
     if (id === undefined) return;
-    const kept = await this.#parts.outcomes.write(this.#owned, { ...outcome, id });
-    if (!kept) this.#parts.on_lost();
-    // From here on reads show it as it is; what was read before does not.
-    for (const settled of this.#settled) settled.add(id);
+    const is_recorded = await this.#parts.outcomes.record(this.#owned, { ...outcome, id });
+    if (!is_recorded) this.#parts.onLost();
+    // Reads that start from now on see the outcome; reads that are running may not.
+    for (const recorded of this.#recorded) recorded.add(id);
     this.#untried.delete(id);
     this.#row_ids.delete(outcome.id);
     this.#numbers.delete(id);
   }
 
-  /** What is to be sent of a record; null where it is no longer pending or no longer this replica's to send. */
+  /** The request of a record; null if the record is no longer pending, or the endpoint no longer owned. Errors: `unavailable`. */
   async request(record: DueRecord): Promise<StoredRequest | null> {
     const { endpoint, fence } = this.#owned;
     const row = await this.#parts.database.db
@@ -179,15 +187,15 @@ export class EndpointRecordStore implements DeliveryStore {
     return this.#pending().where(IS_TRIED);
   }
 
-  /** Leaves out what was settled while the read was under way: it may show what was before. */
+  /** Leaves out what was recorded while the read was under way: it may show what was before. */
   async #read(query: SelectQueryBuilder<Tables, 'outbox', Row>): Promise<{ rows: Row[]; read: number }> {
-    const settled = new Set<number>();
-    this.#settled.add(settled);
+    const recorded = new Set<number>();
+    this.#recorded.add(recorded);
     try {
       const rows = await query.execute();
-      return { rows: rows.filter(({ id }) => !settled.has(id)), read: rows.length };
+      return { rows: rows.filter(({ id }) => !recorded.has(id)), read: rows.length };
     } finally {
-      this.#settled.delete(settled);
+      this.#recorded.delete(recorded);
     }
   }
 

@@ -7,19 +7,19 @@ import type { AttemptResult } from '../../webhook/retry.ts';
 import { type StandardWebhookHeaders, standardWebhookHeaders } from '../../webhook/signature.ts';
 import { storedHeaders } from '../../webhook/stored-signatures.ts';
 import type { Transport } from '../../webhook/transport.ts';
-import type { DatabaseClock } from '../database/clock-store.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { Seal } from '../database/seal.ts';
 import type { AttemptBudget, EndpointLoad } from './attempt-budget.ts';
 import type { EndpointRecordStore, StoredRequest } from './endpoint-record-store.ts';
 import { secretContext } from './outbox-store.ts';
 
-/** How long until a database that did not answer is asked again. */
+/** Pause before a failed read is repeated. */
 const DATABASE_RETRY_MS = 250;
 
-/** An attempt that was not made: its dispatcher has been stopped. */
+/** The result of an attempt that was not made because the dispatcher has stopped. */
 const NOT_MADE: AttemptResult = { status: null, error: null, retry_after: null, response_body: null };
-/** No request can be made of what is stored. */
+/** The result if no request can be made from the stored record. */
 const UNUSABLE: AttemptResult = { ...NOT_MADE, error: 'protocol' };
 
 interface Parts {
@@ -27,17 +27,17 @@ interface Parts {
   transport: Transport;
   seal: Seal;
   log: Log;
-  permits: AttemptBudget;
-  use: EndpointLoad;
+  budget: AttemptBudget;
+  load: EndpointLoad;
   clock: Clock;
   database_clock: DatabaseClock;
-  /** Whether an attempt that begins now ends within the lease. */
-  has_lease: () => boolean;
-  /** Called where a record is no longer this replica's: must stop the dispatcher at once. */
-  on_lost: () => void;
+  /** Whether an attempt that starts now ends within the lease. */
+  hasLease: () => boolean;
+  /** Called when a record is no longer this replica's to send; must stop the dispatcher at once. */
+  onLost: () => void;
 }
 
-/** Attempts at the records of one endpoint: each is read, signed and sent as it was stored. */
+/** Makes the attempts at one endpoint: reads each request, adds the headers of the attempt, and sends it. */
 export class EndpointSender implements Sender {
   readonly #parts: Parts;
   #is_closed = false;
@@ -46,9 +46,10 @@ export class EndpointSender implements Sender {
     this.#parts = parts;
   }
 
+  /** Makes one attempt (`started_at_ms`: wall time). Never rejects; waits while the database is unavailable. */
   async send(record: DueRecord, attempt: number, started_at_ms: number): Promise<AttemptResult> {
-    const { permits, use, transport } = this.#parts;
-    const end = permits.begin(use);
+    const { budget, load, transport } = this.#parts;
+    const end = budget.begin(load);
     try {
       const request = await this.#request(record);
       if (!request) return NOT_MADE;
@@ -61,29 +62,33 @@ export class EndpointSender implements Sender {
       return await transport.send({ url, headers, body }, ATTEMPT_TIMEOUT_MS);
     } catch (error) {
       const { event_id } = record;
-      this.#parts.log.error({ event_id, reason: (error as Error).message }, 'a record cannot be sent');
+      this.#parts.log.error(
+        { event_id, reason: (error as Error).message },
+        'a record cannot be sent as stored',
+      );
       return UNUSABLE;
     } finally {
       end();
     }
   }
 
-  /** Reads what is to be sent; while the database cannot tell whether it still is, nothing is. */
+  /** Reads the request; waits until the database confirms that it is still this replica's to send. Null once closed. */
   async #request(record: DueRecord): Promise<StoredRequest | null> {
-    const { records, has_lease, clock, log, on_lost } = this.#parts;
+    const { records, hasLease, clock, log, onLost } = this.#parts;
     while (!this.#is_closed) {
       try {
         const request = await records.request(record);
-        if (!request) on_lost();
-        else if (has_lease() && !this.#is_closed) return request;
+        if (!request) onLost();
+        else if (hasLease() && !this.#is_closed) return request;
       } catch (error) {
-        log.debug({ reason: reasonOf(error) }, 'a record waits for the database');
+        log.debug({ reason: reasonOf(error) }, 'an attempt is waiting for the database');
       }
       if (!this.#is_closed) await sleep(clock, DATABASE_RETRY_MS);
     }
     return null;
   }
 
+  /** Ends waiting and closes the transport. */
   close(): Promise<void> {
     this.#is_closed = true;
     return this.#parts.transport.close();
@@ -104,8 +109,11 @@ export class EndpointSender implements Sender {
     try {
       return this.#parts.seal.open(sealed, secretContext(event_id));
     } catch {
-      // The signature of the body is stored: it is sent with that alone.
-      this.#parts.log.error({ event_id }, 'a webhook secret does not open with the key of --secret-key-file');
+      // The stored signature of the body is still sent.
+      this.#parts.log.error(
+        { event_id },
+        'a webhook secret cannot be opened with the key of --secret-key-file',
+      );
       return '';
     }
   }

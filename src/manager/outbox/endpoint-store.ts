@@ -5,11 +5,11 @@ import {
   OUTBOX_LEASE_MS,
   RETRY_AFTER_CAP_MS,
 } from '../../contract/defaults.ts';
-import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { hasEnded } from '../database/replica.ts';
 
-/** So many endpoints are named in one statement. */
+/** Number of endpoints in one statement. */
 const CLAIMED_AT_ONCE = 500;
 
 /** An endpoint that has pending records. */
@@ -17,23 +17,24 @@ export interface PendingEndpoint {
   endpoint: string;
   /** The replica that delivers to it, or null. */
   owner: string | null;
-  /** The newest record that was never tried, or null. */
+  /** The id of the newest record that was never tried, or null. */
   newest_untried_id: number | null;
-  /** When the first retry is due, or null. */
+  /** When the first retry is due (wall time in ms), or null. */
   first_due_ms: number | null;
 }
 
-/** An endpoint that is this replica's; what is written under an older fence is refused. */
+/** An endpoint that this replica owns. Writes under an older fence are refused. */
 export interface OwnedEndpoint {
   endpoint: string;
   fence: number;
-  /** Of one of its pending records, for people: the endpoint is a hash. Null where none is pending. */
+  /** The URL of one of its pending records, for log lines, because the endpoint is a hash. Null if none is pending. */
   url?: string | null;
 }
 
 /**
- * Who delivers to which endpoint. A replica has one lease for all that it owns; once that is over another may remove
- * it, and only then do its endpoints get another owner and a higher fence. Source: contract section 7.
+ * Which replica delivers to which endpoint. A replica has one lease for all its endpoints. Once the lease has expired
+ * another replica may remove it, and only then do its endpoints get another owner and a higher fence. Errors of all
+ * methods: `unavailable`. Source: contract section 7.
  */
 export class EndpointStore {
   readonly #database: Database;
@@ -47,7 +48,7 @@ export class EndpointStore {
     this.owner = owner;
   }
 
-  /** Every endpoint that has pending records, whoever owns it. Reads one row of the index for each. */
+  /** Every endpoint with pending records, regardless of its owner. Reads one index row per endpoint. */
   async pending(): Promise<PendingEndpoint[]> {
     const { rows } = await sql<PendingEndpoint>`
       with recursive pending (endpoint) as (
@@ -64,7 +65,7 @@ export class EndpointStore {
     return rows;
   }
 
-  /** Begins the lease, or makes it last longer; false where another removed it: then everything owned is lost. */
+  /** Extends the lease; false if another replica removed it, which means that no endpoint is owned any more. */
   async renew(): Promise<boolean> {
     const { numUpdatedRows } = await this.#database.db
       .updateTable('outbox_replicas')
@@ -74,6 +75,7 @@ export class EndpointStore {
     return numUpdatedRows > 0n;
   }
 
+  /** Begins the lease. */
   async register(): Promise<void> {
     await this.#database.db
       .insertInto('outbox_replicas')
@@ -86,7 +88,7 @@ export class EndpointStore {
     return sql<number>`${this.#clock.expression} + ${sql.lit(OUTBOX_LEASE_MS)}`;
   }
 
-  /** Removes the leases of others that are over, or whose replicas have certainly ended; their endpoints are free. */
+  /** Removes expired leases of others, and those of replicas that have certainly ended; frees their endpoints. Returns their number. */
   async removeEnded(): Promise<number> {
     const others = await this.#database.db
       .selectFrom('outbox_replicas')
@@ -103,7 +105,7 @@ export class EndpointStore {
       const removed = await tx
         .deleteFrom('outbox_replicas')
         .where('owner', 'in', [...ended, ...over])
-        // Said again: it may have been renewed meanwhile.
+        // Checked again, because the lease may have been renewed in the meantime.
         .where((where) =>
           where.or([
             sql<boolean>`lease_until_ms < ${this.#clock.expression}`,
@@ -119,7 +121,7 @@ export class EndpointStore {
     });
   }
 
-  /** Makes endpoints this replica's, those that are free; a lease must have begun. */
+  /** Claims the free ones among these endpoints, and returns all that are owned. Requires a lease. */
   async claim(endpoints: string[]): Promise<OwnedEndpoint[]> {
     const owned: OwnedEndpoint[] = [];
     for (let i = 0; i < endpoints.length; i += CLAIMED_AT_ONCE) {
@@ -146,12 +148,12 @@ export class EndpointStore {
     ).execute();
     const claimed = rows.map(({ endpoint }) => endpoint);
     if (claimed.length === 0) return [];
-    await this.#bringNear(tx, claimed);
+    await this.#limitSchedule(tx, claimed);
     const now = this.#clock.expression;
     return (
       tx
         .updateTable('outbox_endpoints')
-        // At least the time: it goes up also where the row was removed in between.
+        // At least the current time, so that the fence increases even if the row was removed in between.
         .set({
           owner: this.owner,
           fence: sql<number>`case when fence >= ${now} then fence + 1 else ${now} end`,
@@ -172,8 +174,8 @@ export class EndpointStore {
     );
   }
 
-  /** What lies further in the future than anything can was scheduled by a clock that was ahead. */
-  async #bringNear(tx: Transaction, endpoints: string[]): Promise<void> {
+  /** Reschedules records that lie further in the future than possible, because a clock was ahead. */
+  async #limitSchedule(tx: Transaction, endpoints: string[]): Promise<void> {
     const now_ms = this.#clock.now();
     await tx
       .updateTable('outbox')
@@ -190,7 +192,7 @@ export class EndpointStore {
       .execute();
   }
 
-  /** Gives an endpoint back, if it is still this replica's under that fence. */
+  /** Releases an endpoint if it is still owned under that fence. */
   async release({ endpoint, fence }: OwnedEndpoint): Promise<void> {
     await this.#database.db
       .updateTable('outbox_endpoints')
@@ -200,7 +202,7 @@ export class EndpointStore {
       .execute();
   }
 
-  /** Gives everything back, as at the end. */
+  /** Releases every endpoint and ends the lease. */
   async leave(): Promise<void> {
     await this.#database.db.transaction().execute(async (tx) => {
       await tx.updateTable('outbox_endpoints').set({ owner: null }).where('owner', '=', this.owner).execute();

@@ -1,23 +1,19 @@
 import { type Clock, sleep, type Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
-import { ATTEMPT_TIMEOUT_MS, OUTBOX_LEASE_MS } from '../../contract/defaults.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { type DeliveryParts, EndpointDelivery } from './endpoint-delivery.ts';
 import type { EndpointStore, PendingEndpoint } from './endpoint-store.ts';
 import type { OutboxStore } from './outbox-store.ts';
+import { ReplicaLease } from './replica-lease.ts';
 
-/** How often it is looked what others committed and who is gone. */
+/** Interval at which records of other replicas, and ended replicas, are detected. */
 const POLL_MS = 1_000;
-/** While nothing is owned nobody waits for the lease: it is only kept alive. */
-const IDLE_RENEWAL_MS = 8_000;
-/** Attempts begin only while this much of the lease is left: none is under way when another replica takes over. */
-const ATTEMPT_LEASE_MS = ATTEMPT_TIMEOUT_MS + 1_000;
-/** An endpoint with nothing to do keeps its connections so long. */
+/** Number of polls for which an endpoint without pending records keeps its connections. */
 const IDLE_POLLS = 10;
-/** A stop leaves the attempts under way so long to end. */
+/** How long a stop waits for running attempts to end. */
 const STOP_MS = 3_000;
-const STOP_LOOK_MS = 20;
+const STOP_CHECK_MS = 20;
 const PRUNE_EVERY_POLLS = 5;
 const PRUNED_AT_ONCE = 500;
 const PRUNES_AT_MOST = 20;
@@ -28,71 +24,84 @@ interface Parts extends DeliveryParts {
 }
 
 /**
- * Delivers the manager's outbox: a dispatcher for each endpoint that has pending records and that this replica owns.
- * Polls for what others committed, and for endpoints whose replica has died. Source: contract section 7.
+ * Delivers the manager's outbox: runs a dispatcher for each endpoint that has pending records and that this replica
+ * owns. Polls for records committed by others, and for endpoints whose replica has ended. Source: contract section 7.
+ *
+ * States of an endpoint, as this replica sees it:
+ *
+ * | State | Entered when | Left when |
+ * |---|---|---|
+ * | foreign | another replica owns it | its replica releases it, or loses its lease |
+ * | wanted | this replica committed a record for it and does not own it | claimed (owned) or refused (foreign) |
+ * | owned | a claim succeeds: a delivery runs | idle for `IDLE_POLLS` polls (closing), taken over or lease lost (foreign) |
+ * | closing | idle for `IDLE_POLLS` polls: the delivery stops | released; new records make it wanted |
  */
 export class Endpoints implements Service {
   readonly #parts: Parts;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #deliveries = new Map<string, EndpointDelivery>();
-  /** Endpoints that are being given back. */
+  readonly #lease: ReplicaLease;
+  /** Endpoints that are being released. */
   readonly #closing = new Set<string>();
-  /** Polls since an owned endpoint had something pending. */
+  /** Number of polls since an owned endpoint had pending records. */
   readonly #idle_polls = new Map<string, number>();
   #is_running = false;
-  #renewed_ms = Number.NEGATIVE_INFINITY;
-  #is_registered = false;
   #polls = 0;
   #timer: Timer | null = null;
-  /** Everything that changes what is owned, one after another. */
-  #turn: Promise<void> = Promise.resolve();
-  /** Endpoints of own commits that are not owned. */
+  /** Changes of ownership, which run one after another. */
+  #queue: Promise<void> = Promise.resolve();
+  /** Endpoints of this replica's commits that it does not own. */
   #wanted = new Set<string>();
-  #was_out_of_order = false;
+  #has_failed = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#clock = parts.clock;
     this.#log = parts.log;
+    this.#lease = new ReplicaLease(parts.endpoints, parts.clock, {
+      onLost: () => this.#dropAll(),
+      onRenewed: () => parts.budget.wake(),
+    });
   }
 
-  /** Owned endpoints, and how many of them back off. */
-  figures(): { owned: number; backing_off: number; under_way: number } {
+  /** The number of owned endpoints, of those in backoff, and of running attempts. */
+  counts(): { owned: number; backing_off: number; under_way: number } {
     const all = [...this.#deliveries.values()];
     const backing_off = all.filter(({ is_healthy }) => !is_healthy).length;
-    return { owned: all.length, backing_off, under_way: this.#parts.permits.under_way };
+    return { owned: all.length, backing_off, under_way: this.#parts.budget.under_way };
   }
 
+  /** Registers the lease and claims free endpoints; resolves after the first poll. */
   async start(): Promise<void> {
     this.#is_running = true;
-    await this.#next(() => this.#poll());
+    await this.#enqueue(() => this.#poll());
     this.#schedule();
   }
 
-  /** Lets what is under way end, for a moment, and gives every endpoint back. */
+  /** Waits up to 3 s for running attempts to end, and releases every endpoint. */
   async stop(): Promise<void> {
     if (!this.#is_running) return;
     this.#is_running = false;
     this.#timer?.cancel();
     for (const delivery of this.#deliveries.values()) delivery.pause();
     const end_ms = this.#clock.monotonicMs() + STOP_MS;
-    while (this.#parts.permits.under_way > 0 && this.#clock.monotonicMs() < end_ms) {
-      await sleep(this.#clock, STOP_LOOK_MS);
+    while (this.#parts.budget.under_way > 0 && this.#clock.monotonicMs() < end_ms) {
+      await sleep(this.#clock, STOP_CHECK_MS);
     }
-    await this.#turn;
+    await this.#queue;
     await Promise.all([...this.#deliveries.values()].map((delivery) => delivery.stop()));
     this.#deliveries.clear();
     await this.#parts.outcomes.close();
     await this.#parts.endpoints.leave().catch((error: Error) => {
       this.#log.warn(
         { reason: error.message },
-        'endpoints are not given back: they are free when the lease is over',
+        'endpoints could not be released; they become free when the lease expires',
       );
     });
   }
 
-  /** Records of these endpoints were committed by this replica. */
+  /** This replica committed records for these endpoints. */
   committed(endpoints: Iterable<string>): void {
     if (!this.#is_running) return;
     for (const endpoint of endpoints) {
@@ -100,12 +109,12 @@ export class Endpoints implements Service {
       if (delivery && !this.#closing.has(endpoint)) delivery.committed();
       else this.#wanted.add(endpoint);
     }
-    if (this.#wanted.size > 0) void this.#next(() => this.#claimWanted());
+    if (this.#wanted.size > 0) void this.#enqueue(() => this.#claimWanted());
   }
 
-  /** Records of these endpoints were made due by this replica, as by a replay. */
+  /** This replica made records of these endpoints due again. */
   replayed(endpoints: Iterable<string>): void {
-    for (const endpoint of endpoints) this.#deliveries.get(endpoint)?.look();
+    for (const endpoint of endpoints) this.#deliveries.get(endpoint)?.refresh();
     this.committed([...endpoints].filter((endpoint) => !this.#deliveries.has(endpoint)));
   }
 
@@ -114,34 +123,34 @@ export class Endpoints implements Service {
     if (!this.#is_running) return;
     this.#timer = this.#clock.after(
       POLL_MS,
-      () => void this.#next(() => this.#poll()).then(() => this.#schedule()),
+      () => void this.#enqueue(() => this.#poll()).then(() => this.#schedule()),
     );
   }
 
-  /** Does one thing after another; what fails is tried again by the next poll. */
-  #next(work: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(async () => {
+  /** Runs changes one after another; the next poll repeats one that failed. */
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(async () => {
       try {
         if (this.#is_running) await work();
-        this.#was_out_of_order = false;
+        this.#has_failed = false;
       } catch (error) {
-        if (!this.#was_out_of_order) {
-          this.#log.warn({ reason: reasonOf(error) }, 'the outbox cannot be read; it is asked again');
+        if (!this.#has_failed) {
+          this.#log.warn({ reason: reasonOf(error) }, 'the outbox cannot be read; retrying');
         }
-        this.#was_out_of_order = true;
+        this.#has_failed = true;
       }
     });
-    return this.#turn;
+    return this.#queue;
   }
 
   async #poll(): Promise<void> {
     const { endpoints, database_clock } = this.#parts;
     this.#polls += 1;
     await database_clock.measure();
-    await this.#renew();
+    await this.#lease.poll(this.#deliveries.size > 0);
     await endpoints.removeEnded();
     const pending = await endpoints.pending();
-    await this.#take(
+    await this.#claimFree(
       pending.filter(({ owner, endpoint }) => owner === null || this.#isLeftOver(owner, endpoint)),
     );
     const names = new Set(pending.map(({ endpoint }) => endpoint));
@@ -156,31 +165,9 @@ export class Endpoints implements Service {
     }
   }
 
-  /** Owned by this replica as far as the database knows, and given up here. */
+  /** Whether the database names this replica as the owner of an endpoint that it no longer delivers to. */
   #isLeftOver(owner: string, endpoint: string): boolean {
     return owner === this.#parts.endpoints.owner && !this.#deliveries.has(endpoint);
-  }
-
-  async #renew(): Promise<void> {
-    const age_ms = this.#clock.monotonicMs() - this.#renewed_ms;
-    if (this.#deliveries.size > 0 || age_ms >= IDLE_RENEWAL_MS) await this.#renewNow();
-  }
-
-  async #renewNow(): Promise<void> {
-    const { endpoints, permits } = this.#parts;
-    const now_ms = this.#clock.monotonicMs();
-    if (!(this.#is_registered && (await endpoints.renew()))) {
-      await this.#dropAll();
-      await endpoints.register();
-      this.#is_registered = true;
-    }
-    this.#renewed_ms = now_ms;
-    permits.wake();
-  }
-
-  /** Whether an attempt that begins now is over before anybody else may take its endpoint. */
-  #hasLease(): boolean {
-    return this.#clock.monotonicMs() - this.#renewed_ms < OUTBOX_LEASE_MS - ATTEMPT_LEASE_MS;
   }
 
   async #claimWanted(): Promise<void> {
@@ -189,7 +176,7 @@ export class Endpoints implements Service {
     if (wanted.length > 0) await this.#claim(wanted);
   }
 
-  async #take(pending: PendingEndpoint[]): Promise<void> {
+  async #claimFree(pending: PendingEndpoint[]): Promise<void> {
     const names = pending
       .map(({ endpoint }) => endpoint)
       .filter((endpoint) => !this.#deliveries.has(endpoint));
@@ -197,13 +184,13 @@ export class Endpoints implements Service {
   }
 
   async #claim(names: string[]): Promise<void> {
-    if (!this.#hasLease()) await this.#renewNow();
+    if (!this.#lease.allowsAttempt()) await this.#lease.renew();
     for (const owned of await this.#parts.endpoints.claim(names)) {
       const { endpoint } = owned;
       const delivery = new EndpointDelivery(
         owned,
         this.#parts,
-        () => this.#hasLease(),
+        () => this.#lease.allowsAttempt(),
         () => this.#giveUp(delivery),
       );
       this.#deliveries.set(endpoint, delivery);
@@ -211,7 +198,7 @@ export class Endpoints implements Service {
     }
   }
 
-  /** Drops an endpoint that turned out to be somebody else's; the next poll tells whose. */
+  /** Drops an endpoint that another replica has taken over. */
   #giveUp(delivery: EndpointDelivery): void {
     const { endpoint, url } = delivery.owned;
     if (this.#deliveries.get(endpoint) !== delivery) return;
@@ -219,9 +206,9 @@ export class Endpoints implements Service {
     this.#idle_polls.delete(endpoint);
     void delivery.stop();
     this.#log.warn(
-      // A path may hold what its owner keeps secret.
+      // The path may contain a secret.
       { endpoint: url ? new URL(url).origin : endpoint },
-      'another replica has taken over the delivery to an endpoint',
+      'another replica has taken over delivery to an endpoint',
     );
   }
 
@@ -243,7 +230,7 @@ export class Endpoints implements Service {
   }
 
   async #dropAll(): Promise<void> {
-    if (this.#deliveries.size > 0) this.#log.warn('the lease was lost: other replicas deliver from here on');
+    if (this.#deliveries.size > 0) this.#log.warn('the lease was lost; other replicas take over delivery');
     for (const delivery of [...this.#deliveries.values()]) {
       this.#deliveries.delete(delivery.owned.endpoint);
       await delivery.stop();

@@ -10,18 +10,18 @@ import type { EventType } from '../../contract/events.ts';
 import type { UndeliveredRecord } from '../../outbox/sqlite/undelivered/undelivered-record.ts';
 import { deletedRequest } from '../../webhook/deleted-request.ts';
 import { asksForStandardWebhooks } from '../../webhook/signature.ts';
-import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
 import type { DeletionNotice, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
 
-/** The place of a record's secret, for its seal. */
+/** The context under which the secret of a record is sealed. */
 export function secretContext(event_id: string): string {
   return `outbox:${event_id}`;
 }
 
-/** How records come into the manager's outbox, and how they leave it. Source: contract section 7. */
+/** Adds records to the manager's outbox and removes old ones. Errors of all methods: `unavailable`. Source: contract section 7. */
 export class OutboxStore {
   readonly #database: Database;
   readonly #clock: DatabaseClock;
@@ -33,7 +33,7 @@ export class OutboxStore {
     this.#seal = seal;
   }
 
-  /** Whether less of a team is undelivered than it may have. Reads no more than that, and no bodies. */
+  /** Whether a team is below its limits of undelivered records and bytes. Reads at most that many rows, and no bodies. */
   async hasRoom(tx: Transaction, team_id: string): Promise<boolean> {
     const { records, bytes } = await tx
       .selectFrom((from) =>
@@ -53,7 +53,7 @@ export class OutboxStore {
     return records < TEAM_UNDELIVERED_RECORDS && bytes < TEAM_UNDELIVERED_BYTES;
   }
 
-  /** Writes the exact signed request of a `sandbox.deleted`, its window beginning now. */
+  /** Adds the signed request of a `sandbox.deleted`; its window begins now. */
   async insertDeleted(tx: Transaction, notice: DeletionNotice): Promise<void> {
     const { sandbox_id, team_id, webhook_url, webhook_secret, reason, actor, happened_at_ms } = notice;
     const [event_id] = newEventIds(1, happened_at_ms) as [string];
@@ -81,7 +81,7 @@ export class OutboxStore {
       .execute();
   }
 
-  /** Takes records over as they are, in their order; those that are there already stay as they are. */
+  /** Takes over records unchanged, in order; returns those that were new. Records already present are left as they are. */
   async takeOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]> {
     const taken: TakenOver[] = [];
     for (const record of records) {
@@ -96,7 +96,7 @@ export class OutboxStore {
     return taken;
   }
 
-  /** Keeps what is told of attempts that were made before. */
+  /** Stores the earlier attempts of records that were taken over. */
   async takeOverAttempts(tx: Transaction, taken: readonly TakenOver[]): Promise<void> {
     for (const { record_id, attempt_log } of taken) {
       if (attempt_log.length === 0) continue;
@@ -129,7 +129,7 @@ export class OutboxStore {
     };
   }
 
-  /** Removes up to `limit` records that were final for long enough, and what is kept of empty endpoints. */
+  /** Removes up to `limit` final records past their retention, and endpoints without records; returns the number of records. */
   async prune(limit: number): Promise<number> {
     const { db, dialect } = this.#database;
     const over = db

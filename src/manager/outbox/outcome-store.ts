@@ -1,17 +1,17 @@
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { AttemptOutcome } from '../../outbox/store.ts';
-import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { isDataError, reasonOf } from '../database/database-errors.ts';
 import type { OwnedEndpoint } from './endpoint-store.ts';
 
-/** So many outcomes share a commit. */
+/** Maximum number of outcomes in one commit. */
 const BATCH_OUTCOMES = 100;
-/** How long until a database that refused is asked again. */
+/** Pause before a failed commit is repeated. */
 const RETRY_MS = 500;
 
-/** What is kept of an outcome, the most first: what the database refuses is kept with less. */
+/** How much of an outcome is stored. An outcome that the database rejects is stored with less. */
 const DETAILS = ['whole', 'without its body', 'without its attempt'] as const;
 type Detail = (typeof DETAILS)[number];
 
@@ -21,11 +21,11 @@ interface Waiting extends OwnedEndpoint {
 }
 
 /**
- * Keeps what attempts came to, many in one commit. An outcome under a fence that is no longer the endpoint's is
- * refused: another replica has taken over. Outcomes wait for a database that is away; one that the database refuses
- * for what is in it is kept with less, apart from all others. Source: contract section 7.
+ * Records the outcomes of attempts, many in one commit. An outcome under an old fence is refused, because another
+ * replica has taken over the endpoint. Outcomes wait while the database is unavailable. An outcome whose content the
+ * database rejects is stored with less detail, separately from all others. Source: contract section 7.
  */
-export class OutcomeWriter {
+export class OutcomeStore {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #database_clock: DatabaseClock;
@@ -43,20 +43,20 @@ export class OutcomeWriter {
     this.#log = log;
   }
 
-  /** How many outcomes were refused because the endpoint had another owner. */
+  /** The number of outcomes refused because the endpoint had another owner. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** Resolves once it is on stable storage: true; or false where it was refused. `outcome.id` is the row's. */
-  write(owned: OwnedEndpoint, outcome: AttemptOutcome): Promise<boolean> {
+  /** Resolves to true once the outcome is on stable storage, or to false if it was refused. `outcome.id` is the row's id. */
+  record(owned: OwnedEndpoint, outcome: AttemptOutcome): Promise<boolean> {
     return new Promise((resolve) => {
       this.#waiting.push({ ...owned, outcome, resolve });
       this.#writing ??= this.#writeAll();
     });
   }
 
-  /** Waits for what is being written; what the database does not take now is sent again after the next start. */
+  /** Waits for the current commit. If it fails, the outcomes are dropped, and their records sent again after the next start. */
   async close(): Promise<void> {
     this.#is_closed = true;
     await this.#writing;
@@ -64,7 +64,7 @@ export class OutcomeWriter {
 
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // What ends in the same turn of the event loop shares the commit.
+      // Attempts that end in the same turn of the event loop share a commit.
       await new Promise((resolve) => setImmediate(resolve));
       const batch = this.#waiting.splice(0, BATCH_OUTCOMES);
       const kept = await this.#write(batch);
@@ -80,7 +80,7 @@ export class OutcomeWriter {
     this.#writing = null;
   }
 
-  /** The rows that were written; null where the database is away. */
+  /** The ids of the rows that were written; null if the database is unavailable. */
   async #write(batch: Waiting[], detail: Detail = 'whole'): Promise<Set<number> | null> {
     try {
       const kept = await this.#database.db.transaction().execute((tx) => this.#writeIn(tx, batch, detail));
@@ -90,20 +90,20 @@ export class OutcomeWriter {
     } catch (error) {
       if (isDataError(error)) return this.#writeApart(batch, detail, error);
       if (!this.#is_waiting) {
-        this.#log.warn({ reason: reasonOf(error) }, 'outcomes of attempts wait for the database');
+        this.#log.warn({ reason: reasonOf(error) }, 'outcomes of attempts are waiting for the database');
       }
       this.#is_waiting = true;
       return null;
     }
   }
 
-  /** Finds the outcome that the database refuses, and keeps it with less. What is written already stays as it is. */
+  /** Isolates the outcome that the database rejects by halving the batch, and stores it with less detail. */
   async #writeApart(batch: Waiting[], detail: Detail, error: unknown): Promise<Set<number> | null> {
     const [first] = batch;
     if (batch.length === 1 && first) {
       const less = DETAILS[DETAILS.indexOf(detail) + 1];
       const facts = { record_id: first.outcome.id, reason: reasonOf(error), kept: less ?? 'nothing' };
-      this.#log.error(facts, 'the database refuses the outcome of an attempt');
+      this.#log.error(facts, 'the database rejected the outcome of an attempt');
       return less ? this.#write(batch, less) : new Set();
     }
     const half = Math.ceil(batch.length / 2);
@@ -123,11 +123,11 @@ export class OutcomeWriter {
       .select(['endpoint', 'fence'])
       .where('endpoint', 'in', endpoints)
       .where('owner', 'is not', null);
-    // No other owner until this is committed.
+    // The lock keeps the owner until the commit.
     const rows = await (this.#database.dialect === 'postgres' ? query.forKeyShare() : query).execute();
     const fences = new Map(rows.map(({ endpoint, fence }) => [endpoint, fence]));
     const valid = batch.filter(({ endpoint, fence }) => fences.get(endpoint) === fence);
-    for (const { outcome } of valid) await this.#settle(tx, outcome);
+    for (const { outcome } of valid) await this.#recordOutcome(tx, outcome);
     if (valid.length > 0 && detail !== 'without its attempt') {
       const outcomes = valid.map(({ outcome }) => outcome);
       await this.#addAttempts(tx, outcomes, detail === 'whole');
@@ -135,7 +135,7 @@ export class OutcomeWriter {
     return new Set(valid.map(({ outcome }) => outcome.id));
   }
 
-  async #settle(tx: Transaction, { id, attempt, decision }: AttemptOutcome): Promise<void> {
+  async #recordOutcome(tx: Transaction, { id, attempt, decision }: AttemptOutcome): Promise<void> {
     const is_pending = decision.state === 'pending';
     await tx
       .updateTable('outbox')
@@ -143,14 +143,14 @@ export class OutcomeWriter {
         state: decision.state,
         attempts: attempt,
         failures: eb('failures', '+', 1),
-        // 0 stands for a record that was never tried.
+        // 0 is reserved for records that were never tried.
         due_ms: is_pending ? Math.max(1, decision.due_ms) : null,
         probe_ms: is_pending ? decision.probe_ms : 0,
         finished_at_ms: is_pending ? null : this.#database_clock.now(),
       }))
       .where('id', '=', id)
       .where('state', '=', 'pending')
-      // Where it is not known whether the commit before this one reached the disk, it is made again.
+      // Makes a repeated commit harmless: it is not known whether a failed one reached the disk.
       .where('attempts', '<', attempt)
       .execute();
   }

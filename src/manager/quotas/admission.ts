@@ -2,14 +2,14 @@ import { ApiError } from '../../contract/errors.ts';
 import type { QuotaRefusal } from '../../contract/quotas.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Admission, Lease } from '../sandboxes/ports.ts';
-import type { NodeCapacity } from './node-budget.ts';
+import type { NodeCapacity } from './node-capacity.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
 import type { QuotaPolicies } from './quota-policies.ts';
 import type { QuotaStore } from './quota-store.ts';
 
 /**
- * Whether another sandbox may be active, decided on committed rows inside the transaction that writes its own: the
- * team's lock makes it exact. Source: contract section 7, "Charging order", and "Node capacity".
+ * Decides whether another sandbox may be active, inside the transaction that writes its row. The decision is exact,
+ * because the team is locked until that transaction ends. Source: contract section 7, "Charging order", and "Node capacity".
  */
 export class SandboxAdmission implements Admission {
   readonly #store: QuotaStore;
@@ -24,17 +24,20 @@ export class SandboxAdmission implements Admission {
     this.#metrics = metrics;
   }
 
+  /** Admits a sandbox that becomes active. Errors: `quota_exceeded`, `capacity_exhausted`, `unavailable`. */
   async admit(tx: Transaction, lease: Lease): Promise<void> {
     await this.#checkActiveSandboxes(tx, lease.team_id);
     await this.#counted('node', () => this.#node.checkCapacity(tx, lease));
   }
 
+  /** Admits a change of memory; `lease` has the new value. Errors: `capacity_exhausted`, `unavailable`. */
   async admitChange(tx: Transaction, lease: Lease): Promise<void> {
     await this.#counted('node', () => this.#node.checkCapacity(tx, lease));
   }
 
+  /** Admits a paused copy, which only takes disk. Errors: `capacity_exhausted`, `unavailable`. */
   async admitCopy(tx: Transaction, lease: Lease): Promise<void> {
-    await this.#counted('node', () => this.#node.demandDisk(tx, lease));
+    await this.#counted('node', () => this.#node.checkDisk(tx, lease));
   }
 
   async #checkActiveSandboxes(tx: Transaction, team_id: string): Promise<void> {
@@ -53,9 +56,9 @@ export class SandboxAdmission implements Admission {
     });
   }
 
-  async #counted(dimension: string, demand: () => Promise<void>): Promise<void> {
+  async #counted(dimension: string, check: () => Promise<void>): Promise<void> {
     try {
-      await demand();
+      await check();
       this.#metrics.decisions.add([dimension, 'admitted']);
     } catch (error) {
       if (error instanceof ApiError) this.#metrics.decisions.add([dimension, outcomeOf(error)]);
@@ -68,7 +71,7 @@ function outcomeOf({ code }: ApiError): string {
   return code === 'quota_exceeded' || code === 'capacity_exhausted' ? 'refused' : 'unreachable';
 }
 
-/** The 429 that says which quota is used up. */
+/** The error (429) that names the quota that is used up. */
 export function quotaExceeded(details: QuotaRefusal): ApiError {
   const { dimension, limit } = details;
   return new ApiError('quota_exceeded', `The team's quota of ${dimension} (${limit}) is used up.`, details);

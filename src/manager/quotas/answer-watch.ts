@@ -3,8 +3,8 @@ import type { Clock, Timer } from '../../base/clock.ts';
 const STEPS = 10;
 
 /**
- * DeletionOutbox that something asked is not answered in time, for any number of questions at the cost of one timer. Answers
- * come in the order of the questions. Time in which this process stood still does not count.
+ * Detects that a request is not answered in time, for any number of requests at the cost of one timer. Answers arrive
+ * in the order of the requests. Time in which this process was suspended does not count.
  */
 export class AnswerWatch {
   readonly #clock: Clock;
@@ -12,27 +12,29 @@ export class AnswerWatch {
   readonly #onLate: () => void;
   #asked = 0;
   #answered = 0;
-  /** How much had been asked at the last steps, the oldest first. */
+  /** The number of requests made by each of the last steps, oldest first. */
   #marks: number[] = [];
   #timer: Timer | null = null;
 
-  /** `onLate` is called between `timeout_ms` and a tenth more after the first question without an answer. */
+  /** `onLate` is called between `timeout_ms` and a tenth more after the oldest request without an answer. */
   constructor(clock: Clock, timeout_ms: number, onLate: () => void) {
     this.#clock = clock;
     this.#step_ms = timeout_ms / STEPS;
     this.#onLate = onLate;
   }
 
+  /** A request was sent. */
   asked(): void {
     this.#asked += 1;
     if (this.#timer === null) this.#wait();
   }
 
-  /** Also where the answer is a refusal, or where there will be none. */
+  /** A request has ended: with an answer, with an error, or because no answer can come any more. */
   answered(): void {
     this.#answered += 1;
   }
 
+  /** Stops the timer. */
   stop(): void {
     this.#timer?.cancel();
     this.#timer = null;

@@ -1,12 +1,13 @@
 /**
- * One draw from a bucket in Redis or Valkey, in one atomic step on the server's clock: the steps of bucket.ts.
+ * One draw from a bucket in Redis or Valkey, as one atomic step on the server's clock. It computes what `draw` in
+ * bucket.ts does.
  *
  * KEYS[1] holds tokens, remainder, updated_ms, limit_value, interval_ms and burst_value, each a double of eight bytes
- * with the high one first. ARGV: the last three; how many tokens are requested; after how many milliseconds a bucket
- * that is left alone may be forgotten, because it is full. Returns what is held then, and `1` where it was admitted or
- * `0`. Whatever else is under the key is no bucket, and becomes a full one.
+ * in big-endian order. ARGV: the last three of these; the number of tokens requested; the time to live of the key in
+ * milliseconds, after which an unused bucket is full again. Returns the new content of the key, followed by `1` if the
+ * request was admitted, otherwise `0`. A key with any other content is replaced by a full bucket.
  *
- * Numbers are doubles here too. `math.fmod` is exact where Lua's `%` is not.
+ * Numbers are doubles here too. `math.fmod` is exact; Lua's `%` is not.
  */
 export const BUCKET_SCRIPT = `
 local EXACT_MAX = 9007199254740991
@@ -78,7 +79,7 @@ end
 local is_admitted = limit > 0 and tokens >= requested
 if is_admitted then tokens = tokens - requested end
 local state = struct.pack('>dddddd', tokens, remainder, now, limit, interval, burst)
--- What came in comes to the same later: a refusal leaves nothing to write, unless the clock went back.
+-- A refill can be computed later with the same result: a refusal writes nothing, unless the clock went back.
 if is_admitted or not is_kept or is_ahead then call('SET', KEYS[1], state, 'PX', ARGV[5]) end
 return state .. (is_admitted and '1' or '0')
 `;

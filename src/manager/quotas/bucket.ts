@@ -1,11 +1,11 @@
 import type { RatePolicy } from '../../contract/quotas.ts';
 import { added, divided, share } from './exact.ts';
 
-/** A token bucket as it was at `updated_ms`, under the policy of that time. Source: contract section 7, "Token bucket". */
+/** A token bucket at `updated_ms`, with the policy that held then. Source: contract section 7, "Token bucket". */
 export interface Bucket {
-  /** Whole, at most `burst_value`. */
+  /** An integer from 0 to `burst_value`. */
   tokens: number;
-  /** The token under way, in parts of `interval_ms`; 0 while the bucket is full. */
+  /** The part of the next token that has accrued, in units of 1/`interval_ms`; 0 while the bucket is full. */
   remainder: number;
   updated_ms: number;
   limit_value: number;
@@ -13,29 +13,35 @@ export interface Bucket {
   burst_value: number;
 }
 
-export interface Step {
+/** The bucket after a draw, and whether the draw was admitted. */
+export interface DrawResult {
   bucket: Bucket;
   is_admitted: boolean;
 }
 
-/** A bucket nobody has drawn from: full. */
+/** A full bucket. */
 export function fullBucket(policy: RatePolicy, now_ms: number): Bucket {
   const { limit_value, interval_ms, burst_value } = policy;
   return { tokens: burst_value, remainder: 0, updated_ms: now_ms, limit_value, interval_ms, burst_value };
 }
 
 /**
- * One draw of `requested` tokens: what came in since the last, a changed policy, the decision. The script in
- * bucket-script.ts takes the same steps.
+ * Draws `requested` tokens, all or none: refills the bucket, adopts a changed policy, decides. Without a bucket the
+ * draw is from a full one. The script in bucket-script.ts computes the same.
  */
-export function draw(bucket: Bucket | null, policy: RatePolicy, requested: number, now_ms: number): Step {
+export function draw(
+  bucket: Bucket | null,
+  policy: RatePolicy,
+  requested: number,
+  now_ms: number,
+): DrawResult {
   const filled = bucket ? adopted(refilled(bucket, now_ms), policy) : fullBucket(policy, now_ms);
   const is_admitted = policy.limit_value > 0 && filled.tokens >= requested;
   if (is_admitted) filled.tokens -= requested;
   return { bucket: filled, is_admitted };
 }
 
-/** The bucket at `now_ms`. A clock that went back refills nothing and holds up nothing. */
+/** The bucket at `now_ms`. A clock that went back adds no tokens, and refills continue from the earlier time. */
 export function refilled(bucket: Bucket, now_ms: number): Bucket {
   const { tokens, remainder, updated_ms, limit_value, interval_ms, burst_value } = bucket;
   const room = burst_value - tokens;
@@ -58,7 +64,7 @@ export function refilled(bucket: Bucket, now_ms: number): Bucket {
   };
 }
 
-/** The bucket under another policy: it keeps its fill in whole tokens. One that had no size begins full. */
+/** The bucket under another policy: it keeps its relative fill, in whole tokens. One without a size starts full. */
 function adopted(bucket: Bucket, policy: RatePolicy): Bucket {
   const { limit_value, interval_ms, burst_value } = policy;
   if (
@@ -73,14 +79,14 @@ function adopted(bucket: Bucket, policy: RatePolicy): Bucket {
   return { tokens, remainder: 0, updated_ms: bucket.updated_ms, limit_value, interval_ms, burst_value };
 }
 
-/** Milliseconds until the bucket holds `wanted` tokens; null where it never does. */
+/** Milliseconds until the bucket holds `wanted` tokens, rounded up; null if it never will. */
 export function waitMs(bucket: Bucket, wanted: number): number | null {
   const { tokens, remainder, limit_value, interval_ms, burst_value } = bucket;
   if (limit_value === 0 || wanted > burst_value) return null;
   if (tokens >= wanted) return 0;
   const missing = divided(wanted - tokens, limit_value);
   const part = share(missing.rest, interval_ms, limit_value);
-  // Rounded up, and less what has come of the token under way.
+  // Rounded up, minus the part of the next token that has already accrued.
   const last = part.rest > remainder ? 1 : -divided(remainder - part.rest, limit_value).whole;
   return Math.min(Number.MAX_SAFE_INTEGER, missing.whole * interval_ms + part.whole + last);
 }

@@ -1,26 +1,28 @@
 /**
- * Whole numbers from 0 to 2⁵³ − 1, multiplied and divided without ever rounding: a token is never won or lost, and a
- * script in Redis, which knows doubles alone, comes to the same figures with the same steps.
+ * Integers from 0 to 2⁵³ − 1, multiplied and divided without rounding, so that no token is gained or lost. A script in
+ * Redis, which only has doubles, computes the same results with the same steps.
  */
 
+/** The exact quotient of a division. */
 export interface Share {
   whole: number;
-  /** In parts of the divisor. */
+  /** The remainder, from 0 to the divisor − 1. */
   rest: number;
 }
 
-/** `a × b ÷ divisor`, for `a` up to `divisor`. */
+/** `a × b ÷ divisor`; `a` must not exceed `divisor`. */
 export function share(a: number, b: number, divisor: number): Share {
   const product = a * b;
   return product <= Number.MAX_SAFE_INTEGER ? divided(product, divisor) : longShare(a, b, divisor);
 }
 
+/** `a ÷ divisor`. */
 export function divided(a: number, divisor: number): Share {
   const rest = a % divisor;
   return { whole: (a - rest) / divisor, rest };
 }
 
-/** Where the product is too long for a double: doubling and adding, one binary digit of `a` at a time. */
+/** For a product that is too large for a double: doubles and adds, one binary digit of `a` at a time. */
 function longShare(a: number, b: number, divisor: number): Share {
   const once = divided(b, divisor);
   let left = a;
@@ -34,7 +36,7 @@ function longShare(a: number, b: number, divisor: number): Share {
   return sum;
 }
 
-/** The sum of two shares of one divisor; the rests are compared first, because their sum may be too long. */
+/** The sum of two shares of one divisor. Compares before it adds, because the sum of the rests may not be exact. */
 export function added(a: Share, b: Share, divisor: number): Share {
   const whole = a.whole + b.whole;
   return a.rest >= divisor - b.rest

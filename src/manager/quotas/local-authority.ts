@@ -3,10 +3,10 @@ import { DIMENSIONS, type RatePolicy } from '../../contract/quotas.ts';
 import { type Bucket, draw, refilled } from './bucket.ts';
 import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
 
-/** The first count of buckets at which those that are full again are forgotten. */
+/** The first number of buckets at which full ones are dropped. */
 const SWEEP_BUCKETS = 4_096;
 
-/** Rate quotas in this process: right for one replica. A restart fills every bucket. */
+/** Rate quotas in the memory of this process, for a single replica. A restart fills every bucket. */
 export class LocalAuthority implements RateAuthority {
   readonly kind = 'process';
   readonly is_reachable = true;
@@ -18,6 +18,7 @@ export class LocalAuthority implements RateAuthority {
     this.#clock = clock;
   }
 
+  /** Draws tokens from a team's bucket; never rejects, and is never `unreachable`. */
   async draw(
     { team_id, dimension }: BucketName,
     policy: RatePolicy,
@@ -31,16 +32,17 @@ export class LocalAuthority implements RateAuthority {
     return drawn(bucket, is_admitted, requested);
   }
 
-  /** How many buckets are held. */
+  /** The number of buckets in memory. */
   get buckets(): number {
     return [...this.#buckets.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
+  /** Drops every bucket. */
   async close(): Promise<void> {
     for (const buckets of this.#buckets.values()) buckets.clear();
   }
 
-  /** A full bucket is as good as none. */
+  /** Drops full buckets: a missing bucket counts as full. */
   #sweep(now_ms: number): void {
     for (const buckets of this.#buckets.values()) {
       for (const [team_id, bucket] of buckets) {

@@ -1,16 +1,17 @@
 import { DIMENSIONS, type Dimension, factsOf, type QuotaPolicy } from '../../contract/quotas.ts';
 
-/** What is wrong with a policy, and where. */
+/** The field of a policy that is invalid, and why. */
 export interface PolicyFault {
   field: string;
   message: string;
 }
 
+/** The result of a check: a value, or what is wrong with it. */
 export type Checked<Value> = { value: Value; fault?: undefined } | { value?: undefined; fault: PolicyFault };
 
 const POLICY_KEYS = ['limit_value', 'interval_ms', 'burst_value'];
 
-/** The five, as a message names them. */
+/** Checks the name of a dimension. */
 export function asDimension(value: unknown): Checked<Dimension> {
   const dimension = DIMENSIONS.find((each) => each === value);
   if (dimension) return { value: dimension };
@@ -18,8 +19,8 @@ export function asDimension(value: unknown): Checked<Dimension> {
 }
 
 /**
- * A policy of `dimension` as it is written: `{limit_value, interval_ms?, burst_value?}`; a rate needs all three, a
- * capacity takes the first alone. Source: contract section 7, PUT of a team's quota, and "Policies".
+ * Checks a policy of `dimension` as given: `{limit_value, interval_ms?, burst_value?}`. A rate requires all three, a
+ * capacity allows only the first. Source: contract section 7, PUT of a team's quota, and "Policies".
  */
 export function asPolicy(dimension: Dimension, given: unknown): Checked<QuotaPolicy> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -27,7 +28,7 @@ export function asPolicy(dimension: Dimension, given: unknown): Checked<QuotaPol
   }
   const policy = given as Record<string, unknown>;
   const unknown = Object.keys(policy).find((key) => !POLICY_KEYS.includes(key));
-  if (unknown !== undefined) return { fault: { field: unknown, message: 'is not known' } };
+  if (unknown !== undefined) return { fault: { field: unknown, message: 'is an unknown field' } };
   const is_rate = factsOf(dimension).kind === 'rate';
   const fault =
     numberFault(policy, 'limit_value', 0) ??
@@ -39,7 +40,7 @@ export function asPolicy(dimension: Dimension, given: unknown): Checked<QuotaPol
   return { value: { dimension, limit_value, interval_ms, burst_value } };
 }
 
-/** The list under `default_team_quotas`; a fault names its entry. */
+/** Checks the list under `default_team_quotas`; the field of a fault is a path such as `[1].limit_value`. */
 export function asPolicies(given: unknown): Checked<QuotaPolicy[]> {
   if (!Array.isArray(given)) return { fault: { field: '', message: 'must be a list' } };
   const policies: QuotaPolicy[] = [];
@@ -49,7 +50,7 @@ export function asPolicies(given: unknown): Checked<QuotaPolicy[]> {
     const dimension = asDimension(named);
     if (dimension.fault) return { fault: { ...dimension.fault, field: at('dimension') } };
     if (policies.some((other) => other.dimension === dimension.value)) {
-      return { fault: { field: at('dimension'), message: `${dimension.value} is there twice` } };
+      return { fault: { field: at('dimension'), message: `${dimension.value} is listed twice` } };
     }
     const policy = asPolicy(dimension.value, numbers);
     if (policy.fault) {
@@ -63,11 +64,11 @@ export function asPolicies(given: unknown): Checked<QuotaPolicy[]> {
 
 function numberFault(policy: Record<string, unknown>, field: string, least: number): PolicyFault | null {
   const value = policy[field];
-  if (value === undefined || value === null) return { field, message: 'is needed' };
+  if (value === undefined || value === null) return { field, message: 'is required' };
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return null;
-  return { field, message: `must be a whole number from ${least} to ${Number.MAX_SAFE_INTEGER}` };
+  return { field, message: `must be an integer from ${least} to ${Number.MAX_SAFE_INTEGER}` };
 }
 
 function absenceFault(policy: Record<string, unknown>, field: string): PolicyFault | null {
-  return (policy[field] ?? null) === null ? null : { field, message: 'is for rate dimensions' };
+  return (policy[field] ?? null) === null ? null : { field, message: 'is only allowed for rate dimensions' };
 }

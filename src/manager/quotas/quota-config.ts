@@ -9,15 +9,15 @@ const EGRESS = 'team_egress_bandwidth_bytes_per_second';
 const INGRESS = 'team_ingress_bandwidth_bytes_per_second';
 const BURST = 'team_bandwidth_burst_bytes';
 
-/** The policies that a config asks for. */
+/** The policies of a configuration. */
 export interface ConfiguredQuotas {
-  /** `default_team_quotas`; null where the config has none. */
+  /** `default_team_quotas`; null if the configuration has none. */
   listed: QuotaPolicy[] | null;
-  /** What the legacy fields stand for. */
+  /** The policies that the legacy fields stand for. */
   legacy: QuotaPolicy[];
 }
 
-/** Checks them; throws StartError with the entry's name. Source: contract section 7, "Policies". */
+/** Checks the quotas of a configuration. Throws StartError with the name of the invalid entry. Source: contract section 7, "Policies". */
 export function configuredQuotas(given: ManagerConfig['quotas']): ConfiguredQuotas {
   const list = given.default_team_quotas ?? null;
   if (list === null) return { listed: null, legacy: legacyPolicies(given) };
@@ -26,7 +26,7 @@ export function configuredQuotas(given: ManagerConfig['quotas']): ConfiguredQuot
   return { listed: value, legacy: legacyPolicies(given) };
 }
 
-/** Without a burst of its own a bandwidth may be used up for one second at once. */
+/** Without a configured burst, the burst is what the bandwidth allows in one second. */
 function legacyPolicies(given: ManagerConfig['quotas']): QuotaPolicy[] {
   const burst = legacyNumber(given, BURST);
   return (
@@ -45,13 +45,15 @@ function legacyNumber(given: ManagerConfig['quotas'], key: QuotaKey): number | n
   const value = given[key] ?? null;
   if (value === null || (Number.isSafeInteger(value) && (value as number) >= 0))
     return value as number | null;
-  throw new StartError(`--config: ${key} must be a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`, 2);
+  throw new StartError(`--config: ${key} must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}`, 2);
 }
 
-/** Says that legacy fields are old, and what became of them. */
+/** Logs which legacy fields are set, and whether they have an effect. `is_first`: the first start on this database. */
 export function warnOfLegacy(given: ManagerConfig['quotas'], is_first: boolean, log: Log): void {
   const fields = [EGRESS, INGRESS, BURST].filter((key) => (given[key as QuotaKey] ?? null) !== null);
   if (fields.length === 0) return;
-  const outcome = is_first ? 'they seed the network quotas this once' : 'they change nothing any more';
+  const outcome = is_first
+    ? 'they set the network quotas at this first start'
+    : 'they no longer have an effect';
   log.warn({ fields }, `these fields are legacy: ${outcome}; use default_team_quotas`);
 }

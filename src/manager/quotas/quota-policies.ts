@@ -3,18 +3,18 @@ import type { Dimension } from '../../contract/quotas.ts';
 import type { Queries } from '../database/database.ts';
 import type { HeldPolicy, QuotaStore } from './quota-store.ts';
 
-/** What another replica changes is found within 5 s. */
+/** Changes made by other replicas take effect within 5 s. */
 const AGE_MAX_MS = 4_000;
 const TEAMS_MAX = 10_000;
 
 type Policies = ReadonlyMap<Dimension, HeldPolicy>;
 
-/** Policies by team, as they were a moment ago; what this replica changes it knows at once. */
+/** A cache of policies by team: at most 4 s old, and invalidated at once by this replica's own changes. */
 export class QuotaPolicies {
   readonly #store: QuotaStore;
   readonly #clock: Clock;
   readonly #known = new Map<string, { policies: Policies; read_ms: number }>();
-  /** Goes up with every change: what was read before one is not kept. */
+  /** Increases with every change: a read that began before one is not cached. */
   #changes = 0;
 
   constructor(store: QuotaStore, clock: Clock) {
@@ -22,7 +22,7 @@ export class QuotaPolicies {
     this.#clock = clock;
   }
 
-  /** Reads through `queries` where it has to: inside of a transaction that must be the transaction. */
+  /** The policies of a team by dimension. On a cache miss they are read through `queries`, which must be the transaction if there is one. Errors: `unavailable`. */
   async of(team_id: string, queries: Queries = this.#store.db): Promise<Policies> {
     const now_ms = this.#clock.monotonicMs();
     const known = this.#known.get(team_id);
@@ -35,7 +35,7 @@ export class QuotaPolicies {
     return policies;
   }
 
-  /** A team's policies have changed. */
+  /** Drops a team's policies from the cache after a change. */
   forget(team_id: string): void {
     this.#changes += 1;
     this.#known.delete(team_id);

@@ -1,13 +1,14 @@
 import { DIMENSIONS, type Dimension, factsOf, type QuotaStatus } from '../../contract/quotas.ts';
 import type { HeldPolicy, QuotaStore } from './quota-store.ts';
 
-/** What holds for a team now, read afresh, in the order of the specification. */
+/** The current status of every dimension for a team, read from the database, in the order of `DIMENSIONS`. Errors: `unavailable`. */
 export async function quotaStatuses(store: QuotaStore, team_id: string): Promise<QuotaStatus[]> {
   const policies = await store.policiesOf(store.db, team_id);
   const active = await store.activeSandboxes(store.db, team_id);
   return DIMENSIONS.map((dimension) => statusOf(team_id, dimension, policies.get(dimension), active));
 }
 
+/** The current status of one dimension for a team. Errors: `unavailable`. */
 export async function quotaStatus(
   store: QuotaStore,
   team_id: string,

@@ -2,12 +2,12 @@ import { sql } from 'kysely';
 import type { Dimension, QuotaPolicy } from '../../contract/quotas.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 
-/** A policy that holds for a team, and whether it is its own. */
+/** A policy that applies to a team, and whether it is the team's own. */
 export interface HeldPolicy extends QuotaPolicy {
   source: 'team_override' | 'region_default';
 }
 
-/** What all active sandboxes of the node lease, and how many hold disk. */
+/** The resources that all active sandboxes of the node lease, and the number of sandboxes that take disk. */
 export interface NodeUse {
   memory_mib: number;
   cpu_millis: number;
@@ -15,14 +15,14 @@ export interface NodeUse {
   on_disk: number;
 }
 
-/** A sandbox holds a place, memory and cores in these states; spelled as the index on them is. */
+/** A sandbox takes a place, memory and CPU in these states. Must be written like the condition of the index. */
 const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
-/** Set once the legacy fields have had their chance. */
+/** The setting that records that the legacy fields were applied. */
 const SEEDED = 'quotas_seeded';
-/** Names the lock under which a node's budget is looked at; any number that nobody else uses. */
+/** Key of the advisory lock on the node's budget; any number that nothing else uses. */
 const NODE_LOCK = 7_205_759;
 
-/** Quota policies, and the usage that capacities are compared with. */
+/** Quota policies, and the usage that capacities are compared with. Every query rejects with `unavailable` if the database is. */
 export class QuotaStore {
   readonly #database: Database;
 
@@ -30,11 +30,12 @@ export class QuotaStore {
     this.#database = database;
   }
 
+  /** The database, for reads outside of a transaction. */
   get db(): Queries {
     return this.#database.db;
   }
 
-  /** Whatever holds for a team: its own policies, and the region's where it has none. */
+  /** The policies that apply to a team, by dimension: its own, otherwise the region's. */
   async policiesOf(queries: Queries, team_id: string): Promise<Map<Dimension, HeldPolicy>> {
     const rows = await queries
       .selectFrom('quota_policies')
@@ -47,7 +48,7 @@ export class QuotaStore {
       )
       .orderBy('scope')
       .execute();
-    // `region` sorts before `team`: what is the team's own replaces it.
+    // `region` sorts before `team`, so the team's own policy replaces it.
     return new Map(
       rows.map(({ scope, ...policy }) => {
         const dimension = policy.dimension as Dimension;
@@ -59,12 +60,12 @@ export class QuotaStore {
     );
   }
 
-  /** Gives a team a policy of its own. */
+  /** Sets a team's own policy. */
   async set(team_id: string, policy: QuotaPolicy): Promise<void> {
     await this.#put(this.db, { scope: 'team', team_id, source: 'operator' }, policy);
   }
 
-  /** Takes a team's own policy away, where it has one. */
+  /** Removes a team's own policy, if it has one. */
   async unset(team_id: string, dimension: Dimension): Promise<void> {
     await this.db
       .deleteFrom('quota_policies')
@@ -75,9 +76,10 @@ export class QuotaStore {
   }
 
   /**
-   * Brings the region's policies to what the config says, in one transaction. `listed` is `default_team_quotas`, null
-   * where the config has none; `legacy` is what its legacy fields stand for. They are taken at the first start only, and
-   * stay until the list names their dimension, or is there without them. Returns whether they were taken.
+   * Updates the region's policies to match the configuration, in one transaction. `listed` is `default_team_quotas`,
+   * null if the configuration has none; `legacy` is what the legacy fields stand for. Legacy policies are only added at
+   * the first start. They stay until the list names their dimension, or a list is given without the legacy field.
+   * Returns whether this is the first start.
    */
   async reconcile(listed: QuotaPolicy[] | null, legacy: QuotaPolicy[]): Promise<{ is_first: boolean }> {
     return this.db.transaction().execute(async (tx) => {
@@ -101,7 +103,7 @@ export class QuotaStore {
     });
   }
 
-  /** Removes the region's policies other than the `named` and, of the legacy ones, the `kept` (null: all). */
+  /** Removes the region's policies except those `named` and those legacy ones that are `kept` (null: all of them). */
   async #removeDefaults(tx: Transaction, named: Dimension[], kept: Dimension[] | null): Promise<void> {
     const rows = await tx
       .selectFrom('quota_policies')
@@ -132,7 +134,7 @@ export class QuotaStore {
       .execute();
   }
 
-  /** How many sandboxes of a team are active: what is committed, and what the transaction itself has written. */
+  /** The number of active sandboxes of a team: committed ones, and those written by the transaction itself. */
   async activeSandboxes(queries: Queries, team_id: string): Promise<number> {
     const { active } = await queries
       .selectFrom('sandboxes')
@@ -143,9 +145,9 @@ export class QuotaStore {
     return active;
   }
 
-  /** The same for a transaction that is to add one: until it ends, no other counts the team's. */
+  /** The same, with a lock: until the transaction ends, no other can count the team's sandboxes this way. */
   async lockedActiveSandboxes(tx: Transaction, team_id: string): Promise<number> {
-    // On SQLite whoever writes is alone already.
+    // On SQLite a transaction holds the write lock already.
     if (this.#database.dialect === 'sqlite') return this.activeSandboxes(tx, team_id);
     const { rows } = await sql<{
       active: number;
@@ -153,14 +155,14 @@ export class QuotaStore {
     return (rows[0] as { active: number }).active;
   }
 
-  /** Lets one transaction at a time look at the node's budget and take from it. */
+  /** Locks the node's budget until the transaction ends. */
   async lockNode(tx: Transaction): Promise<void> {
-    // On SQLite whoever writes is alone already.
+    // On SQLite a transaction holds the write lock already.
     if (this.#database.dialect === 'sqlite') return;
     await sql`select pg_advisory_xact_lock(${NODE_LOCK}::bigint)`.execute(tx);
   }
 
-  /** What all sandboxes lease but the one that is named. */
+  /** The resources taken by all sandboxes except `except_id`. */
   async nodeUse(queries: Queries, except_id: string): Promise<NodeUse> {
     const sum = (column: 'memory_mib' | 'cpu_millis') =>
       sql<number>`cast(coalesce(sum(case when ${IS_ACTIVE} then ${sql.ref(column)} end), 0) as bigint)`;

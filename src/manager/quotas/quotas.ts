@@ -7,7 +7,7 @@ import type { ManagerConfig } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { SandboxAdmission } from './admission.ts';
 import { LocalAuthority } from './local-authority.ts';
-import { NodeCapacity } from './node-budget.ts';
+import { NodeCapacity } from './node-capacity.ts';
 import { configuredQuotas, warnOfLegacy } from './quota-config.ts';
 import { QuotaMetrics } from './quota-metrics.ts';
 import { QuotaPolicies } from './quota-policies.ts';
@@ -23,7 +23,7 @@ interface QuotaParts {
   log: Log;
 }
 
-/** Everything on quotas in a manager: policies, admission of sandboxes, and charges of requests. */
+/** The quotas of a manager: policies, admission of sandboxes, and charging of requests. */
 export class Quotas {
   readonly store: QuotaStore;
   readonly policies: QuotaPolicies;
@@ -32,7 +32,7 @@ export class Quotas {
   readonly #authority: RateAuthority;
   readonly #metrics: QuotaMetrics;
 
-  /** Brings the region's policies to what the config says, and finds the rate authority. Throws StartError. */
+  /** Updates the region's policies from the configuration, and connects to the rate authority. Throws StartError; errors: `unavailable`. */
   static async open({ config, database, clock, log }: QuotaParts): Promise<Quotas> {
     const { listed, legacy } = configuredQuotas(config.quotas);
     const store = new QuotaStore(database);
@@ -58,29 +58,35 @@ export class Quotas {
     this.policies = policies;
     this.admission = new SandboxAdmission(store, policies, node, metrics);
     this.charges = new RateCharges({
-      ...{ policies, authority, metrics, clock, log },
+      policies,
+      authority,
+      metrics,
+      clock,
+      log,
       is_fail_open: config.quota_fail_open,
     });
     this.#authority = authority;
     this.#metrics = metrics;
   }
 
+  /** The metrics of quotas, for the registry. */
   metrics(): Metric[] {
     return this.#metrics.metrics(() => this.#authority.is_reachable);
   }
 
-  /** What `/readyz` tells of them. */
+  /** The fields of `/readyz` on quotas: `rate_authority`, `rate_authority_reachable`. */
   facts(): Record<string, unknown> {
     const { kind, is_reachable } = this.#authority;
     return { rate_authority: kind, rate_authority_reachable: is_reachable };
   }
 
+  /** Disconnects from the rate authority. */
   close(): Promise<void> {
     return this.#authority.close();
   }
 }
 
-/** Completes the headers of every refusal on a quota. */
+/** Adds the rate limit headers to every response that is refused on a quota. */
 export function explainRefusals(app: HttpApp): void {
   app.addHook('onError', async (_request, reply, error) => {
     if (error instanceof ApiError) quotaRefusalHeaders(error, reply);

@@ -1,47 +1,50 @@
 import type { Dimension, RatePolicy } from '../../contract/quotas.ts';
 import { type Bucket, waitMs } from './bucket.ts';
 
-/** What one bucket is for; the region is the authority's, and the cluster is no part of it. */
+/** Identifies a bucket within the authority's region. Clusters of a region share it. */
 export interface BucketName {
   team_id: string;
   dimension: Dimension;
 }
 
+/** The decision on a draw. Times are whole milliseconds. */
 export interface Drawn {
   outcome: 'admitted' | 'refused';
   /** Tokens left. */
   remaining: number;
-  /** Until one more token is there; 0 while the bucket is full. */
+  /** Time until the next token; 0 while the bucket is full. */
   next_token_ms: number;
-  /** Until the request could be admitted; 0 where it was. */
+  /** Time until the request could be admitted; 0 if it was. */
   retry_after_ms: number;
-  /** The authority's time of the decision, from an origin of its own. */
+  /** The authority's time of the decision; its origin is the authority's own. */
   decided_at_ms: number;
 }
 
-/** The authority does not answer: whoever asked decides whether that closes or opens. */
+/** The authority does not answer. The caller decides whether to fail closed or open. */
 export interface Unreachable {
   outcome: 'unreachable';
   reason: string;
 }
 
+/** The result of a draw. */
 export type RateDecision = Drawn | Unreachable;
 
 /**
- * Where rate quotas are decided: every draw is one atomic step on the authority's own clock.
+ * Decides on rate quotas: every draw is one atomic step on the authority's own clock.
  * Source: contract section 7, "Token bucket".
  */
 export interface RateAuthority {
-  /** As `/readyz` tells it. */
+  /** As reported by `/readyz`. */
   readonly kind: 'process' | 'redis';
-  /** Whether it answered when it was last heard of. */
+  /** Whether the last request to it was answered. */
   readonly is_reachable: boolean;
   /** Draws `requested` tokens under `policy`, all or none. Never rejects. */
   draw(name: BucketName, policy: RatePolicy, requested: number): Promise<RateDecision>;
+  /** Disconnects. */
   close(): Promise<void>;
 }
 
-/** What a draw is told as. Where no wait helps, asking again makes sense once an interval has passed at the earliest. */
+/** The decision from a bucket after a draw. If no wait can help, `retry_after_ms` is one interval. */
 export function drawn(bucket: Bucket, is_admitted: boolean, requested: number): Drawn {
   const { limit_value, tokens, interval_ms, burst_value } = bucket;
   return {

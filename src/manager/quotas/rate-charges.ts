@@ -12,7 +12,7 @@ import { type Charged, rateLimitHeaders, refusalHeaders, wholeSeconds } from './
 
 const UNREACHABLE_RETRY_S = 1;
 
-/** What charging requests needs. */
+/** The dependencies of `RateCharges`. */
 export interface RateParts {
   policies: QuotaPolicies;
   authority: RateAuthority;
@@ -23,7 +23,7 @@ export interface RateParts {
   log: Log;
 }
 
-/** Charges requests against the rates of their team. Source: contract section 7, "Charging order". */
+/** Charges requests against their team's rate quotas. Source: contract section 7, "Charging order". */
 export class RateCharges {
   readonly #parts: RateParts;
 
@@ -32,8 +32,9 @@ export class RateCharges {
   }
 
   /**
-   * Charges a request whose caller is known, once, and writes the headers that tell of it. Requests behind the external
-   * gateway and those of operators are not charged. Throws `quota_exceeded`, and `unavailable` while failing closed.
+   * Charges an authenticated request once, and sets its rate limit headers. Requests from behind the
+   * external gateway and those of operators are not charged. Errors: `quota_exceeded`, and `unavailable` if the
+   * authority cannot be reached and quotas fail closed.
    */
   async charge(caller: Caller, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (caller.is_internal || request.url.startsWith('/internal/')) return;
@@ -48,7 +49,10 @@ export class RateCharges {
       if (drawn.outcome === 'admitted') continue;
       reply.header('retry-after', String(wholeSeconds(drawn.retry_after_ms)));
       throw quotaExceeded({
-        ...{ dimension, limit: policy.limit_value, current: null, requested: 1 },
+        dimension,
+        limit: policy.limit_value,
+        current: null,
+        requested: 1,
         retry_after_ms: drawn.retry_after_ms,
       });
     }
@@ -61,7 +65,7 @@ export class RateCharges {
     return { limit_value, interval_ms, burst_value };
   }
 
-  /** Null where the authority cannot be reached and that is to open. */
+  /** Null if the authority cannot be reached and quotas fail open. */
   async #draw(team_id: string, dimension: Dimension, policy: RatePolicy) {
     const { authority, metrics, is_fail_open, clock, log } = this.#parts;
     const began_ms = clock.monotonicMs();
@@ -72,9 +76,12 @@ export class RateCharges {
       return decision;
     }
     metrics.decisions.add([dimension, is_fail_open ? 'failed_open' : 'unreachable']);
-    log.debug({ dimension, reason: decision.reason, is_fail_open }, 'a rate could not be decided');
+    log.debug(
+      { dimension, reason: decision.reason, is_fail_open },
+      'the rate authority could not decide on a request',
+    );
     if (is_fail_open) return null;
-    throw new ApiError('unavailable', 'The rate authority cannot be reached; nothing is admitted.', {
+    throw new ApiError('unavailable', 'The rate authority cannot be reached, and quotas fail closed.', {
       retry_after_s: UNREACHABLE_RETRY_S,
     });
   }
@@ -85,7 +92,7 @@ function dimensionsOf({ method, routeOptions }: FastifyRequest): Dimension[] {
   return is_claim ? ['api_requests', 'sandbox_claims'] : ['api_requests'];
 }
 
-/** The headers of a 429, for capacities and rates alike. */
+/** Sets the headers of a 429 that older clients read, for capacities and rates alike. */
 export function quotaRefusalHeaders({ code, details }: ApiError, reply: FastifyReply): void {
   if (code !== 'quota_exceeded') return;
   const { limit, current } = details as QuotaRefusal;

@@ -1,19 +1,19 @@
 import type { Dimension, RatePolicy } from '../../contract/quotas.ts';
 import type { Drawn } from './rate-authority.ts';
 
-/** A rate that a request was charged against. */
+/** A rate quota that a request was charged against, and the decision. */
 export interface Charged {
   dimension: Dimension;
   policy: RatePolicy;
   drawn: Drawn;
 }
 
-/** Structured fields hold whole numbers of at most 15 digits. */
+/** Structured fields allow integers of at most 15 digits. */
 const FIELD_MAX = 999_999_999_999_999;
 
 /**
- * `RateLimit-Policy` and `RateLimit` as the IETF draft spells them: quota and window of the policy, what is left and
- * when the next token is there. Source: contract section 7, the paragraph on errors.
+ * `RateLimit-Policy` and `RateLimit` as the IETF draft defines them: quota and window of the policy in seconds, tokens
+ * left and seconds until the next token. Source: contract section 7, the paragraph on errors.
  */
 export function rateLimitHeaders(charged: readonly Charged[]): Record<string, string> {
   if (charged.length === 0) return {};
@@ -28,12 +28,12 @@ export function rateLimitHeaders(charged: readonly Charged[]): Record<string, st
   return { 'ratelimit-policy': policies.join(', '), ratelimit: states.join(', ') };
 }
 
-/** What a 429 also says, in the words that older clients know. */
+/** The `X-RateLimit-…` headers of a 429, for older clients. */
 export function refusalHeaders(limit: number, remaining: number): Record<string, string> {
   return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining) };
 }
 
-/** Rounded up: who waits as long is not too early. */
+/** Milliseconds as whole seconds, rounded up so that a client that waits is not early. */
 export function wholeSeconds(duration_ms: number): number {
   return Math.ceil(duration_ms / 1_000);
 }

@@ -11,33 +11,39 @@ import { BUCKET_SCRIPT } from './bucket-script.ts';
 import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
 
 const KEY_PREFIX = 'sandbox-manager:quota';
-/** A server that takes a connection and says nothing is left for a new one. */
+/** A connection on which the server stays silent is replaced after this time. */
 const SILENCE_MS = 1_000;
 const PROBE_INTERVAL_MS = 500;
 const RECONNECT_FIRST_MS = 25;
 const RECONNECT_CAP_MS = 500;
-/** How long a start waits for the first connection; without one it goes on, and rates are unreachable. */
+/** How long a start waits for the first connection. Without one the start continues, and draws are unreachable. */
 const FIRST_CONNECTION_MS = 1_000;
 
 const PROBE_POLICY = { limit_value: 1, interval_ms: 1, burst_value: 1 };
-/** What a full bucket is remembered for beside the time it takes to fill: clocks may step a little. */
+/** Added to the time in which a bucket fills before its key expires, because clocks may step. */
 const FORGET_MS = 60_000;
 const FORGET_MAX_MS = 10 ** 12;
-/** `1`, as the script answers it. */
+/** The character `1` in the script's answer. */
 const ADMITTED = 0x31;
 
+/** How to reach the server, and the region whose quotas it holds. */
 export interface RedisAuthorityOptions {
   url: string;
   region_id: string;
   log: Log;
   clock?: Clock;
-  /** For tests that own the server's time. */
+  /** Replaces the script, for tests that control the server's time. */
   script?: string;
 }
 
 /**
- * Rate quotas of all replicas of a region in Redis or Valkey. Nothing waits for a connection that is not there, and a
- * server that does not answer within 100 ms is left until it does: from then on every draw is `unreachable` at once.
+ * Rate quotas of all replicas of a region in Redis or Valkey. A draw never waits for a connection. If the server does
+ * not answer within 100 ms, every draw is `unreachable` at once until a probe succeeds.
+ *
+ * | State | Entered when | Left when |
+ * |---|---|---|
+ * | unreachable | created; an error, a closed connection, or an answer later than 100 ms | a draw or a probe succeeds |
+ * | reachable | a draw or a probe succeeds | an error, a closed connection, or a late answer |
  */
 export class RedisAuthority implements RateAuthority {
   readonly kind = 'redis';
@@ -51,7 +57,7 @@ export class RedisAuthority implements RateAuthority {
   #is_reachable = false;
   #closed = false;
   #next_probe: Timer | null = null;
-  #trouble = 'not connected yet';
+  #reason = 'not connected yet';
 
   private constructor({
     url,
@@ -76,23 +82,26 @@ export class RedisAuthority implements RateAuthority {
     });
     this.#watch = new AnswerWatch(clock, RATE_TIMEOUT_MS, () => this.#leave());
     this.#redis.on('error', (error: Error) => this.#lost(error.message));
-    this.#redis.on('close', () => this.#lost(this.#trouble));
+    this.#redis.on('close', () => this.#lost(this.#reason));
     this.#redis.on('ready', () => void this.#probe());
   }
 
-  /** Throws StartError where `--redis` is no such address; a server that is not there yet is waited for later. */
+  /** Waits up to 1 s for the first connection. Throws StartError if `--redis` is not a Redis URL; an unreachable server is no error. */
   static async open(options: RedisAuthorityOptions): Promise<RedisAuthority> {
     const is_address = URL.canParse(options.url) && /^rediss?:$/.test(new URL(options.url).protocol);
-    if (!is_address) throw new StartError('--redis must be like redis://host:6379 or rediss://host:6379', 2);
+    if (!is_address)
+      throw new StartError('--redis must be a URL such as redis://host:6379 or rediss://host:6379', 2);
     const authority = new RedisAuthority(options);
     await authority.#firstConnection();
     return authority;
   }
 
+  /** Whether the last draw or probe was answered in time. */
   get is_reachable(): boolean {
     return this.#is_reachable;
   }
 
+  /** Draws tokens from a team's bucket in one round trip. Never rejects. */
   async draw(
     { team_id, dimension }: BucketName,
     policy: RatePolicy,
@@ -100,15 +109,16 @@ export class RedisAuthority implements RateAuthority {
   ): Promise<RateDecision> {
     const key = `${this.#prefix}:${encodeURIComponent(team_id)}:${dimension}`;
     try {
-      const answer = await this.#ask(key, policy, requested);
+      const answer = await this.#request(key, policy, requested);
       this.#reached();
       return drawn(bucketOf(answer, policy), answer[48] === ADMITTED, requested);
     } catch (error) {
       this.#lost((error as Error).message);
-      return { outcome: 'unreachable', reason: this.#trouble };
+      return { outcome: 'unreachable', reason: this.#reason };
     }
   }
 
+  /** Disconnects and stops probing. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#next_probe?.cancel();
@@ -116,8 +126,8 @@ export class RedisAuthority implements RateAuthority {
     this.#redis.disconnect();
   }
 
-  /** Runs the script; rejects where the server does not answer in time, or not as it should. */
-  async #ask(key: string, policy: RatePolicy, requested: number): Promise<Buffer> {
+  /** Runs the script; rejects if the server does not answer in time, or with an error. */
+  async #request(key: string, policy: RatePolicy, requested: number): Promise<Buffer> {
     const { limit_value, interval_ms, burst_value } = policy;
     const args = [1, key, limit_value, interval_ms, burst_value, requested, forgetMs(policy)];
     this.#watch.asked();
@@ -131,7 +141,7 @@ export class RedisAuthority implements RateAuthority {
     }
   }
 
-  /** What the connection still says comes too late: whoever waits for it is told at once. */
+  /** Closes a connection whose answers come too late, which rejects all pending draws at once. */
   #leave(): void {
     this.#lost(`no answer within ${RATE_TIMEOUT_MS} ms`);
     this.#redis.stream?.destroy();
@@ -144,19 +154,19 @@ export class RedisAuthority implements RateAuthority {
   }
 
   #lost(reason: string): void {
-    this.#trouble = reason;
+    this.#reason = reason;
     if (this.#is_reachable) this.#log.error({ reason }, 'the rate authority does not answer');
     this.#is_reachable = false;
     if (!this.#closed) this.#next_probe ??= this.#clock.after(PROBE_INTERVAL_MS, () => void this.#probe());
   }
 
-  /** Finds out that it answers again, also where nobody asks. */
+  /** Checks whether the server answers again, even without draws. */
   async #probe(): Promise<void> {
     this.#next_probe?.cancel();
     this.#next_probe = null;
     const { stream } = this.#redis;
     try {
-      await this.#ask(`${this.#prefix}::probe`, PROBE_POLICY, 1);
+      await this.#request(`${this.#prefix}::probe`, PROBE_POLICY, 1);
       this.#reached();
     } catch (error) {
       const { message } = error as Error;
@@ -179,13 +189,13 @@ export class RedisAuthority implements RateAuthority {
   }
 }
 
-/** The bucket as the script spells it. */
+/** The bucket in the script's answer. */
 function bucketOf(answer: Buffer, policy: RatePolicy): Bucket {
   const [tokens, remainder, updated_ms] = [0, 8, 16].map((at) => answer.readDoubleBE(at));
   return { tokens, remainder, updated_ms, ...policy } as Bucket;
 }
 
-/** After so long a bucket is full, however empty it was. */
+/** Time to live of a bucket's key: after it an empty bucket is full again. */
 function forgetMs({ limit_value, interval_ms, burst_value }: RatePolicy): number {
   if (limit_value === 0) return FORGET_MAX_MS;
   return Math.min(FORGET_MAX_MS, Math.ceil((burst_value / limit_value) * interval_ms) + FORGET_MS);

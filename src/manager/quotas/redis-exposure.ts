@@ -2,10 +2,10 @@ import { Redis } from 'ioredis';
 
 const ANSWER_MS = 1_000;
 
-/** Whether Redis or Valkey takes commands from somebody who knows no password. False for one that does not answer. */
+/** Whether Redis or Valkey accepts commands without a password. False for a server that does not answer within 1 s. */
 export async function letsAnybodyCommand(url: string): Promise<boolean> {
   const address = new URL(url);
-  // Without one of its own the manager could not use a server that asks for it.
+  // The manager itself connects without a password, so the server cannot require one.
   if (address.password === '') return true;
   address.username = '';
   address.password = '';

@@ -1,24 +1,25 @@
 import { createHash } from 'node:crypto';
 
-/** A place in the order in which windows were committed: behind a row, or 0 and 0 at the start. */
+/** A position in the commit order of windows: after a row, or 0 and 0 at the start. */
 export interface Position {
   xid: number;
   seq: number;
 }
 
-/** Whose windows a cursor leads through: a cursor of others is foreign. */
+/** The reader that a cursor belongs to; a cursor of another reader is refused. */
 export interface Reader {
   /** The database that numbered the rows. */
   database_id: string;
   team_id: string;
 }
 
+/** The position before the first window. */
 export const START: Position = { xid: 0, seq: 0 };
 
 const CHECK_BYTES = 8;
 const SHAPE = /^[A-Za-z0-9_-]{32}$/;
 
-/** The opaque cursor of a position. It holds nothing to hide; the check only tells damage and mistakes. */
+/** The opaque cursor of a position: 32 characters of base64url. It is not secret; the checksum only detects damage and mistakes. */
 export function encodeCursor(reader: Reader, { xid, seq }: Position): string {
   const place = Buffer.alloc(16);
   place.writeBigUInt64BE(BigInt(xid), 0);
@@ -26,7 +27,7 @@ export function encodeCursor(reader: Reader, { xid, seq }: Position): string {
   return Buffer.concat([place, check(reader, place)]).toString('base64url');
 }
 
-/** Null where it is damaged, or another reader's. */
+/** The position of a cursor; null if it is damaged or belongs to another reader. */
 export function decodeCursor(reader: Reader, cursor: string): Position | null {
   if (!SHAPE.test(cursor)) return null;
   const bytes = Buffer.from(cursor, 'base64url');

@@ -10,12 +10,12 @@ import type { Lease, Metering } from '../sandboxes/ports.ts';
 import { hourlySpans, type Span, startOfHour } from './spans.ts';
 import type { ClosedSpan, LeaseRow, UsageStore } from './usage-store.ts';
 
-/** At most 10 s of running are not yet committed when a manager dies. */
+/** Interval of heartbeats: at most 10 s of running time are lost if a manager dies. */
 const BEAT_MS = 5_000;
-const LOOKS_AT_ONCE = 32;
+const CHECKS_AT_ONCE = 32;
 const RUNTIME: WindowType = 'sandbox.runtime_mib_milliseconds';
 
-/** What metering needs. */
+/** The dependencies of `Meter`. */
 export interface MeterParts {
   store: UsageStore;
   runtime: Runtime;
@@ -24,14 +24,15 @@ export interface MeterParts {
   cluster_id: string;
 }
 
-/** Usage of some type that is over, such as the bytes that a node's network runtime has counted. */
-export type Usage = Omit<ClosedSpan, 'window_id'>;
+/** A measured span of usage that has ended, such as the bytes that a node's network runtime has counted. */
+export type UsageSpan = Omit<ClosedSpan, 'window_id'>;
 
 /**
- * Meters leases: MiB × ms from the commit that begins one to the commit that ends it, in windows that are closed at
- * every full hour, and written in the transaction that closes them. Source: contract section 7, "Usage".
+ * Meters leases: MiB × ms from the commit that begins a lease to the commit that ends it. Windows are closed at every
+ * full hour, and written in the transaction that closes them. Source: contract section 7, "Usage".
  */
 export class Meter implements Metering {
+  /** Windows closed by this replica, by type. */
   readonly windows = new Counter(['window_type']);
   readonly #parts: MeterParts;
 
@@ -39,32 +40,35 @@ export class Meter implements Metering {
     this.#parts = parts;
   }
 
+  /** Begins a lease at `at_ms` (wall time); ends one that is still open. Errors: `unavailable`. */
   async began(tx: Transaction, { sandbox_id, team_id, memory_mib }: Lease, at_ms: number): Promise<void> {
     await this.ended(tx, sandbox_id, at_ms);
     const times = { started_ms: at_ms, counted_until_ms: at_ms, heartbeat_ms: at_ms };
     await this.#parts.store.open(tx, { sandbox_id, team_id, memory_mib, ...times });
   }
 
+  /** Closes the span of a lease and continues it with another amount of memory. Errors: `unavailable`. */
   async changed(tx: Transaction, lease: Lease, at_ms: number): Promise<void> {
     await this.began(tx, lease, at_ms);
   }
 
+  /** Ends a lease at `at_ms`, or at its last heartbeat; does nothing without a lease. Errors: `unavailable`. */
   async ended(tx: Transaction, sandbox_id: string, at_ms: number | 'last_seen'): Promise<void> {
     const lease = await this.#parts.store.take(tx, sandbox_id);
     if (!lease) return;
     await this.#close(tx, lease, at_ms === 'last_seen' ? lease.heartbeat_ms : at_ms);
   }
 
-  /** Adds windows of whatever was used: those of leases, and bytes that others have counted. */
-  async record(tx: Transaction, usages: readonly Usage[]): Promise<void> {
+  /** Adds closed windows of any type: those of leases, and bytes counted elsewhere. Errors: `unavailable`. */
+  async record(tx: Transaction, spans: readonly UsageSpan[]): Promise<void> {
     const { store, clock, region_id, cluster_id } = this.#parts;
     const recorded_at_ms = clock.wallMs();
-    const spans = usages.map((usage) => ({ ...usage, window_id: newId('win_', recorded_at_ms) }));
-    await store.record(tx, spans, { region_id, cluster_id, recorded_at_ms });
-    for (const { window_type } of spans) this.windows.add([window_type]);
+    const closed = spans.map((span) => ({ ...span, window_id: newId('win_', recorded_at_ms) }));
+    await store.record(tx, closed, { region_id, cluster_id, recorded_at_ms });
+    for (const { window_type } of closed) this.windows.add([window_type]);
   }
 
-  /** Leases of sandboxes that began while nothing was metered begin now. */
+  /** Begins the leases of sandboxes that were started while metering was off. Errors: `unavailable`. */
   async begin(): Promise<void> {
     const { store, clock } = this.#parts;
     const now_ms = clock.wallMs();
@@ -73,7 +77,7 @@ export class Meter implements Metering {
     }
   }
 
-  /** Commits what was seen to run, and closes the windows of hours that are over. */
+  /** The job that commits heartbeats and closes the windows of past hours. */
   job(): Job {
     return {
       name: 'metering',
@@ -85,21 +89,21 @@ export class Meter implements Metering {
     };
   }
 
-  /** Whoever has died since the last look is not counted: its lease ends when it was last seen. */
+  /** Records a heartbeat for every sandbox that runs. One that has died gets none, and its lease ends at the last one. */
   async #beat(): Promise<void> {
     const { store, runtime, clock } = this.#parts;
     const now_ms = clock.wallMs();
     const seen: string[] = [];
-    const looked = inParallel(await store.leases(), LOOKS_AT_ONCE, async ({ sandbox_id }) => {
+    const checked = inParallel(await store.leases(), CHECKS_AT_ONCE, async ({ sandbox_id }) => {
       if (await runtime.isAlive(sandbox_id)) seen.push(sandbox_id);
     });
-    // One that cannot be looked at costs the others nothing.
-    const trouble = await looked.then(
+    // A sandbox that cannot be checked does not affect the others.
+    const failure = await checked.then(
       () => null,
       (error: unknown) => error,
     );
     await store.beat(seen, now_ms);
-    if (trouble !== null) throw trouble;
+    if (failure !== null) throw failure;
   }
 
   async #closeHours(): Promise<void> {
@@ -116,7 +120,10 @@ export class Meter implements Metering {
   async #close(tx: Transaction, { counted_until_ms, ...lease }: LeaseRow, until_ms: number): Promise<void> {
     const { sandbox_id, team_id, memory_mib } = lease;
     const usageOf = ({ start_ms, end_ms }: Span) => ({
-      ...{ start_ms, end_ms, sandbox_id, team_id },
+      start_ms,
+      end_ms,
+      sandbox_id,
+      team_id,
       window_type: RUNTIME,
       value: memory_mib * (end_ms - start_ms),
     });

@@ -1,18 +1,18 @@
 /** Windows close at every full hour at the latest. Source: contract section 7, "Usage". */
 const HOUR_MS = 60 * 60 * 1000;
 
-/** A stretch of wall time; its end is not part of it. */
+/** A span of wall time in ms since the epoch, without its end. */
 export interface Span {
   start_ms: number;
   end_ms: number;
 }
 
-/** The full hour that a time is in, or at. */
+/** The start of the hour that contains a time (ms since the epoch). */
 export function startOfHour(at_ms: number): number {
   return at_ms - (at_ms % HOUR_MS);
 }
 
-/** A stretch cut at every full hour; none where it is empty, or where a clock went back. */
+/** Splits a span at every full hour; returns none if it is empty or negative, as after a clock went back. */
 export function hourlySpans(start_ms: number, end_ms: number): Span[] {
   const spans: Span[] = [];
   for (let at_ms = start_ms; at_ms < end_ms; ) {

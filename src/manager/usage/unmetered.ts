@@ -1,6 +1,6 @@
 import type { Metering } from '../sandboxes/ports.ts';
 
-/** `--metering off`: nothing is recorded. */
+/** Metering with `--metering off`: records nothing. */
 export const unmetered: Metering = {
   async began() {},
   async changed() {},

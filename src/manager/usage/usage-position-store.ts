@@ -2,18 +2,18 @@ import { sql } from 'kysely';
 import type { Database, Transaction } from '../database/database.ts';
 import type { Position } from './cursor.ts';
 
-/** Names the lock under which positions are moved; any number that nobody else uses. */
+/** Key of the advisory lock under which the offset is moved; any number that nothing else uses. */
 const POSITIONS_LOCK = 7_205_760;
-/** More than a cluster may have given out since it was dumped. Numbers hold some thousand of these exactly. */
+/** More ids than a cluster can use between a dump and its restore. A number holds thousands of these gaps exactly. */
 const GAP = 2 ** 40;
 
 const OFFSET = 'usage_offset';
 const CLUSTER = 'usage_cluster';
 
 /**
- * Where windows stand in the order of their commits: on PostgreSQL by the transaction that wrote them, on SQLite by
- * number. A database that was restored counts anew from less; cursors that were given out before must not read
- * nothing for it. Source: contract section 7, "The cursor follows commit order".
+ * The positions of windows in commit order: on PostgreSQL by the id of the transaction that wrote them, on SQLite by
+ * row number. A restored database counts from a lower number again; older cursors must still find its new windows.
+ * Source: contract section 7, "The cursor follows commit order".
  */
 export class UsagePositionStore {
   readonly #database: Database;
@@ -23,10 +23,10 @@ export class UsagePositionStore {
   }
 
   /**
-   * PostgreSQL, in another cluster than before: positions go on above all that were ever given out. Comes before the
-   * first window of a start is written.
+   * On PostgreSQL, in another cluster than before: moves positions above all that were ever given out. Must run before
+   * the first window of a start is written. Errors: `unavailable`.
    */
-  async goOn(): Promise<void> {
+  async advance(): Promise<void> {
     const { db, dialect } = this.#database;
     if (dialect === 'sqlite') return;
     const cluster = await this.#cluster();
@@ -45,7 +45,7 @@ export class UsagePositionStore {
     });
   }
 
-  /** Whether a position is one that this database has not given out yet. */
+  /** Whether this database has not reached a position yet. Errors: `unavailable`. */
   async isAhead({ xid, seq }: Position): Promise<boolean> {
     const { db, dialect } = this.#database;
     const ahead =
@@ -57,7 +57,7 @@ export class UsagePositionStore {
     return rows[0]?.is_ahead === 1;
   }
 
-  /** Names the cluster; a copy of its files has the same name, a restored dump another. */
+  /** The identifier of the cluster: a copy of its files keeps it, a restored dump has another. */
   async #cluster(): Promise<string> {
     const { rows } = await sql<{ name: string }>`
       select system_identifier::text as name from pg_control_system()`.execute(this.#database.db);

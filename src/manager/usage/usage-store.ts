@@ -5,10 +5,12 @@ import type { LeaseTable, UsageWindowTable } from '../database/tables.ts';
 import type { Position } from './cursor.ts';
 import type { Span } from './spans.ts';
 
+/** A row of `leases`. */
 export type LeaseRow = Selectable<LeaseTable>;
+/** A row of `usage_windows`. */
 export type WindowRow = Selectable<UsageWindowTable>;
 
-/** What was used in a stretch of time that is over. */
+/** The usage in a span of time that has ended. */
 export interface ClosedSpan extends Span {
   window_id: string;
   team_id: string;
@@ -17,7 +19,7 @@ export interface ClosedSpan extends Span {
   value: number;
 }
 
-/** Where and when windows are written. */
+/** Where and when (wall time) windows are written. */
 export interface Recording {
   region_id: string;
   cluster_id: string;
@@ -27,7 +29,7 @@ export interface Recording {
 /** PostgreSQL takes at most 65 535 parameters in one statement. */
 const ROWS_AT_ONCE = 1_000;
 
-/** Leases that are metered, and the closed windows that came of them. Windows are added and never changed. */
+/** Metered leases, and their closed windows, which are added and never changed. Queries reject with `unavailable` if the database is. */
 export class UsageStore {
   readonly #database: Database;
 
@@ -35,7 +37,7 @@ export class UsageStore {
     this.#database = database;
   }
 
-  /** Runs one transaction. */
+  /** Runs `work` in one transaction. */
   write<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result> {
     return this.#database.db.transaction().execute(work);
   }
@@ -45,7 +47,7 @@ export class UsageStore {
     await tx.insertInto('leases').values(row).execute();
   }
 
-  /** Takes a lease away and gives it; null where there is none. */
+  /** Removes a lease and returns it; null if there is none. */
   async take(tx: Transaction, sandbox_id: string): Promise<LeaseRow | null> {
     const row = await tx
       .deleteFrom('leases')
@@ -55,11 +57,12 @@ export class UsageStore {
     return row ?? null;
   }
 
+  /** Every open lease. */
   async leases(): Promise<LeaseRow[]> {
     return this.#database.db.selectFrom('leases').selectAll().execute();
   }
 
-  /** Says that sandboxes were seen running. */
+  /** Records that sandboxes were running at `at_ms`. */
   async beat(sandbox_ids: string[], at_ms: number): Promise<void> {
     for (let i = 0; i < sandbox_ids.length; i += ROWS_AT_ONCE) {
       await this.#database.db
@@ -71,7 +74,7 @@ export class UsageStore {
     }
   }
 
-  /** Leases of which something older than this was seen and is in no window yet. */
+  /** Leases that ran before `before_ms` for a time that is not in a closed window yet. */
   async due(before_ms: number): Promise<LeaseRow[]> {
     return this.#database.db
       .selectFrom('leases')
@@ -81,7 +84,7 @@ export class UsageStore {
       .execute();
   }
 
-  /** Moves on what of a lease is in windows; false where it was moved or ended meanwhile. */
+  /** Moves the time up to which a lease is in windows; false if it was moved, or the lease ended, in the meantime. */
   async count(
     tx: Transaction,
     { sandbox_id, counted_until_ms }: LeaseRow,
@@ -96,7 +99,7 @@ export class UsageStore {
     return numUpdatedRows === 1n;
   }
 
-  /** Running sandboxes without a lease: metering was off when they began. */
+  /** Running sandboxes without a lease: metering was off when they were started. */
   async unmetered(): Promise<{ sandbox_id: string; team_id: string; memory_mib: number }[]> {
     return this.#database.db
       .selectFrom('sandboxes')
@@ -107,17 +110,17 @@ export class UsageStore {
       .execute();
   }
 
-  /** Forgets every lease: metering is off. */
+  /** Removes every lease, because metering is off. */
   async dropLeases(): Promise<void> {
     await this.#database.db.deleteFrom('leases').execute();
   }
 
-  /** Adds closed windows; what is late for a stretch that has its window already is one more of the same stretch. */
+  /** Adds closed windows. Late usage for a span that already has a window becomes another window of the same span. */
   async record(tx: Transaction, spans: readonly ClosedSpan[], recording: Recording): Promise<void> {
     for (let i = 0; i < spans.length; i += ROWS_AT_ONCE) {
       const rows = spans.slice(i, i + ROWS_AT_ONCE).map(({ start_ms, end_ms, ...span }) => ({
         ...span,
-        // What no number holds exactly must not keep a sandbox from being paused or deleted.
+        // A value too large to be exact must not keep a sandbox from being paused or deleted.
         value: Math.min(span.value, Number.MAX_SAFE_INTEGER),
         ...recording,
         subject_type: 'sandbox',
@@ -131,8 +134,8 @@ export class UsageStore {
   }
 
   /**
-   * A team's windows behind a position, in an order in which none ever comes in before one that was read: on PostgreSQL
-   * rows of transactions that began to write after one that is still open are left for later.
+   * A team's windows after a position, in an order in which no window ever appears before one that was read. On
+   * PostgreSQL, rows of transactions that started after one that is still open are left for a later page.
    */
   async page(
     team_id: string,

@@ -13,18 +13,18 @@ import { unmetered } from './unmetered.ts';
 import { UsagePositionStore } from './usage-position-store.ts';
 import { UsageStore, type WindowRow } from './usage-store.ts';
 
-/** Somebody has to switch it on. */
+/** An operator has to turn metering on. */
 const OFF_RETRY_S = 60;
 
-/** What a reader asks for. */
+/** A request for a page of windows. */
 export interface PageRequest {
-  /** What the last page gave; undefined at the start. */
+  /** The cursor of the previous page; undefined for the first one. */
   cursor: string | undefined;
   limit: number;
   window_type: WindowType | undefined;
 }
 
-/** Everything on usage in a manager: metering, and reading what came of it. */
+/** The usage of a manager: metering, and reading the closed windows. Source: contract section 7, "Usage". */
 export class Usage {
   readonly metering: Metering;
   readonly #store: UsageStore;
@@ -33,6 +33,7 @@ export class Usage {
   /** Null with `--metering off`. */
   readonly #meter: Meter | null;
 
+  /** Prepares positions and leases. Without metering, open leases are dropped. Errors: `unavailable`. */
   static async open(
     database: Database,
     parts: Omit<MeterParts, 'store'>,
@@ -40,11 +41,11 @@ export class Usage {
   ): Promise<Usage> {
     const store = new UsageStore(database);
     const positions = new UsagePositionStore(database);
-    await positions.goOn();
+    await positions.advance();
     const made = kernelRandom(16).toString('hex');
     const database_id = await new SettingStore(database.db).keep('database_id', made);
     const meter = is_metering ? new Meter({ ...parts, store }) : null;
-    // What runs unseen is not counted when metering is on again.
+    // Time that runs unmetered must not be counted when metering is turned on again.
     await (meter ? meter.begin() : store.dropLeases());
     return new Usage(store, positions, database_id, meter);
   }
@@ -62,10 +63,12 @@ export class Usage {
     this.#meter = meter;
   }
 
+  /** The jobs of metering; none if it is off. */
   jobs(): Job[] {
     return this.#meter ? [this.#meter.job()] : [];
   }
 
+  /** The metrics of usage, for the registry. */
   metrics(): Metric[] {
     return [
       {
@@ -77,17 +80,17 @@ export class Usage {
     ];
   }
 
-  /** A team's closed windows behind a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */
+  /** A page of a team's closed windows after a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */
   async page(team_id: string, { cursor, limit, window_type }: PageRequest): Promise<UsagePage> {
     if (!this.#meter) {
-      throw new ApiError('unavailable', 'Metering is switched off.', { retry_after_s: OFF_RETRY_S });
+      throw new ApiError('unavailable', 'Metering is turned off.', { retry_after_s: OFF_RETRY_S });
     }
     const reader = { team_id, database_id: this.#database_id };
     const after = cursor === undefined ? START : decodeCursor(reader, cursor);
-    if (!after) throw invalidField('cursor', 'is damaged, or of another team or service');
+    if (!after) throw invalidField('cursor', 'is damaged, or belongs to another team or service');
     const rows = await this.#store.page(team_id, after, { limit, window_type });
     if (rows.length === 0 && (await this.#positions.isAhead(after))) {
-      throw invalidField('cursor', 'is ahead of this database, which was restored: begin without a cursor');
+      throw invalidField('cursor', 'is ahead of this database, which was restored: start without a cursor');
     }
     return { windows: rows.map(windowOf), next_cursor: encodeCursor(reader, rows.at(-1) ?? after) };
   }

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { DatabaseClock } from '../../../src/manager/database/clock-store.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
+import { endpointKey, endpointOf } from '../../../src/manager/database/endpoint-key.ts';
 import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
 import { startConsumer } from '../../support/consumer.ts';
 import { noticeOf, opened, SEAL } from '../../support/manager/outbox.ts';
@@ -60,4 +61,9 @@ it('names a webhook URL that is too long', async () => {
     });
     expect([status, error?.details?.field]).toEqual([400, 'config.webhook.url']);
   }
+});
+
+it('counts an endpoint by scheme, host, port and path', () => {
+  expect(endpointOf('https://u.example:443/a/b?c=d#e')).toBe(endpointKey('https://u.example/a/b'));
+  expect(endpointOf('http://u.example:8080')).toBe(endpointKey('http://u.example:8080/'));
 });

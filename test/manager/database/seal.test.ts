@@ -39,7 +39,7 @@ describe('a key file', () => {
   it('is refused in one line where it holds no key', () => {
     const path = join(scratchFolder(), 'key');
     writeFileSync(path, 'short');
-    expect(() => openSeal(path)).toThrow(/--secret-key-file .* holds no key of 32 bytes/);
+    expect(() => openSeal(path)).toThrow(/--secret-key-file .* does not hold a base64 key of 32 bytes/);
     expect(() => openSeal('/nowhere/key')).toThrow(/--secret-key-file \/nowhere\/key/);
   });
 

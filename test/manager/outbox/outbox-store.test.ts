@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
-import { DatabaseClock } from '../../../src/manager/database/clock-store.ts';
 import type { Database } from '../../../src/manager/database/database.ts';
-import { endpointKey, endpointOf } from '../../../src/manager/database/endpoint-key.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
+import { endpointKey } from '../../../src/manager/database/endpoint-key.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
-import { DeliveryViewStore } from '../../../src/manager/outbox/delivery-store.ts';
+import { DeliveryViewStore } from '../../../src/manager/outbox/delivery-view-store.ts';
 import { EndpointRecordStore } from '../../../src/manager/outbox/endpoint-record-store.ts';
 import { EndpointStore, type OwnedEndpoint } from '../../../src/manager/outbox/endpoint-store.ts';
 import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
-import { OutcomeWriter } from '../../../src/manager/outbox/outcome-store.ts';
+import { OutcomeStore } from '../../../src/manager/outbox/outcome-store.ts';
 import { sign } from '../../../src/webhook/signature.ts';
 import {
   noticeOf,
@@ -31,9 +31,9 @@ interface Bench {
   now: DatabaseClock;
   outbox: OutboxStore;
   views: DeliveryViewStore;
-  outcomes: OutcomeWriter;
+  outcomes: OutcomeStore;
   replica(name?: string): EndpointStore;
-  records(owned: OwnedEndpoint, outcomes?: OutcomeWriter): EndpointRecordStore & { lost: number };
+  records(owned: OwnedEndpoint, outcomes?: OutcomeStore): EndpointRecordStore & { lost: number };
   /** Claims the endpoint for a new replica. */
   owned(): Promise<EndpointRecordStore & { lost: number }>;
   deleted(sandbox_id: string): Promise<void>;
@@ -44,14 +44,14 @@ async function bench(url: string): Promise<Bench> {
   const clock = new ManualClock();
   const now = new DatabaseClock(database, clock);
   const outbox = new OutboxStore(database, now, SEAL);
-  const outcomes = new OutcomeWriter(database, clock, now, SILENT);
+  const outcomes = new OutcomeStore(database, clock, now, SILENT);
   const replica = (name = replicaName()) => new EndpointStore(database, now, name);
   const records = (owned: OwnedEndpoint, writer = outcomes) => {
     const counted = { lost: 0 };
-    const on_lost = () => {
+    const onLost = () => {
       counted.lost += 1;
     };
-    const parts = { database, clock: now, outcomes: writer, on_lost };
+    const parts = { database, clock: now, outcomes: writer, onLost };
     return Object.defineProperty(new EndpointRecordStore(owned, parts), 'lost', {
       get: () => counted.lost,
     }) as EndpointRecordStore & { lost: number };
@@ -218,7 +218,7 @@ describeOnStores("the manager's outbox", (fresh) => {
     await owned();
     const row = await database.db.selectFrom('outbox_endpoints').selectAll().executeTakeFirstOrThrow();
     // Settles at once, so that the reads that are under way show what was before.
-    const at_once = { write: async () => true } as unknown as OutcomeWriter;
+    const at_once = { record: async () => true } as unknown as OutcomeStore;
     const records = recordsOf({ endpoint: ENDPOINT, fence: row.fence }, at_once);
     const [record] = (await records.untried(0, 1)).records;
     const reading = records.untried(1, 10);
@@ -340,7 +340,7 @@ describeOnStores("the manager's outbox", (fresh) => {
     const [theirs] = (await views.list('team_2', { limit: 9 })).deliveries;
     expect(await views.find('team_1', theirs?.event_id ?? '')).toBeNull();
     expect(await views.replay('team_1', theirs?.event_id ?? '')).toEqual([]);
-    expect(await views.figures()).toEqual({ pending: 6, oldest_at_ms: clock.wallMs() });
+    expect(await views.counts()).toEqual({ pending: 6, oldest_at_ms: clock.wallMs() });
   });
 
   it('makes final records pending again with a new window, and leaves pending ones as they are', async () => {
@@ -430,22 +430,4 @@ describeOnStores("the manager's outbox", (fresh) => {
     const records = await owned();
     expect((await records.due(10)).records).toHaveLength(1);
   });
-});
-
-it('counts an endpoint by scheme, host, port and path', () => {
-  expect(endpointOf('https://u.example:443/a/b?c=d#e')).toBe(endpointKey('https://u.example/a/b'));
-  expect(endpointOf('http://u.example:8080')).toBe(endpointKey('http://u.example:8080/'));
-});
-
-it('goes on through a clock that is set back and follows one that is set forward', async () => {
-  const clock = new ManualClock();
-  const now = new DatabaseClock({ dialect: 'sqlite' } as Database, clock);
-  const began_ms = now.now();
-  await clock.advance(1_000);
-  clock.step(-HOUR_MS);
-  expect(now.now()).toBe(began_ms + 1_000);
-  await clock.advance(1_000);
-  expect(now.now()).toBe(began_ms + 2_000);
-  clock.step(3 * HOUR_MS);
-  expect(now.now()).toBe(began_ms + 2_000 + 2 * HOUR_MS);
 });

@@ -165,6 +165,8 @@ describe.skipIf(!HAS_REDIS)('the redis authority', () => {
   it.each(['', 'localhost:6379', 'http://localhost:6379', 'redis'])(
     'does not start with the address %j',
     (url) =>
-      expect(RedisAuthority.open({ url, region_id: 'eu', log })).rejects.toThrow('--redis must be like'),
+      expect(RedisAuthority.open({ url, region_id: 'eu', log })).rejects.toThrow(
+        '--redis must be a URL such as',
+      ),
   );
 });

@@ -34,7 +34,7 @@ export async function startReplica(
     seal: SEAL,
     guard,
     replica: name,
-    ...(transport ? { make_transport: transport } : {}),
+    ...(transport ? { makeTransport: transport } : {}),
   });
   await delivery.start();
   return {

@@ -1,39 +1,40 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 
-/** PostgreSQL's type of whole numbers with eight bytes. */
+/** The type id of PostgreSQL's 8-byte integers. */
 const INT8 = 20;
-/** A standby, or a primary that has become one, takes no writes. */
+/** SQLSTATE of a write to a standby, or to a primary that has become one. */
 const READ_ONLY = '25006';
 const TOO_MANY_CONNECTIONS = '53300';
 
 const types = {
-  // Times and counts: all of them are exact as numbers.
+  // Times and counts all fit exactly into a number.
   getTypeParser: ((oid: number, format?: 'text') =>
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
 /**
- * Connections to PostgreSQL. One is lent again only where the server has said that it is idle outside of a
- * transaction: what a caller left behind is nobody else's. Where a server takes no writes every connection to it is
- * given up, because after a failover the name leads to another.
+ * Connections to PostgreSQL. A connection is reused only if the server has reported it idle outside of a transaction,
+ * so that no caller inherits another's state. When a server turns out to be read-only, all connections to it are
+ * dropped, because after a failover its name leads to another server.
  */
-export class ConnectionPool implements PostgresPool {
+export class PostgresConnectionPool implements PostgresPool {
   readonly #pool: pg.Pool;
   readonly #generations = new WeakMap<pg.PoolClient, number>();
   #generation = 0;
 
   constructor(config: pg.PoolConfig) {
     this.#pool = new pg.Pool({ ...config, types });
-    // An idle connection that ends is replaced when it is next needed.
+    // An idle connection that ends is replaced at the next use.
     this.#pool.on('error', () => {});
     this.#pool.on('connect', (client) => {
       this.#generations.set(client, this.#generation);
-      // While it is lent the pool does not listen. What is under way rejects by itself.
+      // The pool does not listen while the connection is in use. Pending queries reject by themselves.
       client.on('error', () => {});
     });
   }
 
+  /** A connection of the current generation; `release` on it returns it to the pool. Rejects with the driver's error. */
   async connect(): Promise<PostgresPoolClient> {
     for (;;) {
       const client = await this.#pool.connect();
@@ -42,7 +43,7 @@ export class ConnectionPool implements PostgresPool {
     }
   }
 
-  /** Whether the server answers at all; to say that it has no connection left is an answer. */
+  /** Rejects if the server does not answer; "too many connections" counts as an answer. */
   async probe(): Promise<void> {
     try {
       await this.#pool.query('SELECT 1');
@@ -51,6 +52,7 @@ export class ConnectionPool implements PostgresPool {
     }
   }
 
+  /** Closes every connection. */
   end(): Promise<void> {
     return this.#pool.end();
   }
@@ -69,7 +71,7 @@ export class ConnectionPool implements PostgresPool {
   }
 }
 
-/** Whether the server waits for a statement, and is in no transaction. */
+/** Whether the server is ready for a statement outside of a transaction. */
 function isIdle(client: pg.PoolClient): boolean {
   const { readyForQuery } = client as unknown as { readyForQuery: boolean };
   return readyForQuery && client.getTransactionStatus() === 'I';

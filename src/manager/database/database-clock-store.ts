@@ -3,8 +3,8 @@ import type { Clock } from '../../base/clock.ts';
 import type { Database } from './database.ts';
 
 /**
- * The time that all replicas share: the database's. On SQLite that is this machine's. It follows a clock that is set
- * forward and goes on through one that is set back, so that nothing stands still.
+ * The time that all replicas share: that of the database, which on SQLite is this machine's. It follows a clock that
+ * is set forward, and ignores one that is set back, so that it never stops.
  */
 export class DatabaseClock {
   readonly #database: Database;
@@ -17,19 +17,19 @@ export class DatabaseClock {
     this.#offset_ms = clock.wallMs() - clock.monotonicMs();
   }
 
-  /** Wall time in whole ms, as far as the database's clock was last measured. */
+  /** Wall time in whole milliseconds since the epoch, as of the last measurement of the database's clock. */
   now(): number {
     if (this.#database.dialect === 'sqlite') this.#follow(this.#clock.wallMs(), this.#clock.monotonicMs());
     return Math.round(this.#clock.monotonicMs() + this.#offset_ms);
   }
 
-  /** The database's own time at the moment of a statement: for what replicas may not disagree on. */
+  /** SQL for the database's own time, in ms, at the moment of a statement: for values on which replicas must agree. */
   get expression(): RawBuilder<number> {
     if (this.#database.dialect === 'sqlite') return sql<number>`${this.now()}`;
     return sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
   }
 
-  /** Asks the database what time it is. */
+  /** Measures the database's clock. Errors: `unavailable`. */
   async measure(): Promise<void> {
     if (this.#database.dialect === 'sqlite') return;
     const began_ms = this.#clock.monotonicMs();

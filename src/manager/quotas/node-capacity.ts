@@ -7,21 +7,21 @@ import type { Lease } from '../sandboxes/ports.ts';
 import type { NodeUse, QuotaStore } from './quota-store.ts';
 
 const MIB = 1024 * 1024;
-/** Disk that a sandbox holds from its claim until its cleanup is complete, paused or not. */
+/** Disk reserved for a sandbox from its claim until its cleanup is complete, paused or not. */
 const SANDBOX_DISK_MIB = 64;
-/** Process ids that a sandbox is given room for, where the machine tells how many there are. */
+/** Process ids reserved for a sandbox, if the machine reports how many there are. */
 const SANDBOX_PIDS = 64;
 
-/** A budget of which every part is known, or unlimited where it is null. */
+/** A budget with every part set; null is unlimited. */
 type Budget = { readonly [Part in keyof NodeBudget]: number | null };
 
-/** What the node can hold. Source: contract section 7, `--node-…`, and "Node capacity". */
+/** Admits sandboxes to the node within its budget of memory, CPU, number and disk. Source: contract section 7, `--node-…`, and "Node capacity". */
 export class NodeCapacity {
   readonly #budget: Budget;
   readonly #disk_of: string | null;
   readonly #store: QuotaStore;
 
-  /** With `--runtime none` there is no node: only what is given is a budget. */
+  /** Takes missing limits from this machine. With `--runtime none` there is no node, and only configured limits hold. */
   static open(config: ManagerConfig, store: QuotaStore): NodeCapacity {
     if (config.runtime === 'none') return new NodeCapacity(config.node, null, store);
     const machine = machineBudget(config.data_dir);
@@ -41,7 +41,7 @@ export class NodeCapacity {
     this.#store = store;
   }
 
-  /** Throws `capacity_exhausted` where the node cannot hold this lease beside all others. */
+  /** Throws `capacity_exhausted` if the node cannot hold this lease in addition to all others. */
   async checkCapacity(tx: Transaction, { sandbox_id, memory_mib, cpu_millis }: Lease): Promise<void> {
     await this.#demand(tx, sandbox_id, (use) => ({
       memory_mib: use.memory_mib + memory_mib,
@@ -51,8 +51,8 @@ export class NodeCapacity {
     }));
   }
 
-  /** The same for a sandbox that is made paused: it holds its disk alone. */
-  async demandDisk(tx: Transaction, { sandbox_id }: Lease): Promise<void> {
+  /** The same for a sandbox that is created paused, which only takes disk. */
+  async checkDisk(tx: Transaction, { sandbox_id }: Lease): Promise<void> {
     await this.#demand(tx, sandbox_id, (use) => ({ disk_mib: (use.on_disk + 1) * SANDBOX_DISK_MIB }));
   }
 
@@ -78,7 +78,7 @@ const NAMES = { memory_mib: 'memory', cpu_millis: 'cpu', sandboxes: 'sandboxes',
 
 function exhausted(part: keyof NodeBudget): ApiError {
   const resource = NAMES[part];
-  return new ApiError('capacity_exhausted', `The node has no ${resource} left for this.`, { resource });
+  return new ApiError('capacity_exhausted', `The node does not have enough ${resource} left.`, { resource });
 }
 
 function machineBudget(data_dir: string): Budget {

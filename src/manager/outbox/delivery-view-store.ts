@@ -9,11 +9,11 @@ import type {
   OfSandbox,
 } from '../../contract/deliveries.ts';
 import type { DeliveryFilter } from '../../outbox/store.ts';
-import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { OutboxAttemptTable } from '../database/tables.ts';
 
-/** So many records are made pending again in one commit. */
+/** Number of records that one commit makes pending again. */
 const REPLAYED_AT_ONCE = 500;
 
 const VIEW_COLUMNS = [
@@ -39,13 +39,13 @@ interface ViewRow {
   due_ms: number | null;
 }
 
-/** How full the outbox is. `oldest_at_ms`: the commit of the oldest pending record, or null. */
-export interface OutboxFigures {
+/** The number of pending records, and the commit time of the oldest one (wall time in ms), or null. */
+export interface PendingCounts {
   pending: number;
   oldest_at_ms: number | null;
 }
 
-/** The manager's outbox as a team sees its own part of it. Source: contract section 7, `/webhooks/deliveries…`. */
+/** A team's view of its records in the manager's outbox. Errors of all methods: `unavailable`. Source: contract section 7, `/webhooks/deliveries…`. */
 export class DeliveryViewStore {
   readonly #database: Database;
   readonly #clock: DatabaseClock;
@@ -55,7 +55,7 @@ export class DeliveryViewStore {
     this.#clock = clock;
   }
 
-  /** Newest first. The cursor is the number of the last record shown. */
+  /** A page of deliveries, newest first. The cursor is the id of the last record on the page. */
   async list(team_id: string, filter: DeliveryFilter): Promise<DeliveryPage<OfSandbox<DeliveryView>>> {
     const { state, event_type, limit, before_id } = filter;
     let query = this.#database.db.selectFrom('outbox').select(VIEW_COLUMNS).where('team_id', '=', team_id);
@@ -74,6 +74,7 @@ export class DeliveryViewStore {
     };
   }
 
+  /** A delivery with its request and attempts; null if the team has no such event. */
   async find(team_id: string, event_id: string): Promise<OfSandbox<DeliveryDetail> | null> {
     const { db } = this.#database;
     const row = await db
@@ -97,19 +98,19 @@ export class DeliveryViewStore {
     };
   }
 
-  /** Makes a final record pending again, with the same bytes and a new window; tells its endpoint. */
+  /** Makes a final record pending again, with the same bytes and a new window. Returns its endpoint, or nothing if it is not final. */
   async replay(team_id: string, event_id: string): Promise<string[]> {
     return this.#replay((query) => query.where('team_id', '=', team_id).where('event_id', '=', event_id));
   }
 
-  /** The same for every record of a team in a state; tells how many, and their endpoints. */
+  /** The same for every record of a team in a state. Returns their number and endpoints. */
   async replayAll(
     team_id: string,
     state: DeliveryState,
   ): Promise<{ replayed: number; endpoints: Set<string> }> {
     const endpoints = new Set<string>();
     let replayed = 0;
-    // Records that end again meanwhile are not taken twice.
+    // Records that become final again in the meantime are not replayed twice.
     const before_ms = this.#clock.now();
     for (;;) {
       const some = await this.#replay((query) =>
@@ -147,8 +148,8 @@ export class DeliveryViewStore {
     return rows.map(({ endpoint }) => endpoint);
   }
 
-  /** Reads the indexes of pending records, not the records. */
-  async figures(): Promise<OutboxFigures> {
+  /** Counts pending records of all teams. Reads only indexes. */
+  async counts(): Promise<PendingCounts> {
     const pending = this.#database.db.selectFrom('outbox').where('due_ms', 'is not', null);
     const { count } = await pending
       .select(({ fn }) => fn.countAll<number>().as('count'))

@@ -1,0 +1,21 @@
+import type { Migration } from 'kysely';
+import type { Dialect } from '../tables.ts';
+import { createOutbox, hashEndpoints } from './outbox.ts';
+import { createQuotas } from './quotas.ts';
+import { createSandboxes } from './sandboxes.ts';
+import { createUsage, offsetPositions } from './usage.ts';
+
+/**
+ * The migrations from an empty database to the current schema. They run in the order of their names. A released
+ * migration is never changed or renamed.
+ */
+export function migrationsFor(dialect: Dialect): Record<string, Migration> {
+  return {
+    '001_tokens_and_sandboxes': { up: (db) => createSandboxes(db) },
+    '002_outbox': { up: (db) => createOutbox(db, dialect) },
+    '003_quotas': { up: (db) => createQuotas(db, dialect) },
+    '004_usage': { up: (db) => createUsage(db, dialect) },
+    '005_endpoint_keys': { up: (db) => hashEndpoints(db, dialect) },
+    '006_usage_positions': { up: (db) => offsetPositions(db, dialect) },
+  };
+}

@@ -1,0 +1,82 @@
+import type { Kysely } from 'kysely';
+import type { Tables } from '../tables.ts';
+import { createIndex } from './schema.ts';
+
+/** Migration 001: tokens, teams, sandboxes and idempotency keys. */
+export async function createSandboxes(db: Kysely<Tables>): Promise<void> {
+  await db.schema
+    .createTable('tokens')
+    .addColumn('token_id', 'text', (column) => column.primaryKey())
+    .addColumn('team_id', 'text', (column) => column.notNull())
+    .addColumn('scopes', 'text', (column) => column.notNull())
+    .addColumn('is_internal', 'integer', (column) => column.notNull())
+    .addColumn('token_hash', 'text', (column) => column.notNull().unique())
+    .addColumn('created_at_ms', 'bigint', (column) => column.notNull())
+    .addColumn('revoked_at_ms', 'bigint')
+    .execute();
+  await db.schema
+    .createTable('teams')
+    .addColumn('team_id', 'text', (column) => column.primaryKey())
+    .execute();
+  await db.schema
+    .createTable('sandboxes')
+    .addColumn('sandbox_id', 'text', (column) => column.primaryKey())
+    .addColumn('team_id', 'text', (column) => column.notNull())
+    .addColumn('template_id', 'text', (column) => column.notNull())
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('operation', 'text')
+    .addColumn('operation_owner', 'text')
+    .addColumn('operation_until_ms', 'bigint')
+    .addColumn('auto_resume', 'integer', (column) => column.notNull())
+    .addColumn('pod_name', 'text')
+    .addColumn('runtime_generation', 'integer', (column) => column.notNull())
+    .addColumn('memory_mib', 'bigint', (column) => column.notNull())
+    .addColumn('cpu_millis', 'bigint', (column) => column.notNull())
+    .addColumn('resources', 'text', (column) => column.notNull())
+    .addColumn('network', 'text')
+    .addColumn('webhook_url', 'text')
+    .addColumn('webhook_secret_sealed', 'text')
+    .addColumn('watch_dir', 'text')
+    .addColumn('env_sealed', 'text')
+    .addColumn('ttl_s', 'bigint', (column) => column.notNull())
+    .addColumn('hard_ttl_s', 'bigint', (column) => column.notNull())
+    .addColumn('expires_at_ms', 'bigint')
+    .addColumn('hard_expires_at_ms', 'bigint')
+    .addColumn('claimed_at_ms', 'bigint')
+    .addColumn('created_at_ms', 'bigint', (column) => column.notNull())
+    .addColumn('updated_at_ms', 'bigint', (column) => column.notNull())
+    .addColumn('deleted_at_ms', 'bigint')
+    .addColumn('node', 'text', (column) => column.notNull())
+    .execute();
+  await createIndex(db, 'sandboxes', 'sandboxes_team', ['team_id', 'created_at_ms'], 'deleted_at_ms is null');
+  await createIndex(db, 'sandboxes', 'sandboxes_active', ['team_id'], "status in ('starting', 'running')");
+  await createIndex(db, 'sandboxes', 'sandboxes_operation', ['operation_until_ms'], 'operation is not null');
+  await createIndex(db, 'sandboxes', 'sandboxes_expiry', ['expires_at_ms'], 'expires_at_ms is not null');
+  await createIndex(
+    db,
+    'sandboxes',
+    'sandboxes_hard_expiry',
+    ['hard_expires_at_ms'],
+    'hard_expires_at_ms is not null',
+  );
+  await createIndex(
+    db,
+    'sandboxes',
+    'sandboxes_terminating',
+    ['updated_at_ms'],
+    "status = 'terminating' and deleted_at_ms is null",
+  );
+  await createIndex(db, 'sandboxes', 'sandboxes_deleted', ['deleted_at_ms'], 'deleted_at_ms is not null');
+  await db.schema
+    .createTable('idempotency_keys')
+    .addColumn('team_id', 'text', (column) => column.notNull())
+    .addColumn('key', 'text', (column) => column.notNull())
+    .addColumn('body_hash', 'text', (column) => column.notNull())
+    .addColumn('sandbox_id', 'text', (column) => column.notNull())
+    .addColumn('status_code', 'integer')
+    .addColumn('answer', 'text')
+    .addColumn('created_at_ms', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('idempotency_keys_key', ['team_id', 'key'])
+    .execute();
+  await createIndex(db, 'idempotency_keys', 'idempotency_keys_age', ['created_at_ms']);
+}
