@@ -50,7 +50,7 @@ export class Manager implements Service {
       makeSchedule(parts),
       endingWith(async () => {
         deletions.stop();
-        await operations.settled();
+        await operations.drained();
       }),
     );
     this.#server = await makeApi(parts, new TokenStore(db, this.#given.clock));

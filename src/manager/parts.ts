@@ -17,8 +17,8 @@ import { Forks } from './sandboxes/forks.ts';
 import { expiryJob, purgeJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
 import { IdempotencyStore } from './sandboxes/idempotency-store.ts';
 import { OperationRecovery } from './sandboxes/operation-recovery.ts';
-import { Operations, type Works } from './sandboxes/operations.ts';
-import { Recovery } from './sandboxes/recovery.ts';
+import { Operations, type SandboxServices } from './sandboxes/operations.ts';
+import { RecoveryJob } from './sandboxes/recovery-job.ts';
 import { SandboxMetrics } from './sandboxes/sandbox-metrics.ts';
 import { SandboxStore } from './sandboxes/sandbox-store.ts';
 import { Sandboxes } from './sandboxes/sandboxes.ts';
@@ -47,38 +47,38 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const quotas = await Quotas.open({ config, database, clock, log });
   const delivery = new Delivery({ database, clock, log, seal, guard, replica });
   const store = new SandboxStore(database);
-  const works: Works = {
+  const services: SandboxServices = {
     ...{ clock, log, store, runtime, seal, replica },
     metrics: new SandboxMetrics(),
     admission: quotas.admission,
     metering: usage.metering,
-    notices: delivery,
+    deletion_outbox: delivery,
   };
   const keys = new IdempotencyStore(database.db);
-  const operations = new Operations(works);
-  const deletions = new Deletions(works, operations);
-  const settler = new OperationRecovery(works, operations, (row) => deletions.clean(row));
-  const transitions = new TransitionRunner(works, operations, settler);
+  const operations = new Operations(services);
+  const deletions = new Deletions(services, operations);
+  const operation_recovery = new OperationRecovery(services, operations, (row) => deletions.clean(row));
+  const transitions = new TransitionRunner(services, operations, operation_recovery);
   return {
-    metrics: metricsOf({ works, delivery, quotas, usage }),
-    ...{ works, guard, delivery, quotas, usage, keys, operations, deletions },
-    claims: new Claims(works, operations, settler, keys),
-    sandboxes: new Sandboxes(works, transitions),
-    forks: new Forks(works, operations, settler, transitions),
-    recovery: new Recovery(works, operations, settler),
+    metrics: metricsOf({ services, delivery, quotas, usage }),
+    ...{ services, guard, delivery, quotas, usage, keys, operations, deletions },
+    claims: new Claims(services, operations, operation_recovery, keys),
+    sandboxes: new Sandboxes(services, transitions),
+    forks: new Forks(services, operations, operation_recovery, transitions),
+    recovery: new RecoveryJob(services, operations, operation_recovery),
   };
 }
 
 /** Everything that is looked after again and again. */
 export function makeSchedule(parts: Parts): Schedule {
-  const { works, operations, sandboxes, deletions, keys, recovery, usage } = parts;
-  const schedule = new Schedule(works.clock, works.log, reasonOf);
+  const { services, operations, sandboxes, deletions, keys, recovery, usage } = parts;
+  const schedule = new Schedule(services.clock, services.log, reasonOf);
   for (const job of [
     recovery,
     renewalJob(operations),
-    expiryJob(works, sandboxes, deletions),
-    watchJob(works),
-    purgeJob(works, keys),
+    expiryJob(services, sandboxes, deletions),
+    watchJob(services),
+    purgeJob(services, keys),
     ...usage.jobs(),
   ]) {
     schedule.add(job);
@@ -87,15 +87,15 @@ export function makeSchedule(parts: Parts): Schedule {
 }
 
 interface Metered {
-  works: Works;
+  services: SandboxServices;
   delivery: Delivery;
   quotas: Quotas;
   usage: Usage;
 }
 
 /** The metrics of every part. */
-function metricsOf({ works, delivery, quotas, usage }: Metered): MetricsRegistry {
-  const { metrics, store } = works;
+function metricsOf({ services, delivery, quotas, usage }: Metered): MetricsRegistry {
+  const { metrics, store } = services;
   const registry = new MetricsRegistry();
   registry.add([
     ...metrics.metrics(),

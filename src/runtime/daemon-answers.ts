@@ -1,5 +1,5 @@
 import { ApiError, type ErrorCode } from '../contract/errors.ts';
-import type { Answer } from './control-client.ts';
+import type { DaemonResponse } from './control-client.ts';
 import type { RuntimeSpec } from './runtime.ts';
 
 /** The fields of an init's body, as the claim that they come from names them. */
@@ -28,7 +28,7 @@ export function initBody(spec: RuntimeSpec, allow_cidrs: string[]): object {
 const MESSAGE_MAX = 1024;
 
 /** An answer that is no success, as the error it is; fields are named as in a claim. Nothing of it is taken on trust. */
-export function refusal(answer: Answer): ApiError {
+export function daemonError(answer: DaemonResponse): ApiError {
   if (answer.outcome === 'unreachable') {
     return new ApiError('internal_error', `The sandbox's daemon does not answer (${answer.reason}).`);
   }
@@ -55,7 +55,7 @@ const REFUSALS: ErrorCode[] = [
 ];
 
 /** The names of variables that a daemon tells. */
-export function namesIn(answer: Answer): string[] {
+export function namesIn(answer: DaemonResponse): string[] {
   const { names } = fieldsOf(answer.outcome === 'answered' ? answer.data : null);
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }

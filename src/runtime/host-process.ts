@@ -11,7 +11,7 @@ export interface ProcessIdentity {
 }
 
 /** Set in the environment of everything that runs for a sandbox: finds what no record tells of. */
-export const MARK_VARIABLE = 'SANDBOX_MARK';
+export const SANDBOX_MARK_VARIABLE = 'SANDBOX_MARK';
 /** The mark of sandboxes that an earlier version has started: the directory's path itself. */
 const PATH_VARIABLE = 'SANDBOX_DIRECTORY';
 
@@ -39,16 +39,20 @@ export async function identify(pid: number): Promise<ProcessIdentity | null> {
 }
 
 /** Whether a process still runs. */
-export async function isAlive(process: ProcessIdentity): Promise<boolean> {
+export async function isProcessAlive(process: ProcessIdentity): Promise<boolean> {
   const stat = await readStat(process.pid);
   if (!stat || stat.is_zombie || stat.start_ticks !== process.start_ticks) return false;
   return process.boot_id === (await bootId());
 }
 
 /** Resolves with true once a process has ended, or with false after `within_ms`. */
-export async function ended(clock: Clock, process: ProcessIdentity, within_ms: number): Promise<boolean> {
+export async function waitForExit(
+  clock: Clock,
+  process: ProcessIdentity,
+  within_ms: number,
+): Promise<boolean> {
   const until_ms = clock.monotonicMs() + within_ms;
-  while (await isAlive(process)) {
+  while (await isProcessAlive(process)) {
     if (clock.monotonicMs() >= until_ms) return false;
     await sleep(clock, POLL_MS);
   }
@@ -77,7 +81,7 @@ export async function killMarked(clock: Clock, directory: string): Promise<void>
 
 async function findMarked(directory: string): Promise<number[]> {
   const stats = (await allStats()).filter(({ pid, is_zombie }) => pid !== process.pid && !is_zombie);
-  const marks = [`${MARK_VARIABLE}=${markOf(directory)}`, `${PATH_VARIABLE}=${directory}`];
+  const marks = [`${SANDBOX_MARK_VARIABLE}=${markOf(directory)}`, `${PATH_VARIABLE}=${directory}`];
   const bears = await Promise.all(stats.map(({ pid }) => hasVariable(pid, marks)));
   const marked = new Set(stats.filter((_, i) => bears[i]).map(({ pid }) => pid));
   const children = stats.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);

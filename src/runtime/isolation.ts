@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
-import { MARK_VARIABLE, markOf } from './host-process.ts';
+import { markOf, SANDBOX_MARK_VARIABLE } from './host-process.ts';
 import { kernelParts } from './kernel-parts.ts';
 import type { ProgramCopies } from './program.ts';
 import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
@@ -115,7 +115,13 @@ export class Bubblewrap implements Isolation {
         ...[`${PROGRAM_DIR}/dist/sandboxd.cjs`, ...daemonOptions(STATE_DIR, RUN_DIR)],
       ] as LaunchCommand['argv'],
       cwd: '/',
-      env: { PATH, HOME: '/root', USER: 'root', LANG: 'C.UTF-8', [MARK_VARIABLE]: markOf(files.directory) },
+      env: {
+        PATH,
+        HOME: '/root',
+        USER: 'root',
+        LANG: 'C.UTF-8',
+        [SANDBOX_MARK_VARIABLE]: markOf(files.directory),
+      },
       bubblewrap_args: [
         ...this.#namespaces(files.sandbox_id),
         ...['--bind', files.rootfs, '/'],
@@ -130,7 +136,7 @@ export class Bubblewrap implements Isolation {
         ),
         ...['--dev', '/dev', '--bind', files.run, RUN_DIR],
         ...readOnly(folder, PROGRAM_DIR),
-        ...['--unsetenv', MARK_VARIABLE, '--chdir', '/root'],
+        ...['--unsetenv', SANDBOX_MARK_VARIABLE, '--chdir', '/root'],
       ],
     };
   }
@@ -156,7 +162,7 @@ export class NoIsolation implements Isolation {
       program_version,
       argv: [node, ...NODE_FLAGS, join(dist, 'sandboxd.cjs'), ...options],
       cwd: home,
-      env: { PATH, HOME: home, LANG: 'C.UTF-8', [MARK_VARIABLE]: markOf(files.directory) },
+      env: { PATH, HOME: home, LANG: 'C.UTF-8', [SANDBOX_MARK_VARIABLE]: markOf(files.directory) },
       bubblewrap_args: null,
     };
   }

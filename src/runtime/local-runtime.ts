@@ -4,10 +4,10 @@ import type { Log } from '../base/log.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
 import type { SandboxView } from '../contract/sandboxes.ts';
 import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
-import { ask, hold } from './control-client.ts';
+import { hold, requestDaemon } from './control-client.ts';
 import { copyRootfs } from './copy.ts';
-import { initBody, namesIn, refusal } from './daemon-answers.ts';
-import { ended, isAlive, killMarked } from './host-process.ts';
+import { daemonError, initBody, namesIn } from './daemon-answers.ts';
+import { isProcessAlive, killMarked, waitForExit } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
 import type { ProgramCopies } from './program.ts';
@@ -73,7 +73,7 @@ export class LocalRuntime implements Runtime {
     }
     this.#damaged.prune();
     await isolation.check();
-    const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).read());
+    const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).readRecord());
     const used = new Set(records.flatMap((record) => record?.program_version ?? []));
     programs.prune(used, clock.wallMs());
     // Not with the first claim: it is a hundred megabytes.
@@ -82,7 +82,7 @@ export class LocalRuntime implements Runtime {
 
   async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
     const files = this.#files(spec.sandbox_id);
-    const found = files.read();
+    const found = files.readRecord();
     if (found && found.state !== 'creating') return this.#again(files, found, spec);
     await this.#building(files, async () => {
       prepareRootfs(files.rootfs, spec.sandbox_id);
@@ -119,22 +119,22 @@ export class LocalRuntime implements Runtime {
       ...{ sandbox_id, team_id, memory_mib, cpu_millis, watch_dir: webhook?.watch_dir ?? null },
       ...{ state: 'creating', outcome: null, is_paused: false, daemon: null, has_record_key: true },
     };
-    files.write(record);
+    files.writeRecord(record);
     record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id));
     await this.#init(files, spec);
     revokeControl(files);
     groups.limit(sandbox_id, record);
-    files.write({ ...record, state: 'created' });
+    files.writeRecord({ ...record, state: 'created' });
   }
 
   async #init(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
-    const question = {
+    const request = {
       method: 'POST',
       path: '/sandbox/init',
       body: initBody(spec, this.#parts.webhook_cidrs),
     };
-    const answer = await ask(files.socket_address, { ...question, within_ms: CHANGE_TIMEOUT_MS });
-    if (answer.outcome !== 'answered' || answer.status !== 200) throw refusal(answer);
+    const answer = await requestDaemon(files.socket_address, { ...request, within_ms: CHANGE_TIMEOUT_MS });
+    if (answer.outcome !== 'answered' || answer.status !== 200) throw daemonError(answer);
   }
 
   async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
@@ -151,23 +151,28 @@ export class LocalRuntime implements Runtime {
 
   #note(sandbox_id: string, change: Partial<SandboxRecord>): void {
     const files = this.#files(sandbox_id);
-    const record = files.read();
-    if (record) files.write({ ...record, ...change });
+    const record = files.readRecord();
+    if (record) files.writeRecord({ ...record, ...change });
   }
 
   async #change(sandbox_id: string, method: string, path: string, body: object): Promise<RuntimeChange> {
     const files = this.#files(sandbox_id);
-    if (await isLost(files.read())) return 'lost';
+    if (await isLost(files.readRecord())) return 'lost';
     files.trimLog();
-    const answer = await ask(files.socket_address, { method, path, body, within_ms: CHANGE_TIMEOUT_MS });
+    const answer = await requestDaemon(files.socket_address, {
+      method,
+      path,
+      body,
+      within_ms: CHANGE_TIMEOUT_MS,
+    });
     if (answer.outcome === 'answered' && answer.status === 200) return 'done';
-    if (await isLost(files.read())) return 'lost';
-    throw refusal(answer);
+    if (await isLost(files.readRecord())) return 'lost';
+    throw daemonError(answer);
   }
 
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     const source = this.#files(source_id);
-    if (await isLost(source.read())) return { outcome: 'lost' };
+    if (await isLost(source.readRecord())) return { outcome: 'lost' };
     const files = this.#files(child.sandbox_id);
     await this.#building(files, async () => {
       await this.#copy(source, files);
@@ -183,7 +188,7 @@ export class LocalRuntime implements Runtime {
   /** The source stands still from before the first file is read until after the last. */
   async #copy(source: SandboxFiles, target: SandboxFiles): Promise<void> {
     const held = await hold(source.socket_address, CHANGE_TIMEOUT_MS);
-    if ('outcome' in held) throw refusal(held);
+    if ('outcome' in held) throw daemonError(held);
     try {
       const state_dir = stateDirOf(source.rootfs);
       if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
@@ -199,22 +204,22 @@ export class LocalRuntime implements Runtime {
     { env, memory_mib }: { env?: Record<string, string>; memory_mib?: number },
   ): Promise<RuntimeChange> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (!record || (await isLost(record))) return 'lost';
     if (memory_mib !== undefined) {
       this.#parts.groups.limit(sandbox_id, { ...record, memory_mib });
       this.#note(sandbox_id, { memory_mib });
     }
     if (env === undefined) return 'done';
-    const question = { method: 'PUT', path: '/sandbox/env', body: { env: {} }, within_ms: ASK_TIMEOUT_MS };
-    const answer = await ask(files.socket_address, question);
+    const request = { method: 'PUT', path: '/sandbox/env', body: { env: {} }, within_ms: ASK_TIMEOUT_MS };
+    const answer = await requestDaemon(files.socket_address, request);
     const without = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
     return this.#change(sandbox_id, 'PUT', '/sandbox/env', { env: { ...without, ...env } });
   }
 
   async end(sandbox_id: string): Promise<RuntimeEnd> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (!record || record.state === 'creating') {
       await this.#kill(files);
       return { outcome: 'absent' };
@@ -222,19 +227,19 @@ export class LocalRuntime implements Runtime {
     if (record.state === 'ended') return { outcome: record.outcome ?? 'lost' };
     const outcome = await this.#stop(files, record);
     await this.#kill(files);
-    files.write({ ...record, state: 'ended', outcome });
+    files.writeRecord({ ...record, state: 'ended', outcome });
     return { outcome };
   }
 
   async #stop(files: SandboxFiles, record: SandboxRecord): Promise<'killed' | 'lost'> {
     // A daemon that is gone after this was written has ended because it was asked to, by whoever asked first.
     if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
-    files.write({ ...record, state: 'ending' });
-    const question = { method: 'POST', path: '/sandbox/stop', within_ms: ASK_TIMEOUT_MS };
-    const answer = await ask(files.socket_address, question);
+    files.writeRecord({ ...record, state: 'ending' });
+    const request = { method: 'POST', path: '/sandbox/stop', within_ms: ASK_TIMEOUT_MS };
+    const answer = await requestDaemon(files.socket_address, request);
     const is_asked = answer.outcome === 'answered' && answer.status === 202;
     const has_ended =
-      is_asked && record.daemon && (await ended(this.#parts.clock, record.daemon, STOP_TIMEOUT_MS));
+      is_asked && record.daemon && (await waitForExit(this.#parts.clock, record.daemon, STOP_TIMEOUT_MS));
     if (!has_ended)
       this.#parts.log.warn({ sandbox_id: files.sandbox_id }, "a sandbox's daemon had to be killed");
     return has_ended ? 'killed' : 'lost';
@@ -248,7 +253,7 @@ export class LocalRuntime implements Runtime {
 
   async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (!record || record.state === 'creating') return;
     if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
     const state_dir = takeOutbox(files);
@@ -270,17 +275,17 @@ export class LocalRuntime implements Runtime {
   async remove(sandbox_id: string): Promise<void> {
     const files = this.#files(sandbox_id);
     await this.#kill(files);
-    this.#damaged.keep(files);
+    this.#damaged.preserve(files);
     await removeTree(files.directory);
   }
 
   async inspect(sandbox_id: string): Promise<RuntimeState> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (!record || record.state === 'creating') return 'absent';
     if (await isLost(record)) return 'lost';
-    const question = { method: 'GET', path: '/sandbox', within_ms: ASK_TIMEOUT_MS };
-    const answer = await ask(files.socket_address, question);
+    const request = { method: 'GET', path: '/sandbox', within_ms: ASK_TIMEOUT_MS };
+    const answer = await requestDaemon(files.socket_address, request);
     if (answer.outcome === 'answered' && answer.status === 200) {
       const { state } = (answer.data ?? {}) as Partial<SandboxView>;
       return state === 'paused' || state === 'running' ? state : 'lost';
@@ -292,7 +297,7 @@ export class LocalRuntime implements Runtime {
 
   async isAlive(sandbox_id: string): Promise<boolean> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (await isLost(record)) return false;
     files.trimLog();
     return true;
@@ -315,7 +320,7 @@ export class LocalRuntime implements Runtime {
 
 async function isLost(record: SandboxRecord | null): Promise<boolean> {
   if (!record?.daemon || record.state === 'creating' || record.state === 'ended') return true;
-  return !(await isAlive(record.daemon));
+  return !(await isProcessAlive(record.daemon));
 }
 
 function podName(sandbox_id: string): string {

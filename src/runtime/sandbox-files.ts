@@ -65,7 +65,7 @@ export class SandboxFiles {
   }
 
   /** Null where there is none. */
-  read(): SandboxRecord | null {
+  readRecord(): SandboxRecord | null {
     try {
       return JSON.parse(readFileSync(this.#record, 'utf8')) as SandboxRecord;
     } catch (error) {
@@ -75,7 +75,7 @@ export class SandboxFiles {
   }
 
   /** Replaces the record; a crash leaves the old one or the new one. */
-  write(record: SandboxRecord): void {
+  writeRecord(record: SandboxRecord): void {
     const next = `${this.#record}.new`;
     const file = openSync(next, 'w', 0o600);
     try {

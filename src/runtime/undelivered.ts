@@ -95,7 +95,7 @@ export class DamagedOutboxes {
   }
 
   /** Keeps the outbox of a sandbox whose damage was noted, out of the sandbox's directory. */
-  keep({ sandbox_id, directory }: SandboxFiles): void {
+  preserve({ sandbox_id, directory }: SandboxFiles): void {
     const outbox = join(directory, 'outbox');
     if (!existsSync(join(outbox, DAMAGED))) return;
     const path = join(this.#folder, sandbox_id);

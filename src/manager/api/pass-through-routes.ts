@@ -5,7 +5,7 @@ import { isUpgrade } from '../../base/http/listener.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { runningSandbox } from '../sandboxes/auto-resume.ts';
-import { refusal } from '../sandboxes/operations.ts';
+import { transitionError } from '../sandboxes/operations.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
 import type { SandboxRef } from '../sandboxes/transition-runner.ts';
 import { callerOf } from './auth.ts';
@@ -59,7 +59,7 @@ async function answer(
     throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not taken by this path');
   }
   // An answer that becomes a WebSocket ends with its connection.
-  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.take(team_id));
+  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.acquire(team_id));
   await answering(sandboxes, route, { sandbox_id, team_id }, clock);
   const socket = runtime.controlSocket(sandbox_id);
   if (socket === null) {
@@ -80,5 +80,5 @@ async function answering(
     return;
   }
   const { status } = await sandboxes.get(named);
-  if (status !== 'running' && status !== 'paused') throw refusal({ refused: 'status', status });
+  if (status !== 'running' && status !== 'paused') throw transitionError({ refused: 'status', status });
 }

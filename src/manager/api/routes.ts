@@ -3,7 +3,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
-import { refusal } from '../sandboxes/operations.ts';
+import { transitionError } from '../sandboxes/operations.ts';
 import { type DocumentedRoute, openApiDocument } from './openapi.ts';
 
 /** Registers some routes. */
@@ -30,7 +30,7 @@ export async function registerRoutes(app: HttpApp, registrars: readonly RouteReg
 function demandId({ params, routeOptions }: FastifyRequest): void {
   const { sandbox_id } = params as { sandbox_id?: string };
   if (sandbox_id === undefined || routeOptions.config.is_open || isSandboxId(sandbox_id)) return;
-  throw refusal({ refused: 'not_found', status: null });
+  throw transitionError({ refused: 'not_found', status: null });
 }
 
 /** Tells the log why the database or the runtime could not be used: the answer does not. */

@@ -108,7 +108,7 @@ export class PassedShares {
   }
 
   /** Takes one place of a team's; throws `too_many_requests` where it has them all. */
-  take(team_id: string): () => void {
+  acquire(team_id: string): () => void {
     const taken = this.#under_way.get(team_id) ?? 0;
     if (taken >= this.#max) {
       const message = `The team has ${this.#max} calls of its sandboxes under way.`;

@@ -4,14 +4,14 @@ import { type Cidr, parseCidr } from '../../webhook/address.ts';
 import {
   address,
   badOption,
+  choiceOf,
   databaseUrl,
+  integerBetween,
   label,
   OptionValues,
-  oneOf,
   onOff,
   path,
   redisUrl,
-  wholeNumber,
 } from './option-values.ts';
 import { type Given, OPTIONS, RUNTIMES } from './options.ts';
 import { mebibytes, millicores } from './quantity.ts';
@@ -72,10 +72,10 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
     port,
     database: from.read('database', 'sqlite:./sandbox-manager.db', databaseUrl, DATABASE),
     redis: from.optional('redis', redisUrl, 'must be a redis:// or rediss:// URL'),
-    runtime: from.read('runtime', 'local', oneOf(RUNTIMES), `must be one of ${RUNTIMES.join(', ')}`),
+    runtime: from.read('runtime', 'local', choiceOf(RUNTIMES), `must be one of ${RUNTIMES.join(', ')}`),
     data_dir: from.read('data_dir', './sandbox-manager-data', path, 'must not be empty'),
     region: from.read('region', 'local', label, 'must be 1 to 64 of A-Z a-z 0-9 _ - .'),
-    replicas: from.read('replicas', '1', wholeNumber(1, 1_000), 'must be a whole number from 1 to 1000'),
+    replicas: from.read('replicas', '1', integerBetween(1, 1_000), 'must be a whole number from 1 to 1000'),
     metering: from.read('metering', 'on', onOff, 'must be on or off'),
     quota_fail_open: from.read('quota_fail_open', 'false', onOff, 'must be true or false'),
     allow_webhook_cidr: from.list(
@@ -87,10 +87,19 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
     node: {
       memory_mib: from.optional('node_memory', mebibytes, SIZE),
       cpu_millis: from.optional('node_cpus', millicores, 'must be a number of cores, like 3.5'),
-      sandboxes: from.optional('node_sandboxes', wholeNumber(1, 1_000_000), 'must be a whole number from 1'),
+      sandboxes: from.optional(
+        'node_sandboxes',
+        integerBetween(1, 1_000_000),
+        'must be a whole number from 1',
+      ),
       disk_mib: from.optional('node_disk', mebibytes, SIZE),
     },
-    log_level: from.read('log_level', 'info', oneOf(LOG_LEVELS), `must be one of ${LOG_LEVELS.join(', ')}`),
+    log_level: from.read(
+      'log_level',
+      'info',
+      choiceOf(LOG_LEVELS),
+      `must be one of ${LOG_LEVELS.join(', ')}`,
+    ),
     quotas: Object.fromEntries(QUOTA_KEYS.map((key) => [key, file[key]])) as Record<QuotaKey, unknown>,
   };
   checkTogether(config);

@@ -75,11 +75,11 @@ export function onOff(text: string): boolean | null {
   return /^(0|false|no|off)$/i.test(text) ? false : null;
 }
 
-export function oneOf<Value extends string>(values: readonly Value[]): (text: string) => Value | null {
+export function choiceOf<Value extends string>(values: readonly Value[]): (text: string) => Value | null {
   return (text) => values.find((value) => value === text) ?? null;
 }
 
-export function wholeNumber(min: number, max: number): (text: string) => number | null {
+export function integerBetween(min: number, max: number): (text: string) => number | null {
   return (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     return number >= min && number <= max ? number : null;

@@ -1,7 +1,7 @@
 import { type Clock, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
-import { refusal } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import { transitionError } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 import type { SandboxRef } from './transition-runner.ts';
 
@@ -17,7 +17,7 @@ export async function runningSandbox(
   sandboxes: Sandboxes,
   named: SandboxRef,
   clock: Clock,
-): Promise<SandboxRow> {
+): Promise<ManagedSandboxRow> {
   const end_ms = clock.monotonicMs() + WAIT_MS;
   for (;;) {
     const row = await sandboxes.get(named);
@@ -25,7 +25,7 @@ export async function runningSandbox(
     if (status === 'running' && operation !== 'pausing') return row;
     const may_run = row.auto_resume === 1 && (status === 'paused' || operation !== null);
     if (!may_run || status === 'terminating' || clock.monotonicMs() > end_ms) {
-      throw refusal({ refused: 'status', status });
+      throw transitionError({ refused: 'status', status });
     }
     if (operation !== null) await sleep(clock, LOOK_MS);
     else await resume(sandboxes, named);

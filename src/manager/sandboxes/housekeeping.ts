@@ -4,8 +4,8 @@ import { reasonOf } from '../database/database-errors.ts';
 import { Deferrals } from './deferrals.ts';
 import type { Deletions } from './deletion.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
-import type { Operations, Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import type { Operations, SandboxServices } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 
 /** Times that are set while nobody looks are found within this: a ttl holds within 1 s. */
@@ -21,12 +21,12 @@ const PURGE_AT_ONCE = 1_000;
 const KEEP_MS = 24 * 60 * 60 * 1000;
 
 /** Pauses and deletes sandboxes whose time has come. Source: contract section 7, `ttl` and `hard_ttl`. */
-export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletions): Job {
-  const { store, clock, log } = works;
+export function expiryJob(services: SandboxServices, sandboxes: Sandboxes, deletions: Deletions): Job {
+  const { store, clock, log } = services;
   const deferrals = new Deferrals(clock);
   /** A sandbox that does not let itself be paused holds up no other's end. */
   const under_way = new Set<string>();
-  const end = async ({ sandbox_id, team_id, hard_expires_at_ms }: SandboxRow, now_ms: number) => {
+  const end = async ({ sandbox_id, team_id, hard_expires_at_ms }: ManagedSandboxRow, now_ms: number) => {
     try {
       if (hard_expires_at_ms !== null && hard_expires_at_ms <= now_ms) {
         await deletions.delete(sandbox_id, team_id, { reason: 'ttl_expired', actor: null });
@@ -69,8 +69,8 @@ export function renewalJob(operations: Operations): Job {
 }
 
 /** Finds sandboxes whose runtime has died. Source: contract section 7, status `failed`. */
-export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
-  const look = async ({ sandbox_id }: SandboxRow) => {
+export function watchJob({ store, runtime, metering, clock, log }: SandboxServices): Job {
+  const look = async ({ sandbox_id }: ManagedSandboxRow) => {
     if (await runtime.isAlive(sandbox_id)) return;
     await store.write(async (tx) => {
       const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
@@ -82,14 +82,14 @@ export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
   return {
     name: 'watch',
     async run() {
-      await inParallel(await store.up(), LOOKS_AT_ONCE, look);
+      await inParallel(await store.listUp(), LOOKS_AT_ONCE, look);
       return WATCH_MS;
     },
   };
 }
 
 /** Forgets what was kept long enough, and keeps room for deletions. */
-export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
+export function purgeJob({ store, clock }: SandboxServices, keys: IdempotencyStore): Job {
   return {
     name: 'purge',
     async run() {
@@ -98,7 +98,7 @@ export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
       const purges = [store.purge(before_ms, PURGE_AT_ONCE), keys.purge(before_ms, PURGE_AT_ONCE)];
       await Promise.allSettled(purges);
       const purged = await Promise.all(purges);
-      store.keepRoom();
+      store.restoreBallast();
       return purged.includes(PURGE_AT_ONCE) ? 0 : PURGE_MS;
     },
   };

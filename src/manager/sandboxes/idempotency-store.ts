@@ -42,7 +42,7 @@ export class IdempotencyStore {
     return { outcome: 'answered', sandbox_id, status_code, answer: JSON.parse(row.answer) };
   }
 
-  async begin(tx: Transaction, claim: ClaimKey, sandbox_id: string, now_ms: number): Promise<void> {
+  async reserve(tx: Transaction, claim: ClaimKey, sandbox_id: string, now_ms: number): Promise<void> {
     await tx
       .insertInto('idempotency_keys')
       .values({ ...claim, sandbox_id, status_code: null, answer: null, created_at_ms: now_ms })
@@ -50,7 +50,12 @@ export class IdempotencyStore {
   }
 
   /** In the transaction that completes the claim. */
-  async answer(tx: Transaction, sandbox_id: string, status_code: number, answer: unknown): Promise<void> {
+  async storeAnswer(
+    tx: Transaction,
+    sandbox_id: string,
+    status_code: number,
+    answer: unknown,
+  ): Promise<void> {
     await tx
       .updateTable('idempotency_keys')
       .set({ status_code, answer: JSON.stringify(answer) })

@@ -8,7 +8,7 @@ import type { Seal } from '../database/seal.ts';
 import type { Operation } from '../database/tables.ts';
 import type { Admission, DeletionOutbox, Lease, Metering, WebhookTarget } from './ports.ts';
 import type { SandboxMetrics } from './sandbox-metrics.ts';
-import type { OperationLease, Refusal, SandboxRow, SandboxStore } from './sandbox-store.ts';
+import type { ManagedSandboxRow, OperationLease, SandboxStore, TransitionRefusal } from './sandbox-store.ts';
 
 /** How long an operation is its owner's after it was last said to be carried out. */
 const LEASE_MS = 15_000;
@@ -16,15 +16,15 @@ const LEASE_MS = 15_000;
 /** An operation whose begin was just committed is not known to be under way until its commit is answered. */
 const ANSWER_MS = 3_000;
 
-/** What every part that changes sandboxes works with. */
-export interface Works {
+/** What every part that changes sandboxes services with. */
+export interface SandboxServices {
   clock: Clock;
   log: Log;
   store: SandboxStore;
   runtime: Runtime;
   admission: Admission;
   metering: Metering;
-  notices: DeletionOutbox;
+  deletion_outbox: DeletionOutbox;
   seal: Seal;
   metrics: SandboxMetrics;
   /** This replica's name. */
@@ -33,16 +33,16 @@ export interface Works {
 
 /** What is under way in this replica: its leases are renewed, and its end is waited for when the replica stops. */
 export class Operations {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #under_way = new Map<string, Promise<unknown>>();
 
-  constructor(works: Works) {
-    this.#works = works;
+  constructor(services: SandboxServices) {
+    this.#services = services;
   }
 
   /** The lease of an operation that begins now. */
   lease(): OperationLease {
-    return { owner: this.#works.replica, until_ms: this.#works.clock.wallMs() + LEASE_MS };
+    return { owner: this.#services.replica, until_ms: this.#services.clock.wallMs() + LEASE_MS };
   }
 
   isUnderWay(sandbox_id: string): boolean {
@@ -53,10 +53,10 @@ export class Operations {
    * True for an operation that nobody carries out: its owner has ended, its lease has, or it is this replica's own
    * and could not be settled.
    */
-  isAbandoned({ sandbox_id, operation_owner, operation_until_ms }: SandboxRow): boolean {
+  isAbandoned({ sandbox_id, operation_owner, operation_until_ms }: ManagedSandboxRow): boolean {
     if (this.isUnderWay(sandbox_id)) return false;
-    const left_ms = (operation_until_ms ?? 0) - this.#works.clock.wallMs();
-    if (operation_owner === this.#works.replica) return left_ms <= LEASE_MS - ANSWER_MS;
+    const left_ms = (operation_until_ms ?? 0) - this.#services.clock.wallMs();
+    if (operation_owner === this.#services.replica) return left_ms <= LEASE_MS - ANSWER_MS;
     return left_ms <= 0 || hasEnded(operation_owner ?? '');
   }
 
@@ -72,23 +72,23 @@ export class Operations {
   }
 
   async renew(): Promise<void> {
-    await this.#works.store.renew([...this.#under_way.keys()], this.lease());
+    await this.#services.store.renew([...this.#under_way.keys()], this.lease());
   }
 
   /** Resolves when nothing is under way. */
-  async settled(): Promise<void> {
+  async drained(): Promise<void> {
     await Promise.allSettled(this.#under_way.values());
   }
 
   /** Ends an operation; throws `unavailable` where another replica has taken it over meanwhile. */
-  async end(
+  async endOperation(
     tx: Transaction,
     sandbox_id: string,
     operation: Operation,
-    changes: Parameters<SandboxStore['end']>[4],
-  ): Promise<SandboxRow> {
-    const { store, replica } = this.#works;
-    const row = await store.end(tx, sandbox_id, operation, replica, changes);
+    changes: Parameters<SandboxStore['endOperation']>[4],
+  ): Promise<ManagedSandboxRow> {
+    const { store, replica } = this.#services;
+    const row = await store.endOperation(tx, sandbox_id, operation, replica, changes);
     if (row) return row;
     throw new ApiError('unavailable', 'The sandbox took too long and was settled by another replica.', {
       retry_after_s: 1,
@@ -97,7 +97,7 @@ export class Operations {
 }
 
 /** The error that a refused transition is answered with. */
-export function refusal({ refused, status }: Refusal): ApiError {
+export function transitionError({ refused, status }: TransitionRefusal): ApiError {
   if (refused === 'not_found') return new ApiError('not_found', 'There is no such sandbox.');
   if (refused === 'busy') {
     return new ApiError('conflict', 'Another transition of the sandbox is in progress.', { status });
@@ -112,7 +112,7 @@ export function runtimeLost(): ApiError {
   });
 }
 
-export function leaseOf(row: SandboxRow): Lease {
+export function leaseOf(row: ManagedSandboxRow): Lease {
   const { sandbox_id, team_id, memory_mib, cpu_millis } = row;
   return { sandbox_id, team_id, memory_mib, cpu_millis };
 }
@@ -124,14 +124,14 @@ export const sealContext = {
 };
 
 /** The variables of a sandbox's processes. */
-export function envOf(row: SandboxRow, seal: Seal): Record<string, string> {
+export function envOf(row: ManagedSandboxRow, seal: Seal): Record<string, string> {
   return row.env_sealed === null
     ? {}
     : JSON.parse(seal.open(row.env_sealed, sealContext.env(row.sandbox_id)));
 }
 
 /** Where a sandbox's events go; null where it has no webhook. */
-export function webhookTargetOf(row: SandboxRow, seal: Seal): WebhookTarget | null {
+export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarget | null {
   const { sandbox_id, team_id, webhook_url, webhook_secret_sealed } = row;
   if (webhook_url === null) return null;
   const webhook_secret =
@@ -140,7 +140,7 @@ export function webhookTargetOf(row: SandboxRow, seal: Seal): WebhookTarget | nu
 }
 
 /** What the runtime is to make of a record. */
-export function specOf(row: SandboxRow, seal: Seal): RuntimeSpec {
+export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
   const sender = webhookTargetOf(row, seal);
   return {
     sandbox_id: row.sandbox_id,

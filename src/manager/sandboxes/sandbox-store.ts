@@ -5,7 +5,7 @@ import { isDiskFull } from '../database/database-errors.ts';
 import type { Operation, SandboxTable, Tables } from '../database/tables.ts';
 import { TRANSITIONS, type Verb } from './transitions.ts';
 
-export type SandboxRow = Selectable<SandboxTable>;
+export type ManagedSandboxRow = Selectable<SandboxTable>;
 
 /** Who carries out an operation, and until when nobody else may. */
 export interface OperationLease {
@@ -22,7 +22,7 @@ export interface SandboxFilter {
 }
 
 /** Why a transition could not begin. `busy`: another is under way; `status`: not from the one it is in. */
-export type Refusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
+export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
 
 type Where = ExpressionBuilder<Tables, 'sandboxes'>;
 
@@ -55,7 +55,7 @@ export class SandboxStore {
   }
 
   /** Keeps that room. */
-  keepRoom(): void {
+  restoreBallast(): void {
     this.#database.ballast?.keep();
   }
 
@@ -74,12 +74,16 @@ export class SandboxStore {
     await lock();
   }
 
-  async insert(tx: Transaction, row: SandboxRow): Promise<void> {
+  async insert(tx: Transaction, row: ManagedSandboxRow): Promise<void> {
     await tx.insertInto('sandboxes').values(row).execute();
   }
 
   /** A team's sandbox; null where there is none, or where it is another team's. */
-  async find(queries: Queries, sandbox_id: string, team_id: string | null): Promise<SandboxRow | null> {
+  async find(
+    queries: Queries,
+    sandbox_id: string,
+    team_id: string | null,
+  ): Promise<ManagedSandboxRow | null> {
     let query = queries
       .selectFrom('sandboxes')
       .selectAll()
@@ -90,7 +94,7 @@ export class SandboxStore {
   }
 
   /** A page of a team's sandboxes, newest first, and how many match. */
-  async list(team_id: string, filter: SandboxFilter): Promise<{ rows: SandboxRow[]; count: number }> {
+  async list(team_id: string, filter: SandboxFilter): Promise<{ rows: ManagedSandboxRow[]; count: number }> {
     const matching = (where: Where) =>
       where.and([
         where('team_id', '=', team_id),
@@ -127,12 +131,12 @@ export class SandboxStore {
   }
 
   /** Begins a transition: from then on no other can, until it is ended. */
-  async begin(
+  async beginTransition(
     tx: Transaction,
     verb: Verb,
     { sandbox_id, team_id, now_ms }: { sandbox_id: string; team_id: string | null; now_ms: number },
     { owner, until_ms }: OperationLease,
-  ): Promise<SandboxRow | Refusal> {
+  ): Promise<ManagedSandboxRow | TransitionRefusal> {
     const { from, operation, during } = TRANSITIONS[verb];
     let update = tx
       .updateTable('sandboxes')
@@ -148,11 +152,11 @@ export class SandboxStore {
       .where('operation', 'is', null)
       .where('status', 'in', from);
     if (team_id !== null) update = update.where('team_id', '=', team_id);
-    return (await update.returningAll().executeTakeFirst()) ?? this.refusal(tx, sandbox_id, team_id);
+    return (await update.returningAll().executeTakeFirst()) ?? this.whyRefused(tx, sandbox_id, team_id);
   }
 
   /** Why nothing can begin. */
-  async refusal(queries: Queries, sandbox_id: string, team_id: string | null): Promise<Refusal> {
+  async whyRefused(queries: Queries, sandbox_id: string, team_id: string | null): Promise<TransitionRefusal> {
     const row = await this.find(queries, sandbox_id, team_id);
     if (!row) return { refused: 'not_found', status: null };
     return { refused: row.operation === null ? 'status' : 'busy', status: row.status };
@@ -164,7 +168,7 @@ export class SandboxStore {
     sandbox_id: string,
     from: readonly ManagedStatus[],
     changes: Updateable<SandboxTable>,
-  ): Promise<SandboxRow | null> {
+  ): Promise<ManagedSandboxRow | null> {
     const row = await tx
       .updateTable('sandboxes')
       .set(changes)
@@ -178,13 +182,13 @@ export class SandboxStore {
   }
 
   /** Ends an operation with what has come of it; null where it is no longer the owner's. */
-  async end(
+  async endOperation(
     tx: Transaction,
     sandbox_id: string,
     operation: Operation,
     owner: string,
     changes: Updateable<SandboxTable>,
-  ): Promise<SandboxRow | null> {
+  ): Promise<ManagedSandboxRow | null> {
     const row = await tx
       .updateTable('sandboxes')
       .set({ ...changes, operation: null, operation_owner: null, operation_until_ms: null })
@@ -220,12 +224,15 @@ export class SandboxStore {
   }
 
   /** Sandboxes with which something is under way. */
-  async withOperation(): Promise<SandboxRow[]> {
+  async withOperation(): Promise<ManagedSandboxRow[]> {
     return this.db.selectFrom('sandboxes').selectAll().where('operation', 'is not', null).execute();
   }
 
   /** Makes an operation that was found somebody else's; null where another was faster. */
-  async takeOver(row: SandboxRow, { owner, until_ms }: OperationLease): Promise<SandboxRow | null> {
+  async takeOver(
+    row: ManagedSandboxRow,
+    { owner, until_ms }: OperationLease,
+  ): Promise<ManagedSandboxRow | null> {
     const taken = await this.db
       .updateTable('sandboxes')
       .set({ operation_owner: owner, operation_until_ms: until_ms })
@@ -239,7 +246,7 @@ export class SandboxStore {
   }
 
   /** Sandboxes that are up and with which nothing is under way, to be compared with the runtime. */
-  async up(): Promise<SandboxRow[]> {
+  async listUp(): Promise<ManagedSandboxRow[]> {
     return this.db
       .selectFrom('sandboxes')
       .selectAll()
@@ -253,7 +260,7 @@ export class SandboxStore {
     now_ms: number,
     limit: number,
     deferred: string[],
-  ): Promise<{ rows: SandboxRow[]; next_ms: number | null }> {
+  ): Promise<{ rows: ManagedSandboxRow[]; next_ms: number | null }> {
     const rows = await this.db
       .selectFrom('sandboxes')
       .selectAll()

@@ -1,9 +1,9 @@
 import { timestamp } from '../../base/clock.ts';
 import type { ManagedSandbox } from '../../contract/sandboxes.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 /** A sandbox's record as the API answers it. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
-export function sandboxView(row: SandboxRow): ManagedSandbox {
+export function sandboxView(row: ManagedSandboxRow): ManagedSandbox {
   return {
     id: row.sandbox_id,
     template_id: row.template_id,
@@ -23,7 +23,7 @@ export function sandboxView(row: SandboxRow): ManagedSandbox {
 }
 
 /** For GET `…/{id}/status`. */
-export function statusView(row: SandboxRow) {
+export function statusView(row: ManagedSandboxRow) {
   const { id, ...view } = sandboxView(row);
   return {
     sandbox_id: id,

@@ -41,12 +41,12 @@ export const TRANSITIONS: Record<Verb, Transition> = {
  * - a status: it is that now; `again`: it was changed half-way, and what the record says is applied again
  * - `undo`: nothing of the sandbox may stay; `clean`: its cleanup goes on
  */
-export type Settlement = ManagedStatus | 'again' | 'undo' | 'clean';
+export type Resolution = ManagedStatus | 'again' | 'undo' | 'clean';
 
 export function resolutionOf(
   { operation, status }: Pick<SandboxTable, 'operation' | 'status'>,
   runtime: RuntimeState,
-): Settlement {
+): Resolution {
   if (operation === 'cleaning' || status === 'terminating') return 'clean';
   // Nobody was told of it: it goes.
   if (operation === 'claiming' || operation === 'copying') return 'undo';

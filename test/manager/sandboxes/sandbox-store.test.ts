@@ -2,13 +2,13 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { SettingStore } from '../../../src/manager/database/setting-store.ts';
 import { IdempotencyStore } from '../../../src/manager/sandboxes/idempotency-store.ts';
-import { type SandboxRow, SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
+import { type ManagedSandboxRow, SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { TRANSITIONS, type Verb } from '../../../src/manager/sandboxes/transitions.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
 const LEASE = { owner: 'replica_1', until_ms: 1_000 };
 
-function rowOf(sandbox_id: string, overrides: Partial<SandboxRow> = {}): SandboxRow {
+function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> = {}): ManagedSandboxRow {
   return {
     sandbox_id,
     team_id: 'team_1',
@@ -41,7 +41,7 @@ function rowOf(sandbox_id: string, overrides: Partial<SandboxRow> = {}): Sandbox
   };
 }
 
-async function storeWith(url: string, ...rows: SandboxRow[]) {
+async function storeWith(url: string, ...rows: ManagedSandboxRow[]) {
   const database = await openDatabase(url);
   onTestFinished(() => database.close());
   const store = new SandboxStore(database);
@@ -56,7 +56,9 @@ describeOnStores('the store of sandboxes', (fresh) => {
     const { store } = await storeWith(await fresh(), rowOf('a'));
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
-        store.write((tx) => store.begin(tx, 'pause', one('a'), { ...LEASE, owner: `replica_${i}` })),
+        store.write((tx) =>
+          store.beginTransition(tx, 'pause', one('a'), { ...LEASE, owner: `replica_${i}` }),
+        ),
       ),
     );
     const begun = outcomes.filter((outcome) => !('refused' in outcome));
@@ -73,9 +75,9 @@ describeOnStores('the store of sandboxes', (fresh) => {
       for (const status of statuses) {
         const id = `${verb}-${status}`;
         await store.write((tx) => store.insert(tx, rowOf(id, { status })));
-        const foreign = await store.write((tx) => store.begin(tx, verb, one(id, 'team_2'), LEASE));
+        const foreign = await store.write((tx) => store.beginTransition(tx, verb, one(id, 'team_2'), LEASE));
         expect(foreign).toEqual({ refused: 'not_found', status: null });
-        const outcome = await store.write((tx) => store.begin(tx, verb, one(id), LEASE));
+        const outcome = await store.write((tx) => store.beginTransition(tx, verb, one(id), LEASE));
         const { from, operation, during = status } = TRANSITIONS[verb];
         if (!from.includes(status)) expect(outcome).toEqual({ refused: 'status', status });
         else expect(outcome).toMatchObject({ status: during, operation, operation_owner: 'replica_1' });
@@ -85,9 +87,11 @@ describeOnStores('the store of sandboxes', (fresh) => {
 
   it('ends an operation for its owner alone, and gives it to one who takes over', async () => {
     const { store } = await storeWith(await fresh(), rowOf('a'));
-    const row = (await store.write((tx) => store.begin(tx, 'pause', one('a'), LEASE))) as SandboxRow;
+    const row = (await store.write((tx) =>
+      store.beginTransition(tx, 'pause', one('a'), LEASE),
+    )) as ManagedSandboxRow;
     const end = (owner: string) =>
-      store.write((tx) => store.end(tx, 'a', 'pausing', owner, { status: 'paused' }));
+      store.write((tx) => store.endOperation(tx, 'a', 'pausing', owner, { status: 'paused' }));
     expect(await end('replica_2')).toBeNull();
     await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 });
     // It was renewed since it was read.
@@ -95,7 +99,7 @@ describeOnStores('the store of sandboxes', (fresh) => {
     const [seen] = await store.withOperation();
     const takers = await Promise.all(
       ['replica_2', 'replica_3'].map((owner) =>
-        store.takeOver(seen as SandboxRow, { owner, until_ms: 3_000 }),
+        store.takeOver(seen as ManagedSandboxRow, { owner, until_ms: 3_000 }),
       ),
     );
     const [taker] = takers.filter((taken) => taken !== null);
@@ -137,7 +141,7 @@ describeOnStores('the store of sandboxes', (fresh) => {
     const { store, database } = await storeWith(await fresh(), rowOf('a', claiming), rowOf('b'));
     const keys = new IdempotencyStore(database.db);
     const key = { team_id: 'team_1', key: 'k', body_hash: 'h' };
-    await store.write((tx) => keys.begin(tx, key, 'a', 5));
+    await store.write((tx) => keys.reserve(tx, key, 'a', 5));
     await store.write((tx) => store.drop(tx, 'a', 'replica_2'));
     expect(await store.find(store.db, 'a', null)).not.toBeNull();
     await store.write((tx) => store.drop(tx, 'b', 'replica_1'));
@@ -155,17 +159,17 @@ describeOnStores('the store of keys', (fresh) => {
     const key = { team_id: 'team_1', key: 'k', body_hash: 'h' };
     const lookUp = (claim = key, since_ms = 0) => store.write((tx) => keys.lookUp(tx, claim, since_ms));
     expect(await lookUp()).toEqual({ outcome: 'new' });
-    await store.write((tx) => keys.begin(tx, key, 'a', 5));
+    await store.write((tx) => keys.reserve(tx, key, 'a', 5));
     expect(await lookUp()).toEqual({ outcome: 'under_way' });
     expect(await lookUp({ ...key, body_hash: 'other' })).toEqual({ outcome: 'conflict' });
     expect(await lookUp({ ...key, team_id: 'team_2' })).toEqual({ outcome: 'new' });
     await keys.purge(100, 100);
     expect(await lookUp()).toEqual({ outcome: 'under_way' });
-    await store.write((tx) => keys.answer(tx, 'a', 201, { n: 1 }));
+    await store.write((tx) => keys.storeAnswer(tx, 'a', 201, { n: 1 }));
     expect(await lookUp()).toMatchObject({ outcome: 'answered', status_code: 201, answer: { n: 1 } });
     expect(await lookUp(key, 6)).toEqual({ outcome: 'new' });
-    await store.write((tx) => keys.begin(tx, key, 'b', 7));
-    await store.write((tx) => keys.answer(tx, 'b', 201, {}));
+    await store.write((tx) => keys.reserve(tx, key, 'b', 7));
+    await store.write((tx) => keys.storeAnswer(tx, 'b', 201, {}));
     await keys.purge(100, 100);
     expect(await lookUp()).toEqual({ outcome: 'new' });
   });

@@ -1,7 +1,7 @@
 import type { Job } from '../../base/schedule.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import type { Operations, Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import type { Operations, SandboxServices } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 /** How often operations are looked for whose owner is gone. */
 const LOOK_MS = 2_000;
@@ -10,17 +10,17 @@ const LOOK_MS = 2_000;
  * Takes over operations whose owner has died or given up, of whatever replica, and settles them: after a start, and
  * then again and again. Source: contract section 7, "/readyz", and fault cases on death at any point.
  */
-export class Recovery implements Job {
+export class RecoveryJob implements Job {
   readonly name = 'recovery';
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #operations: Operations;
-  readonly #settler: OperationRecovery;
+  readonly #operation_recovery: OperationRecovery;
   #is_done = false;
 
-  constructor(works: Works, operations: Operations, settler: OperationRecovery) {
-    this.#works = works;
+  constructor(services: SandboxServices, operations: Operations, operation_recovery: OperationRecovery) {
+    this.#services = services;
     this.#operations = operations;
-    this.#settler = settler;
+    this.#operation_recovery = operation_recovery;
   }
 
   /** Everything that was left behind before this replica's start is settled, or is being cleaned up. */
@@ -29,7 +29,7 @@ export class Recovery implements Job {
   }
 
   readonly run = async (): Promise<number> => {
-    const { store } = this.#works;
+    const { store } = this.#services;
     const rows = await store.withOperation();
     const settled = rows.filter((row) => this.#operations.isAbandoned(row)).map((row) => this.#takeOver(row));
     // Later on, a sandbox that does not answer holds up no other's.
@@ -40,16 +40,16 @@ export class Recovery implements Job {
   };
 
   #notSettled(error: Error): void {
-    this.#works.log.warn({ reason: error.message }, 'operations that were left behind are settled later');
+    this.#services.log.warn({ reason: error.message }, 'operations that were left behind are settled later');
   }
 
-  async #takeOver(row: SandboxRow): Promise<void> {
-    const { store, log } = this.#works;
+  async #takeOver(row: ManagedSandboxRow): Promise<void> {
+    const { store, log } = this.#services;
     const { sandbox_id, operation } = row;
     const taken = await store.takeOver(row, this.#operations.lease());
     if (!taken) return;
     log.info({ sandbox_id, operation }, 'an operation that was left behind is settled');
-    const settling = this.#settler.settle(taken);
+    const settling = this.#operation_recovery.resolve(taken);
     // Cleanups keep themselves alive, and a start need not wait for them.
     if (operation === 'cleaning') return;
     await this.#operations.run(sandbox_id, () => settling);
