@@ -96,7 +96,6 @@ const LARGE_FILES: Record<string, number> = {
   'src/daemon/daemon.ts': 594,
   'src/manager/database/migrations.ts': 261,
   'src/manager/outbox/endpoints.ts': 253,
-  'src/manager/sandboxes/sandbox-store.ts': 303,
   'src/outbox/dispatcher.ts': 481,
   'src/outbox/sqlite/client.ts': 495,
   'src/outbox/sqlite/rows/sqlite-store.ts': 602,
@@ -105,7 +104,6 @@ const LARGE_FILES: Record<string, number> = {
   'src/process/output/output-log.ts': 273,
   'src/process/process.ts': 521,
   'src/process/supervisor.ts': 505,
-  'src/runtime/local-runtime.ts': 323,
   'src/watch/classify/classify.ts': 352,
   'src/watch/index/tree.ts': 263,
 };

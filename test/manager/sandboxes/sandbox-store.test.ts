@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { SettingStore } from '../../../src/manager/database/setting-store.ts';
+import { HousekeepingStore } from '../../../src/manager/sandboxes/housekeeping-store.ts';
 import { IdempotencyStore } from '../../../src/manager/sandboxes/idempotency-store.ts';
 import { type ManagedSandboxRow, SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { TRANSITIONS, type Verb } from '../../../src/manager/sandboxes/transitions.ts';
@@ -46,7 +47,7 @@ async function storeWith(url: string, ...rows: ManagedSandboxRow[]) {
   onTestFinished(() => database.close());
   const store = new SandboxStore(database);
   for (const row of rows) await store.write((tx) => store.insert(tx, row));
-  return { store, database };
+  return { store, housekeeping: new HousekeepingStore(database.db), database };
 }
 
 const one = (sandbox_id: string, team_id: string | null = 'team_1') => ({ sandbox_id, team_id, now_ms: 5 });
@@ -86,7 +87,7 @@ describeOnStores('the store of sandboxes', (fresh) => {
   });
 
   it('ends an operation for its owner alone, and gives it to one who takes over', async () => {
-    const { store } = await storeWith(await fresh(), rowOf('a'));
+    const { store, housekeeping } = await storeWith(await fresh(), rowOf('a'));
     const row = (await store.write((tx) =>
       store.beginTransition(tx, 'pause', one('a'), LEASE),
     )) as ManagedSandboxRow;
@@ -96,7 +97,7 @@ describeOnStores('the store of sandboxes', (fresh) => {
     await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 });
     // It was renewed since it was read.
     expect(await store.takeOver(row, { owner: 'replica_2', until_ms: 3_000 })).toBeNull();
-    const [seen] = await store.withOperation();
+    const [seen] = await housekeeping.withOperation();
     const takers = await Promise.all(
       ['replica_2', 'replica_3'].map((owner) =>
         store.takeOver(seen as ManagedSandboxRow, { owner, until_ms: 3_000 }),
@@ -106,11 +107,11 @@ describeOnStores('the store of sandboxes', (fresh) => {
     expect(takers.filter((taken) => taken !== null)).toHaveLength(1);
     expect(await end('replica_1')).toBeNull();
     expect(await end(taker?.operation_owner as string)).toMatchObject({ status: 'paused', operation: null });
-    expect(await store.withOperation()).toEqual([]);
+    expect(await housekeeping.withOperation()).toEqual([]);
   });
 
   it('finds whose time has come, and when the next one is', async () => {
-    const { store } = await storeWith(
+    const { housekeeping } = await storeWith(
       await fresh(),
       rowOf('soft', { expires_at_ms: 10 }),
       rowOf('soft-paused', { expires_at_ms: 10, status: 'paused' }),
@@ -121,19 +122,23 @@ describeOnStores('the store of sandboxes', (fresh) => {
       rowOf('hard-going', { hard_expires_at_ms: 10, status: 'terminating', operation: 'cleaning' }),
       rowOf('hard-later', { hard_expires_at_ms: 50, status: 'paused' }),
     );
-    const { rows, next_ms } = await store.expired(20, 100, []);
+    const { rows, next_ms } = await housekeeping.expired(20, 100, []);
     expect(rows.map(({ sandbox_id }) => sandbox_id).sort()).toEqual(['hard', 'hard-failed', 'soft']);
     expect(next_ms).toBe(50);
-    expect((await store.expired(5, 100, [])).next_ms).toBe(10);
+    expect((await housekeeping.expired(5, 100, [])).next_ms).toBe(10);
   });
 
   it('shows nobody what is gone, and forgets it', async () => {
-    const { store } = await storeWith(await fresh(), rowOf('gone', { deleted_at_ms: 10 }), rowOf('here'));
+    const { store, housekeeping } = await storeWith(
+      await fresh(),
+      rowOf('gone', { deleted_at_ms: 10 }),
+      rowOf('here'),
+    );
     expect(await store.find(store.db, 'gone', 'team_1')).toBeNull();
     expect(await store.list('team_1', { limit: 10, offset: 0 })).toMatchObject({ count: 1 });
-    expect(await store.purge(10, 100)).toBe(0);
-    expect(await store.purge(11, 100)).toBe(1);
-    expect(await store.purge(11, 100)).toBe(0);
+    expect(await housekeeping.purge(10, 100)).toBe(0);
+    expect(await housekeeping.purge(11, 100)).toBe(1);
+    expect(await housekeeping.purge(11, 100)).toBe(0);
   });
 
   it('removes a claim of its own that failed, with its key', async () => {
