@@ -5,13 +5,14 @@ import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 import type { SandboxRef } from './transition-runner.ts';
 
-/** How long a call that resumes a sandbox waits for it, and how often it looks. */
+/** How long a call waits for the sandbox that it resumes, and how often it checks. */
 const WAIT_MS = 20_000;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 
 /**
- * The sandbox for a call of its process routes: running, or resumed for the call where it is set to be. Throws
- * `conflict` for one that is not, and whatever a resume throws. Source: contract section 7, `auto_resume`.
+ * The running sandbox for a call of its process routes. A paused one with `auto_resume` is resumed first. Throws
+ * `not_found`, `conflict` if it is not running and is not resumed, and what a resume throws. Source: contract section 7,
+ * `auto_resume`.
  */
 export async function runningSandbox(
   sandboxes: Sandboxes,
@@ -27,7 +28,7 @@ export async function runningSandbox(
     if (!may_run || status === 'terminating' || clock.monotonicMs() > end_ms) {
       throw transitionError({ refused: 'status', status });
     }
-    if (operation !== null) await sleep(clock, LOOK_MS);
+    if (operation !== null) await sleep(clock, POLL_MS);
     else await resume(sandboxes, named);
   }
 }

@@ -9,11 +9,11 @@ import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } f
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Of everything that this manager runs. */
+/** The cluster of every sandbox of this manager. */
 export const CLUSTER_ID = 'local';
 const NODE = 'local';
 
-/** What a claim is answered. Source: contract section 7, POST `/api/v1/sandboxes`. */
+/** The answer to a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export interface Claimed {
   sandbox_id: string;
   status: ManagedStatus;
@@ -22,7 +22,7 @@ export interface Claimed {
   cluster_id: string;
 }
 
-/** Makes sandboxes. Source: contract section 7, POST `/api/v1/sandboxes`. */
+/** Claims sandboxes. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export class Claims {
   readonly #services: SandboxServices;
   readonly #operations: Operations;
@@ -41,14 +41,17 @@ export class Claims {
     this.#keys = keys;
   }
 
-  /** Claims a sandbox; resolves when it runs. With a key that was used before it answers what the first did. */
+  /**
+   * Claims a sandbox; resolves when it runs. A `key` that was used before with the same request returns the first
+   * answer. Throws `conflict` (key), `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
+   */
   async claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
     const { clock, store, admission, deletion_outbox } = this.#services;
     const row = this.#rowOf(caller, request);
     const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };
     return this.#operations.run(row.sandbox_id, async () => {
       const before = await store.write(async (tx) => {
-        // Claims with one key come one after another.
+        // Serialises claims with the same key.
         if (claim) await store.lockTeam(tx, caller.team_id);
         const known = claim && (await this.#keys.lookUp(tx, claim, clock.wallMs() - KEY_KEPT_MS));
         if (known?.outcome === 'answered') return known.answer as Claimed;
@@ -139,14 +142,14 @@ export class Claims {
 
 function refuseKnown(outcome: 'new' | 'under_way' | 'conflict'): void {
   if (outcome === 'under_way') {
-    throw new ApiError('conflict', 'The claim with this Idempotency-Key is under way.');
+    throw new ApiError('conflict', 'The claim with this Idempotency-Key is still in progress.');
   }
   if (outcome === 'conflict') {
-    throw new ApiError('conflict', 'Idempotency-Key: it was used before with another body.');
+    throw new ApiError('conflict', 'Idempotency-Key: was already used with another body.');
   }
 }
 
-/** The runtime names fields as its spec has them; the caller wrote them inside of `config`. */
+/** Names a field as the caller did: the runtime names those of its spec, which a claim has in `config`. */
 function namedAsGiven(error: unknown): unknown {
   const { field } = ((error as ApiError).details ?? {}) as { field?: string };
   if (!(error instanceof ApiError) || error.code !== 'invalid_request' || !field) return error;

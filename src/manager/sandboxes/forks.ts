@@ -6,13 +6,13 @@ import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } f
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
 
-/** Seconds; what is undefined is the source's. */
+/** In seconds; the source's if undefined. */
 interface Durations {
   ttl?: number | undefined;
   hard_ttl?: number | undefined;
 }
 
-/** Copies of sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
+/** Forks sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
 export class Forks {
   readonly #services: SandboxServices;
   readonly #operations: Operations;
@@ -31,7 +31,10 @@ export class Forks {
     this.#transitions = transitions;
   }
 
-  /** Copies a sandbox; the child is paused. Its durations are the source's unless others are given. */
+  /**
+   * Copies a running or paused sandbox; resolves with the child, which is paused. Throws `not_found`, `conflict`,
+   * `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
+   */
   async fork(named: SandboxRef, given: Durations): Promise<ManagedSandboxRow> {
     const { store, clock, runtime, seal, admission, deletion_outbox } = this.#services;
     const child_id = newId('sbx_', clock.wallMs());
@@ -71,7 +74,7 @@ export class Forks {
     }
   }
 
-  /** A child's record: the source's webhook, environment and resources under an identity of its own. */
+  /** The child's row: the source's webhook, environment and resources under its own identity. */
   #childOf(source: ManagedSandboxRow, sandbox_id: string, { ttl, hard_ttl }: Durations): ManagedSandboxRow {
     const { clock, seal } = this.#services;
     const now_ms = clock.wallMs();

@@ -6,15 +6,15 @@ import type { ManagedSandboxRow } from './sandbox-store.ts';
 import { resolutionOf } from './transitions.ts';
 
 /**
- * Brings operations to an end that were not carried out to theirs: because the runtime failed, or because their
- * owner died. What cannot be settled now is when its lease has ended, by whoever finds it.
+ * Resolves operations that were not completed, because the runtime failed or their owner died. An operation that
+ * cannot be resolved now is left to the next pass of `RecoveryJob`, of any replica, once its lease has ended.
  */
 export class OperationRecovery {
   readonly #services: SandboxServices;
   readonly #operations: Operations;
   readonly #clean: (row: ManagedSandboxRow) => Promise<void>;
 
-  /** `clean` carries on the cleanup of a deletion. */
+  /** `clean` continues the cleanup of a deletion. */
   constructor(
     services: SandboxServices,
     operations: Operations,
@@ -25,14 +25,17 @@ export class OperationRecovery {
     this.#clean = clean;
   }
 
-  /** Settles the operation of a sandbox that is this replica's. Never rejects. */
+  /** Resolves an operation that this replica owns. Never rejects. */
   async resolve(row: ManagedSandboxRow): Promise<void> {
     const { sandbox_id, operation } = row;
     try {
       await this.#resolve(row);
     } catch (error) {
       const reason = reasonOf(error);
-      this.#services.log.warn({ sandbox_id, operation, reason }, 'an operation is settled later');
+      this.#services.log.warn(
+        { sandbox_id, operation, reason },
+        'an operation could not be resolved and is tried again later',
+      );
     }
   }
 
@@ -47,7 +50,7 @@ export class OperationRecovery {
     if (resolution === 'undo') return this.#undo(row);
     if (resolution === 'failed') return this.#fail(row, operation);
     if (resolution === 'again') {
-      // A copy that was cut short may have left its source standing still.
+      // An interrupted copy may have left its source frozen.
       if (row.status === 'running' && state === 'paused') await runtime.resume(row.sandbox_id, null);
       if (operation === 'changing') await this.#changeBack(row);
       return this.#end(row, operation, row.status);
@@ -87,7 +90,7 @@ export class OperationRecovery {
     });
   }
 
-  /** The record was not changed: the runtime gets what it says. */
+  /** The row still has the old values: apply them to the runtime again. */
   async #changeBack(row: ManagedSandboxRow): Promise<void> {
     const { runtime, seal } = this.#services;
     await runtime.change(row.sandbox_id, { env: envOf(row, seal), memory_mib: row.memory_mib });

@@ -6,7 +6,7 @@ import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-
 
 const UP = ['running', 'paused'] as const;
 
-/** Transitions of sandboxes that are there. Errors: `not_found`, `conflict`. Source: contract section 7. */
+/** Reads and transitions of existing sandboxes. Every method throws `not_found`. Source: contract section 7. */
 export class Sandboxes {
   readonly #services: SandboxServices;
   readonly #transitions: TransitionRunner;
@@ -16,6 +16,7 @@ export class Sandboxes {
     this.#transitions = transitions;
   }
 
+  /** A team's sandbox. */
   async get({ sandbox_id, team_id }: SandboxRef): Promise<ManagedSandboxRow> {
     const { store } = this.#services;
     const row = await store.find(store.db, sandbox_id, team_id);
@@ -23,7 +24,7 @@ export class Sandboxes {
     return row;
   }
 
-  /** Freezes a sandbox; it leases nothing any more. */
+  /** Freezes a running sandbox; its lease ends. Throws `conflict` and what the runtime throws. */
   async pause(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
     const { runtime, metering } = this.#services;
     return this.#transitions.run(named, 'pause', {
@@ -33,7 +34,7 @@ export class Sandboxes {
     });
   }
 
-  /** Lets a sandbox go on where there is room for it; its ttl begins anew. */
+  /** Resumes a paused sandbox; its ttl starts again. Throws `conflict`, `quota_exceeded`, `capacity_exhausted`. */
   async resume(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
     const { runtime, metering, store, admission } = this.#services;
     return this.#transitions.run(named, 'resume', {
@@ -52,7 +53,7 @@ export class Sandboxes {
     });
   }
 
-  /** SandboxChanges what may be changed after the claim. */
+  /** Changes what can be changed after the claim. Throws `conflict`, `quota_exceeded`, `capacity_exhausted`. */
   async change(named: SandboxRef, request: ChangeRequest): Promise<ManagedSandboxRow> {
     const { memory_mib, env_vars } = request;
     const { runtime, store, admission, metering, seal } = this.#services;
@@ -77,14 +78,14 @@ export class Sandboxes {
     });
   }
 
-  /** Gives a sandbox its ttl again, or `duration_s` once; one without a ttl stays without. */
+  /** Restarts the ttl, or sets it to `duration_s` once. No effect on a sandbox without a ttl. Throws `conflict`. */
   async refresh(named: SandboxRef, duration_s: number | undefined): Promise<ManagedSandboxRow> {
     return this.#changeIdle(named, (row, now_ms) =>
       row.ttl_s === 0 ? {} : { expires_at_ms: after(now_ms, duration_s ?? row.ttl_s) },
     );
   }
 
-  /** A change that the runtime has no part in. */
+  /** A change that does not involve the runtime. */
   async #changeIdle(
     { sandbox_id, team_id }: SandboxRef,
     changes: (row: ManagedSandboxRow, now_ms: number) => SandboxChanges,
@@ -102,7 +103,7 @@ export class Sandboxes {
   }
 }
 
-/** What a PUT changes in the record; a new duration counts from now. */
+/** What a PUT changes in the row; a new duration counts from now. */
 function changesOf(
   row: ManagedSandboxRow,
   request: ChangeRequest,

@@ -7,16 +7,16 @@ import { type Operations, runtimeLost, type SandboxServices, transitionError } f
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Verb } from './transitions.ts';
 
-/** The sandbox of a team; `team_id` null where the manager itself acts. */
+/** A sandbox of a team; `team_id` is null if the manager itself acts. */
 export interface SandboxRef {
   sandbox_id: string;
   team_id: string | null;
 }
 
-/** What a transition changes in a record. */
+/** What a transition changes in a row. */
 export type SandboxChanges = Updateable<SandboxTable>;
 
-/** One transition: what its first commit checks and adds, what the runtime does, what its last commit changes. */
+/** One transition: what its first commit checks and adds, what the runtime does, and what its last commit changes. */
 export interface Steps {
   admit?: (tx: Transaction) => Promise<void>;
   onBegin?: (tx: Transaction, row: ManagedSandboxRow) => Promise<void>;
@@ -26,8 +26,8 @@ export interface Steps {
 }
 
 /**
- * Takes a sandbox through a transition: a commit that begins it, the runtime, a commit that ends it. What the runtime
- * or the last commit refuses is settled. Errors: `not_found`, `conflict`, and what the runtime throws.
+ * Runs a transition: a commit that begins it, the runtime's part, and a commit that ends it. If the runtime or the last
+ * commit fails, the operation is resolved at once. The states are described in `transitions.ts`.
  */
 export class TransitionRunner {
   readonly #services: SandboxServices;
@@ -40,7 +40,7 @@ export class TransitionRunner {
     this.#operation_recovery = operation_recovery;
   }
 
-  /** Gives the sandbox as it is afterwards. */
+  /** Resolves with the row after the transition. Throws `not_found`, `conflict`, and what a step throws. */
   async run(named: SandboxRef, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<ManagedSandboxRow> {
     const { store, clock, metrics } = this.#services;
     const begun = await store.write(async (tx) => {
