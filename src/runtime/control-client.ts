@@ -1,11 +1,11 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 
-/** Whoever has taken the daemon over answers without an end. */
+/** A compromised daemon could answer without end. */
 const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 const INFORMATIONAL_MAX = 8;
 
-/** What the daemon answered; or that nobody answered, or not in time. Nothing in `data` and `error` has been checked. */
+/** The daemon's answer, or why there is none in time. Nothing in `data` and `error` has been validated. */
 export type DaemonResponse =
   | { outcome: 'answered'; status: number; data: unknown; error: unknown }
   | { outcome: 'unreachable'; reason: string };
@@ -15,11 +15,11 @@ interface DaemonRequest {
   /** Below `/api/v1`. */
   path: string;
   body?: object;
-  /** From the first byte to the last; a pause or an end takes its time. */
+  /** The timeout in ms for the whole exchange. */
   within_ms: number;
 }
 
-/** Asks a sandbox's daemon over its control socket. Source: contract section 4, "The local API". */
+/** Sends one request to a sandbox's daemon over its control socket. Never rejects. Source: contract section 4, "The local API". */
 export async function requestDaemon(socket_path: string, request: DaemonRequest): Promise<DaemonResponse> {
   const { body, within_ms } = request;
   const outgoing = open(socket_path, request, AbortSignal.timeout(within_ms));
@@ -38,15 +38,15 @@ export async function requestDaemon(socket_path: string, request: DaemonRequest)
   }
 }
 
-/** A sandbox that stands still as long as this is kept. */
+/** Keeps a sandbox quiescent until it is released. */
 export interface Hold {
-  /** True until it is released, or the daemon is gone. */
+  /** True until it is released or the daemon is gone. */
   isKept(): boolean;
-  /** Resolves when everything goes on. Idempotent. */
+  /** Resolves when the sandbox runs again. Idempotent. */
   release(): Promise<void>;
 }
 
-/** Holds a sandbox still; gives the daemon's refusal where it does not. */
+/** Quiesces a sandbox within `within_ms`; resolves with the daemon's answer if it refuses. Never rejects. */
 export async function hold(socket_path: string, within_ms: number): Promise<Hold | DaemonResponse> {
   const giving_up = new AbortController();
   const outgoing = open(socket_path, { method: 'POST', path: '/sandbox/hold' }, giving_up.signal);
@@ -78,9 +78,9 @@ async function held(outgoing: ClientRequest, response: IncomingMessage): Promise
     });
   });
   await new Promise<void>((resolve, reject) => {
-    // What it says does not matter: it says it when everything stands still.
+    // The first byte means that everything is quiescent, whatever it is.
     response.once('data', () => resolve());
-    response.once('close', () => reject(new Error('the daemon has let go')));
+    response.once('close', () => reject(new Error('the daemon ended the hold')));
   });
   return {
     isKept: () => is_kept,
@@ -92,7 +92,7 @@ async function held(outgoing: ClientRequest, response: IncomingMessage): Promise
   };
 }
 
-/** An answer's envelope, whatever is in it; throws where it is none. */
+/** The JSON object of an answer; throws if it is too long or no JSON. */
 async function envelope(response: IncomingMessage): Promise<{ data?: unknown; error?: unknown }> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -105,7 +105,7 @@ async function envelope(response: IncomingMessage): Promise<{ data?: unknown; er
   return typeof parsed === 'object' && parsed !== null ? parsed : {};
 }
 
-/** Ends a request whose daemon announces an answer again and again. */
+/** Destroys a request that receives too many informational answers (1xx). */
 export function boundInterimAnswers(outgoing: ClientRequest): void {
   let seen = 0;
   outgoing.on('information', () => {
@@ -118,7 +118,7 @@ function open(socketPath: string, { method, path }: { method: string; path: stri
   const scope: ControlScope = method === 'GET' ? 'read' : 'manage';
   const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: scope };
   const outgoing = httpRequest({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
-  // Whoever waits for the answer is told by `head`; what comes later changes nothing.
+  // `head` reports errors before the answer; later ones change nothing.
   outgoing.on('error', () => {});
   boundInterimAnswers(outgoing);
   return outgoing;
@@ -127,7 +127,7 @@ function open(socketPath: string, { method, path }: { method: string; path: stri
 function head(outgoing: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     outgoing.once('error', reject);
-    // After a switch of protocols that nobody outgoing for no error follows.
+    // No error follows an unrequested switch of protocols.
     outgoing.once('upgrade', (_response, socket) => {
       socket.destroy();
       reject(new Error('the daemon speaks another protocol'));

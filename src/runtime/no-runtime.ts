@@ -9,8 +9,8 @@ import type {
 } from './runtime.ts';
 
 /**
- * `--runtime none`: sandboxes are records alone. It remembers nothing, so that every replica and every restart finds
- * the same: what the manager's records say is so. Source: contract section 7, `--runtime`.
+ * `--runtime none`: sandboxes are rows of the database only, and every change succeeds. It keeps no state, so every
+ * replica and every restart agrees with the database. Source: contract section 7, `--runtime`.
  */
 export class NoRuntime implements Runtime {
   async start(): Promise<void> {}
