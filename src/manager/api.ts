@@ -13,7 +13,7 @@ import type { TokenStore } from './database/token-store.ts';
 import type { Parts } from './parts.ts';
 import { explainRefusals } from './quotas/quotas.ts';
 
-/** The API over the parts, ready to listen. Source: contract section 7. */
+/** Builds the API over the parts, ready to listen. Source: contract section 7. */
 export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServer> {
   const { services, quotas, usage, delivery, metrics } = parts;
   const { log, clock, store, runtime } = services;
@@ -36,9 +36,9 @@ export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServ
 function readinessOf({ services, recovery, quotas }: Parts) {
   return {
     async notReady(): Promise<string | null> {
-      // Rejects where the database cannot be used.
+      // Rejects if the database cannot be used.
       await services.store.countByStatus();
-      return recovery.is_done ? null : 'What was left behind is being settled.';
+      return recovery.is_done ? null : 'Abandoned operations are being resolved.';
     },
     facts: () => quotas.facts(),
   };
