@@ -25,7 +25,7 @@ const databaseOption = () =>
   optionOf(definitions.find(({ name }) => name === 'database') as OptionDefinition);
 const configOption = () => new Option('--config <file.yaml>', 'keys are the option names in snake_case');
 
-/** What the command line gives, by the options' names. */
+/** The values of the command line by option name. */
 function commandLine(command: Command): Given {
   const given: Given = {};
   for (const option of command.options) {
@@ -36,7 +36,7 @@ function commandLine(command: Command): Given {
   return given;
 }
 
-/** What the environment gives; an empty variable counts as none. */
+/** The values of the environment; an empty variable counts as missing. */
 function environment(): Given {
   const given: Given = {};
   for (const { name } of [...definitions, { name: 'config' }]) {
@@ -59,7 +59,7 @@ function tokenCommands(): Command {
   token
     .command('create')
     .description('print a new token, once')
-    .requiredOption('--team <id>', 'whose it is')
+    .requiredOption('--team <id>', 'team of the token')
     .option(
       '--scope <scope>',
       `repeatable: ${SCOPES.join(', ')}`,
@@ -91,7 +91,7 @@ function tokenCommands(): Command {
     });
   token
     .command('revoke')
-    .description('from now on it is refused')
+    .description('revoke a token at once')
     .argument('<id>')
     .addOption(databaseOption())
     .addOption(configOption())
@@ -102,28 +102,28 @@ function tokenCommands(): Command {
 }
 
 function quotaCommands(): Command {
-  const quota = new Command('quota').description("Quotas of teams, where they are not the region's");
+  const quota = new Command('quota').description("Overrides of the region's quotas for teams");
   const of = (name: string, description: string) =>
     quota
       .command(name)
       .description(description)
-      .requiredOption('--team <id>', 'whose they are')
+      .requiredOption('--team <id>', 'team')
       .option('--json', 'as JSON')
       .addOption(databaseOption())
       .addOption(configOption());
-  of('list', 'show what holds for a team').action(async ({ team, json }, command: Command) => {
+  of('list', 'show the quotas of a team').action(async ({ team, json }, command: Command) => {
     printQuotas(await quotaCommand.list(configOf(command).database, team), json);
   });
-  of('set', 'give a team a quota of its own')
+  of('set', "override a team's quota")
     .argument('<dimension>')
-    .option('--limit-value <n>', 'capacity: at most so many; rate: tokens in each interval')
-    .option('--interval-ms <n>', 'rate: the interval')
-    .option('--burst-value <n>', 'rate: at most so many at once')
+    .option('--limit-value <n>', 'capacity: the maximum; rate: tokens per interval')
+    .option('--interval-ms <n>', 'rate: the interval in ms')
+    .option('--burst-value <n>', 'rate: the maximum at once')
     .action(async (dimension: string, { team, json, ...texts }, command: Command) => {
       const { database } = configOf(command);
       printQuotas([await quotaCommand.set(database, team, dimension, texts)], json);
     });
-  of('unset', "let the region's quota hold for a team")
+  of('unset', "remove a team's override")
     .argument('<dimension>')
     .action(async (dimension: string, { team, json }, command: Command) => {
       printQuotas([await quotaCommand.unset(configOf(command).database, team, dimension)], json);
@@ -163,7 +163,7 @@ function program(exit: (code: number) => void): Command {
   return manager;
 }
 
-/** Options → config → start. What goes wrong before is one line on stderr. */
+/** Options → config → start. Failures are one line on stderr. */
 export async function main(argv: string[]): Promise<void> {
   let exit_code = 0;
   try {
@@ -176,7 +176,7 @@ export async function main(argv: string[]): Promise<void> {
   process.exit(exit_code);
 }
 
-/** Says in one line what went wrong; returns the exit code. */
+/** Prints a failure on one line; returns the exit code. */
 function failure(error: unknown): number {
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   const text = (error as Error).message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');

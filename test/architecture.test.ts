@@ -93,7 +93,6 @@ function roomOf(path: string): string {
 /** What is above a limit, and by how much it may be: these numbers only go down. */
 const LARGE_FILES: Record<string, number> = {
   'src/daemon/daemon.ts': 594,
-  'src/manager/sandboxes/sandbox-store.ts': 303,
   'src/outbox/dispatcher.ts': 481,
   'src/outbox/sqlite/client.ts': 495,
   'src/outbox/sqlite/rows/sqlite-store.ts': 602,
@@ -102,7 +101,6 @@ const LARGE_FILES: Record<string, number> = {
   'src/process/output/output-log.ts': 273,
   'src/process/process.ts': 521,
   'src/process/supervisor.ts': 505,
-  'src/runtime/local-runtime.ts': 323,
 };
 
 describe('the house', () => {

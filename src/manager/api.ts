@@ -13,10 +13,10 @@ import type { TokenStore } from './database/token-store.ts';
 import type { Parts } from './parts.ts';
 import { explainRefusals } from './quotas/quotas.ts';
 
-/** The API over the parts, ready to listen. Source: contract section 7. */
+/** Builds the API over the parts, ready to listen. Source: contract section 7. */
 export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServer> {
-  const { works, quotas, usage, delivery, metrics } = parts;
-  const { log, clock, store, runtime } = works;
+  const { services, quotas, usage, delivery, metrics } = parts;
+  const { log, clock, store, runtime } = services;
   const app: HttpApp = createHttpApp(log);
   const server = new ApiServer(app, clock);
   logTrouble(app, log);
@@ -33,12 +33,12 @@ export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServ
   return server;
 }
 
-function readinessOf({ works, recovery, quotas }: Parts) {
+function readinessOf({ services, recovery, quotas }: Parts) {
   return {
     async notReady(): Promise<string | null> {
-      // Rejects where the database cannot be used.
-      await works.store.countByStatus();
-      return recovery.is_done ? null : 'What was left behind is being settled.';
+      // Rejects if the database cannot be used.
+      await services.store.countByStatus();
+      return recovery.is_done ? null : 'Abandoned operations are being resolved.';
     },
     facts: () => quotas.facts(),
   };

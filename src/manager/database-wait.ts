@@ -11,15 +11,14 @@ const RETRY_AFTER_S = 1;
 interface Parts {
   clock: Clock;
   log: Log;
-  /** Where the API is to be served. */
+  /** The address of the API. */
   host: string;
   port: number;
 }
 
 /**
- * A start while the database is away, or becomes so in the middle of it: the start waits for as long as that lasts, and
- * the API answers `unavailable` meanwhile. Everything else that a start refuses, such as a wrong password, it refuses
- * at once. Source: contract section 7, "/readyz".
+ * Lets a start wait while the database is unreachable; the API answers `unavailable` meanwhile. Any other failure, such as
+ * a wrong password, ends the start at once. Source: contract section 7, "/readyz".
  */
 export class DatabaseWait {
   readonly #parts: Parts;
@@ -30,7 +29,7 @@ export class DatabaseWait {
     this.#parts = parts;
   }
 
-  /** Repeats a step of the start until the database has answered it. Rejects with what else the step throws. */
+  /** Repeats a step of the start until the database answers. Rejects with any other error of the step. */
   async until<Result>(step: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
@@ -43,13 +42,13 @@ export class DatabaseWait {
     }
   }
 
-  /** Frees the address of the API. */
+  /** Stops answering, so that the API can use the address. */
   async end(): Promise<void> {
     await this.#stand_in?.close();
     this.#stand_in = null;
   }
 
-  /** Gives the start up: the step that waits throws. */
+  /** Aborts the start: a waiting step rejects. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.end();
@@ -66,7 +65,7 @@ export class DatabaseWait {
   }
 }
 
-/** Alive, not ready, and nothing else. */
+/** A server that is alive and not ready. */
 async function standIn(log: Log, clock: Clock): Promise<ApiServer> {
   const app = createHttpApp(log);
   app.get('/healthz', async () => success({ alive: true }));

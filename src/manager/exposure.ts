@@ -6,8 +6,8 @@ import { letsAnybodyCommand } from './quotas/redis-exposure.ts';
 const SHARED = 'and sandboxes of --runtime local share the network of this machine: each of them could';
 
 /**
- * Refuses to run sandboxes beside a store that is open to them: with the database a sandbox makes tokens of its own,
- * with the rate authority it has no quotas. Throws StartError with what to do.
+ * Refuses to run sandboxes next to a store without a password: through the database a sandbox could create tokens, through
+ * the rate authority change quotas. Throws StartError that says what to do.
  */
 export async function refuseExposure({ runtime, database, redis }: ManagerConfig): Promise<void> {
   if (runtime !== 'local') return;

@@ -11,7 +11,7 @@ import { DatabaseWait } from './database-wait.ts';
 import { refuseExposure } from './exposure.ts';
 import { type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 
-/** The composition root: builds the parts, starts them in order and stops them in reverse. */
+/** The composition root: builds the parts, starts them in order and stops them in reverse order. */
 export class Manager implements Service {
   readonly #given: ManagerParts;
   readonly #wait: DatabaseWait;
@@ -26,12 +26,12 @@ export class Manager implements Service {
     this.#wait = new DatabaseWait({ ...given, ...given.config });
   }
 
-  /** Where the API is served, once it has started. */
+  /** The URL of the API once it has started, otherwise empty. */
   get url(): string {
     return this.#server?.url ?? '';
   }
 
-  /** Starts everything; throws StartError with the one line that a user is to see. */
+  /** Starts everything; throws StartError with one line for the user. */
   async start(): Promise<void> {
     const { config, log, runtime } = this.#given;
     await runtime.start();
@@ -50,7 +50,7 @@ export class Manager implements Service {
       makeSchedule(parts),
       endingWith(async () => {
         deletions.stop();
-        await operations.settled();
+        await operations.drained();
       }),
     );
     this.#server = await makeApi(parts, new TokenStore(db, this.#given.clock));
@@ -59,7 +59,7 @@ export class Manager implements Service {
     log.info({ url: this.url, version: VERSION }, 'listening');
   }
 
-  /** Ends this replica; sandboxes run on. Idempotent. */
+  /** Stops this replica; sandboxes keep running. Idempotent. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -73,7 +73,7 @@ export class Manager implements Service {
   }
 }
 
-/** Something that only has an end. */
+/** A service that only needs to be stopped. */
 function endingWith(stop: () => Promise<void>): Service {
   return { start: async () => {}, stop };
 }

@@ -14,18 +14,18 @@ import { Quotas } from './quotas/quotas.ts';
 import { CLUSTER_ID, Claims } from './sandboxes/claims.ts';
 import { Deletions } from './sandboxes/deletion.ts';
 import { Forks } from './sandboxes/forks.ts';
-import { expiryJob, purgeJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
+import { expiryJob, purgeJob, RecoveryJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
+import { HousekeepingStore } from './sandboxes/housekeeping-store.ts';
 import { IdempotencyStore } from './sandboxes/idempotency-store.ts';
 import { OperationRecovery } from './sandboxes/operation-recovery.ts';
-import { Operations, type Works } from './sandboxes/operations.ts';
-import { Recovery } from './sandboxes/recovery.ts';
+import { Operations, type SandboxServices } from './sandboxes/operations.ts';
 import { SandboxMetrics } from './sandboxes/sandbox-metrics.ts';
 import { SandboxStore } from './sandboxes/sandbox-store.ts';
 import { Sandboxes } from './sandboxes/sandboxes.ts';
 import { TransitionRunner } from './sandboxes/transition-runner.ts';
 import { Usage } from './usage/usage.ts';
 
-/** What a manager is given. */
+/** What a manager is built from. */
 export interface ManagerParts {
   config: ManagerConfig;
   log: Log;
@@ -33,52 +33,66 @@ export interface ManagerParts {
   runtime: Runtime;
 }
 
-/** What a manager is made of, beside its API. */
+/** What a manager consists of, except its API. */
 export type Parts = Awaited<ReturnType<typeof makeParts>>;
 
-/** Makes the parts and joins them; nothing of them runs yet. */
+/** Builds the parts and connects them; none is started. Rejects if the database or the rate authority cannot be used. */
 export async function makeParts(given: ManagerParts, database: Database, seal: Seal) {
   const { config, log, clock, runtime } = given;
   const replica = replicaName();
   const guard = new AddressGuard(config.allow_webhook_cidr);
   const metered = { runtime, clock, region_id: config.region, cluster_id: CLUSTER_ID };
   const usage = await Usage.open(database, metered, config.metering);
-  // The last that asks the database: it is the first that keeps something open.
+  // The last step that reads the database, because it is the first that keeps something open.
   const quotas = await Quotas.open({ config, database, clock, log });
   const delivery = new Delivery({ database, clock, log, seal, guard, replica });
   const store = new SandboxStore(database);
-  const works: Works = {
-    ...{ clock, log, store, runtime, seal, replica },
+  const services: SandboxServices = {
+    clock,
+    log,
+    store,
+    runtime,
+    seal,
+    replica,
     metrics: new SandboxMetrics(),
     admission: quotas.admission,
     metering: usage.metering,
-    notices: delivery,
+    deletion_outbox: delivery,
   };
   const keys = new IdempotencyStore(database.db);
-  const operations = new Operations(works);
-  const deletions = new Deletions(works, operations);
-  const settler = new OperationRecovery(works, operations, (row) => deletions.clean(row));
-  const transitions = new TransitionRunner(works, operations, settler);
+  const housekeeping = new HousekeepingStore(database.db);
+  const operations = new Operations(services);
+  const deletions = new Deletions(services, operations);
+  const operation_recovery = new OperationRecovery(services, operations, (row) => deletions.clean(row));
+  const transitions = new TransitionRunner(services, operations, operation_recovery);
   return {
-    metrics: metricsOf({ works, delivery, quotas, usage }),
-    ...{ works, guard, delivery, quotas, usage, keys, operations, deletions },
-    claims: new Claims(works, operations, settler, keys),
-    sandboxes: new Sandboxes(works, transitions),
-    forks: new Forks(works, operations, settler, transitions),
-    recovery: new Recovery(works, operations, settler),
+    metrics: metricsOf({ services, delivery, quotas, usage }),
+    services,
+    guard,
+    delivery,
+    quotas,
+    usage,
+    keys,
+    housekeeping,
+    operations,
+    deletions,
+    claims: new Claims(services, operations, operation_recovery, keys),
+    sandboxes: new Sandboxes(services, transitions),
+    forks: new Forks(services, operations, operation_recovery, transitions),
+    recovery: new RecoveryJob(services, housekeeping, operations, operation_recovery),
   };
 }
 
-/** Everything that is looked after again and again. */
+/** The schedule of all periodic jobs; none runs before it is started. */
 export function makeSchedule(parts: Parts): Schedule {
-  const { works, operations, sandboxes, deletions, keys, recovery, usage } = parts;
-  const schedule = new Schedule(works.clock, works.log, reasonOf);
+  const { services, operations, sandboxes, deletions, keys, recovery, usage, housekeeping } = parts;
+  const schedule = new Schedule(services.clock, services.log, reasonOf);
   for (const job of [
     recovery,
     renewalJob(operations),
-    expiryJob(works, sandboxes, deletions),
-    watchJob(works),
-    purgeJob(works, keys),
+    expiryJob(services, housekeeping, sandboxes, deletions),
+    watchJob(services, housekeeping),
+    purgeJob(services, housekeeping, keys),
     ...usage.jobs(),
   ]) {
     schedule.add(job);
@@ -87,15 +101,15 @@ export function makeSchedule(parts: Parts): Schedule {
 }
 
 interface Metered {
-  works: Works;
+  services: SandboxServices;
   delivery: Delivery;
   quotas: Quotas;
   usage: Usage;
 }
 
 /** The metrics of every part. */
-function metricsOf({ works, delivery, quotas, usage }: Metered): MetricsRegistry {
-  const { metrics, store } = works;
+function metricsOf({ services, delivery, quotas, usage }: Metered): MetricsRegistry {
+  const { metrics, store } = services;
   const registry = new MetricsRegistry();
   registry.add([
     ...metrics.metrics(),

@@ -13,7 +13,7 @@ export async function runManager(config: ManagerConfig): Promise<number> {
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let is_ending = false;
   const shutDown = (signal: NodeJS.Signals) => {
-    // The second one does not wait.
+    // The second signal does not wait.
     if (is_ending) return end(0);
     is_ending = true;
     log.info({ signal }, 'shutting down');

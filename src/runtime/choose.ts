@@ -9,18 +9,19 @@ import { builtProgram, ProgramCopies } from './program.ts';
 import { ResourceGroups } from './resource-groups.ts';
 import type { Runtime } from './runtime.ts';
 
-/** Source: contract section 7, `--runtime`. */
+/** The values of `--runtime`. Source: contract section 7. */
 export type RuntimeKind = 'local' | 'local-unsafe' | 'none';
 
+/** The options that choose and configure a runtime. */
 export interface RuntimeOptions {
   runtime: RuntimeKind;
   data_dir: string;
-  /** Addresses that webhooks may reach although they are not public. */
+  /** Non-public addresses that webhooks may reach. */
   allow_webhook_cidr: Cidr[];
 }
 
 /**
- * The runtime that `--runtime` names; `start` finds out whether it can be had. Throws StartError where the built
+ * The runtime that `--runtime` names, not started; its `start` checks that it works here. Throws StartError if the built
  * daemon is missing.
  */
 export function chooseRuntime(
@@ -32,7 +33,7 @@ export function chooseRuntime(
   const folder = resolve(data_dir);
   const programs = new ProgramCopies(folder, builtProgram());
   const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
-  if (kind === 'local-unsafe') log.warn('local-unsafe: nothing keeps sandboxes from this machine');
+  if (kind === 'local-unsafe') log.warn('local-unsafe: sandboxes are not isolated from this machine');
   return new LocalRuntime({
     data_dir: folder,
     isolation,

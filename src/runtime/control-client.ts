@@ -1,31 +1,31 @@
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 
-/** Whoever has taken the daemon over answers without an end. */
+/** A compromised daemon could answer without end. */
 const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 const INFORMATIONAL_MAX = 8;
 
-/** What the daemon answered; or that nobody answered, or not in time. Nothing in `data` and `error` has been checked. */
-export type Answer =
+/** The daemon's answer, or why there is none in time. Nothing in `data` and `error` has been validated. */
+export type DaemonResponse =
   | { outcome: 'answered'; status: number; data: unknown; error: unknown }
   | { outcome: 'unreachable'; reason: string };
 
-interface Question {
+interface DaemonRequest {
   method: string;
   /** Below `/api/v1`. */
   path: string;
   body?: object;
-  /** From the first byte to the last; a pause or an end takes its time. */
+  /** The timeout in ms for the whole exchange. */
   within_ms: number;
 }
 
-/** Asks a sandbox's daemon over its control socket. Source: contract section 4, "The local API". */
-export async function ask(socket_path: string, question: Question): Promise<Answer> {
-  const { body, within_ms } = question;
-  const asked = open(socket_path, question, AbortSignal.timeout(within_ms));
+/** Sends one request to a sandbox's daemon over its control socket. Never rejects. Source: contract section 4, "The local API". */
+export async function requestDaemon(socket_path: string, request: DaemonRequest): Promise<DaemonResponse> {
+  const { body, within_ms } = request;
+  const outgoing = open(socket_path, request, AbortSignal.timeout(within_ms));
   try {
-    asked.end(body === undefined ? undefined : JSON.stringify(body));
-    const response = await head(asked);
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    const response = await head(outgoing);
     const { data, error = null } = await envelope(response);
     return { outcome: 'answered', status: response.statusCode ?? 0, data, error };
   } catch (error) {
@@ -34,42 +34,42 @@ export async function ask(socket_path: string, question: Question): Promise<Answ
       reason: (error as NodeJS.ErrnoException).code ?? (error as Error).message,
     };
   } finally {
-    asked.destroy();
+    outgoing.destroy();
   }
 }
 
-/** A sandbox that stands still as long as this is kept. */
+/** Keeps a sandbox quiescent until it is released. */
 export interface Hold {
-  /** True until it is released, or the daemon is gone. */
+  /** True until it is released or the daemon is gone. */
   isKept(): boolean;
-  /** Resolves when everything goes on. Idempotent. */
+  /** Resolves when the sandbox runs again. Idempotent. */
   release(): Promise<void>;
 }
 
-/** Holds a sandbox still; gives the daemon's refusal where it does not. */
-export async function hold(socket_path: string, within_ms: number): Promise<Hold | Answer> {
+/** Quiesces a sandbox within `within_ms`; resolves with the daemon's answer if it refuses. Never rejects. */
+export async function hold(socket_path: string, within_ms: number): Promise<Hold | DaemonResponse> {
   const giving_up = new AbortController();
-  const asked = open(socket_path, { method: 'POST', path: '/sandbox/hold' }, giving_up.signal);
-  asked.flushHeaders();
+  const outgoing = open(socket_path, { method: 'POST', path: '/sandbox/hold' }, giving_up.signal);
+  outgoing.flushHeaders();
   const timer = AbortSignal.timeout(within_ms);
   timer.onabort = () => giving_up.abort();
   try {
-    const response = await head(asked);
+    const response = await head(outgoing);
     if (response.statusCode !== 200) {
       const { error = null } = await envelope(response);
-      asked.destroy();
+      outgoing.destroy();
       return { outcome: 'answered', status: response.statusCode ?? 0, data: null, error };
     }
-    return await held(asked, response);
+    return await held(outgoing, response);
   } catch (error) {
-    asked.destroy();
+    outgoing.destroy();
     return { outcome: 'unreachable', reason: (error as Error).message };
   } finally {
     timer.onabort = null;
   }
 }
 
-async function held(asked: ClientRequest, response: IncomingMessage): Promise<Hold> {
+async function held(outgoing: ClientRequest, response: IncomingMessage): Promise<Hold> {
   let is_kept = true;
   const over = new Promise<void>((resolve) => {
     response.once('close', () => {
@@ -78,21 +78,21 @@ async function held(asked: ClientRequest, response: IncomingMessage): Promise<Ho
     });
   });
   await new Promise<void>((resolve, reject) => {
-    // What it says does not matter: it says it when everything stands still.
+    // The first byte means that everything is quiescent, whatever it is.
     response.once('data', () => resolve());
-    response.once('close', () => reject(new Error('the daemon has let go')));
+    response.once('close', () => reject(new Error('the daemon ended the hold')));
   });
   return {
     isKept: () => is_kept,
     async release() {
       is_kept = false;
-      if (!asked.writableEnded) asked.end();
+      if (!outgoing.writableEnded) outgoing.end();
       await over;
     },
   };
 }
 
-/** An answer's envelope, whatever is in it; throws where it is none. */
+/** The JSON object of an answer; throws if it is too long or no JSON. */
 async function envelope(response: IncomingMessage): Promise<{ data?: unknown; error?: unknown }> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -105,34 +105,34 @@ async function envelope(response: IncomingMessage): Promise<{ data?: unknown; er
   return typeof parsed === 'object' && parsed !== null ? parsed : {};
 }
 
-/** Ends a request whose daemon announces an answer again and again. */
-export function boundInterimAnswers(asked: ClientRequest): void {
+/** Destroys a request that receives too many informational answers (1xx). */
+export function boundInterimAnswers(outgoing: ClientRequest): void {
   let seen = 0;
-  asked.on('information', () => {
+  outgoing.on('information', () => {
     seen += 1;
-    if (seen > INFORMATIONAL_MAX) asked.destroy(new Error('too many interim answers'));
+    if (seen > INFORMATIONAL_MAX) outgoing.destroy(new Error('too many interim answers'));
   });
 }
 
 function open(socketPath: string, { method, path }: { method: string; path: string }, signal: AbortSignal) {
   const scope: ControlScope = method === 'GET' ? 'read' : 'manage';
   const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: scope };
-  const asked = request({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
-  // Whoever waits for the answer is told by `head`; what comes later changes nothing.
-  asked.on('error', () => {});
-  boundInterimAnswers(asked);
-  return asked;
+  const outgoing = httpRequest({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
+  // `head` reports errors before the answer; later ones change nothing.
+  outgoing.on('error', () => {});
+  boundInterimAnswers(outgoing);
+  return outgoing;
 }
 
-function head(asked: ClientRequest): Promise<IncomingMessage> {
+function head(outgoing: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    asked.once('error', reject);
-    // After a switch of protocols that nobody asked for no error follows.
-    asked.once('upgrade', (_response, socket) => {
+    outgoing.once('error', reject);
+    // No error follows an unrequested switch of protocols.
+    outgoing.once('upgrade', (_response, socket) => {
       socket.destroy();
       reject(new Error('the daemon speaks another protocol'));
     });
-    asked.once('response', (response) => {
+    outgoing.once('response', (response) => {
       response.on('error', () => {});
       resolve(response);
     });

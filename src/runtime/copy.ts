@@ -11,8 +11,9 @@ const OUTBOX = 'outbox.db';
 const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
 
 /**
- * Copies a sandbox's root that stands still, owners, modes, links and sparse files included. Of the state directory
- * the copy of the outbox alone is taken, that the daemon has made for it: the rest belongs to the source.
+ * Copies the root of a quiescent sandbox, with owners, modes, links and sparse files. Of the state directory only the
+ * copy of the outbox is taken, which the daemon made for this purpose; the rest belongs to the source. Throws
+ * `internal_error` with the first line that `tar` reports.
  */
 export async function copyRootfs(source: string, source_state_dir: string, target: string): Promise<void> {
   mkdirSync(target, { recursive: true, mode: 0o755 });
@@ -22,11 +23,11 @@ export async function copyRootfs(source: string, source_state_dir: string, targe
     ['-C', source, ...FLAGS, '--sparse', '--anchored', `--exclude=.${STATE_DIR}`, '-cf', '-', '.'],
     { stdio: ['ignore', unpack.stdin, 'pipe'] },
   );
-  unpack.stdin.destroy(); // the other program has it
+  unpack.stdin.destroy(); // the other program holds it
   const ends = await Promise.all(
     [pack, unpack].map(async (program) => {
-      const [said, [code]] = await Promise.all([text(program.stderr), once(program, 'close')]);
-      return code === 0 ? null : said.trim().split('\n')[0] || `tar ended with ${code}`;
+      const [output, [code]] = await Promise.all([text(program.stderr), once(program, 'close')]);
+      return code === 0 ? null : output.trim().split('\n')[0] || `tar ended with ${code}`;
     }),
   );
   const failed = ends.find((end) => end !== null);

@@ -1,15 +1,15 @@
 import { ApiError, type ErrorCode } from '../contract/errors.ts';
-import type { Answer } from './control-client.ts';
+import type { DaemonResponse } from './control-client.ts';
 import type { RuntimeSpec } from './runtime.ts';
 
-/** The fields of an init's body, as the claim that they come from names them. */
+/** Prefixes of the fields of an init, and their names in the claim that they come from. */
 const CLAIM_FIELDS: [daemon: string, claim: string][] = [
   ['webhook.', 'config.webhook.'],
   ['env', 'config.env_vars'],
 ];
 
 /**
- * What a daemon is told once; `allow_cidrs` are the ranges that its webhook may lead to beside public addresses.
+ * The body of an init; `allow_cidrs` are the ranges that the webhook may reach in addition to public addresses.
  * Source: contract section 4, POST `/sandbox/init`.
  */
 export function initBody(spec: RuntimeSpec, allow_cidrs: string[]): object {
@@ -27,13 +27,13 @@ export function initBody(spec: RuntimeSpec, allow_cidrs: string[]): object {
 
 const MESSAGE_MAX = 1024;
 
-/** An answer that is no success, as the error it is; fields are named as in a claim. Nothing of it is taken on trust. */
-export function refusal(answer: Answer): ApiError {
+/** The error for an answer that is no success; fields are named as in a claim. Nothing in the answer is trusted. */
+export function daemonError(answer: DaemonResponse): ApiError {
   if (answer.outcome === 'unreachable') {
     return new ApiError('internal_error', `The sandbox's daemon does not answer (${answer.reason}).`);
   }
   const { code, message, details } = fieldsOf(answer.error);
-  const known = REFUSALS.find((each) => each === code) ?? 'internal_error';
+  const known = PASSED_CODES.find((each) => each === code) ?? 'internal_error';
   const said = typeof message === 'string' ? message.slice(0, MESSAGE_MAX) : undefined;
   const { field } = fieldsOf(details);
   if (typeof field !== 'string' || field.length > MESSAGE_MAX) return new ApiError(known, said);
@@ -43,8 +43,8 @@ export function refusal(answer: Answer): ApiError {
   return new ApiError(known, said?.replace(field, name), { field: name });
 }
 
-/** What a daemon may refuse a change with; whatever else it says is its own trouble. */
-const REFUSALS: ErrorCode[] = [
+/** The codes that are passed on to the caller; any other becomes `internal_error`. */
+const PASSED_CODES: ErrorCode[] = [
   'invalid_request',
   'conflict',
   'gone',
@@ -54,8 +54,8 @@ const REFUSALS: ErrorCode[] = [
   'shutting_down',
 ];
 
-/** The names of variables that a daemon tells. */
-export function namesIn(answer: Answer): string[] {
+/** The names of variables in the answer of `/sandbox/env`; empty if there are none. */
+export function namesIn(answer: DaemonResponse): string[] {
   const { names } = fieldsOf(answer.outcome === 'answered' ? answer.data : null);
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }

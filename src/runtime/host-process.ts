@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { type Clock, sleep } from '../base/clock.ts';
 
-/** A process that cannot be mistaken for a later one with the same pid. */
+/** Identifies a process even if its pid is reused. */
 export interface ProcessIdentity {
   pid: number;
   /** Ticks after boot at which it began. */
@@ -10,9 +10,9 @@ export interface ProcessIdentity {
   boot_id: string;
 }
 
-/** Set in the environment of everything that runs for a sandbox: finds what no record tells of. */
-export const MARK_VARIABLE = 'SANDBOX_MARK';
-/** The mark of sandboxes that an earlier version has started: the directory's path itself. */
+/** The environment variable by which a sandbox's processes are found, even if its record is missing. */
+export const SANDBOX_MARK_VARIABLE = 'SANDBOX_MARK';
+/** The mark of sandboxes that an earlier version started: the directory's path itself. */
 const PATH_VARIABLE = 'SANDBOX_DIRECTORY';
 
 const POLL_MS = 10;
@@ -23,46 +23,50 @@ interface Stat {
   pid: number;
   parent: number;
   start_ticks: number;
-  /** Ended, and only waits to be reaped. */
+  /** Ended and waiting to be reaped. */
   is_zombie: boolean;
 }
 
-/** What stands for a sandbox's directory in an environment that its processes may read: not the host's path. */
+/** The mark of a sandbox's directory: a hash, because its processes can read it and must not see the host's path. */
 export function markOf(directory: string): string {
   return createHash('sha256').update(directory).digest('hex');
 }
 
-/** The process with this pid, or null where there is none. */
+/** The identity of the process with this pid, or null if there is none. */
 export async function identify(pid: number): Promise<ProcessIdentity | null> {
   const stat = await readStat(pid);
   return stat && { pid, start_ticks: stat.start_ticks, boot_id: await bootId() };
 }
 
-/** Whether a process still runs. */
-export async function isAlive(process: ProcessIdentity): Promise<boolean> {
+/** Whether a process is still running; a zombie is not. */
+export async function isProcessAlive(process: ProcessIdentity): Promise<boolean> {
   const stat = await readStat(process.pid);
   if (!stat || stat.is_zombie || stat.start_ticks !== process.start_ticks) return false;
   return process.boot_id === (await bootId());
 }
 
-/** Resolves with true once a process has ended, or with false after `within_ms`. */
-export async function ended(clock: Clock, process: ProcessIdentity, within_ms: number): Promise<boolean> {
+/** Resolves with true once a process has ended, with false after `within_ms`. */
+export async function waitForExit(
+  clock: Clock,
+  process: ProcessIdentity,
+  within_ms: number,
+): Promise<boolean> {
   const until_ms = clock.monotonicMs() + within_ms;
-  while (await isAlive(process)) {
+  while (await isProcessAlive(process)) {
     if (clock.monotonicMs() >= until_ms) return false;
     await sleep(clock, POLL_MS);
   }
   return true;
 }
 
-/** The pids of a process's children. */
+/** The pids of a process's living children. */
 export async function childrenOf(pid: number): Promise<number[]> {
   return (await allStats()).filter((stat) => stat.parent === pid && !stat.is_zombie).map((stat) => stat.pid);
 }
 
 /**
- * Kills everything that bears a sandbox's mark, and what that has started; with the first process of a pid namespace
- * the kernel ends all others. Resolves when nothing is left; throws where something cannot be killed.
+ * Kills every process with a sandbox's mark, and their children; with the first process of a pid namespace the kernel
+ * kills all others. Resolves when none is left; throws if one cannot be killed within 10 s.
  */
 export async function killMarked(clock: Clock, directory: string): Promise<void> {
   const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
@@ -77,7 +81,7 @@ export async function killMarked(clock: Clock, directory: string): Promise<void>
 
 async function findMarked(directory: string): Promise<number[]> {
   const stats = (await allStats()).filter(({ pid, is_zombie }) => pid !== process.pid && !is_zombie);
-  const marks = [`${MARK_VARIABLE}=${markOf(directory)}`, `${PATH_VARIABLE}=${directory}`];
+  const marks = [`${SANDBOX_MARK_VARIABLE}=${markOf(directory)}`, `${PATH_VARIABLE}=${directory}`];
   const bears = await Promise.all(stats.map(({ pid }) => hasVariable(pid, marks)));
   const marked = new Set(stats.filter((_, i) => bears[i]).map(({ pid }) => pid));
   const children = stats.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
-import { MARK_VARIABLE, markOf } from './host-process.ts';
+import { markOf, SANDBOX_MARK_VARIABLE } from './host-process.ts';
 import { kernelParts } from './kernel-parts.ts';
 import type { ProgramCopies } from './program.ts';
 import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
@@ -24,20 +24,21 @@ export interface LaunchCommand {
   bubblewrap_args: string[] | null;
 }
 
-/** What keeps a sandbox from the host. */
+/** How sandboxes are isolated from the host. */
 export interface Isolation {
-  /** Throws StartError where it cannot be had here. */
+  /** Throws StartError if this machine does not support it. */
   check(): Promise<void>;
+  /** The command that starts the sandbox's daemon. */
   command(files: SandboxFiles): LaunchCommand;
 }
 
 const NAMESPACES = ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'];
-/** One user, who has no rights outside of it, and no way to make another namespace. */
+/** One user without rights outside, who cannot create further namespaces. */
 const USER_NAMESPACE = ['--unshare-user', '--uid', '0', '--gid', '0', '--disable-userns'];
 const CONFINEMENT = ['--cap-drop', 'ALL', '--new-session'];
 /**
- * Makes the host's device nodes read-only for what follows, in a mount namespace that ends with it: a sandbox of a
- * manager run by root owns them otherwise, and could change their mode on the host. Writing to the devices still works.
+ * Makes the host's device nodes read-only in a private mount namespace: otherwise a sandbox of a manager that runs as
+ * root owns them, and could change their mode on the host. Writing to the devices still works.
  */
 const READ_ONLY_DEVICES = [
   ...['unshare', '--mount', '--propagation', 'private', '/bin/sh', '-c'],
@@ -57,37 +58,38 @@ export class Bubblewrap implements Isolation {
   #user_namespace = USER_NAMESPACE;
   #devices: string[] = [];
 
-  /** `path`: the folders in which `bwrap` is looked for. */
+  /** `path`: the folders that are searched for `bwrap`. */
   constructor(programs: ProgramCopies, path = PATH) {
     this.#programs = programs;
     this.#path = path;
   }
 
+  /** Finds the strictest set of namespaces that works here. Throws StartError if none does. */
   async check(): Promise<void> {
     const prefixes = process.getuid?.() === 0 ? [READ_ONLY_DEVICES, []] : [[]];
     let why: string | null = null;
     for (const devices of prefixes) {
-      // Some hosts forbid user namespaces; root can do without.
+      // Some hosts forbid user namespaces; root does not need one.
       for (const user_namespace of [USER_NAMESPACE, []]) {
         this.#devices = devices;
         this.#user_namespace = user_namespace;
-        why = await this.#tried();
+        why = await this.#probe();
         if (why === null) return;
       }
     }
     throw new StartError(`--runtime local cannot isolate sandboxes: ${why}`);
   }
 
-  /** Null where a sandbox can be made; otherwise why not. */
-  async #tried(): Promise<string | null> {
+  /** Null if a sandbox can be created; otherwise the reason. */
+  async #probe(): Promise<string | null> {
     const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
     const [program = '', ...rest] = [...this.#devices, 'bwrap', ...args, '--', '/bin/true'];
-    const probe = spawn(program, rest, {
+    const child = spawn(program, rest, {
       env: { PATH: this.#path },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     try {
-      const [why, [code]] = await Promise.all([text(probe.stderr), once(probe, 'close')]);
+      const [why, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
       return code === 0 ? null : why.trim() || `bwrap ended with ${code}`;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
@@ -99,6 +101,7 @@ export class Bubblewrap implements Isolation {
     return [...this.#user_namespace, ...NAMESPACES, ...CONFINEMENT, '--hostname', hostname];
   }
 
+  /** The command line of bubblewrap with the daemon in it. */
   command(files: SandboxFiles): LaunchCommand {
     const program_version = this.#programs.version();
     const { folder, empty_file, empty_folder } = this.#programs.installed(program_version);
@@ -115,7 +118,13 @@ export class Bubblewrap implements Isolation {
         ...[`${PROGRAM_DIR}/dist/sandboxd.cjs`, ...daemonOptions(STATE_DIR, RUN_DIR)],
       ] as LaunchCommand['argv'],
       cwd: '/',
-      env: { PATH, HOME: '/root', USER: 'root', LANG: 'C.UTF-8', [MARK_VARIABLE]: markOf(files.directory) },
+      env: {
+        PATH,
+        HOME: '/root',
+        USER: 'root',
+        LANG: 'C.UTF-8',
+        [SANDBOX_MARK_VARIABLE]: markOf(files.directory),
+      },
       bubblewrap_args: [
         ...this.#namespaces(files.sandbox_id),
         ...['--bind', files.rootfs, '/'],
@@ -130,13 +139,13 @@ export class Bubblewrap implements Isolation {
         ),
         ...['--dev', '/dev', '--bind', files.run, RUN_DIR],
         ...readOnly(folder, PROGRAM_DIR),
-        ...['--unsetenv', MARK_VARIABLE, '--chdir', '/root'],
+        ...['--unsetenv', SANDBOX_MARK_VARIABLE, '--chdir', '/root'],
       ],
     };
   }
 }
 
-/** `local-unsafe`: nothing keeps a sandbox's processes from the host; paths are the host's. */
+/** `local-unsafe`: a sandbox's processes are not isolated from the host; paths are the host's. */
 export class NoIsolation implements Isolation {
   readonly #programs: ProgramCopies;
 
@@ -144,8 +153,10 @@ export class NoIsolation implements Isolation {
     this.#programs = programs;
   }
 
+  /** Always possible. */
   async check(): Promise<void> {}
 
+  /** The daemon's own command line. */
   command(files: SandboxFiles): LaunchCommand {
     const program_version = this.#programs.version();
     const { node, dist } = this.#programs.installed(program_version);
@@ -156,13 +167,13 @@ export class NoIsolation implements Isolation {
       program_version,
       argv: [node, ...NODE_FLAGS, join(dist, 'sandboxd.cjs'), ...options],
       cwd: home,
-      env: { PATH, HOME: home, LANG: 'C.UTF-8', [MARK_VARIABLE]: markOf(files.directory) },
+      env: { PATH, HOME: home, LANG: 'C.UTF-8', [SANDBOX_MARK_VARIABLE]: markOf(files.directory) },
       bubblewrap_args: null,
     };
   }
 }
 
-/** Identity, webhook and secret come over the socket: they are on no command line. */
+/** Identity, webhook and secret are sent over the socket, never on a command line. */
 function daemonOptions(state_dir: string, run_dir: string): string[] {
   return [
     ...['--await-init', '--port', '0', '--state-dir', state_dir],
@@ -170,6 +181,7 @@ function daemonOptions(state_dir: string, run_dir: string): string[] {
   ];
 }
 
-/** Names in the run directory, until the sandbox is ready. */
+/** The socket's name in the run directory, until the sandbox is ready. */
 export const SOCKET = 'control.sock';
+/** The token's name in the run directory, until the sandbox is ready. */
 export const TOKEN = 'control-token';

@@ -1,26 +1,26 @@
 import { readdirSync, statSync } from 'node:fs';
 
-/** A part of `/proc` that is not about processes. */
+/** A path below `/proc` that is not about processes. */
 export interface KernelPart {
   path: string;
   is_directory: boolean;
-  /** Shown empty; otherwise read-only. */
+  /** True: shown empty; false: read-only. */
   is_hidden: boolean;
 }
 
-/** What tells of the machine and of others on it: keys, memory, timers, addresses of the kernel. */
+/** What reveals the machine and other users: keys, memory, timers, kernel addresses. */
 const HIDDEN = [
   ...['acpi', 'asound', 'config.gz', 'iomem', 'ioports', 'kallsyms', 'kcore', 'key-users', 'keys', 'kmsg'],
   ...['kpagecgroup', 'kpagecount', 'kpageflags', 'latency_stats', 'sched_debug', 'scsi', 'slabinfo'],
   ...['timer_list', 'timer_stats', 'vmallocinfo'],
 ];
-/** Everything in it is read-only, and it shows pids as seen by the mount that it is bound from. */
+/** Left alone: everything in it is read-only, and a bind mount would show pids of the host. */
 const LEFT = ['sysvipc'];
 const WRITE_BITS = 0o222;
 
 /**
- * What of the kernel's own tables a sandbox may not write, or not see. The kernel grants writing by the user alone,
- * without any capability, and a sandbox's user is the manager's: root would set `kernel.core_pattern` for the host.
+ * The kernel tables that a sandbox must not write or see. The kernel checks the user alone, not capabilities, and a
+ * sandbox's user is the manager's: as root it could set `kernel.core_pattern` for the host.
  */
 export function kernelParts(): KernelPart[] {
   return readdirSync('/proc', { withFileTypes: true }).flatMap((entry): KernelPart[] => {

@@ -11,15 +11,15 @@ import type { SandboxFiles } from './sandbox-files.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const POLL_MS = 5;
-/** What is kept of bubblewrap's own words. */
-const SAID_MAX_LENGTH = 2_000;
+/** How much of bubblewrap's own output is kept. */
+const OUTPUT_MAX_LENGTH = 2_000;
 /** Writes this shell's pid into a group, then becomes the command. */
 const JOIN_GROUP = ['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"'] as const;
 
 /**
- * Starts a sandbox's daemon, which outlives this program, and waits until it can be asked. Its control socket gets a
- * name outside the sandbox and loses the one inside: what processes there put in its place is never connected to.
- * Throws `internal_error` with the daemon's last words where it ends instead.
+ * Starts a sandbox's daemon, which outlives this program, and waits until it accepts requests. Its control socket gets a
+ * name outside the sandbox, so that nothing that processes inside put in its place is ever connected to. Throws
+ * `internal_error` with the last line of output if the daemon ends instead.
  */
 export async function launchDaemon(
   clock: Clock,
@@ -41,7 +41,7 @@ export async function launchDaemon(
   return daemon;
 }
 
-/** Takes from the sandbox what would give its processes control of the daemon: the socket's name and the token. */
+/** Removes the socket's name and the token from the sandbox: they would give its processes control of the daemon. */
 export function revokeControl(files: SandboxFiles): void {
   rmSync(join(files.run, SOCKET), { force: true });
   rmSync(join(files.run, TOKEN), { force: true });
@@ -57,13 +57,13 @@ function start(files: SandboxFiles, command: LaunchCommand, group: string | null
       cwd,
       env,
       detached: true,
-      // Bubblewrap's own words are only wanted until the daemon runs.
+      // Bubblewrap's own output matters only until the daemon runs.
       stdio: bubblewrap_args ? ['ignore', 'ignore', 'pipe', 'pipe', log] : ['ignore', log, log, run],
     });
     child.unref();
     if (bubblewrap_args) {
       const pipe = child.stdio[3] as Writable;
-      pipe.on('error', () => {}); // it has ended: its exit is what counts
+      pipe.on('error', () => {}); // it has ended; its exit is reported elsewhere
       pipe.end(bubblewrap_args.map((arg) => `${arg}\0`).join(''));
     }
     return child;
@@ -75,9 +75,9 @@ function start(files: SandboxFiles, command: LaunchCommand, group: string | null
 
 async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles): Promise<void> {
   let end: string | null = null;
-  let said = '';
+  let output = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = `${said}${text}`.slice(-SAID_MAX_LENGTH);
+    output = `${output}${text}`.slice(-OUTPUT_MAX_LENGTH);
   });
   void once(child, 'exit').then(
     ([code, signal]) => {
@@ -90,16 +90,16 @@ async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles)
   const until_ms = clock.monotonicMs() + START_TIMEOUT_MS;
   while (!existsSync(join(files.run, SOCKET))) {
     if (end !== null || clock.monotonicMs() > until_ms) {
-      throw failure(files, end ?? 'it takes too long', said.trim());
+      throw failure(files, end ?? 'it took too long', output.trim());
     }
     await sleep(clock, POLL_MS);
   }
 }
 
-function failure(files: SandboxFiles, reason = 'it has ended', said = ''): ApiError {
+function failure(files: SandboxFiles, reason = 'it has ended', output = ''): ApiError {
   return new ApiError(
     'internal_error',
-    `The sandbox's daemon did not start: ${reason}. ${said || files.lastLogLine()}`,
+    `The sandbox's daemon did not start: ${reason}. ${output || files.lastLogLine()}`,
   );
 }
 

@@ -2,18 +2,21 @@ import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync }
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
-import type { SandboxView } from '../contract/sandboxes.ts';
 import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
-import { ask, hold } from './control-client.ts';
-import { copyRootfs } from './copy.ts';
-import { initBody, namesIn, refusal } from './daemon-answers.ts';
-import { ended, isAlive, killMarked } from './host-process.ts';
+import { requestDaemon } from './control-client.ts';
+import { killMarked, waitForExit } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
-import { launchDaemon, revokeControl } from './launch.ts';
 import type { ProgramCopies } from './program.ts';
 import { removeTree } from './remove.ts';
 import type { ResourceGroups } from './resource-groups.ts';
-import { prepareRootfs, stateDirOf } from './rootfs.ts';
+import {
+  changeThroughDaemon,
+  inspectSandbox,
+  isLost,
+  REQUEST_TIMEOUT_MS,
+  replaceEnvironment,
+  updateRecord,
+} from './running-sandbox.ts';
 import type {
   HandOverTrust,
   Runtime,
@@ -24,44 +27,55 @@ import type {
   RuntimeState,
   UndeliveredPage,
 } from './runtime.ts';
+import { SandboxBuilder } from './sandbox-builder.ts';
 import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
 import { DamagedOutboxes, noteDamage, takeOutbox } from './undelivered.ts';
 
 const SANDBOX_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
-const ASK_TIMEOUT_MS = 5_000;
-/** A start, or a pause with its freezing and its flush; a disk may be slow. */
-const CHANGE_TIMEOUT_MS = 60_000;
-/** Twice the daemon's own grace, and the commit of `sandbox.killed`. */
+/** Twice the daemon's own grace period, and the commit of `sandbox.killed`. */
 const STOP_TIMEOUT_MS = 30_000;
 
+/** What a `LocalRuntime` works with. */
 export interface LocalRuntimeParts {
-  /** Made where missing; one directory for each sandbox is in it. */
+  /** Created if missing; holds one directory for each sandbox. */
   data_dir: string;
   isolation: Isolation;
   programs: ProgramCopies;
   groups: ResourceGroups;
-  /** Ranges that webhooks of sandboxes may lead to beside public addresses. */
+  /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
   clock: Clock;
   log: Log;
 }
 
 /**
- * Sandboxes on this machine: a directory each, with a root file system, a daemon of its own and its processes. What
- * runs outlives this program; everything that is known is on the disk. Source: contract section 7, `--runtime local`.
+ * Sandboxes on this machine: each has a directory with a root file system, a daemon and its processes. They outlive
+ * this program; all state is on disk. Source: contract section 7, `--runtime local`.
+ *
+ * `SandboxRecord.state`, the only state machine here, is read from disk with every call:
+ *
+ * | state      | entered                                   | left                                             |
+ * |------------|-------------------------------------------|--------------------------------------------------|
+ * | `creating` | `create`, `fork`: before the daemon starts | `created` once it is initialised; else removed   |
+ * | `created`  | the daemon has identity and webhook        | `ending`, or `ended` if the daemon has died       |
+ * | `ending`   | `end`: before the daemon is asked to stop  | `ended` once nothing of the sandbox runs          |
+ * | `ended`    | nothing of the sandbox runs                | `remove` deletes the directory with the record    |
  */
 export class LocalRuntime implements Runtime {
   readonly #parts: LocalRuntimeParts;
+  readonly #builder: SandboxBuilder;
+  readonly #damaged: DamagedOutboxes;
   #data_dir: string;
   #data_dir_fd = -1;
-  readonly #damaged: DamagedOutboxes;
 
   constructor(parts: LocalRuntimeParts) {
     this.#parts = parts;
+    this.#builder = new SandboxBuilder({ ...parts, remove: (files) => this.#remove(files) });
     this.#damaged = new DamagedOutboxes(parts.data_dir, parts.clock, parts.log);
     this.#data_dir = parts.data_dir;
   }
 
+  /** Prepares the data directory and the daemon's program. Throws StartError if sandboxes cannot run here. */
   async start(): Promise<void> {
     const { data_dir, isolation, programs, clock } = this.#parts;
     try {
@@ -73,148 +87,64 @@ export class LocalRuntime implements Runtime {
     }
     this.#damaged.prune();
     await isolation.check();
-    const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).read());
+    const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).readRecord());
     const used = new Set(records.flatMap((record) => record?.program_version ?? []));
     programs.prune(used, clock.wallMs());
-    // Not with the first claim: it is a hundred megabytes.
+    // Copy the program now, not with the first claim: it is a hundred megabytes.
     programs.installed(programs.version());
   }
 
+  /** Creates a sandbox; the same spec again confirms it. Errors as in `SandboxBuilder.create`. */
   async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
-    const files = this.#files(spec.sandbox_id);
-    const found = files.read();
-    if (found && found.state !== 'creating') return this.#again(files, found, spec);
-    await this.#building(files, async () => {
-      prepareRootfs(files.rootfs, spec.sandbox_id);
-      await this.#run(files, spec);
-    });
+    await this.#builder.create(this.#files(spec.sandbox_id), spec);
     return { pod_name: podName(spec.sandbox_id) };
   }
 
-  /** The daemon tells whether the spec is the one it was made with. */
-  async #again(files: SandboxFiles, found: SandboxRecord, spec: RuntimeSpec): Promise<{ pod_name: string }> {
-    if (await isLost(found)) throw new ApiError('conflict', 'The sandbox has ended.');
-    await this.#init(files, spec);
-    return { pod_name: podName(spec.sandbox_id) };
-  }
-
-  /** Does what makes a sandbox; where that fails nothing is left of it. */
-  async #building(files: SandboxFiles, build: () => Promise<void>): Promise<void> {
-    await this.remove(files.sandbox_id);
-    try {
-      mkdirSync(files.directory, { mode: 0o700 });
-      await build();
-    } catch (error) {
-      await this.remove(files.sandbox_id);
-      throw error;
-    }
-  }
-
-  async #run(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
-    const { isolation, groups, clock } = this.#parts;
-    const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
-    const command = isolation.command(files);
-    const record: SandboxRecord = {
-      program_version: command.program_version,
-      ...{ sandbox_id, team_id, memory_mib, cpu_millis, watch_dir: webhook?.watch_dir ?? null },
-      ...{ state: 'creating', outcome: null, is_paused: false, daemon: null, has_record_key: true },
-    };
-    files.write(record);
-    record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id));
-    await this.#init(files, spec);
-    revokeControl(files);
-    groups.limit(sandbox_id, record);
-    files.write({ ...record, state: 'created' });
-  }
-
-  async #init(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
-    const question = {
-      method: 'POST',
-      path: '/sandbox/init',
-      body: initBody(spec, this.#parts.webhook_cidrs),
-    };
-    const answer = await ask(files.socket_address, { ...question, within_ms: CHANGE_TIMEOUT_MS });
-    if (answer.outcome !== 'answered' || answer.status !== 200) throw refusal(answer);
-  }
-
+  /** Freezes a sandbox; resolves once `sandbox.paused` is committed. */
   async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    const changed = await this.#change(sandbox_id, 'POST', '/sandbox/pause', { reason });
-    if (changed === 'done') this.#note(sandbox_id, { is_paused: true });
-    return changed;
+    return this.#setPaused(sandbox_id, true, reason);
   }
 
+  /** Unfreezes a sandbox; resolves once `sandbox.resumed` is committed. */
   async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    const changed = await this.#change(sandbox_id, 'POST', '/sandbox/resume', { reason });
-    if (changed === 'done') this.#note(sandbox_id, { is_paused: false });
+    return this.#setPaused(sandbox_id, false, reason);
+  }
+
+  async #setPaused(sandbox_id: string, is_paused: boolean, reason: string | null): Promise<RuntimeChange> {
+    const files = this.#files(sandbox_id);
+    const path = is_paused ? '/sandbox/pause' : '/sandbox/resume';
+    const changed = await changeThroughDaemon(files, 'POST', path, { reason });
+    if (changed === 'done') updateRecord(files, { is_paused });
     return changed;
   }
 
-  #note(sandbox_id: string, change: Partial<SandboxRecord>): void {
-    const files = this.#files(sandbox_id);
-    const record = files.read();
-    if (record) files.write({ ...record, ...change });
-  }
-
-  async #change(sandbox_id: string, method: string, path: string, body: object): Promise<RuntimeChange> {
-    const files = this.#files(sandbox_id);
-    if (await isLost(files.read())) return 'lost';
-    files.trimLog();
-    const answer = await ask(files.socket_address, { method, path, body, within_ms: CHANGE_TIMEOUT_MS });
-    if (answer.outcome === 'answered' && answer.status === 200) return 'done';
-    if (await isLost(files.read())) return 'lost';
-    throw refusal(answer);
-  }
-
+  /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     const source = this.#files(source_id);
-    if (await isLost(source.read())) return { outcome: 'lost' };
-    const files = this.#files(child.sandbox_id);
-    await this.#building(files, async () => {
-      await this.#copy(source, files);
-      prepareRootfs(files.rootfs, child.sandbox_id);
-      await this.#run(files, child);
-      if ((await this.pause(child.sandbox_id, 'fork')) === 'lost') {
-        throw new ApiError('internal_error', "The fork's daemon has died.");
-      }
-    });
+    if (await isLost(source.readRecord())) return { outcome: 'lost' };
+    await this.#builder.copy(source, this.#files(child.sandbox_id), child);
     return { outcome: 'created', pod_name: podName(child.sandbox_id) };
   }
 
-  /** The source stands still from before the first file is read until after the last. */
-  async #copy(source: SandboxFiles, target: SandboxFiles): Promise<void> {
-    const held = await hold(source.socket_address, CHANGE_TIMEOUT_MS);
-    if ('outcome' in held) throw refusal(held);
-    try {
-      const state_dir = stateDirOf(source.rootfs);
-      if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
-      await copyRootfs(source.rootfs, state_dir, target.rootfs);
-      if (!held.isKept()) throw new ApiError('internal_error', 'The source went on while it was copied.');
-    } finally {
-      await held.release();
-    }
-  }
-
+  /** Changes memory (MiB, at once) and environment (of later processes). Throws what the daemon refuses. */
   async change(
     sandbox_id: string,
     { env, memory_mib }: { env?: Record<string, string>; memory_mib?: number },
   ): Promise<RuntimeChange> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (!record || (await isLost(record))) return 'lost';
     if (memory_mib !== undefined) {
       this.#parts.groups.limit(sandbox_id, { ...record, memory_mib });
-      this.#note(sandbox_id, { memory_mib });
+      updateRecord(files, { memory_mib });
     }
-    if (env === undefined) return 'done';
-    const question = { method: 'PUT', path: '/sandbox/env', body: { env: {} }, within_ms: ASK_TIMEOUT_MS };
-    const answer = await ask(files.socket_address, question);
-    const without = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
-    return this.#change(sandbox_id, 'PUT', '/sandbox/env', { env: { ...without, ...env } });
+    return env === undefined ? 'done' : replaceEnvironment(files, env);
   }
 
+  /** Ends the sandbox's processes and its daemon; nothing of it runs afterwards. Idempotent. */
   async end(sandbox_id: string): Promise<RuntimeEnd> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (!record || record.state === 'creating') {
       await this.#kill(files);
       return { outcome: 'absent' };
@@ -222,38 +152,39 @@ export class LocalRuntime implements Runtime {
     if (record.state === 'ended') return { outcome: record.outcome ?? 'lost' };
     const outcome = await this.#stop(files, record);
     await this.#kill(files);
-    files.write({ ...record, state: 'ended', outcome });
+    files.writeRecord({ ...record, state: 'ended', outcome });
     return { outcome };
   }
 
   async #stop(files: SandboxFiles, record: SandboxRecord): Promise<'killed' | 'lost'> {
-    // A daemon that is gone after this was written has ended because it was asked to, by whoever asked first.
+    // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
     if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
-    files.write({ ...record, state: 'ending' });
-    const question = { method: 'POST', path: '/sandbox/stop', within_ms: ASK_TIMEOUT_MS };
-    const answer = await ask(files.socket_address, question);
-    const is_asked = answer.outcome === 'answered' && answer.status === 202;
+    files.writeRecord({ ...record, state: 'ending' });
+    const request = { method: 'POST', path: '/sandbox/stop', within_ms: REQUEST_TIMEOUT_MS };
+    const answer = await requestDaemon(files.socket_address, request);
+    const is_accepted = answer.outcome === 'answered' && answer.status === 202;
     const has_ended =
-      is_asked && record.daemon && (await ended(this.#parts.clock, record.daemon, STOP_TIMEOUT_MS));
-    if (!has_ended)
-      this.#parts.log.warn({ sandbox_id: files.sandbox_id }, "a sandbox's daemon had to be killed");
-    return has_ended ? 'killed' : 'lost';
+      is_accepted && record.daemon && (await waitForExit(this.#parts.clock, record.daemon, STOP_TIMEOUT_MS));
+    if (has_ended) return 'killed';
+    this.#parts.log.warn({ sandbox_id: files.sandbox_id }, "a sandbox's daemon did not stop and is killed");
+    return 'lost';
   }
 
-  /** Whatever still runs of it, found by its mark and not by a record that may be missing. */
+  /** Kills what still runs of a sandbox. Processes are found by their mark, because the record may be missing. */
   async #kill(files: SandboxFiles): Promise<void> {
     await killMarked(this.#parts.clock, files.directory);
     this.#parts.groups.remove(files.sandbox_id);
   }
 
+  /** Reads what an ended sandbox's daemon had not delivered. Throws `conflict` if the sandbox has not ended. */
   async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
+    const record = files.readRecord();
     if (!record || record.state === 'creating') return;
     if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
     const state_dir = takeOutbox(files);
     if (state_dir === null) {
-      const trouble = 'the state directory is gone: what it held is not known';
+      const trouble = 'the state directory is gone, and its records with it';
       yield { records: [], lost_records: 0, set_aside: 0, trouble };
       return;
     }
@@ -267,42 +198,37 @@ export class LocalRuntime implements Runtime {
     }
   }
 
+  /** Kills what still runs of a sandbox and removes its directory; a damaged outbox is preserved. Idempotent. */
   async remove(sandbox_id: string): Promise<void> {
-    const files = this.#files(sandbox_id);
+    await this.#remove(this.#files(sandbox_id));
+  }
+
+  async #remove(files: SandboxFiles): Promise<void> {
     await this.#kill(files);
-    this.#damaged.keep(files);
+    this.#damaged.preserve(files);
     await removeTree(files.directory);
   }
 
+  /** The sandbox's state, as its daemon answers. */
   async inspect(sandbox_id: string): Promise<RuntimeState> {
-    const files = this.#files(sandbox_id);
-    const record = files.read();
-    if (!record || record.state === 'creating') return 'absent';
-    if (await isLost(record)) return 'lost';
-    const question = { method: 'GET', path: '/sandbox', within_ms: ASK_TIMEOUT_MS };
-    const answer = await ask(files.socket_address, question);
-    if (answer.outcome === 'answered' && answer.status === 200) {
-      const { state } = (answer.data ?? {}) as Partial<SandboxView>;
-      return state === 'paused' || state === 'running' ? state : 'lost';
-    }
-    if (await isLost(record)) return 'lost';
-    // It lives, and has too much to do to answer, or is stopped itself.
-    return record.is_paused ? 'paused' : 'running';
+    return inspectSandbox(this.#files(sandbox_id));
   }
 
+  /** Whether the sandbox's daemon is alive, according to the kernel. */
   async isAlive(sandbox_id: string): Promise<boolean> {
     const files = this.#files(sandbox_id);
-    const record = files.read();
-    if (await isLost(record)) return false;
+    if (await isLost(files.readRecord())) return false;
     files.trimLog();
     return true;
   }
 
+  /** The path of the daemon's control socket, or null if there is none. */
   controlSocket(sandbox_id: string): string | null {
     const { socket_address } = this.#files(sandbox_id);
     return existsSync(socket_address) ? socket_address : null;
   }
 
+  /** The ids of all sandboxes that have a directory. */
   async list(): Promise<string[]> {
     return readdirSync(this.#data_dir).filter((name) => SANDBOX_ID.test(name));
   }
@@ -311,11 +237,6 @@ export class LocalRuntime implements Runtime {
     if (!SANDBOX_ID.test(sandbox_id)) throw new ApiError('not_found', 'There is no such sandbox.');
     return new SandboxFiles(this.#data_dir, this.#data_dir_fd, sandbox_id);
   }
-}
-
-async function isLost(record: SandboxRecord | null): Promise<boolean> {
-  if (!record?.daemon || record.state === 'creating' || record.state === 'ended') return true;
-  return !(await isAlive(record.daemon));
 }
 
 function podName(sandbox_id: string): string {

@@ -9,52 +9,65 @@ import type {
 } from './runtime.ts';
 
 /**
- * `--runtime none`: sandboxes are records alone. It remembers nothing, so that every replica and every restart finds
- * the same: what the manager's records say is so. Source: contract section 7, `--runtime`.
+ * `--runtime none`: sandboxes are rows of the database only, and every change succeeds. It keeps no state, so every
+ * replica and every restart agrees with the database. Source: contract section 7, `--runtime`.
  */
 export class NoRuntime implements Runtime {
+  /** Always possible. */
   async start(): Promise<void> {}
 
+  /** Succeeds with the pod name `none-<sandbox_id>`. */
   async create({ sandbox_id }: RuntimeSpec): Promise<{ pod_name: string }> {
     return { pod_name: podName(sandbox_id) };
   }
 
+  /** Always `done`. */
   async pause(): Promise<RuntimeChange> {
     return 'done';
   }
 
+  /** Always `done`. */
   async resume(): Promise<RuntimeChange> {
     return 'done';
   }
 
+  /** Always `created`. */
   async fork(_source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     return { outcome: 'created', pod_name: podName(child.sandbox_id) };
   }
 
+  /** Always `done`. */
   async change(): Promise<RuntimeChange> {
     return 'done';
   }
 
+  /** Always `absent`. */
   async end(): Promise<RuntimeEnd> {
     return { outcome: 'absent' };
   }
 
+  /** There are no records. */
   async *handOver(): AsyncIterable<UndeliveredPage> {}
 
+  /** Nothing to remove. */
   async remove(): Promise<void> {}
 
+  /** Always `untracked`. */
   async inspect(): Promise<RuntimeState> {
     return 'untracked';
   }
 
+  /** Always true. */
   async isAlive(_sandbox_id: string): Promise<boolean> {
     return true;
   }
 
+  /** There is no daemon. */
   controlSocket(): string | null {
     return null;
   }
 
+  /** Always empty. */
   async list(): Promise<string[]> {
     return [];
   }

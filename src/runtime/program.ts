@@ -18,19 +18,19 @@ import { fileURLToPath } from 'node:url';
 import { kernelRandom } from '../base/entropy.ts';
 import { StartError } from '../contract/errors.ts';
 
-/** The daemon's program, on the host. */
+/** The daemon's program on the host. */
 export interface DaemonProgram {
   /** The Node binary that runs it. */
   node: string;
   /** The folder of the built programs. */
   dist: string;
-  /** The folder of the packages with native code, which are not in the built programs. */
+  /** The folder of the packages with native code, which are not bundled. */
   packages: string;
 }
 
-/** A program that is installed, and what covers paths that the host lacks. */
+/** An installed copy of the program, with the empty file and folder that cover host paths. */
 export interface InstalledProgram extends DaemonProgram {
-  /** All of it. */
+  /** The folder that holds all of it. */
   folder: string;
   empty_file: string;
   empty_folder: string;
@@ -44,24 +44,24 @@ const NATIVE_PACKAGES = /^(better-sqlite3|@lydell\/node-pty(-linux-\w+)?)$/;
 /** Sources from which a package's native code was made. */
 const SOURCES = new Set(['deps', 'src']);
 
-/** Finds the built daemon, beside the built manager or, from source, in `dist`. Throws StartError where it is not. */
+/** Finds the built daemon, beside the built manager or, from source, in `dist`. Throws StartError if it is missing. */
 export function builtProgram(): DaemonProgram {
   const is_built = import.meta.url.endsWith('.cjs');
   const sandboxd = fileURLToPath(
     new URL(is_built ? './sandboxd.cjs' : '../../dist/sandboxd.cjs', import.meta.url),
   );
   if (!existsSync(sandboxd))
-    throw new StartError(`${sandboxd} is not there: the local runtime needs the built sandboxd`);
+    throw new StartError(`${sandboxd} does not exist; the local runtime requires the built sandboxd`);
   const sqlite = dirname(createRequire(sandboxd).resolve('better-sqlite3/package.json'));
   return { node: process.execPath, dist: dirname(sandboxd), packages: dirname(sqlite) };
 }
 
 /**
  * Copies of the daemon's program below the data directory, one for each version: a daemon reads parts of its program
- * when it first needs them, and lives on while the program it was started from is replaced.
+ * on first use, and keeps running while the program that it was started from is replaced.
  *
- * The copy of the Node binary can be run and not read. The kernel keeps the memory of what runs from it from every
- * process without privileges, the daemon's own user included: a sandbox's processes cannot read the webhook's secret.
+ * The copy of the Node binary is executable but not readable. The kernel therefore hides the memory of the daemon from
+ * every unprivileged process, even of the same user: a sandbox's processes cannot read the webhook's secret.
  */
 export class ProgramCopies {
   readonly #folder: string;
@@ -72,7 +72,7 @@ export class ProgramCopies {
     this.#source = source;
   }
 
-  /** The present version's name. */
+  /** The current version: 16 hex digits derived from the program's files. */
   version(): string {
     const { node, dist } = this.#source;
     const files = [node, ...readdirSync(dist).map((name) => join(dist, name))].sort();
@@ -83,20 +83,20 @@ export class ProgramCopies {
     return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, KEY_LENGTH);
   }
 
-  /** The copy of this version, made where it is missing. */
+  /** The copy of a version, created if it is missing. */
   installed(version: string): InstalledProgram {
     const folder = join(this.#folder, version);
     if (!existsSync(folder)) this.#install(folder);
     return programIn(folder);
   }
 
-  /** Removes the versions that no sandbox was started from, and what was never finished. */
+  /** Removes unused versions and incomplete copies. The current version is kept. */
   prune(used: ReadonlySet<string>, now_ms: number): void {
     const present = this.version();
     for (const name of existsSync(this.#folder) ? readdirSync(this.#folder) : []) {
       if (name === present || used.has(name)) continue;
       const path = join(this.#folder, name);
-      // Another manager may be making it right now.
+      // Another manager may be creating it right now.
       const made_ms = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
       if (UNFINISHED.test(name) && made_ms > now_ms - INSTALL_MAX_MS) continue;
       rmSync(path, { recursive: true, force: true });

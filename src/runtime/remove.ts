@@ -3,22 +3,21 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 
 /**
- * Removes a directory with everything in it, whatever a sandbox has made there: trees deeper than any path may be
- * long, as many files as there is room for, directories without the right to write. No link is followed. Throws where
- * something is left.
+ * Removes a directory with everything that a sandbox may have created in it: trees deeper than the longest path,
+ * millions of files, directories without write permission. Links are not followed. Throws if something is left.
  */
 export async function removeTree(directory: string): Promise<void> {
   if ((await run('rm', '-rf', '--', directory)) === null) return;
-  // An owner without rights in his own directory gives himself those first.
+  // An owner without permissions in its own directory grants them to itself first.
   await run('chmod', '-R', 'u+rwX', '--', directory);
   const why = await run('rm', '-rf', '--', directory);
   if (why !== null) throw new Error(`${directory} cannot be removed: ${why}`);
 }
 
-/** Null where the program succeeded, otherwise its first word on why not. */
+/** Null if the program succeeded, otherwise the first line that it reported. */
 async function run(program: string, ...args: string[]): Promise<string | null> {
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-  // Of a million files that cannot be removed the first is told.
+  // Of a million files that cannot be removed only the first is reported.
   const said = text(child.stderr.take(10));
   const [code] = await once(child, 'exit');
   if (code === 0) return null;

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../base/log.ts';
 
+/** Limits of one sandbox: MiB, and thousandths of a core. */
 export interface ResourceLimits {
   memory_mib: number;
   cpu_millis: number;
@@ -12,8 +13,8 @@ const CPU_PERIOD_US = 100_000;
 const CONTROLLERS = '+memory +cpu';
 
 /**
- * Holds sandboxes to their memory and cores by control groups (version 2), one each, where this program may make
- * them; otherwise limits are recorded alone, and the log says so once.
+ * Enforces memory and CPU limits with one control group (version 2) for each sandbox. If this program cannot create
+ * control groups, limits are only recorded, and the log says so once.
  */
 export class ResourceGroups {
   readonly #folder: string | null;
@@ -22,7 +23,7 @@ export class ResourceGroups {
     this.#folder = folder;
   }
 
-  /** `mount`: where the hierarchy is; null where there is none. */
+  /** Prepares the hierarchy at `mount` (null: there is none). Never throws. */
   static open(log: Log, mount: string | null = mountPoint()): ResourceGroups {
     try {
       if (mount === null) throw new Error('no cgroup2 file system is mounted');
@@ -35,13 +36,13 @@ export class ResourceGroups {
       const reason = (error as Error).message;
       log.warn(
         { reason },
-        'memory and cores of sandboxes are recorded, not enforced: cgroups cannot be used',
+        'memory and CPU limits of sandboxes are recorded, not enforced: cgroups cannot be used',
       );
       return new ResourceGroups(null);
     }
   }
 
-  /** Makes a sandbox's group, without limits yet; null where none are enforced. */
+  /** Creates a sandbox's group, without limits, and returns its folder; null if limits are not enforced. */
   make(sandbox_id: string): string | null {
     if (this.#folder === null) return null;
     const folder = join(this.#folder, sandbox_id);
@@ -49,7 +50,7 @@ export class ResourceGroups {
     return folder;
   }
 
-  /** Limits hold at once. */
+  /** Sets the limits of a sandbox's group; they apply at once. */
   limit(sandbox_id: string, { memory_mib, cpu_millis }: ResourceLimits): void {
     if (this.#folder === null) return;
     const folder = join(this.#folder, sandbox_id);
@@ -60,7 +61,7 @@ export class ResourceGroups {
     );
   }
 
-  /** Removes the group of a sandbox of which nothing runs any more. */
+  /** Removes the group of a sandbox that has no processes left. Idempotent. */
   remove(sandbox_id: string): void {
     if (this.#folder === null) return;
     try {

@@ -14,6 +14,7 @@ import { kernelRandom } from '../base/entropy.ts';
 
 /** Where the sandbox's own daemon keeps its outbox, on the sandbox's persistent root file system. */
 export const STATE_DIR = '/var/lib/sandboxd';
+/** Where the daemon creates its control socket, in the sandbox. */
 export const RUN_DIR = '/run/sandboxd';
 /** The daemon's program, read-only in the sandbox. */
 export const PROGRAM_DIR = '/opt/sandboxd';
@@ -51,12 +52,12 @@ const FILES: [path: string, text: (sandbox_id: string) => string][] = [
   ['etc/hostname', (sandbox_id) => `${sandbox_id}\n`],
 ];
 
-/** Links on most systems, directories on others, and not all of them are there. */
+/** Links on most systems, directories on others; some may be missing. */
 const PROGRAM_FOLDERS = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 
 /**
- * What programs need of the host's `/etc`: names, certificates, libraries, times. No account, no key. Folders end with
- * a slash.
+ * What programs need from the host's `/etc`: names, certificates, libraries, time zones. No accounts, no keys. Folders
+ * end with a slash.
  */
 const HOST_ETC = [
   'alternatives/',
@@ -77,18 +78,18 @@ const HOST_ETC = [
   'ssl/openssl.cnf',
   'timezone',
 ];
-/** What would be loaded into every program, the daemon of a fork included. */
+/** Libraries listed here would be loaded into every program, including the daemon of a fork. */
 const PRELOADED = '/etc/ld.so.preload';
 
 /** A part of the host that the sandbox sees read-only at the same path. */
 export interface HostPart {
   path: string;
   is_directory: boolean;
-  /** False where the host has none: then it is shown empty, so that the sandbox cannot put its own there. */
+  /** False if the host has none: then it is shown empty, so that the sandbox cannot add its own. */
   is_there: boolean;
 }
 
-/** The host's programs and what they need: what a sandbox's shell, `curl` and usual tools are. */
+/** The host's programs and what they need, which give a sandbox its shell, `curl` and usual tools. */
 export function hostParts(): HostPart[] {
   const paths = [
     ...['usr', ...PROGRAM_FOLDERS].map((name) => `/${name}/`),
@@ -102,16 +103,16 @@ export function hostParts(): HostPart[] {
   return [...parts, { path: PRELOADED, is_directory: false, is_there: false }];
 }
 
-/** The folders in which these paths are, `/` aside, each before those in it. */
+/** The parent folders of these paths except `/`, outer ones first. */
 export function foldersAbove(paths: string[]): string[] {
   const above = (path: string): string[] => (path === '/' ? [] : [...above(dirname(path)), path]);
   return [...new Set(paths.flatMap((path) => above(dirname(path))))];
 }
 
 /**
- * Makes the directories, files and mount points that a sandbox's root needs, and leaves what it holds besides. What
- * is in the way, such as a link that a process of the parent of a fork has put there, is removed, never followed.
- * Nothing may run in it.
+ * Creates the directories, files and mount points that a sandbox's root needs, and keeps its other contents. An
+ * obstacle, such as a link left by a process of a fork's parent, is renamed, never followed. Nothing may run in the root
+ * meanwhile.
  */
 export function prepareRootfs(rootfs: string, sandbox_id: string): void {
   mkdirSync(rootfs, { recursive: true, mode: 0o755 });
@@ -124,7 +125,7 @@ export function prepareRootfs(rootfs: string, sandbox_id: string): void {
   for (const [path, text] of FILES) placeFile(rootfs, path, text(sandbox_id));
 }
 
-/** The path of the state directory on the host; null where it, or a directory above it, is something else by now. */
+/** The state directory's path on the host; null if it, or a directory above it, is no directory any more. */
 export function stateDirOf(rootfs: string): string | null {
   let path = rootfs;
   for (const part of STATE_DIR.split('/').filter(Boolean)) {
@@ -156,13 +157,13 @@ function placeFile(rootfs: string, inside: string, text: string): void {
   closeSync(file);
 }
 
-/** Frees a name in one step, however much is under it. */
+/** Frees a name in one step, however large the tree below it is. */
 function moveAway(path: string): void {
   if (!lstatSync(path, { throwIfNoEntry: false })) return;
   renameSync(path, `${path}.replaced-${kernelRandom(6).toString('hex')}`);
 }
 
-/** Following links, as a mount does; null where there is nothing. */
+/** Follows links, as a mount does; null if nothing exists. */
 function isDirectory(path: string): boolean | null {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? null;
 }

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import type { ProcessIdentity } from './host-process.ts';
 
-/** What is known of a sandbox beside its files; it holds no secret. */
+/** The record of a sandbox in `sandbox.json`; it holds no secret. */
 export interface SandboxRecord {
   sandbox_id: string;
   team_id: string;
@@ -21,31 +21,31 @@ export interface SandboxRecord {
   watch_dir: string | null;
   /** The version of the daemon's program that it was started from. */
   program_version: string;
-  /** `creating` until its daemon is ready; `ending` once its end was asked for; `ended` when nothing of it runs. */
+  /** `creating` until its daemon is ready; `ending` once its end was requested; `ended` when nothing of it runs. */
   state: 'creating' | 'created' | 'ending' | 'ended';
   outcome: 'killed' | 'lost' | null;
-  /** What it was last told to be: the answer while its daemon gives none. */
+  /** The last state requested: the answer while its daemon gives none. */
   is_paused: boolean;
-  /** Whether its daemon authenticates its records; missing where it was started by a version that could not say so. */
+  /** Whether its daemon authenticates its records; missing if an older version started it. */
   has_record_key?: boolean;
-  /** As the host sees it; null until it runs. */
+  /** As the host sees the process; null until it runs. */
   daemon: ProcessIdentity | null;
 }
 
-/** The daemon's log is emptied when it has become longer. */
+/** The daemon's log is emptied when it is longer than this. */
 const LOG_MAX_BYTES = 4 * 1024 * 1024;
 
 /** A sandbox's directory. Source: `rootfs-layout.md`, "What the local runtime keeps". */
 export class SandboxFiles {
   readonly sandbox_id: string;
   readonly directory: string;
-  /** What its processes see as `/`. */
+  /** The sandbox's `/`. */
   readonly rootfs: string;
-  /** The daemon's socket is made here, in the sandbox's `/run/sandboxd`. */
+  /** The sandbox's `/run/sandboxd`, in which the daemon creates its socket. */
   readonly run: string;
-  /** The same socket under a name that nobody in the sandbox can reach or replace. */
+  /** The same socket under a name that the sandbox can neither reach nor replace. */
   readonly control_socket: string;
-  /** A short path to it for this process alone: the kernel's structure for a socket's path holds 107 bytes. */
+  /** A short path to it, valid in this process alone: the kernel limits a socket's path to 107 bytes. */
   readonly socket_address: string;
   readonly log: string;
 
@@ -64,8 +64,8 @@ export class SandboxFiles {
     return join(this.directory, 'sandbox.json');
   }
 
-  /** Null where there is none. */
-  read(): SandboxRecord | null {
+  /** The record, or null if there is none. */
+  readRecord(): SandboxRecord | null {
     try {
       return JSON.parse(readFileSync(this.#record, 'utf8')) as SandboxRecord;
     } catch (error) {
@@ -75,7 +75,7 @@ export class SandboxFiles {
   }
 
   /** Replaces the record; a crash leaves the old one or the new one. */
-  write(record: SandboxRecord): void {
+  writeRecord(record: SandboxRecord): void {
     const next = `${this.#record}.new`;
     const file = openSync(next, 'w', 0o600);
     try {
@@ -94,11 +94,12 @@ export class SandboxFiles {
     return file;
   }
 
+  /** Empties the daemon's log if it is longer than 4 MiB. */
   trimLog(): void {
     if ((statSync(this.log, { throwIfNoEntry: false })?.size ?? 0) > LOG_MAX_BYTES) truncateSync(this.log);
   }
 
-  /** The last line that the daemon wrote: why it did not start. */
+  /** The last line of the daemon's log, which says why it did not start. */
   lastLogLine(): string {
     try {
       return readFileSync(this.log, 'utf8').trimEnd().split('\n').at(-1) ?? '';

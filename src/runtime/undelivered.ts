@@ -19,20 +19,19 @@ import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/hand-over.ts';
 import { STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
-/** Not the name of a sandbox. */
+/** Cannot be the id of a sandbox. */
 const KEPT = '.damaged-outboxes';
 const DAMAGED = 'damaged';
 const SET_ASIDE = /^outbox-(unsalvaged|damaged)-\d{1,9}\.db(-wal|-shm|-journal)?$/;
 const SET_ASIDE_MAX = 100;
 const KEPT_MS = 24 * 60 * 60 * 1000;
-/** What sandboxes leave behind is not to fill the disk: more than an outbox can hold is not kept, and the oldest go. */
+/** Bounds the disk space: an outbox larger than any can be is not kept, and the oldest ones are removed first. */
 const KEPT_MAX_BYTES = 1024 * 1024 * 1024;
 const KEPT_TOTAL_BYTES = 4 * KEPT_MAX_BYTES;
 
 /**
- * Takes an ended sandbox's outbox out of its root, to where nothing of the sandbox reaches, and gives the folder. No
- * link on the way is followed. Done again after a death in the middle it does what is left; null where the state
- * directory is something else by now.
+ * Moves an ended sandbox's outbox out of its root, beyond the sandbox's reach, and returns the folder. Links on the way
+ * are not followed. May be repeated after an interruption. Null if the state directory is no directory any more.
  */
 export function takeOutbox({ directory, rootfs }: SandboxFiles): string | null {
   const target = join(directory, 'outbox');
@@ -51,13 +50,13 @@ export function takeOutbox({ directory, rootfs }: SandboxFiles): string | null {
   return target;
 }
 
-/** What of a state directory belongs to its outbox, what its daemon has set aside of it included. */
+/** The outbox's files in a state directory, including those that the daemon has set aside. */
 function namesIn(state_dir: string): string[] {
   const set_aside = readdirSync(state_dir).filter((name) => SET_ASIDE.test(name));
   return [...HANDED_OVER_FILES, ...set_aside.slice(0, SET_ASIDE_MAX)];
 }
 
-/** A descriptor of a directory in a root, every step of the way a directory itself; null where one is not. */
+/** Opens a directory below a root without following links; null if a part of the path is no directory. */
 function openInside(rootfs: string, path: string): number | null {
   const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
   let open = openSync(rootfs, flags);
@@ -75,12 +74,12 @@ function openInside(rootfs: string, path: string): number | null {
   return open;
 }
 
-/** Says that a sandbox's outbox is to outlive it. */
+/** Marks a sandbox's outbox as damaged, so that it is preserved. */
 export function noteDamage({ directory }: SandboxFiles): void {
   writeFileSync(join(directory, 'outbox', DAMAGED), '', { mode: 0o600 });
 }
 
-/** Outboxes that could not be read to their end, for a day: somebody may know more. Source: contract section 3. */
+/** Preserves damaged outboxes for a day, for people to examine. Source: contract section 3. */
 export class DamagedOutboxes {
   readonly #folder: string;
   readonly #clock: Clock;
@@ -94,14 +93,14 @@ export class DamagedOutboxes {
     this.#max_bytes = max_bytes;
   }
 
-  /** Keeps the outbox of a sandbox whose damage was noted, out of the sandbox's directory. */
-  keep({ sandbox_id, directory }: SandboxFiles): void {
+  /** Moves an outbox that is marked as damaged out of the sandbox's directory; others are left. */
+  preserve({ sandbox_id, directory }: SandboxFiles): void {
     const outbox = join(directory, 'outbox');
     if (!existsSync(join(outbox, DAMAGED))) return;
     const path = join(this.#folder, sandbox_id);
     const bytes = sizeOf(outbox);
     if (bytes > this.#max_bytes) {
-      this.#log.error({ sandbox_id, bytes }, 'a damaged outbox is too large to be kept');
+      this.#log.error({ sandbox_id, bytes }, 'a damaged outbox is too large to be preserved');
       return;
     }
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
@@ -109,11 +108,11 @@ export class DamagedOutboxes {
     renameSync(outbox, path);
     const now_s = this.#clock.wallMs() / 1000;
     utimesSync(path, now_s, now_s);
-    this.#log.error({ sandbox_id, path }, 'a damaged outbox is kept for 24 h');
+    this.#log.error({ sandbox_id, path }, 'a damaged outbox is preserved for 24 h');
     this.prune();
   }
 
-  /** Removes what was kept long enough, and the oldest where there is too much. */
+  /** Removes outboxes older than 24 h, and the oldest ones beyond 4 GiB in all. */
   prune(): void {
     const names = existsSync(this.#folder) ? readdirSync(this.#folder) : [];
     const kept = names.map((name) => {
@@ -129,7 +128,7 @@ export class DamagedOutboxes {
   }
 }
 
-/** The room that a folder's files take, without looking into folders: an outbox has none. */
+/** The disk space of a folder's files in bytes; an outbox has no folders. */
 function sizeOf(folder: string): number {
   return readdirSync(folder).reduce((sum, name) => sum + lstatSync(join(folder, name)).blocks * 512, 0);
 }

@@ -9,7 +9,7 @@ import { NodeCapacity } from '../../src/manager/quotas/node-capacity.ts';
 import { QuotaMetrics } from '../../src/manager/quotas/quota-metrics.ts';
 import { QuotaPolicies } from '../../src/manager/quotas/quota-policies.ts';
 import { QuotaStore } from '../../src/manager/quotas/quota-store.ts';
-import { type SandboxRow, SandboxStore } from '../../src/manager/sandboxes/sandbox-store.ts';
+import { type ManagedSandboxRow, SandboxStore } from '../../src/manager/sandboxes/sandbox-store.ts';
 import { postgresPrograms, startPostgres } from '../support/postgres.ts';
 import type { Bench, Benchmark } from './support/bench.ts';
 import { median, nowMs } from './support/numbers.ts';
@@ -117,7 +117,7 @@ async function claims(bench: Bench, url: string) {
   const admission = new SandboxAdmission(store, policies, node, new QuotaMetrics());
   let ids = 0;
   const rowIn = (place: number) => rowOf(`team_${place}`, `sbx_${++ids}`);
-  const write = (row: SandboxRow, take: (tx: Transaction) => Promise<void>) =>
+  const write = (row: ManagedSandboxRow, take: (tx: Transaction) => Promise<void>) =>
     sandboxes.write(async (tx) => {
       await admission.admit(tx, row);
       await take(tx);
@@ -142,7 +142,7 @@ async function claims(bench: Bench, url: string) {
   };
 }
 
-function rowOf(team_id: string, sandbox_id: string): SandboxRow {
+function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
   const now_ms = Date.now();
   return {
     ...{ sandbox_id, team_id, template_id: 'default', status: 'starting', operation: 'claiming' },

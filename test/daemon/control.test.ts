@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it, vi } from 'vitest';
 import { ControlToken } from '../../src/daemon/control-token.ts';
-import { ask } from '../../src/runtime/control-client.ts';
+import { requestDaemon } from '../../src/runtime/control-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { exchange } from '../support/raw-socket.ts';
@@ -172,7 +172,12 @@ describe('control of the daemon', () => {
       (await fetch(`${daemon.url}/api/v1/sandbox`, { headers: { authorization } })).status;
     expect(await withToken()).toBe(200);
     const body = { sandbox_id: 'sbx_1', team_id: 't', webhook: { url: 'http://127.0.0.1:9/' } };
-    const init = await ask(socket, { method: 'POST', path: '/sandbox/init', body, within_ms: 20_000 });
+    const init = await requestDaemon(socket, {
+      method: 'POST',
+      path: '/sandbox/init',
+      body,
+      within_ms: 20_000,
+    });
     expect(init).toMatchObject({ status: 200 });
     expect(await withToken()).toBe(401);
     expect(
@@ -180,9 +185,11 @@ describe('control of the daemon', () => {
     ).toBe(401);
     await restored(daemon);
     expect(existsSync(token_file)).toBe(false);
-    expect(await ask(socket, { method: 'GET', path: '/sandbox', within_ms: 20_000 })).toMatchObject({
-      status: 200,
-    });
+    expect(await requestDaemon(socket, { method: 'GET', path: '/sandbox', within_ms: 20_000 })).toMatchObject(
+      {
+        status: 200,
+      },
+    );
   });
 
   it('comes back with the outbox to a file that was removed with it, and to no other', async () => {

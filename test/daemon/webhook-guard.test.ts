@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ask } from '../../src/runtime/control-client.ts';
+import { requestDaemon } from '../../src/runtime/control-client.ts';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
 import { launch } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -11,9 +11,14 @@ async function initialised(webhook: object): Promise<{ init: unknown; first: () 
   const daemon = launch(['--await-init', '--control-socket', socket]);
   await daemon.logged('listening');
   const body = { sandbox_id: 'sbx_1', team_id: 't', webhook };
-  const init = await ask(socket, { method: 'POST', path: '/sandbox/init', body, within_ms: 20_000 });
+  const init = await requestDaemon(socket, {
+    method: 'POST',
+    path: '/sandbox/init',
+    body,
+    within_ms: 20_000,
+  });
   const get = async (path: string) => {
-    const answer = await ask(socket, { method: 'GET', path, within_ms: 20_000 });
+    const answer = await requestDaemon(socket, { method: 'GET', path, within_ms: 20_000 });
     return (answer.outcome === 'answered' ? answer.data : {}) as Record<string, object[]>;
   };
   /** How the first attempt at the first event ended. */

@@ -47,8 +47,8 @@ describe('sandbox-manager token', () => {
   });
 
   it.each([
-    [['create', '--team', 't', '--scope', 'everything'], '--scope everything is not known'],
-    [['create', '--team', 't'], '--scope is needed'],
+    [['create', '--team', 't', '--scope', 'everything'], '--scope everything is unknown'],
+    [['create', '--team', 't'], '--scope is required'],
     [['create', '--scope', 'admin'], '--team'],
     [['create', '--team', 'a b', '--scope', 'admin'], '--team must be'],
     [['revoke'], 'missing required argument'],
@@ -65,7 +65,7 @@ describe('sandbox-manager', () => {
     [['--colour', 'red'], '--colour'],
     [['--runtime', 'docker'], '--runtime must be one of'],
     [['--listen', 'everywhere'], '--listen must be'],
-    [['--replicas', '2'], '--redis is needed'],
+    [['--replicas', '2'], '--redis is required'],
     [['--config', '/nowhere.yaml'], '--config /nowhere.yaml'],
     [['surplus'], 'surplus'],
   ])('refuses %j with exit 2 and one line', async (args, line) => {
@@ -81,7 +81,7 @@ describe('sandbox-manager', () => {
     const { code, stderr } = await failureOf('--config', path);
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: 'sandbox-manager: --config: node_memroy is not known\n',
+      stderr: 'sandbox-manager: --config: unknown key node_memroy\n',
     });
   });
 

@@ -2,8 +2,8 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiError } from '../../src/contract/errors.ts';
-import { ask, hold } from '../../src/runtime/control-client.ts';
-import { namesIn, refusal } from '../../src/runtime/daemon-answers.ts';
+import { hold, requestDaemon } from '../../src/runtime/control-client.ts';
+import { daemonError, namesIn } from '../../src/runtime/daemon-answers.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 /** A control socket behind which somebody else has put himself. */
@@ -47,8 +47,8 @@ describe('a question to a daemon', () => {
       heads.push(asked);
       json(200, { data: {} })(socket);
     });
-    await ask(path, question);
-    await ask(path, { ...question, method: 'GET', path: '/sandbox' });
+    await requestDaemon(path, question);
+    await requestDaemon(path, { ...question, method: 'GET', path: '/sandbox' });
     expect(heads[0]).toMatch(/^x-control-scope: manage\r$/im);
     expect(heads[1]).toMatch(/^x-control-scope: read\r$/im);
   });
@@ -73,7 +73,7 @@ describe('a question to a daemon', () => {
         socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
     ],
   ])('that is answered by %s ends as one that nobody has answered', async (_, answer) => {
-    expect(await ask(await hostile(answer), question)).toMatchObject({ outcome: 'unreachable' });
+    expect(await requestDaemon(await hostile(answer), question)).toMatchObject({ outcome: 'unreachable' });
   });
 
   it.each([
@@ -94,8 +94,8 @@ describe('a question to a daemon', () => {
       },
     ],
   ])('that is refused with an odd error is refused in the words of the catalogue: %j', async (error) => {
-    const answer = await ask(await hostile(json(500, { success: false, error })), question);
-    const told = refusal(answer);
+    const answer = await requestDaemon(await hostile(json(500, { success: false, error })), question);
+    const told = daemonError(answer);
     expect(told).toBeInstanceOf(ApiError);
     expect(['internal_error', 'invalid_request']).toContain(told.code);
     expect(told.message.length).toBeLessThanOrEqual(1024);
@@ -104,10 +104,10 @@ describe('a question to a daemon', () => {
 
   it('takes only texts for names', async () => {
     for (const names of [null, 'x', { length: 2 }, [1, null, 'A', {}]]) {
-      const answer = await ask(await hostile(json(200, { data: { names } })), question);
+      const answer = await requestDaemon(await hostile(json(200, { data: { names } })), question);
       expect(namesIn(answer)).toEqual(Array.isArray(names) ? ['A'] : []);
     }
-    expect(namesIn(await ask(await hostile(json(200, null)), question))).toEqual([]);
+    expect(namesIn(await requestDaemon(await hostile(json(200, null)), question))).toEqual([]);
   });
 
   it('holds no more than one line’s worth of a hold that never ends its line', async () => {

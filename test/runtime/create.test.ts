@@ -6,7 +6,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import { NoIsolation } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
-import { nodeBudget } from '../../src/runtime/node-budget.ts';
+import { nodeResources } from '../../src/runtime/node-resources.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import { startConsumer } from '../support/consumer.ts';
@@ -138,7 +138,7 @@ describe('the limits of memory and cores', () => {
 
 describe('the budget of the node', () => {
   it('is what the machine has', () => {
-    const budget = nodeBudget(scratchFolder());
+    const budget = nodeResources(scratchFolder());
     const meminfo = Number(/MemTotal: +(\d+) kB/.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]);
     expect(Math.abs(budget.memory_mib - meminfo / 1024)).toBeLessThan(2);
     expect(budget.cpu_millis).toBe(Number(execFileSync('nproc').toString()) * 1000);

@@ -304,7 +304,7 @@ describe('a damaged outbox', () => {
     noteDamage(files);
     const keeper = new DamagedOutboxes(data_dir, systemClock, createLog('silent'), 1_000);
     writeFileSync(join(files.directory, 'outbox', 'outbox.db'), Buffer.alloc(100_000, 1));
-    keeper.keep(files);
+    keeper.preserve(files);
     expect(existsSync(join(data_dir, '.damaged-outboxes'))).toBe(false);
   });
 

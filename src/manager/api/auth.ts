@@ -6,7 +6,7 @@ import type { TokenStore } from '../database/token-store.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the caller's token must allow; null where any token will do. */
+    /** The scope that the caller's token needs; null if any token will do. */
     scope?: Scope | null;
   }
   interface FastifyRequest {
@@ -15,12 +15,12 @@ declare module 'fastify' {
   }
 }
 
-/** What is charged for a request once its caller is known, and before what it may do is looked at. */
+/** Charges a request to the caller's quotas, before the scope is checked. Throws `quota_exceeded`. */
 export type Charge = (caller: Caller, request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /**
- * Lets a request through whose token allows what its route needs, or throws `unauthorized` or `forbidden`; a route
- * that names no scope and is not open is refused. Source: contract section 7, "Bearer tokens".
+ * Authenticates every request and checks its scope; throws `unauthorized` or `forbidden`. A route that neither names a
+ * scope nor is open is refused. Source: contract section 7, "Bearer tokens".
  */
 export function guardRoutes(app: HttpApp, tokens: TokenStore, charge: Charge): void {
   app.decorateRequest('caller', null);
@@ -34,20 +34,20 @@ export function guardRoutes(app: HttpApp, tokens: TokenStore, charge: Charge): v
   });
 }
 
-/** Throws `forbidden` where the caller's token does not hold the scope. */
+/** Throws `forbidden` if the caller's token lacks the scope. */
 export function demand({ scopes }: Caller, scope: Scope): void {
   const is_included = scope === 'sandboxes:read' && scopes.includes('sandboxes:write');
   if (is_included || scopes.includes(scope)) return;
   throw new ApiError('forbidden', `The token's scopes do not include ${scope}.`, { scope });
 }
 
-/** Who makes the request; for handlers of routes that are not open. */
+/** The caller of a request; for handlers of routes that are not open. Throws `unauthorized`. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (!request.caller) throw new ApiError('unauthorized', NEEDED);
+  if (!request.caller) throw new ApiError('unauthorized', TOKEN_REQUIRED);
   return request.caller;
 }
 
-const NEEDED = 'A valid bearer token is required.';
+const TOKEN_REQUIRED = 'A valid bearer token is required.';
 
 async function authenticate(
   request: FastifyRequest,
@@ -58,5 +58,5 @@ async function authenticate(
   const caller = token === undefined ? null : await tokens.find(token);
   if (caller) return caller;
   reply.header('www-authenticate', 'Bearer');
-  throw new ApiError('unauthorized', NEEDED);
+  throw new ApiError('unauthorized', TOKEN_REQUIRED);
 }

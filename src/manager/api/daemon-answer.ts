@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
-/** What a daemon's answer may say of its body, beside the type and the length. Nothing else of it reaches a caller. */
+/** The headers of a daemon's answer that reach a caller, in addition to type and length. */
 const HEADERS = [
   'accept-ranges',
   'allow',
@@ -13,17 +13,17 @@ const HEADERS = [
 ];
 const VALUE = /^[\x20-\x7e]{0,256}$/;
 
-/** What daemons answer with; a browser is given anything else as bytes. */
+/** The types that daemons answer with; any other is sent as bytes. */
 const TYPES = /^(application\/(json|octet-stream|x-ndjson|x-tar|gzip)|text\/event-stream)(; charset=utf-8)?$/;
 const BYTES = 'application/octet-stream';
 
-/** A page that a sandbox made must not be one of the manager's own. */
+/** Content from a sandbox must not run as a page of the manager. */
 const GUARDS = {
   'content-security-policy': "sandbox; default-src 'none'",
   'x-content-type-options': 'nosniff',
 };
 
-/** The headers for a caller, made from those of a daemon that may be anything: none but the known, none malformed. */
+/** The headers for the caller: only known and well-formed ones of the daemon, which is not trusted. */
 export function answerHeaders({ statusCode, headers }: IncomingMessage): Record<string, string> {
   const kept = HEADERS.flatMap((name): [string, string][] => {
     const value = headers[name];
@@ -43,12 +43,12 @@ function bodyHeaders(status: number, headers: IncomingHttpHeaders): Record<strin
   };
 }
 
-/** Whether an answer can be given to a caller at all: a final status of HTTP. */
+/** Whether an answer has a final HTTP status, 200 to 599. */
 export function isFinal({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200 && statusCode <= 599;
 }
 
-/** The head that begins a WebSocket; null where the daemon's does not. Source: RFC 6455, section 4.2.2. */
+/** The response head that opens a WebSocket; null if the daemon's answer does not open one. Source: RFC 6455, section 4.2.2. */
 export function upgradeHead({ statusCode, headers }: IncomingMessage): string | null {
   const accept = headers['sec-websocket-accept'] ?? '';
   if (statusCode !== 101 || !/^[A-Za-z0-9+/]{27}=$/.test(accept)) return null;

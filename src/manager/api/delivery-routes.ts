@@ -23,7 +23,7 @@ interface EventParams {
   event_id: string;
 }
 
-/** The manager's outbox as its teams see it, each its own. Source: contract section 7, `/webhooks/deliveries…`. */
+/** Registers the routes by which a team sees its part of the manager's outbox. Source: contract section 7, `/webhooks/deliveries…`. */
 export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
   const reading = (doc: RouteDoc) => ({ config: { scope: 'webhooks:read', doc } }) as const;
   const writing = (doc: RouteDoc) => ({ config: { scope: 'sandboxes:write', doc } }) as const;
@@ -64,7 +64,7 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
   app.post(`${PATH}/replay`, writing(replayAll), async (request) => {
     const { state: given } = queryOf(request.query, ['state']);
     const state = oneOf(given, 'state', REPLAYABLE);
-    if (!state) throw invalidField('state', `is needed, one of ${REPLAYABLE.join(', ')}`);
+    if (!state) throw invalidField('state', `is required, one of ${REPLAYABLE.join(', ')}`);
     return success({ replayed: await delivery.replayAll(callerOf(request).team_id, state) });
   });
 }
@@ -75,9 +75,9 @@ async function found(delivery: Delivery, team_id: string, event_id: string) {
   return record;
 }
 
-/** What `next_cursor` gave. */
+/** Parses what an earlier page returned as `next_cursor`. */
 function cursorOf(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  if (!/^[1-9]\d{0,14}$/.test(value)) throw invalidField('cursor', 'is damaged');
+  if (!/^[1-9]\d{0,14}$/.test(value)) throw invalidField('cursor', 'is invalid');
   return Number(value);
 }

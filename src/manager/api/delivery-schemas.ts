@@ -3,12 +3,12 @@ import { DELIVERY_STATES } from '../../contract/deliveries.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import { OptionalTime, Time } from './schemas.ts';
 
-/** What the routes of deliveries take and answer, for the document at `/openapi.json`. Source: contract section 7. */
+/** Schemas of the delivery routes for `/openapi.json`. Source: contract section 7. */
 
 const closed = { additionalProperties: false };
 const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
 
-/** What may be made pending again. */
+/** The states of records that can be replayed. */
 export const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
 
 const view = {
@@ -35,6 +35,7 @@ const AttemptData = Type.Object(
   closed,
 );
 
+/** One delivery with its body and attempts. */
 export const DeliveryData = Type.Object(
   {
     ...view,
@@ -45,11 +46,13 @@ export const DeliveryData = Type.Object(
   closed,
 );
 
+/** A page of deliveries. */
 export const DeliveryPageData = Type.Object(
   { deliveries: Type.Array(Type.Object(view, closed)), next_cursor: orNull(Type.String()) },
   closed,
 );
 
+/** The query of a list of deliveries. */
 export const DeliveryQuery = Type.Object(
   {
     state: Type.Optional(Type.Enum([...DELIVERY_STATES])),
@@ -60,6 +63,8 @@ export const DeliveryQuery = Type.Object(
   closed,
 );
 
+/** The query of a replay of all records in a state. */
 export const ReplayQuery = Type.Object({ state: Type.Enum([...REPLAYABLE]) }, closed);
 
+/** How many records are replayed. */
 export const ReplayedData = Type.Object({ replayed: Type.Integer() }, closed);

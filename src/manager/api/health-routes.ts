@@ -4,15 +4,15 @@ import { ApiError, errorBody } from '../../contract/errors.ts';
 
 const open = (summary: string) => ({ is_open: true, doc: { summary } });
 
-/** What tells whether a manager is ready. */
+/** Answers whether a manager is ready. */
 export interface Readiness {
-  /** Why it is not, or null; rejects where the database cannot be used. */
+  /** Why it is not ready, or null; rejects if the database cannot be used. */
   notReady(): Promise<string | null>;
-  /** What is told beside it, such as `rate_authority`. */
+  /** Further fields of the answer, such as `rate_authority`. */
   facts(): Record<string, unknown>;
 }
 
-/** Liveness, readiness and metrics, at the root and without a token. Source: contract section 7. */
+/** Registers liveness, readiness and metrics, at the root and without a token. Source: contract section 7. */
 export function registerHealthRoutes(app: HttpApp, readiness: Readiness, metrics: MetricsRegistry): void {
   app.get('/healthz', { config: open('Whether the manager is alive') }, async () => success({ alive: true }));
 

@@ -8,14 +8,14 @@ declare module 'fastify' {
   }
 }
 
-/** What the document tells of a route beside its path, its scope and the schema of its body. */
+/** The documentation of a route, in addition to its path, scope and body schema. */
 export interface RouteDoc {
   summary: string;
-  /** Its query's parameters. */
+  /** The schema of its query. */
   query?: TSchema;
-  /** What is answered in `data`. */
+  /** The schema of `data` in the answer. */
   data?: TSchema;
-  /** The status of a success where it is not 200. */
+  /** The status of a success; 200 if undefined. */
   status?: number;
   /** The body may be left out. */
   is_body_optional?: boolean;

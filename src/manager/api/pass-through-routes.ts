@@ -5,7 +5,7 @@ import { isUpgrade } from '../../base/http/listener.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { runningSandbox } from '../sandboxes/auto-resume.ts';
-import { refusal } from '../sandboxes/operations.ts';
+import { transitionError } from '../sandboxes/operations.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
 import type { SandboxRef } from '../sandboxes/transition-runner.ts';
 import { callerOf } from './auth.ts';
@@ -15,7 +15,7 @@ import type { PassedShares } from './team-connections.ts';
 
 const PATH = '/api/v1/sandboxes/:sandbox_id';
 
-/** What the routes that are passed through need. */
+/** What the passed-through routes need. */
 export interface PassThroughParts {
   shares: PassedShares;
   sandboxes: Sandboxes;
@@ -23,7 +23,7 @@ export interface PassThroughParts {
   clock: Clock;
 }
 
-/** The routes of a sandbox's own daemon. Source: contract section 7, row `…/processes…, /webhook/deliveries…`. */
+/** Registers the routes that are passed through to a sandbox's daemon. Source: contract section 7, row `…/processes…, /webhook/deliveries…`. */
 export async function registerPassThroughRoutes(app: HttpApp, parts: PassThroughParts): Promise<void> {
   const register = (routes: HttpApp, streamed: boolean) => {
     for (const route of PASSED_ROUTES.filter(({ is_streamed }) => is_streamed === streamed)) {
@@ -56,19 +56,19 @@ async function answer(
   const path = daemonPath(route, parameters, request.raw.url ?? '');
   if (path === null) throw new ApiError('not_found', 'There is no such path.');
   if (isUpgrade(request) !== route.is_upgrade) {
-    throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not taken by this path');
+    throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not supported by this path');
   }
-  // An answer that becomes a WebSocket ends with its connection.
-  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.take(team_id));
+  // A WebSocket ends with its connection.
+  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.acquire(team_id));
   await answering(sandboxes, route, { sandbox_id, team_id }, clock);
   const socket = runtime.controlSocket(sandbox_id);
   if (socket === null) {
-    throw new ApiError('conflict', 'This runtime runs no daemon that could answer.');
+    throw new ApiError('conflict', 'This runtime has no daemon that could answer.');
   }
   await passThrough(request, reply, { socket, path, scope: route.scope });
 }
 
-/** Resolves when the sandbox can answer; throws where it cannot, or is not the caller's. */
+/** Resolves when the sandbox can answer; throws `not_found` or `conflict`. */
 async function answering(
   sandboxes: Sandboxes,
   { answered_by }: PassedRoute,
@@ -80,5 +80,5 @@ async function answering(
     return;
   }
   const { status } = await sandboxes.get(named);
-  if (status !== 'running' && status !== 'paused') throw refusal({ refused: 'status', status });
+  if (status !== 'running' && status !== 'paused') throw transitionError({ refused: 'status', status });
 }

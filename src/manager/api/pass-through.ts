@@ -7,7 +7,7 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import { boundInterimAnswers } from '../../runtime/control-client.ts';
 import { answerHeaders, isFinal, upgradeHead } from './daemon-answer.ts';
 
-/** What a request tells the daemon beside its method and path; the framing of its body is set here. */
+/** The request headers that are forwarded; the framing of the body is set here. */
 const FORWARDED = [
   'accept',
   'content-type',
@@ -22,7 +22,7 @@ const FORWARDED = [
 ];
 const FORWARDED_UPGRADE = ['sec-websocket-key', 'sec-websocket-version'];
 
-/** Where a request goes. `path` is one of the manager's making. */
+/** Where a request goes. `path` is built by the manager, never taken from the caller. */
 export interface Target {
   socket: string;
   path: string;
@@ -30,10 +30,10 @@ export interface Target {
 }
 
 /**
- * Passes a request through to a sandbox's daemon over a connection of its own, and its answer back. A body that was
- * read is sent whole, any other streams; the answer streams, and when either side goes away the other ends. Neither
- * side's headers are trusted with the framing of the other's messages. Throws `invalid_request` for a body that the
- * method does not have, and `unavailable` where the daemon does not answer with HTTP.
+ * Passes a request to a sandbox's daemon over a connection of its own, and streams the answer back. A body that was parsed
+ * is sent whole, any other is streamed; when either side closes, the other is closed. Message framing is never taken from
+ * the other side's headers. Throws `invalid_request` for a body with a method that has none, and `unavailable` if the
+ * daemon does not answer with HTTP.
  */
 export async function passThrough(
   request: FastifyRequest,
@@ -42,17 +42,17 @@ export async function passThrough(
 ): Promise<void> {
   const is_upgrade = isUpgrade(request);
   const has_body = takesBody(request);
-  if (is_upgrade && request.method !== 'GET') throw invalidField('Upgrade', 'is for GET alone');
+  if (is_upgrade && request.method !== 'GET') throw invalidField('Upgrade', 'is allowed with GET only');
   const outgoing = httpRequest({
     socketPath: socket,
-    // A connection that another request used may still hold what its answer did not end.
+    // A reused connection may still hold the rest of an earlier answer.
     agent: false,
     method: request.method,
     path,
     headers: { ...forwarded(request), ...(has_body ? framing(request) : {}), [CONTROL_SCOPE_HEADER]: scope },
   });
   if (has_body) allowLongBody(request, reply);
-  // Nobody waits for the rest once the caller has gone.
+  // The rest is useless once the caller has gone.
   const abandon = () => outgoing.destroy();
   request.raw.socket.once('close', abandon);
   try {
@@ -68,15 +68,15 @@ export async function passThrough(
   }
 }
 
-/** Only these methods have a body: behind the head of any other its bytes would be another request. */
+/** Only these methods have a body: after the head of any other, its bytes would be read as another request. */
 function takesBody({ method, headers }: FastifyRequest): boolean {
   if (method === 'POST' || method === 'PUT') return true;
   const { 'transfer-encoding': encoding, 'content-length': length } = headers;
   if (encoding === undefined && (length === undefined || Number(length) === 0)) return false;
-  throw invalidField('body', `is not taken by ${method}`);
+  throw invalidField('body', `is not allowed with ${method}`);
 }
 
-/** Said of every body: what this side has parsed, and never by leaving it out. */
+/** The framing of the body as this side parsed it; always explicit. */
 function framing({ headers, body }: FastifyRequest): Record<string, string> {
   if (Buffer.isBuffer(body)) return { 'content-length': String(body.length) };
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = headers;
@@ -121,7 +121,7 @@ function noAnswer(): ApiError {
   return new ApiError('unavailable', "The sandbox's daemon does not answer.", { retry_after_s: 1 });
 }
 
-/** Gives the daemon's answer to the caller as it comes. */
+/** Streams the daemon's answer to the caller. */
 function relay(reply: FastifyReply, head: IncomingMessage): void {
   const own = reply.getHeaders();
   reply.hijack();
@@ -133,7 +133,7 @@ function relay(reply: FastifyReply, head: IncomingMessage): void {
   raw.once('close', () => head.destroy());
 }
 
-/** Makes one connection of two. */
+/** Connects two upgraded sockets. */
 function join(request: FastifyRequest, reply: FastifyReply, { head, first }: Answer, upgraded: Socket): void {
   const lines = upgradeHead(head);
   if (lines === null) {

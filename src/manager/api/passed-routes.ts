@@ -7,18 +7,18 @@ type Row = [
   summary: string,
 ];
 
-/** A route of a sandbox's daemon that the manager's callers reach. */
+/** A route of a sandbox's daemon that callers of the manager can reach. */
 export interface PassedRoute {
   method: Row[0];
   /** Below the sandbox's path at the manager, and below `/api/v1` at the daemon. */
   path: string;
-  /** What the caller's token must allow, and all that the daemon is told to allow. */
+  /** The scope that the caller's token needs, and the only one that the daemon is asked to grant. */
   scope: Row[2];
-  /** Which sandboxes answer it: a paused one keeps its deliveries readable. */
+  /** Which sandboxes answer it; `up` is running or paused: a paused one keeps its deliveries readable. */
   answered_by: 'running' | 'up';
   /** Answered by a WebSocket alone. */
   is_upgrade: boolean;
-  /** Its body is a stream of any length; any other is read whole first, within the bound on bodies. */
+  /** The body is a stream of any length; otherwise it is read whole first, up to the limit for bodies. */
   is_streamed: boolean;
   summary: string;
 }
@@ -29,7 +29,7 @@ const PROCESSES: Row[] = [
   ['GET', '/processes/:process_id', 'read', 'A process'],
   ['DELETE', '/processes/:process_id', 'write', 'Ends a process'],
   ['GET', '/processes/:process_id/output', 'read', "A process's output"],
-  // Whoever is attached to a process can also write to it.
+  // Attaching includes writing.
   ['GET', '/processes/:process_id/attach', 'write', 'A WebSocket attached to a process'],
   ['GET', '/processes/:process_id/wait', 'read', 'A process once it has ended or is ready'],
   ['POST', '/processes/:process_id/stdin', 'write', "Writes to a process's stdin"],
@@ -45,8 +45,8 @@ const DELIVERIES: Row[] = [
 ];
 
 /**
- * Everything that is passed through. What is not here cannot be reached: a request's path is made anew from its row,
- * never taken from the caller. Source: contract section 7, row `…/processes…, /webhook/deliveries…`.
+ * All routes that are passed through. Nothing else can be reached: the path is built from the row, never taken from the
+ * caller. Source: contract section 7, row `…/processes…, /webhook/deliveries…`.
  */
 export const PASSED_ROUTES: readonly PassedRoute[] = [
   ...PROCESSES.map((row) => routeOf(row, 'running')),
@@ -69,8 +69,8 @@ function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['
 const PARAMETER = /^(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,128}$/;
 
 /**
- * The path at the daemon, made of the route's own text, of parameters that are ids and of a query that is encoded
- * anew; null where a parameter cannot be an id.
+ * The path at the daemon, built from the route's text, validated ids and the re-encoded query; null if a parameter is
+ * not a valid id.
  */
 export function daemonPath(
   { path }: PassedRoute,

@@ -10,7 +10,7 @@ import { quotaStatus, quotaStatuses } from '../quotas/quota-status.ts';
 import type { QuotaStore } from '../quotas/quota-store.ts';
 import { callerOf } from './auth.ts';
 
-/** What the routes of quotas need. */
+/** What the quota routes need. */
 export interface QuotaRouteParts {
   store: QuotaStore;
   policies: QuotaPolicies;
@@ -61,7 +61,7 @@ interface OneOfTeam {
 const PATH = '/api/v1/quotas';
 const TEAM_PATH = '/internal/v1/teams/:team_id/quotas/:dimension';
 
-/** What holds for a team, and how operators change it. Source: contract section 7, rows on quotas. */
+/** Registers the routes that show a team's quotas and let operators change them. Source: contract section 7, rows on quotas. */
 export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRouteParts): void {
   const reading = (summary: string, data: typeof QuotaData | ReturnType<typeof Type.Array>) => ({
     config: { scope: 'quota:read' as const, doc: { summary, data } },
@@ -75,15 +75,19 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
     return success(await quotaStatuses(store, callerOf(request).team_id));
   });
 
-  app.get<OneDimension>(`${PATH}/:dimension`, reading('One of them', QuotaData), async (request) => {
-    queryOf(request.query, []);
-    const dimension = dimensionOf(request.params.dimension);
-    return success(await quotaStatus(store, callerOf(request).team_id, dimension));
-  });
+  app.get<OneDimension>(
+    `${PATH}/:dimension`,
+    reading('One of the quotas of the team', QuotaData),
+    async (request) => {
+      queryOf(request.query, []);
+      const dimension = dimensionOf(request.params.dimension);
+      return success(await quotaStatus(store, callerOf(request).team_id, dimension));
+    },
+  );
 
   app.put<OneOfTeam>(
     TEAM_PATH,
-    { ...changing('Give a team a quota of its own'), schema: { body: PolicyBody } },
+    { ...changing("Override a team's quota"), schema: { body: PolicyBody } },
     async (request) => {
       const { team_id, dimension } = target(request.params);
       const { value, fault } = asPolicy(dimension, request.body as Static<typeof PolicyBody>);
@@ -94,7 +98,7 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
     },
   );
 
-  app.delete<OneOfTeam>(TEAM_PATH, changing('Take it away'), async (request) => {
+  app.delete<OneOfTeam>(TEAM_PATH, changing("Remove a team's override"), async (request) => {
     const { team_id, dimension } = target(request.params);
     await store.unset(team_id, dimension);
     policies.forget(team_id);

@@ -3,13 +3,13 @@ import type { HttpApp } from '../../base/http/app.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
-import { refusal } from '../sandboxes/operations.ts';
+import { transitionError } from '../sandboxes/operations.ts';
 import { type DocumentedRoute, openApiDocument } from './openapi.ts';
 
-/** Registers some routes. */
+/** Registers the routes of one subject. */
 export type RouteRegistrar = (app: HttpApp) => void | Promise<void>;
 
-/** All routes of the manager, and the document that describes them. Source: contract section 7. */
+/** Registers all routes of the manager, and the document that describes them. Source: contract section 7. */
 export async function registerRoutes(app: HttpApp, registrars: readonly RouteRegistrar[]): Promise<void> {
   const routes: DocumentedRoute[] = [];
   app.addHook('onRoute', (route) => {
@@ -26,14 +26,14 @@ export async function registerRoutes(app: HttpApp, registrars: readonly RouteReg
   await app.ready();
 }
 
-/** What cannot be a sandbox's id names none: the database is not asked, whose texts hold less than a path does. */
+/** Throws `not_found` for an impossible id without asking the database, which cannot store every text of a path. */
 function demandId({ params, routeOptions }: FastifyRequest): void {
   const { sandbox_id } = params as { sandbox_id?: string };
   if (sandbox_id === undefined || routeOptions.config.is_open || isSandboxId(sandbox_id)) return;
-  throw refusal({ refused: 'not_found', status: null });
+  throw transitionError({ refused: 'not_found', status: null });
 }
 
-/** Tells the log why the database or the runtime could not be used: the answer does not. */
+/** Logs why the database or the runtime could not be used; the answer does not say. */
 export function logTrouble(app: HttpApp, log: Log): void {
   app.addHook('onError', async (request, _reply, error) => {
     if (!(error instanceof ApiError) || error.code !== 'unavailable') return;

@@ -32,7 +32,7 @@ const LIST_LIMIT = 50;
 const LIST_LIMIT_MAX = 200;
 const KEY = /^[\x21-\x7e]{1,128}$/;
 
-/** What the routes of sandboxes need. */
+/** What the sandbox routes need. */
 export interface SandboxRouteParts {
   store: SandboxStore;
   claims: Claims;
@@ -50,7 +50,7 @@ const PATH = '/api/v1/sandboxes';
 const read = 'sandboxes:read' as const;
 const write = 'sandboxes:write' as const;
 
-/** Claiming, listing and changing sandboxes. Source: contract section 7, rows `/api/v1/sandboxes…`. */
+/** Registers the routes that claim, list, change and delete sandboxes. Source: contract section 7, rows `/api/v1/sandboxes…`. */
 export function registerSandboxRoutes(app: HttpApp, parts: SandboxRouteParts): void {
   registerClaim(app, parts);
   registerReads(app, parts);
@@ -64,7 +64,7 @@ function registerClaim(app: HttpApp, { claims, guard }: SandboxRouteParts): void
     data: ClaimedData,
     status: 201,
     is_body_optional: true,
-    headers: { 'Idempotency-Key': 'the same key with the same body answers what the first answered' },
+    headers: { 'Idempotency-Key': 'a repeated key with the same body returns the first answer' },
   };
   app.post(PATH, { config: { scope: write, doc }, schema: { body: ClaimBody } }, async (request, reply) => {
     queryOf(request.query, []);
@@ -125,7 +125,7 @@ function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRoutePar
     },
   );
 
-  const refresh = { summary: 'Give a sandbox its ttl again', data: RefreshedData, is_body_optional: true };
+  const refresh = { summary: 'Restart the ttl of a sandbox', data: RefreshedData, is_body_optional: true };
   app.post<One>(
     `${PATH}/:sandbox_id/refresh`,
     { config: { scope: write, doc: refresh }, schema: { body: RefreshBody } },

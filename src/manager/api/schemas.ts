@@ -1,15 +1,19 @@
 import { type TSchema, Type } from 'typebox';
 import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
 
-/** What the routes of sandboxes answer, for the document at `/openapi.json`. Source: contract section 7. */
+/** Schemas of the sandbox routes for `/openapi.json`. Source: contract section 7. */
 
 const closed = { additionalProperties: false };
 const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
 
+/** An RFC 3339 timestamp. */
 export const Time = Type.String({ format: 'date-time' });
+/** A timestamp or null. */
 export const OptionalTime = orNull(Time);
+/** The status of a sandbox. */
 export const Status = Type.Enum([...MANAGED_STATUSES]);
 
+/** The answer to a claim. */
 export const ClaimedData = Type.Object(
   {
     sandbox_id: Type.String(),
@@ -21,6 +25,7 @@ export const ClaimedData = Type.Object(
   closed,
 );
 
+/** One sandbox. */
 export const SandboxData = Type.Object(
   {
     id: Type.String(),
@@ -44,11 +49,13 @@ export const SandboxData = Type.Object(
   closed,
 );
 
+/** A page of sandboxes. */
 export const SandboxListData = Type.Object(
   { sandboxes: Type.Array(SandboxData), count: Type.Integer(), has_more: Type.Boolean() },
   closed,
 );
 
+/** The status of a sandbox with its times. */
 export const StatusData = Type.Object(
   {
     sandbox_id: Type.String(),
@@ -64,22 +71,28 @@ export const StatusData = Type.Object(
   closed,
 );
 
+/** The answer to a pause. */
 export const PausedData = Type.Object(
   { sandbox_id: Type.String(), paused: Type.Boolean(), status: Status },
   closed,
 );
 
+/** The answer to a resume. */
 export const ResumedData = Type.Object({ sandbox_id: Type.String(), resumed: Type.Boolean() }, closed);
 
+/** The answer to a fork. */
 export const ForkedData = Type.Object({ source_sandbox_id: Type.String(), sandbox: SandboxData }, closed);
 
+/** The answer to a refresh. */
 export const RefreshedData = Type.Object(
   { sandbox_id: Type.String(), expires_at: OptionalTime, hard_expires_at: OptionalTime },
   closed,
 );
 
+/** The answer to a deletion. */
 export const DeletedData = Type.Object({ message: Type.String() }, closed);
 
+/** The query of a list of sandboxes. */
 export const ListQuery = Type.Object(
   {
     status: Type.Optional(Status),

@@ -7,16 +7,16 @@ import { createListener, isUpgrade } from '../../base/http/listener.ts';
 import { StartError } from '../../contract/errors.ts';
 import { TeamConnections } from './team-connections.ts';
 
-/** How long a stop leaves the requests under way. */
+/** How long a stop waits for requests in progress. */
 const STOP_MS = 5_000;
-const STOP_LOOK_MS = 20;
+const STOP_POLL_MS = 20;
 
-/** The address on which the manager's API is served. */
+/** The HTTP server of the manager's API. */
 export class ApiServer {
   readonly #connections = new TeamConnections();
   readonly #server: Server;
   readonly #clock: Clock;
-  /** Of requests whose answer has not begun. */
+  /** Replies that are not complete. */
   readonly #replies = new Set<FastifyReply>();
 
   constructor(app: HttpApp, clock: Clock) {
@@ -24,7 +24,7 @@ export class ApiServer {
     this.#server = createListener(app, this.#connections);
     app.addHook('onRequest', async (request, reply) => {
       this.#replies.add(reply);
-      // Nothing tells the end of an answer that becomes a WebSocket.
+      // A reply that becomes a WebSocket has no `onResponse`.
       if (isUpgrade(request)) request.raw.socket.once('close', () => this.#replies.delete(reply));
     });
     app.addHook('preHandler', async (request) => {
@@ -36,12 +36,13 @@ export class ApiServer {
     });
   }
 
+  /** The URL of the API; valid after `listen`. */
   get url(): string {
     const { address, port } = this.#server.address() as AddressInfo;
     return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
   }
 
-  /** Takes the address; throws StartError where it cannot be had. */
+  /** Listens on the address; throws StartError if it is not available. */
   async listen(host: string, port: number): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (error: NodeJS.ErrnoException) => {
@@ -52,15 +53,15 @@ export class ApiServer {
     });
   }
 
-  /** Takes no further connection, leaves requests under way some time, and ends every connection. */
+  /** Accepts no further connections, waits up to 5 s for requests in progress, and closes every connection. */
   async close(): Promise<void> {
     this.#server.close();
     const end_ms = this.#clock.monotonicMs() + STOP_MS;
-    while (this.#isAnswering() && this.#clock.monotonicMs() < end_ms) await sleep(this.#clock, STOP_LOOK_MS);
+    while (this.#isAnswering() && this.#clock.monotonicMs() < end_ms) await sleep(this.#clock, STOP_POLL_MS);
     this.#connections.close();
   }
 
-  /** Answers that have begun may be cut: they are streams, which their readers take up again. */
+  /** Answers that have begun may be cut off: they are streams that their readers resume. */
   #isAnswering(): boolean {
     return [...this.#replies].some((reply) => !reply.sent && !reply.raw.headersSent);
   }

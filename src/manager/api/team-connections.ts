@@ -2,26 +2,26 @@ import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { ApiError } from '../../contract/errors.ts';
 
-/** However many descriptors there are: an idle connection costs memory, too. */
+/** The limit if descriptors allow more: an idle connection costs memory, too. */
 const CONNECTIONS_MAX = 10_000;
-/** Where the kernel does not tell. */
+/** Assumed if the limit of descriptors is unknown. */
 const DESCRIPTORS = 1024;
 /** A connection may be passed through, which takes a second descriptor; deliveries, children and files take others. */
 const DESCRIPTORS_PER_CONNECTION = 3;
 const LEAST = 8;
-/** What one address has before anybody is known to speak, and one team of what is passed through. */
+/** The share of one address before authentication, and of one team in passed-through requests. */
 const SHARE = 1 / 4;
 
 interface Connection {
-  /** A team, once it is known to speak; an address before that. */
+  /** The team after authentication, the address before. */
   holder: string;
   answers: number;
 }
 
 /**
- * The connections of a manager. Where all are taken room is made by the team or address that holds most of them, so
- * that nobody ends the connections of others by opening more: first the one that has gone longest without a complete
- * request, one whose answer is under way only where every one of the holder's is like that.
+ * The connections of a manager. When the limit is reached, the team or address that holds the most loses one, so that
+ * opening connections never closes those of others. The one longest without a complete request is closed first; one with
+ * an answer in progress only if all of the holder's have one.
  */
 export class TeamConnections {
   readonly #max: number;
@@ -35,6 +35,7 @@ export class TeamConnections {
     this.#address_max = shareOf(max);
   }
 
+  /** Adds a new connection; closes another if there are too many. */
   add(socket: Socket): void {
     const holder = `address ${socket.remoteAddress}`;
     if ((this.#held.get(holder)?.size ?? 0) >= this.#address_max) this.#makeRoom(holder);
@@ -44,16 +45,17 @@ export class TeamConnections {
     socket.once('close', () => this.#remove(socket));
   }
 
-  /** A request is complete, and this team's. */
+  /** Call when a request is complete; `team_id` null: it is not authenticated. */
   requestComplete(socket: Socket, team_id: string | null): void {
     const connection = this.#connections.get(socket);
     if (!connection) return;
-    this.#let(connection.holder, socket);
+    this.#release(connection.holder, socket);
     if (team_id !== null) connection.holder = `team ${team_id}`;
     connection.answers += 1;
     this.#hold(connection.holder, socket);
   }
 
+  /** Call when an answer is complete. */
   answered(socket: Socket): void {
     const connection = this.#connections.get(socket);
     if (connection && connection.answers > 0) connection.answers -= 1;
@@ -69,7 +71,7 @@ export class TeamConnections {
     this.#held.set(holder, held.add(socket));
   }
 
-  #let(holder: string, socket: Socket): void {
+  #release(holder: string, socket: Socket): void {
     const held = this.#held.get(holder);
     held?.delete(socket);
     if (held?.size === 0) this.#held.delete(holder);
@@ -94,11 +96,11 @@ export class TeamConnections {
     const connection = this.#connections.get(socket);
     if (!connection) return;
     this.#connections.delete(socket);
-    this.#let(connection.holder, socket);
+    this.#release(connection.holder, socket);
   }
 }
 
-/** What is passed through to sandboxes at a time, by team: each takes a connection for as long as it lasts. */
+/** Limits the passed-through requests of each team: each holds a connection while it lasts. */
 export class PassedShares {
   readonly #max: number;
   readonly #under_way = new Map<string, number>();
@@ -107,18 +109,18 @@ export class PassedShares {
     this.#max = max;
   }
 
-  /** Takes one place of a team's; throws `too_many_requests` where it has them all. */
-  take(team_id: string): () => void {
+  /** Acquires a slot of a team and returns its release (idempotent); throws `too_many_requests` if all are in use. */
+  acquire(team_id: string): () => void {
     const taken = this.#under_way.get(team_id) ?? 0;
     if (taken >= this.#max) {
-      const message = `The team has ${this.#max} calls of its sandboxes under way.`;
+      const message = `The team has ${this.#max} requests to its sandboxes in progress.`;
       throw new ApiError('too_many_requests', message, { retry_after_s: 1 });
     }
     this.#under_way.set(team_id, taken + 1);
-    let is_given_back = false;
+    let is_released = false;
     return () => {
-      if (is_given_back) return;
-      is_given_back = true;
+      if (is_released) return;
+      is_released = true;
       const left = (this.#under_way.get(team_id) ?? 1) - 1;
       if (left > 0) this.#under_way.set(team_id, left);
       else this.#under_way.delete(team_id);

@@ -47,7 +47,7 @@ const PageQuery = Type.Object(
   closed,
 );
 
-/** Closed usage windows, in the order of their commits. Source: contract section 7, `/api/v1/usage/windows`. */
+/** Registers the route of closed usage windows, in commit order. Source: contract section 7, `/api/v1/usage/windows`. */
 export function registerUsageRoutes(app: HttpApp, usage: Usage): void {
   const doc = { summary: "The team's closed usage windows", query: PageQuery, data: PageData };
   app.get('/api/v1/usage/windows', { config: { scope: 'usage:read', doc } }, async (request) => {
@@ -62,10 +62,10 @@ export function registerUsageRoutes(app: HttpApp, usage: Usage): void {
   });
 }
 
-/** Capped however large it is, also where it is written like `1e9`. */
+/** The limit, capped; also accepts exponents like `1e9`. */
 function limitOf(text: string | undefined): number {
   if (text === undefined) return LIST_LIMIT;
   const limit = /^\d+(e\+?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
   if (limit >= 1) return Math.min(limit, LIST_LIMIT_MAX);
-  throw invalidField('limit', 'must be a whole number from 1');
+  throw invalidField('limit', 'must be an integer of at least 1');
 }

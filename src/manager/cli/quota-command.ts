@@ -6,21 +6,21 @@ import { asDimension, asPolicy } from '../quotas/policy.ts';
 import { quotaStatus, quotaStatuses } from '../quotas/quota-status.ts';
 import { QuotaStore } from '../quotas/quota-store.ts';
 
-/** The numbers of a policy as the command line gives them; undefined where it does not. */
+/** The numbers of a policy as given on the command line. */
 export interface PolicyTexts {
   limitValue?: string;
   intervalMs?: string;
   burstValue?: string;
 }
 
-/** What `sandbox-manager quota …` does, on the database that the server has. Each may throw StartError. */
+/** The commands `sandbox-manager quota …`, on the server's database. Each throws StartError for invalid arguments. */
 export const quotaCommand = {
-  /** What holds for a team. */
+  /** The quotas that apply to a team. */
   async list(database: string, team: string): Promise<QuotaStatus[]> {
     return withQuotas(database, team, (store) => quotaStatuses(store, team));
   },
 
-  /** Gives a team a policy of its own; running replicas follow within 5 s. */
+  /** Overrides a team's policy; running replicas follow within 5 s. */
   async set(database: string, team: string, named: string, texts: PolicyTexts): Promise<QuotaStatus> {
     const dimension = checkedDimension(named);
     const given = {
@@ -36,7 +36,7 @@ export const quotaCommand = {
     });
   },
 
-  /** Takes a team's own policy away. */
+  /** Removes a team's override. */
   async unset(database: string, team: string, named: string): Promise<QuotaStatus> {
     const dimension = checkedDimension(named);
     return withQuotas(database, team, async (store) => {
@@ -52,7 +52,7 @@ function checkedDimension(named: string): Dimension {
   return value;
 }
 
-/** Digits alone; anything else is left for the check of the policy to refuse. */
+/** A number for digits; anything else is left for the policy's validation to refuse. */
 function asNumber(text: string | undefined): unknown {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
 }

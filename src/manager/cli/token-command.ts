@@ -4,23 +4,25 @@ import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../../contract/toke
 import { openDatabase } from '../database/database.ts';
 import { TokenStore, type TokenView } from '../database/token-store.ts';
 
-/** What `sandbox-manager token …` does, on the database that the server has. Each may throw StartError. */
+/** The commands `sandbox-manager token …`, on the server's database. Each throws StartError for invalid arguments. */
 export const tokenCommand = {
-  /** Returns the new token: the only time that it can be read. */
+  /** Creates a token and returns it; it cannot be read again. */
   async create(
     database: string,
     { team, scopes, internal }: { team: string; scopes: string[]; internal: boolean },
   ): Promise<string> {
     if (!isTeamId(team)) throw new StartError(`--team must be ${TEAM_ID_SHAPE}`, 2);
-    if (scopes.length === 0) throw new StartError(`--scope is needed, one of ${SCOPES.join(', ')}`, 2);
+    if (scopes.length === 0) throw new StartError(`--scope is required, one of ${SCOPES.join(', ')}`, 2);
     const checked = scopes.map(scope);
     return withTokens(database, (tokens) => tokens.create(team, checked, internal));
   },
 
+  /** All tokens, without their secrets. */
   async list(database: string): Promise<TokenView[]> {
     return withTokens(database, (tokens) => tokens.list());
   },
 
+  /** Revokes a token. */
   async revoke(database: string, token_id: string): Promise<void> {
     const is_known = await withTokens(database, (tokens) => tokens.revoke(token_id));
     if (!is_known) throw new StartError(`there is no token ${token_id}`, 1);
@@ -29,7 +31,7 @@ export const tokenCommand = {
 
 function scope(text: string): Scope {
   const found = SCOPES.find((each) => each === text);
-  if (!found) throw new StartError(`--scope ${text} is not known; it is one of ${SCOPES.join(', ')}`, 2);
+  if (!found) throw new StartError(`--scope ${text} is unknown; must be one of ${SCOPES.join(', ')}`, 2);
   return found;
 }
 

@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { StartError } from '../../contract/errors.ts';
 import type { Given } from './options.ts';
 
-/** The keys and values of a `--config` file in YAML; an empty file has none. Throws StartError. */
+/** The keys and values of a `--config` file in YAML; an empty file has none. Throws StartError with exit code 2. */
 export function readConfigFile(path: string): Given {
   const content = parsed(path);
   if (content === null || content === undefined) return {};

@@ -4,19 +4,19 @@ import { type Cidr, parseCidr } from '../../webhook/address.ts';
 import {
   address,
   badOption,
+  choiceOf,
   databaseUrl,
+  integerBetween,
   label,
   OptionValues,
-  oneOf,
   onOff,
   path,
   redisUrl,
-  wholeNumber,
 } from './option-values.ts';
 import { type Given, OPTIONS, RUNTIMES } from './options.ts';
 import { mebibytes, millicores } from './quantity.ts';
 
-/** What a node has to give; null where it is what the machine has. */
+/** The limits of a node for sandboxes; null: what the machine has. */
 export interface NodeBudget {
   readonly memory_mib: number | null;
   readonly cpu_millis: number | null;
@@ -24,13 +24,13 @@ export interface NodeBudget {
   readonly disk_mib: number | null;
 }
 
-/** Everything that a manager is started with; parsed once and never changed. Source: contract section 7. */
+/** The configuration of a manager; parsed once and frozen. Source: contract section 7. */
 export interface ManagerConfig {
   readonly host: string;
   readonly port: number;
   /** `sqlite:<path>` or `postgres://…`. */
   readonly database: string;
-  /** `redis://…`, or null where rate state is in process. */
+  /** `redis://…`, or null if rate state is kept in this process. */
   readonly redis: string | null;
   readonly runtime: (typeof RUNTIMES)[number];
   readonly data_dir: string;
@@ -38,12 +38,12 @@ export interface ManagerConfig {
   readonly replicas: number;
   readonly metering: boolean;
   readonly quota_fail_open: boolean;
-  /** Addresses that webhooks may reach although they are not public. */
+  /** Non-public addresses that webhooks may reach. */
   readonly allow_webhook_cidr: Cidr[];
   readonly secret_key_file: string;
   readonly node: NodeBudget;
   readonly log_level: LogLevel;
-  /** As the config file has them, undefined where it has none; whoever owns quotas checks them. */
+  /** As in the config file, undefined if missing; validated in `quotas/`. */
   readonly quotas: Readonly<Record<QuotaKey, unknown>>;
 }
 
@@ -54,17 +54,17 @@ const QUOTA_KEYS = [
   'team_bandwidth_burst_bytes',
 ] as const;
 
-/** Keys that stand in the config file alone. */
+/** Keys that only the config file can set. */
 export type QuotaKey = (typeof QUOTA_KEYS)[number];
 
 /**
- * Puts together what the command line, the environment and the config file give; the first of them wins. Throws
- * StartError with the option's name and exit code 2 where something does not fit.
+ * Merges command line, environment and config file, in this order of precedence. Throws StartError with the option's name
+ * and exit code 2 for an unknown key or an invalid value.
  */
 export function managerConfig(command_line: Given, environment: Given, file: Given): ManagerConfig {
   const known: readonly string[] = [...OPTIONS.map(({ name }) => name), ...QUOTA_KEYS];
   const unknown = Object.keys(file).find((key) => !known.includes(key));
-  if (unknown !== undefined) throw new StartError(`--config: ${unknown} is not known`, 2);
+  if (unknown !== undefined) throw new StartError(`--config: unknown key ${unknown}`, 2);
   const from = new OptionValues({ ...file, ...environment, ...command_line });
   const [host, port] = from.read('listen', '127.0.0.1:8080', address, 'must be <host>:<port>');
   const config: ManagerConfig = {
@@ -72,25 +72,30 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
     port,
     database: from.read('database', 'sqlite:./sandbox-manager.db', databaseUrl, DATABASE),
     redis: from.optional('redis', redisUrl, 'must be a redis:// or rediss:// URL'),
-    runtime: from.read('runtime', 'local', oneOf(RUNTIMES), `must be one of ${RUNTIMES.join(', ')}`),
+    runtime: from.read('runtime', 'local', choiceOf(RUNTIMES), `must be one of ${RUNTIMES.join(', ')}`),
     data_dir: from.read('data_dir', './sandbox-manager-data', path, 'must not be empty'),
     region: from.read('region', 'local', label, 'must be 1 to 64 of A-Z a-z 0-9 _ - .'),
-    replicas: from.read('replicas', '1', wholeNumber(1, 1_000), 'must be a whole number from 1 to 1000'),
+    replicas: from.read('replicas', '1', integerBetween(1, 1_000), 'must be an integer from 1 to 1000'),
     metering: from.read('metering', 'on', onOff, 'must be on or off'),
     quota_fail_open: from.read('quota_fail_open', 'false', onOff, 'must be true or false'),
-    allow_webhook_cidr: from.list(
-      'allow_webhook_cidr',
-      parseCidr,
-      'must be ranges of addresses like 10.0.0.0/8',
-    ),
+    allow_webhook_cidr: from.list('allow_webhook_cidr', parseCidr, 'must be address ranges like 10.0.0.0/8'),
     secret_key_file: from.read('secret_key_file', './sandbox-manager.key', path, 'must not be empty'),
     node: {
       memory_mib: from.optional('node_memory', mebibytes, SIZE),
       cpu_millis: from.optional('node_cpus', millicores, 'must be a number of cores, like 3.5'),
-      sandboxes: from.optional('node_sandboxes', wholeNumber(1, 1_000_000), 'must be a whole number from 1'),
+      sandboxes: from.optional(
+        'node_sandboxes',
+        integerBetween(1, 1_000_000),
+        'must be an integer from 1 to 1000000',
+      ),
       disk_mib: from.optional('node_disk', mebibytes, SIZE),
     },
-    log_level: from.read('log_level', 'info', oneOf(LOG_LEVELS), `must be one of ${LOG_LEVELS.join(', ')}`),
+    log_level: from.read(
+      'log_level',
+      'info',
+      choiceOf(LOG_LEVELS),
+      `must be one of ${LOG_LEVELS.join(', ')}`,
+    ),
     quotas: Object.fromEntries(QUOTA_KEYS.map((key) => [key, file[key]])) as Record<QuotaKey, unknown>,
   };
   checkTogether(config);
@@ -102,7 +107,7 @@ const SIZE = 'must be a size like 512Mi or 8Gi';
 
 function checkTogether(config: ManagerConfig): void {
   if (config.replicas === 1) return;
-  if (config.redis === null) throw badOption('redis', 'is needed with --replicas above 1');
+  if (config.redis === null) throw badOption('redis', 'is required with --replicas above 1');
   if (config.database.startsWith('sqlite:')) {
     throw badOption('database', 'must be postgres://… with --replicas above 1');
   }

@@ -1,14 +1,16 @@
+/** The values of `--runtime`. Source: contract section 7. */
 export const RUNTIMES = ['local', 'local-unsafe', 'none'] as const;
 
-/** One option as the command line shows it; its name in the config file and the environment is `name`. */
+/** One option; `name` is its key in the config file and, in upper case, in the environment. */
 export interface OptionDefinition {
   name: string;
-  /** What stands for its value in the help; null for a switch. */
+  /** The placeholder of its value in the help; null for a switch. */
   value: string | null;
   description: string;
   is_list?: boolean;
 }
 
+/** All options of the server. Source: contract section 7. */
 export const OPTIONS = [
   { name: 'listen', value: 'address', description: 'host and port (default: 127.0.0.1:8080)' },
   {
@@ -24,28 +26,34 @@ export const OPTIONS = [
     description: 'rootfs and state of local sandboxes (default: ./sandbox-manager-data)',
   },
   { name: 'region', value: 'name', description: 'name of the region (default: local)' },
-  { name: 'replicas', value: 'n', description: 'how many managers share the database (default: 1)' },
+  { name: 'replicas', value: 'n', description: 'number of managers that share the database (default: 1)' },
   { name: 'metering', value: 'on|off', description: 'record usage (default: on)' },
-  { name: 'quota_fail_open', value: null, description: 'admit while the rate authority cannot be reached' },
+  {
+    name: 'quota_fail_open',
+    value: null,
+    description: 'admit requests while the rate authority is unreachable',
+  },
   {
     name: 'allow_webhook_cidr',
     value: 'cidr',
-    description: 'addresses that webhooks may reach although they are not public; repeatable',
+    description: 'non-public address range that webhooks may reach; repeatable',
     is_list: true,
   },
   {
     name: 'secret_key_file',
     value: 'path',
-    description: 'seals secrets in the database; made where missing (default: ./sandbox-manager.key)',
+    description:
+      'key that seals secrets in the database; created if missing (default: ./sandbox-manager.key)',
   },
   { name: 'node_memory', value: 'size', description: 'memory for sandboxes, like 8Gi' },
   { name: 'node_cpus', value: 'cores', description: 'cores for sandboxes, like 3.5' },
-  { name: 'node_sandboxes', value: 'n', description: 'sandboxes that run at once' },
+  { name: 'node_sandboxes', value: 'n', description: 'maximum number of running sandboxes' },
   { name: 'node_disk', value: 'size', description: 'disk of --data-dir for sandboxes, like 50Gi' },
-  { name: 'log_level', value: 'level', description: 'of the JSON log on stderr (default: info)' },
+  { name: 'log_level', value: 'level', description: 'level of the JSON log on stderr (default: info)' },
 ] as const satisfies OptionDefinition[];
 
+/** The name of an option. */
 export type OptionName = (typeof OPTIONS)[number]['name'];
 
-/** What one place gives: texts, lists of them for repeatable options, `true` or a text for switches. */
+/** The values of one source: texts, lists of them for repeatable options, `true` or a text for switches. */
 export type Given = Partial<Record<string, unknown>>;

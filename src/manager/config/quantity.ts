@@ -8,7 +8,7 @@ export function mebibytes(text: string): number | null {
   return count === undefined ? null : Number(count) * (MIB_OF[unit] as number);
 }
 
-/** Thousandths of a core, from cores like `0.5` or `2`; null for anything else, nothing at all among it. */
+/** Thousandths of a core, from cores like `0.5` or `2`; null for anything else, including 0. */
 export function millicores(cores: string | number): number | null {
   const text = String(cores);
   const millis = CORES.test(text) ? Math.round(Number(text) * 1000) : 0;

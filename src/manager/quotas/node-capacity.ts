@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { ApiError } from '../../contract/errors.ts';
-import { nodeBudget } from '../../runtime/node-budget.ts';
+import { nodeResources } from '../../runtime/node-resources.ts';
 import type { ManagerConfig, NodeBudget } from '../config/config.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Lease } from '../sandboxes/ports.ts';
@@ -69,7 +69,7 @@ export class NodeCapacity {
       if (limit !== null && need > limit) throw exhausted(part);
     }
     if (this.#disk_of === null) return;
-    const { disk_free_bytes } = nodeBudget(this.#disk_of);
+    const { disk_free_bytes } = nodeResources(this.#disk_of);
     if (disk_free_bytes < SANDBOX_DISK_MIB * MIB) throw exhausted('disk_mib');
   }
 }
@@ -82,7 +82,7 @@ function exhausted(part: keyof NodeBudget): ApiError {
 }
 
 function machineBudget(data_dir: string): Budget {
-  const { memory_mib, cpu_millis, disk_bytes } = nodeBudget(data_dir);
+  const { memory_mib, cpu_millis, disk_bytes } = nodeResources(data_dir);
   const pids = pidsMax();
   const sandboxes = pids === null ? null : Math.floor(pids / SANDBOX_PIDS);
   return { memory_mib, cpu_millis, sandboxes, disk_mib: Math.floor(disk_bytes / MIB) };

@@ -1,23 +1,24 @@
 import { type Clock, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
-import { refusal } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import { transitionError } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 import type { SandboxRef } from './transition-runner.ts';
 
-/** How long a call that resumes a sandbox waits for it, and how often it looks. */
+/** How long a call waits for the sandbox that it resumes, and how often it checks. */
 const WAIT_MS = 20_000;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 
 /**
- * The sandbox for a call of its process routes: running, or resumed for the call where it is set to be. Throws
- * `conflict` for one that is not, and whatever a resume throws. Source: contract section 7, `auto_resume`.
+ * The running sandbox for a call of its process routes. A paused one with `auto_resume` is resumed first. Throws
+ * `not_found`, `conflict` if it is not running and is not resumed, and what a resume throws. Source: contract section 7,
+ * `auto_resume`.
  */
 export async function runningSandbox(
   sandboxes: Sandboxes,
   named: SandboxRef,
   clock: Clock,
-): Promise<SandboxRow> {
+): Promise<ManagedSandboxRow> {
   const end_ms = clock.monotonicMs() + WAIT_MS;
   for (;;) {
     const row = await sandboxes.get(named);
@@ -25,9 +26,9 @@ export async function runningSandbox(
     if (status === 'running' && operation !== 'pausing') return row;
     const may_run = row.auto_resume === 1 && (status === 'paused' || operation !== null);
     if (!may_run || status === 'terminating' || clock.monotonicMs() > end_ms) {
-      throw refusal({ refused: 'status', status });
+      throw transitionError({ refused: 'status', status });
     }
-    if (operation !== null) await sleep(clock, LOOK_MS);
+    if (operation !== null) await sleep(clock, POLL_MS);
     else await resume(sandboxes, named);
   }
 }

@@ -6,6 +6,7 @@ const closed = { additionalProperties: false };
 
 const Durations = Type.Object({ ttl: Type.Optional(Duration), hard_ttl: Type.Optional(Duration) }, closed);
 
+/** The schema of a PUT of a sandbox. Source: contract section 7. */
 export const ChangeBody = Type.Object(
   {
     config: Type.Object(
@@ -15,8 +16,8 @@ export const ChangeBody = Type.Object(
         ttl: Type.Optional(Duration),
         hard_ttl: Type.Optional(Duration),
         auto_resume: Type.Optional(Type.Boolean()),
-        // SandboxRef, so that whoever tries is told why.
-        webhook: Type.Optional(Type.Unknown({ description: 'refused: it is set at claim only' })),
+        // Listed, so that the refusal says why.
+        webhook: Type.Optional(Type.Unknown({ description: 'refused: can be set at claim only' })),
       },
       closed,
     ),
@@ -24,13 +25,16 @@ export const ChangeBody = Type.Object(
   closed,
 );
 
+/** The schema of a fork's body; durations are the source's unless given. */
 export const ForkBody = Type.Object({ config: Type.Optional(Durations) }, closed);
 
+/** The schema of a refresh's body; `duration` in seconds. */
 export const RefreshBody = Type.Object({ duration: Type.Optional(Duration) }, closed);
 
+/** The schema of a pause's or resume's body. */
 export const ReasonBody = Type.Object({ reason: Type.Optional(Type.String({ maxLength: 1024 })) }, closed);
 
-/** A change, checked; what is undefined stays as it is. */
+/** A validated change; fields that are undefined are left as they are. */
 export interface ChangeRequest {
   memory?: string;
   memory_mib?: number;
@@ -41,10 +45,10 @@ export interface ChangeRequest {
   auto_resume?: boolean;
 }
 
-/** Checks what the schema cannot say; throws `invalid_request` with the field named. */
+/** Validates what the schema cannot express; throws `invalid_request` naming the field. */
 export function changeRequest({ config }: Static<typeof ChangeBody>): ChangeRequest {
   const { resources, env_vars, webhook, ...rest } = config;
-  if (webhook !== undefined) throw invalidField('config.webhook', 'is set at claim only');
+  if (webhook !== undefined) throw invalidField('config.webhook', 'can be set at claim only');
   const memory = resources?.memory;
   return {
     ...rest,

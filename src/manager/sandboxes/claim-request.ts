@@ -12,23 +12,26 @@ const DEFAULT_TEMPLATE = 'default';
 const DEFAULT_MEMORY = '512Mi';
 const DEFAULT_CPU = 0.1;
 const MEMORY_MIN_MIB = 128;
-/** 2 PiB: an hour of it in MiB × ms is still a number that JSON holds exactly. */
+/** 2 PiB: one hour of it in MiB × ms is still an exact integer in JSON. */
 const MEMORY_MAX_MIB = 2 ** 31;
-/** A hundred years: what is longer is meant to be off. */
+/** A hundred years. */
 const DURATION_MAX_S = 100 * 366 * 24 * 60 * 60;
 const TEXT_MAX = 4096;
-/** Of all names and values, with what stands between them. */
+/** Of all names and values, each pair with its `=` and NUL. */
 const VARIABLES_MAX_BYTES = 64 * 1024;
 const BANDWIDTH_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Whole seconds; 0 is off. */
+/** The schema of a duration in whole seconds; 0 is off. */
 export const Duration = Type.Integer({ minimum: 0, maximum: DURATION_MAX_S });
+/** The schema of environment variables by name. */
 export const Variables = Type.Record(Type.String(), Type.String());
+/** The schema of a memory size; see `memoryOf`. */
 export const Memory = Type.String({ description: 'like 128Mi or 1Gi, at least 128Mi' });
 
 const Cpu = Type.Union([Type.Number(), Type.String()], { description: 'cores, like 0.5 or 2' });
 const Bandwidth = Type.Integer({ minimum: 0, maximum: BANDWIDTH_MAX });
 
+/** The schema of a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export const ClaimBody = Type.Object(
   {
     template: Type.Optional(Type.String({ pattern: TEMPLATE.source, default: DEFAULT_TEMPLATE })),
@@ -70,7 +73,7 @@ export const ClaimBody = Type.Object(
   closed,
 );
 
-/** A claim, checked and with its defaults. */
+/** A validated claim with its defaults applied. */
 export interface ClaimRequest {
   template: string;
   webhook: { url: string; secret: string; watch_dir: string | null } | null;
@@ -83,11 +86,11 @@ export interface ClaimRequest {
   memory_mib: number;
   cpu_millis: number;
   network: object | null;
-  /** Tells whether two claims are the same. */
+  /** SHA-256 of the body: equal claims have equal hashes. */
   hash: string;
 }
 
-/** Checks what the schema cannot say; throws `invalid_request` with the field named. */
+/** Validates what the schema cannot express; throws `invalid_request` naming the field. */
 export function claimRequest(body: Static<typeof ClaimBody> | undefined, guard: AddressGuard): ClaimRequest {
   const config = body?.config ?? {};
   const memory = config.resources?.memory ?? DEFAULT_MEMORY;
@@ -107,21 +110,21 @@ export function claimRequest(body: Static<typeof ClaimBody> | undefined, guard: 
   };
 }
 
-/** MiB; throws `invalid_request` for what is no size or too small. */
+/** A memory size in MiB, from 128 to 2³¹; throws `invalid_request` for anything else. */
 export function memoryOf(memory: string): number {
   const size_mib = mebibytes(memory);
   if (size_mib !== null && size_mib >= MEMORY_MIN_MIB && size_mib <= MEMORY_MAX_MIB) return size_mib;
   throw invalidField('config.resources.memory', 'must be a size like 128Mi or 1Gi, from 128Mi to 2048Ti');
 }
 
-/** Throws `invalid_request` for what cannot be a variable of a process. */
+/** Validates environment variables; throws `invalid_request` for a bad name or value, or more than 64 KiB. */
 export function checkedVariables(env_vars: Record<string, string>): Record<string, string> {
   let size_bytes = 0;
   for (const [name, value] of Object.entries(env_vars)) {
     if (name === '' || /[=\0]/.test(name)) {
-      throw invalidField('config.env_vars', 'a name must not be empty nor contain = or NUL');
+      throw invalidField('config.env_vars', 'names must not be empty or contain = or NUL');
     }
-    if (value.includes('\0')) throw invalidField(`config.env_vars.${name}`, 'must be a text without NUL');
+    if (value.includes('\0')) throw invalidField(`config.env_vars.${name}`, 'must not contain NUL');
     size_bytes += Buffer.byteLength(name) + Buffer.byteLength(value) + 2;
   }
   if (size_bytes > VARIABLES_MAX_BYTES) throw invalidField('config.env_vars', 'must not exceed 64 KiB');
@@ -137,9 +140,9 @@ function cpuOf(cpu: number | string): number {
 function webhookOf(webhook: { url: string; secret?: string; watch_dir?: string }, guard: AddressGuard) {
   const checked = checkWebhookUrl(webhook.url, guard);
   if ('fault' in checked) throw invalidField('config.webhook.url', checked.fault);
-  // What is no ASCII takes more room in a URL than it had.
+  // Encoding makes non-ASCII characters longer.
   if (checked.url.length > TEXT_MAX) {
-    throw invalidField('config.webhook.url', `must not have more than ${TEXT_MAX} characters as a URL`);
+    throw invalidField('config.webhook.url', `must not be longer than ${TEXT_MAX} characters once encoded`);
   }
   const { watch_dir = null, secret = '' } = webhook;
   if (watch_dir !== null && (!watch_dir.startsWith('/') || watch_dir.includes('\0'))) {
@@ -148,7 +151,7 @@ function webhookOf(webhook: { url: string; secret?: string; watch_dir?: string }
   return { url: checked.url, secret, watch_dir: watch_dir === null ? null : resolve(watch_dir) };
 }
 
-/** When a time of `duration_s` that begins now is over; null where it is off. */
+/** The wall time in ms at which `duration_s` seconds from `now_ms` are over; null if the duration is 0 (off). */
 export function after(now_ms: number, duration_s: number): number | null {
   return duration_s === 0 ? null : now_ms + duration_s * 1000;
 }

@@ -5,15 +5,15 @@ import type { Caller } from '../../contract/tokens.ts';
 import { after, type ClaimRequest } from './claim-request.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import { leaseOf, type Operations, sealContext, specOf, type Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Of everything that this manager runs. */
+/** The cluster of every sandbox of this manager. */
 export const CLUSTER_ID = 'local';
 const NODE = 'local';
 
-/** What a claim is answered. Source: contract section 7, POST `/api/v1/sandboxes`. */
+/** The answer to a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export interface Claimed {
   sandbox_id: string;
   status: ManagedStatus;
@@ -22,44 +22,52 @@ export interface Claimed {
   cluster_id: string;
 }
 
-/** Makes sandboxes. Source: contract section 7, POST `/api/v1/sandboxes`. */
+/** Claims sandboxes. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export class Claims {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #operations: Operations;
-  readonly #settler: OperationRecovery;
+  readonly #operation_recovery: OperationRecovery;
   readonly #keys: IdempotencyStore;
 
-  constructor(works: Works, operations: Operations, settler: OperationRecovery, keys: IdempotencyStore) {
-    this.#works = works;
+  constructor(
+    services: SandboxServices,
+    operations: Operations,
+    operation_recovery: OperationRecovery,
+    keys: IdempotencyStore,
+  ) {
+    this.#services = services;
     this.#operations = operations;
-    this.#settler = settler;
+    this.#operation_recovery = operation_recovery;
     this.#keys = keys;
   }
 
-  /** Claims a sandbox; resolves when it runs. With a key that was used before it answers what the first did. */
+  /**
+   * Claims a sandbox; resolves when it runs. A `key` that was used before with the same request returns the first
+   * answer. Throws `conflict` (key), `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
+   */
   async claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
-    const { clock, store, admission, notices } = this.#works;
+    const { clock, store, admission, deletion_outbox } = this.#services;
     const row = this.#rowOf(caller, request);
     const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };
     return this.#operations.run(row.sandbox_id, async () => {
       const before = await store.write(async (tx) => {
-        // Claims with one key come one after another.
+        // Serialises claims with the same key.
         if (claim) await store.lockTeam(tx, caller.team_id);
         const known = claim && (await this.#keys.lookUp(tx, claim, clock.wallMs() - KEY_KEPT_MS));
         if (known?.outcome === 'answered') return known.answer as Claimed;
         if (known) refuseKnown(known.outcome);
-        if (row.webhook_url !== null) await notices.checkCapacity(tx, caller.team_id);
+        if (row.webhook_url !== null) await deletion_outbox.checkCapacity(tx, caller.team_id);
         await admission.admit(tx, leaseOf(row));
         await store.insert(tx, row);
-        if (claim) await this.#keys.begin(tx, claim, row.sandbox_id, row.created_at_ms);
+        if (claim) await this.#keys.reserve(tx, claim, row.sandbox_id, row.created_at_ms);
         return null;
       });
       return before ?? (await this.#create(row));
     });
   }
 
-  async #create(row: SandboxRow): Promise<Claimed> {
-    const { runtime, seal, store, metering, clock, metrics } = this.#works;
+  async #create(row: ManagedSandboxRow): Promise<Claimed> {
+    const { runtime, seal, store, metering, clock, metrics } = this.#services;
     const { sandbox_id } = row;
     try {
       const { pod_name } = await runtime.create(specOf(row, seal));
@@ -72,7 +80,7 @@ export class Claims {
         cluster_id: CLUSTER_ID,
       };
       await store.write(async (tx) => {
-        const running = await this.#operations.end(tx, sandbox_id, 'claiming', {
+        const running = await this.#operations.endOperation(tx, sandbox_id, 'claiming', {
           status: 'running',
           pod_name,
           claimed_at_ms: now_ms,
@@ -81,19 +89,19 @@ export class Claims {
           hard_expires_at_ms: after(now_ms, row.hard_ttl_s),
         });
         await metering.began(tx, leaseOf(running), now_ms);
-        await this.#keys.answer(tx, sandbox_id, 201, answer);
+        await this.#keys.storeAnswer(tx, sandbox_id, 201, answer);
       });
       metrics.transitions.add(['claim', 'done']);
       return answer;
     } catch (error) {
       metrics.transitions.add(['claim', 'failed']);
-      await this.#settler.settle(row);
+      await this.#operation_recovery.resolve(row);
       throw namedAsGiven(error);
     }
   }
 
-  #rowOf(caller: Caller, request: ClaimRequest): SandboxRow {
-    const { clock, seal } = this.#works;
+  #rowOf(caller: Caller, request: ClaimRequest): ManagedSandboxRow {
+    const { clock, seal } = this.#services;
     const { webhook, env_vars, resources } = request;
     const now_ms = clock.wallMs();
     const sandbox_id = newId('sbx_', now_ms);
@@ -134,14 +142,14 @@ export class Claims {
 
 function refuseKnown(outcome: 'new' | 'under_way' | 'conflict'): void {
   if (outcome === 'under_way') {
-    throw new ApiError('conflict', 'The claim with this Idempotency-Key is under way.');
+    throw new ApiError('conflict', 'The claim with this Idempotency-Key is still in progress.');
   }
   if (outcome === 'conflict') {
-    throw new ApiError('conflict', 'Idempotency-Key: it was used before with another body.');
+    throw new ApiError('conflict', 'Idempotency-Key: was already used with another body.');
   }
 }
 
-/** The runtime names fields as its spec has them; the caller wrote them inside of `config`. */
+/** Names a field as the caller did: the runtime names those of its spec, which a claim has in `config`. */
 function namedAsGiven(error: unknown): unknown {
   const { field } = ((error as ApiError).details ?? {}) as { field?: string };
   if (!(error instanceof ApiError) || error.code !== 'invalid_request' || !field) return error;

@@ -2,10 +2,10 @@ import type { Clock } from '../../base/clock.ts';
 
 const FIRST_MS = 500;
 const CAP_MS = 60_000;
-/** Of more than this the oldest is tried again first. */
+/** If there are more, the oldest one is forgotten, and so tried again at once. */
 const DEFERRED_MAX = 1_000;
 
-/** What failed and is tried again later, ever later: it must not take the turn of what may succeed. */
+/** Exponential backoff by id: items that keep failing must not displace items that may succeed. */
 export class Deferrals {
   readonly #clock: Clock;
   readonly #deferred = new Map<string, { until_ms: number; delay_ms: number }>();
@@ -14,7 +14,7 @@ export class Deferrals {
     this.#clock = clock;
   }
 
-  /** It failed once more. */
+  /** Records a failure: 500 ms of backoff, doubled with each further failure up to 60 s. */
   defer(id: string): void {
     const before_ms = this.#deferred.get(id)?.delay_ms ?? 0;
     const delay_ms = Math.min(CAP_MS, Math.max(FIRST_MS, before_ms * 2));
@@ -24,11 +24,12 @@ export class Deferrals {
     if (this.#deferred.size > DEFERRED_MAX && oldest !== undefined) this.#deferred.delete(oldest);
   }
 
+  /** Records a success. */
   forget(id: string): void {
     this.#deferred.delete(id);
   }
 
-  /** What is not to be tried now; what has long not failed again is forgotten. */
+  /** The ids in backoff now. Entries that have not failed again for a long time are dropped. */
   current(): string[] {
     const now_ms = this.#clock.monotonicMs();
     const current: string[] = [];

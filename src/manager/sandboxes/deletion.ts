@@ -4,41 +4,42 @@ import { ApiError } from '../../contract/errors.ts';
 import type { UndeliveredPage } from '../../runtime/runtime.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { Limiter } from './limiter.ts';
-import { type Operations, refusal, type Works, webhookTargetOf } from './operations.ts';
+import { type Operations, type SandboxServices, transitionError, webhookTargetOf } from './operations.ts';
 import type { DeletionNotice, WebhookTarget } from './ports.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 
-/** Sandboxes that are ended and removed at the same time, and those of one team: a daemon may refuse to end. */
+/** Concurrent cleanups, in all and of one team: a daemon may be slow to end. */
 const CLEANUPS_MAX = 16;
 const CLEANUPS_PER_TEAM = 8;
-/** Until a cleanup that failed is tried again: doubled each time, up to the cap. */
+/** The wait before a failed cleanup is tried again: doubled each time, up to the cap. */
 const RETRY_MS = 1_000;
 const RETRY_CAP_MS = 5 * 60 * 1000;
 
 type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
 
 /**
- * Deletes sandboxes: one commit says so, queues the signed `sandbox.deleted` and frees the capacity; ending and
- * removing what ran follows, and waits for no consumer. Source: contract section 7, DELETE, and below.
+ * Deletes sandboxes. One commit sets the status, queues the signed `sandbox.deleted` and frees the capacity. The cleanup
+ * follows: it ends the sandbox, hands over undelivered records and removes the files, without waiting for a consumer.
+ * Source: contract section 7, DELETE.
  */
 export class Deletions {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #operations: Operations;
   readonly #limiter = new Limiter(CLEANUPS_MAX, CLEANUPS_PER_TEAM);
   readonly #stopping = new AbortController();
 
-  constructor(works: Works, operations: Operations) {
-    this.#works = works;
+  constructor(services: SandboxServices, operations: Operations) {
+    this.#services = services;
     this.#operations = operations;
   }
 
-  /** Commits a deletion; one that is committed already stays as it is. Throws `not_found`, `conflict`. */
+  /** Commits a deletion and starts its cleanup. Idempotent. Throws `not_found`, `conflict`. */
   async delete(
     sandbox_id: string,
     team_id: string,
     { reason, actor }: { reason: Reason; actor: string | null },
   ): Promise<void> {
-    const { store, metrics, notices } = this.#works;
+    const { store, metrics, deletion_outbox } = this.#services;
     const found = await store.find(store.db, sandbox_id, team_id);
     if (!found) throw new ApiError('not_found', 'There is no such sandbox.');
     if (found.status === 'terminating') return;
@@ -46,62 +47,68 @@ export class Deletions {
     const row = await this.#commit(found, is_lost ? 'runtime_lost' : reason, actor);
     if (!row) return;
     metrics.transitions.add(['delete', 'done']);
-    notices.wake();
+    deletion_outbox.wake();
     void this.clean(row);
   }
 
-  /** A deletion does not need the runtime's answer: without one it is taken to run. */
+  /** Without an answer of the runtime the sandbox counts as running: a deletion must not depend on it. */
   async #isLost(sandbox_id: string): Promise<boolean> {
-    const { runtime, log } = this.#works;
+    const { runtime, log } = this.#services;
     try {
       return !(await runtime.isAlive(sandbox_id));
     } catch (error) {
-      log.warn({ sandbox_id, reason: reasonOf(error) }, 'the runtime does not tell of a sandbox');
+      log.warn({ sandbox_id, reason: reasonOf(error) }, 'the runtime cannot tell whether a sandbox is alive');
       return false;
     }
   }
 
-  /** Null where another caller was faster. */
+  /** Null if another caller was faster. */
   async #commit(
-    { sandbox_id, team_id }: SandboxRow,
+    { sandbox_id, team_id }: ManagedSandboxRow,
     reason: DeletionNotice['reason'],
     actor: string | null,
-  ): Promise<SandboxRow | null> {
-    const { store, clock, seal, notices, metering } = this.#works;
+  ): Promise<ManagedSandboxRow | null> {
+    const { store, clock, seal, deletion_outbox, metering } = this.#services;
     const now_ms = clock.wallMs();
     return store.writeFreeing(async (tx) => {
-      const row = await store.begin(tx, 'delete', { sandbox_id, team_id, now_ms }, this.#operations.lease());
+      const row = await store.beginTransition(
+        tx,
+        'delete',
+        { sandbox_id, team_id, now_ms },
+        this.#operations.lease(),
+      );
       if ('refused' in row) {
         if (row.status === 'terminating') return null;
-        throw refusal(row);
+        throw transitionError(row);
       }
       await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : now_ms);
-      const sender = webhookTargetOf(row, seal);
-      if (sender) await notices.sandboxDeleted(tx, { ...sender, reason, actor, happened_at_ms: now_ms });
+      const target = webhookTargetOf(row, seal);
+      if (target)
+        await deletion_outbox.sandboxDeleted(tx, { ...target, reason, actor, happened_at_ms: now_ms });
       return row;
     });
   }
 
-  /** Ends and removes what ran, when its turn comes, and again until that is done. Never rejects. */
-  async clean(row: SandboxRow): Promise<void> {
+  /** Cleans up after a committed deletion, with retries until it is done or `stop` is called. Never rejects. */
+  async clean(row: ManagedSandboxRow): Promise<void> {
     if (this.#operations.isUnderWay(row.sandbox_id)) return;
     await this.#operations.run(row.sandbox_id, async () => {
       for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
         if (await this.#limiter.run(row.team_id, () => this.#clean(row))) return;
         const wait_ms = Math.min(RETRY_MS * 2 ** failures, RETRY_CAP_MS);
-        await sleep(this.#works.clock, wait_ms, this.#stopping.signal);
+        await sleep(this.#services.clock, wait_ms, this.#stopping.signal);
       }
     });
   }
 
-  /** Begins no further cleanup; those that are left are done by the replica that takes them over. */
+  /** Starts no further cleanup; another replica takes over those that are left. */
   stop(): void {
     this.#stopping.abort();
   }
 
-  /** True when it is done. Every step may be repeated, here or by another replica. */
-  async #clean(row: SandboxRow): Promise<boolean> {
-    const { runtime, store, clock, log, metrics, replica } = this.#works;
+  /** True when the cleanup is complete. Every step may be repeated, here or by another replica. */
+  async #clean(row: ManagedSandboxRow): Promise<boolean> {
+    const { runtime, store, clock, log, metrics, replica } = this.#services;
     const { sandbox_id } = row;
     if (this.#stopping.signal.aborted) return false;
     try {
@@ -110,7 +117,7 @@ export class Deletions {
       await runtime.remove(sandbox_id);
       const now_ms = clock.wallMs();
       const changes = { deleted_at_ms: now_ms, updated_at_ms: now_ms, ...withoutSecrets(row) };
-      await store.writeFreeing((tx) => store.end(tx, sandbox_id, 'cleaning', replica, changes));
+      await store.writeFreeing((tx) => store.endOperation(tx, sandbox_id, 'cleaning', replica, changes));
       metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
       return true;
     } catch (error) {
@@ -119,49 +126,52 @@ export class Deletions {
     }
   }
 
-  /** What its daemon had not delivered, into the outbox; the files are kept until all of it is there. */
-  async #handOver(row: SandboxRow): Promise<void> {
-    const { runtime, clock, log, seal } = this.#works;
+  /** Moves what the daemon had not delivered into the outbox; the files are kept until that is complete. */
+  async #handOver(row: ManagedSandboxRow): Promise<void> {
+    const { runtime, clock, log, seal } = this.#services;
     const { sandbox_id, team_id } = row;
-    const sender = webhookTargetOf(row, seal);
-    if (!sender) return;
-    const { webhook_secret } = sender;
+    const target = webhookTargetOf(row, seal);
+    if (!target) return;
+    const { webhook_secret } = target;
     const trust = { team_id, webhook_secret, record_key: seal.recordKey(sandbox_id) };
     try {
-      for await (const page of runtime.handOver(sandbox_id, trust)) await this.#takeOver(sender, page);
+      for await (const page of runtime.handOver(sandbox_id, trust)) await this.#takeOver(target, page);
     } catch (error) {
       if (clock.wallMs() - row.updated_at_ms < DELIVERY_WINDOW_MS) throw error;
-      // No window is left in which they could be delivered.
+      // The delivery window of every record is over.
       log.error({ sandbox_id, reason: (error as Error).message }, 'undelivered records could not be read');
     }
   }
 
   async #takeOver(
-    sender: WebhookTarget,
+    target: WebhookTarget,
     { records, lost_records, trouble, set_aside }: UndeliveredPage,
   ): Promise<void> {
-    const { store, notices, log, metrics } = this.#works;
-    const { sandbox_id } = sender;
+    const { store, deletion_outbox, log, metrics } = this.#services;
+    const { sandbox_id } = target;
     if (lost_records > 0 || trouble !== null) {
       log.error({ sandbox_id, lost_records, reason: trouble }, 'not every undelivered record could be read');
     }
     if (set_aside > 0) {
       metrics.records_set_aside.add([], set_aside);
-      log.error({ sandbox_id, records: set_aside }, 'records that the daemon has not made are not sent');
+      log.error({ sandbox_id, records: set_aside }, 'records that the daemon did not make are not sent');
     }
     if (records.length === 0) return;
-    const taken = await store.writeFreeing((tx) => notices.handOver(tx, sender, records));
-    notices.wake();
-    // Apart from the records: only people miss them.
+    const taken = await store.writeFreeing((tx) => deletion_outbox.handOver(tx, target, records));
+    deletion_outbox.wake();
+    // In a transaction of their own: attempts only inform people, records must be delivered.
     await store
-      .write((tx) => notices.handOverAttempts(tx, taken))
+      .write((tx) => deletion_outbox.handOverAttempts(tx, taken))
       .catch((error: Error) => {
-        log.warn({ sandbox_id, reason: error.message }, 'attempts of handed-over records are not kept');
+        log.warn(
+          { sandbox_id, reason: error.message },
+          'the attempts of handed-over records could not be stored',
+        );
       });
   }
 }
 
-/** What nobody needs any more of a sandbox that is gone, its events being in the outbox. It is told that there was a secret. */
-function withoutSecrets({ webhook_secret_sealed }: SandboxRow) {
+/** Clears the secrets, which nothing needs once the events are in the outbox. An empty text says that there was a secret. */
+function withoutSecrets({ webhook_secret_sealed }: ManagedSandboxRow) {
   return { env_sealed: null, webhook_secret_sealed: webhook_secret_sealed === null ? null : '' };
 }

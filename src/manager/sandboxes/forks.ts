@@ -2,42 +2,45 @@ import { newId } from '../../base/ids.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import { after } from './claim-request.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import { leaseOf, type Operations, sealContext, specOf, type Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
-import type { Changes, SandboxRef, TransitionRunner } from './transition-runner.ts';
+import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
 
-/** Seconds; what is undefined is the source's. */
+/** In seconds; the source's if undefined. */
 interface Durations {
   ttl?: number | undefined;
   hard_ttl?: number | undefined;
 }
 
-/** Copies of sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
+/** Forks sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
 export class Forks {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #operations: Operations;
-  readonly #settler: OperationRecovery;
+  readonly #operation_recovery: OperationRecovery;
   readonly #transitions: TransitionRunner;
 
   constructor(
-    works: Works,
+    services: SandboxServices,
     operations: Operations,
-    settler: OperationRecovery,
+    operation_recovery: OperationRecovery,
     transitions: TransitionRunner,
   ) {
-    this.#works = works;
+    this.#services = services;
     this.#operations = operations;
-    this.#settler = settler;
+    this.#operation_recovery = operation_recovery;
     this.#transitions = transitions;
   }
 
-  /** Copies a sandbox; the child is paused. Its durations are the source's unless others are given. */
-  async fork(named: SandboxRef, given: Durations): Promise<SandboxRow> {
-    const { store, clock, runtime, seal, admission, notices } = this.#works;
+  /**
+   * Copies a running or paused sandbox; resolves with the child, which is paused. Throws `not_found`, `conflict`,
+   * `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
+   */
+  async fork(named: SandboxRef, given: Durations): Promise<ManagedSandboxRow> {
+    const { store, clock, runtime, seal, admission, deletion_outbox } = this.#services;
     const child_id = newId('sbx_', clock.wallMs());
-    let child: SandboxRow | null = null;
-    const copy = async (source: SandboxRow): Promise<RuntimeChange> => {
-      const made = child as SandboxRow;
+    let child: ManagedSandboxRow | null = null;
+    const copy = async (source: ManagedSandboxRow): Promise<RuntimeChange> => {
+      const made = child as ManagedSandboxRow;
       const copied = await runtime.fork(source.sandbox_id, specOf(made, seal));
       if (copied.outcome === 'lost') return 'lost';
       child = { ...made, pod_name: copied.pod_name };
@@ -48,27 +51,32 @@ export class Forks {
         this.#transitions.run(named, 'fork', {
           onBegin: async (tx, source) => {
             child = this.#childOf(source, child_id, given);
-            if (child.webhook_url !== null) await notices.checkCapacity(tx, child.team_id);
+            if (child.webhook_url !== null) await deletion_outbox.checkCapacity(tx, child.team_id);
             await admission.admitCopy(tx, leaseOf(child));
             await store.insert(tx, child);
           },
           carryOut: copy,
           changes: () => ({}),
           onEnd: async (tx, _source, now_ms) => {
-            child = await this.#operations.end(tx, child_id, 'copying', changesOfCopy(child, now_ms));
+            child = await this.#operations.endOperation(
+              tx,
+              child_id,
+              'copying',
+              changesOfCopy(child, now_ms),
+            );
           },
         }),
       );
-      return child as unknown as SandboxRow;
+      return child as unknown as ManagedSandboxRow;
     } catch (error) {
-      if (child) await this.#settler.settle(child);
+      if (child) await this.#operation_recovery.resolve(child);
       throw error;
     }
   }
 
-  /** A child's record: the source's webhook, environment and resources under an identity of its own. */
-  #childOf(source: SandboxRow, sandbox_id: string, { ttl, hard_ttl }: Durations): SandboxRow {
-    const { clock, seal } = this.#works;
+  /** The child's row: the source's webhook, environment and resources under its own identity. */
+  #childOf(source: ManagedSandboxRow, sandbox_id: string, { ttl, hard_ttl }: Durations): ManagedSandboxRow {
+    const { clock, seal } = this.#services;
     const now_ms = clock.wallMs();
     const moved = (sealed: string | null, context: (id: string) => string) =>
       sealed && seal.seal(seal.open(sealed, context(source.sandbox_id)), context(sandbox_id));
@@ -92,7 +100,7 @@ export class Forks {
   }
 }
 
-function changesOfCopy(child: SandboxRow | null, now_ms: number): Changes {
+function changesOfCopy(child: ManagedSandboxRow | null, now_ms: number): SandboxChanges {
   return {
     pod_name: child?.pod_name ?? null,
     claimed_at_ms: now_ms,

@@ -3,30 +3,39 @@ import type { Job } from '../../base/schedule.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { Deferrals } from './deferrals.ts';
 import type { Deletions } from './deletion.ts';
+import type { HousekeepingStore } from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
-import type { Operations, Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import type { OperationRecovery } from './operation-recovery.ts';
+import type { Operations, SandboxServices } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 
-/** Times that are set while nobody looks are found within this: a ttl holds within 1 s. */
-const EXPIRY_LOOK_MS = 500;
+/** The longest wait between two looks for expired sandboxes: a ttl that was set meanwhile holds within 1 s. */
+const EXPIRY_POLL_MS = 500;
 const EXPIRED_AT_ONCE = 100;
-const MORE_LOOK_MS = 50;
+/** The wait while more sandboxes have expired than one look returns. */
+const EXPIRY_BACKLOG_POLL_MS = 50;
 const RENEW_MS = 4_000;
 const WATCH_MS = 5_000;
-const LOOKS_AT_ONCE = 32;
+/** How often abandoned operations are looked for. */
+const RECOVERY_MS = 2_000;
+const CHECKS_AT_ONCE = 32;
 const PURGE_MS = 60_000;
 const PURGE_AT_ONCE = 1_000;
-/** What is gone is remembered for so long. */
+/** How long the row of a sandbox that is gone, and the answer to an idempotency key, are kept. */
 const KEEP_MS = 24 * 60 * 60 * 1000;
 
-/** Pauses and deletes sandboxes whose time has come. Source: contract section 7, `ttl` and `hard_ttl`. */
-export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletions): Job {
-  const { store, clock, log } = works;
+/** Pauses and deletes sandboxes whose ttl or hard ttl has expired. Source: contract section 7, `ttl` and `hard_ttl`. */
+export function expiryJob(
+  { clock, log }: SandboxServices,
+  store: HousekeepingStore,
+  sandboxes: Sandboxes,
+  deletions: Deletions,
+): Job {
   const deferrals = new Deferrals(clock);
-  /** A sandbox that does not let itself be paused holds up no other's end. */
-  const under_way = new Set<string>();
-  const end = async ({ sandbox_id, team_id, hard_expires_at_ms }: SandboxRow, now_ms: number) => {
+  /** Not awaited: a sandbox that cannot be paused must not delay the others. */
+  const in_progress = new Set<string>();
+  const expire = async ({ sandbox_id, team_id, hard_expires_at_ms }: ManagedSandboxRow, now_ms: number) => {
     try {
       if (hard_expires_at_ms !== null && hard_expires_at_ms <= now_ms) {
         await deletions.delete(sandbox_id, team_id, { reason: 'ttl_expired', actor: null });
@@ -36,28 +45,31 @@ export function expiryJob(works: Works, sandboxes: Sandboxes, deletions: Deletio
       deferrals.forget(sandbox_id);
     } catch (error) {
       deferrals.defer(sandbox_id);
-      log.info({ sandbox_id, reason: reasonOf(error) }, 'the end of a ttl is tried again');
+      log.info(
+        { sandbox_id, reason: reasonOf(error) },
+        'a sandbox whose ttl has expired is tried again later',
+      );
     } finally {
-      under_way.delete(sandbox_id);
+      in_progress.delete(sandbox_id);
     }
   };
   return {
     name: 'expiry',
     async run() {
       const now_ms = clock.wallMs();
-      const others = [...deferrals.current(), ...under_way];
-      const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE, others);
+      const excluded = [...deferrals.current(), ...in_progress];
+      const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE, excluded);
       for (const row of rows) {
-        under_way.add(row.sandbox_id);
-        void end(row, now_ms);
+        in_progress.add(row.sandbox_id);
+        void expire(row, now_ms);
       }
-      if (rows.length === EXPIRED_AT_ONCE) return MORE_LOOK_MS;
-      return Math.max(0, Math.min(EXPIRY_LOOK_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
+      if (rows.length === EXPIRED_AT_ONCE) return EXPIRY_BACKLOG_POLL_MS;
+      return Math.max(0, Math.min(EXPIRY_POLL_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
     },
   };
 }
 
-/** Says that what is under way here is being carried out still. */
+/** Renews the leases of the operations that this replica is carrying out. */
 export function renewalJob(operations: Operations): Job {
   return {
     name: 'renewal',
@@ -68,13 +80,16 @@ export function renewalJob(operations: Operations): Job {
   };
 }
 
-/** Finds sandboxes whose runtime has died. Source: contract section 7, status `failed`. */
-export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
-  const look = async ({ sandbox_id }: SandboxRow) => {
+/** Marks sandboxes as failed whose runtime has died. Source: contract section 7, status `failed`. */
+export function watchJob(
+  { store: sandboxes, runtime, metering, clock, log }: SandboxServices,
+  store: HousekeepingStore,
+): Job {
+  const check = async ({ sandbox_id }: ManagedSandboxRow) => {
     if (await runtime.isAlive(sandbox_id)) return;
-    await store.write(async (tx) => {
+    await sandboxes.write(async (tx) => {
       const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
-      if (!(await store.changeIdle(tx, sandbox_id, ['running', 'paused'], changes))) return;
+      if (!(await sandboxes.changeIdle(tx, sandbox_id, ['running', 'paused'], changes))) return;
       await metering.ended(tx, sandbox_id, 'last_seen');
       log.warn({ sandbox_id }, "a sandbox's runtime has died");
     });
@@ -82,24 +97,87 @@ export function watchJob({ store, runtime, metering, clock, log }: Works): Job {
   return {
     name: 'watch',
     async run() {
-      await inParallel(await store.up(), LOOKS_AT_ONCE, look);
+      await inParallel(await store.listUp(), CHECKS_AT_ONCE, check);
       return WATCH_MS;
     },
   };
 }
 
-/** Forgets what was kept long enough, and keeps room for deletions. */
-export function purgeJob({ store, clock }: Works, keys: IdempotencyStore): Job {
+/** Purges rows and keys that were kept long enough, and restores the disk space reserved for deletions. */
+export function purgeJob(
+  { store: sandboxes, clock }: SandboxServices,
+  store: HousekeepingStore,
+  keys: IdempotencyStore,
+): Job {
   return {
     name: 'purge',
     async run() {
       const before_ms = clock.wallMs() - KEEP_MS;
-      // What one of them is refused does not keep the other from its rows.
+      // A failure of one purge does not keep the other from its rows.
       const purges = [store.purge(before_ms, PURGE_AT_ONCE), keys.purge(before_ms, PURGE_AT_ONCE)];
       await Promise.allSettled(purges);
       const purged = await Promise.all(purges);
-      store.keepRoom();
+      sandboxes.restoreBallast();
       return purged.includes(PURGE_AT_ONCE) ? 0 : PURGE_MS;
     },
   };
+}
+
+/**
+ * Takes over abandoned operations of any replica and resolves them: after a start, and then every 2 s. Source:
+ * contract section 7, "/readyz".
+ */
+export class RecoveryJob implements Job {
+  readonly name = 'recovery';
+  readonly #services: SandboxServices;
+  readonly #store: HousekeepingStore;
+  readonly #operations: Operations;
+  readonly #recovery: OperationRecovery;
+  #is_done = false;
+
+  constructor(
+    services: SandboxServices,
+    store: HousekeepingStore,
+    operations: Operations,
+    recovery: OperationRecovery,
+  ) {
+    this.#services = services;
+    this.#store = store;
+    this.#operations = operations;
+    this.#recovery = recovery;
+  }
+
+  /** True once everything that was abandoned before this replica's start is resolved or being cleaned up. */
+  get is_done(): boolean {
+    return this.#is_done;
+  }
+
+  /** One pass; returns the wait until the next one, in ms. */
+  readonly run = async (): Promise<number> => {
+    const rows = await this.#store.withOperation();
+    const resolved = rows
+      .filter((row) => this.#operations.isAbandoned(row))
+      .map((row) => this.#takeOver(row));
+    // After the start, a sandbox that does not answer must not delay the others.
+    if (this.#is_done) void Promise.all(resolved).catch((error) => this.#logFailure(error));
+    else await Promise.all(resolved);
+    this.#is_done = true;
+    return RECOVERY_MS;
+  };
+
+  #logFailure(error: Error): void {
+    this.#services.log.warn({ reason: error.message }, 'abandoned operations are resolved later');
+  }
+
+  async #takeOver(row: ManagedSandboxRow): Promise<void> {
+    const { store, log } = this.#services;
+    const { sandbox_id, operation } = row;
+    const taken = await store.takeOver(row, this.#operations.lease());
+    if (!taken) return;
+    log.info({ sandbox_id, operation }, 'an abandoned operation is being resolved');
+    const resolving = this.#recovery.resolve(taken);
+    // Cleanups renew their own lease, and a start need not wait for them.
+    if (operation === 'cleaning') return;
+    await this.#operations.run(sandbox_id, () => resolving);
+  }
 }

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Queries, Transaction } from '../database/database.ts';
 
-/** What is known of a key. `under_way`: its claim has not been answered yet. */
+/** The state of a key. `under_way`: its claim is in progress; `conflict`: it was used with another body. */
 export type KnownKey =
   | { outcome: 'new' | 'under_way' | 'conflict' }
   | { outcome: 'answered'; sandbox_id: string; status_code: number; answer: unknown };
 
-/** One claim under a key of its team. */
+/** A claim with an idempotency key; keys are per team. */
 export interface ClaimKey {
   team_id: string;
   key: string;
@@ -14,7 +14,7 @@ export interface ClaimKey {
   body_hash: string;
 }
 
-/** Keys of claims and what these were answered. Source: contract section 7, `Idempotency-Key`. */
+/** Idempotency keys of claims with the stored answers. Source: contract section 7, `Idempotency-Key`. */
 export class IdempotencyStore {
   readonly #db: Queries;
 
@@ -22,7 +22,7 @@ export class IdempotencyStore {
     this.#db = db;
   }
 
-  /** Inside the claim's transaction, with the team's row locked. */
+  /** The state of a key, inside the claim's transaction with the team's row locked. Answers from before `since_ms` expire. */
   async lookUp(tx: Transaction, { team_id, key, body_hash }: ClaimKey, since_ms: number): Promise<KnownKey> {
     const row = await tx
       .selectFrom('idempotency_keys')
@@ -42,15 +42,21 @@ export class IdempotencyStore {
     return { outcome: 'answered', sandbox_id, status_code, answer: JSON.parse(row.answer) };
   }
 
-  async begin(tx: Transaction, claim: ClaimKey, sandbox_id: string, now_ms: number): Promise<void> {
+  /** Stores a new key for a claim that begins in the same transaction. */
+  async reserve(tx: Transaction, claim: ClaimKey, sandbox_id: string, now_ms: number): Promise<void> {
     await tx
       .insertInto('idempotency_keys')
       .values({ ...claim, sandbox_id, status_code: null, answer: null, created_at_ms: now_ms })
       .execute();
   }
 
-  /** In the transaction that completes the claim. */
-  async answer(tx: Transaction, sandbox_id: string, status_code: number, answer: unknown): Promise<void> {
+  /** Stores the claim's answer, in the transaction that completes it. */
+  async storeAnswer(
+    tx: Transaction,
+    sandbox_id: string,
+    status_code: number,
+    answer: unknown,
+  ): Promise<void> {
     await tx
       .updateTable('idempotency_keys')
       .set({ status_code, answer: JSON.stringify(answer) })
@@ -58,7 +64,7 @@ export class IdempotencyStore {
       .execute();
   }
 
-  /** Forgets keys from before whose claims were answered, some at a time; tells how many. */
+  /** Deletes up to `limit` answered keys from before `before_ms`; returns how many. */
   async purge(before_ms: number, limit: number): Promise<number> {
     const old = this.#db
       .selectFrom('idempotency_keys')
@@ -74,7 +80,7 @@ export class IdempotencyStore {
   }
 }
 
-/** SHA-256 of a body as it was understood: tells whether two requests are the same. */
+/** SHA-256 of a parsed body, in hex: equal requests have equal hashes. */
 export function bodyHash(body: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify(body ?? {}))

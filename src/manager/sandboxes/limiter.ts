@@ -1,11 +1,11 @@
 /**
- * Lets some works run at once; the others wait in their order. Of each group only some run at once, so that works of
- * one group that take long leave places for the others.
+ * Limits concurrent tasks, in all and within each group, so that the slow tasks of one group leave slots to the others.
+ * Waiting tasks start in order.
  */
 export class Limiter {
   readonly #max: number;
   readonly #group_max: number;
-  readonly #waiting: { group: string; begin: () => void }[] = [];
+  readonly #waiting: { group: string; start: () => void }[] = [];
   readonly #running = new Map<string, number>();
   #total = 0;
 
@@ -14,34 +14,35 @@ export class Limiter {
     this.#group_max = group_max;
   }
 
-  async run<Result>(group: string, work: () => Promise<Result>): Promise<Result> {
-    if (this.#hasPlace(group)) this.#take(group);
-    else await new Promise<void>((resolve) => this.#waiting.push({ group, begin: resolve }));
+  /** Runs `task` once there is a slot; resolves or rejects as it does. */
+  async run<Result>(group: string, task: () => Promise<Result>): Promise<Result> {
+    if (this.#hasSlot(group)) this.#acquire(group);
+    else await new Promise<void>((resolve) => this.#waiting.push({ group, start: resolve }));
     try {
-      return await work();
+      return await task();
     } finally {
-      this.#leave(group);
+      this.#release(group);
     }
   }
 
-  #hasPlace(group: string): boolean {
+  #hasSlot(group: string): boolean {
     return this.#total < this.#max && (this.#running.get(group) ?? 0) < this.#group_max;
   }
 
-  #take(group: string): void {
+  #acquire(group: string): void {
     this.#total += 1;
     this.#running.set(group, (this.#running.get(group) ?? 0) + 1);
   }
 
-  #leave(group: string): void {
+  #release(group: string): void {
     this.#total -= 1;
     const left = (this.#running.get(group) ?? 0) - 1;
     if (left > 0) this.#running.set(group, left);
     else this.#running.delete(group);
-    const next = this.#waiting.findIndex((waiting) => this.#hasPlace(waiting.group));
+    const next = this.#waiting.findIndex((waiting) => this.#hasSlot(waiting.group));
     const [first] = next < 0 ? [] : this.#waiting.splice(next, 1);
     if (!first) return;
-    this.#take(first.group);
-    first.begin();
+    this.#acquire(first.group);
+    first.start();
   }
 }

@@ -1,73 +1,84 @@
 import { reasonOf } from '../database/database-errors.ts';
 import type { Operation } from '../database/tables.ts';
 import { after } from './claim-request.ts';
-import { envOf, leaseOf, type Operations, type Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import { envOf, leaseOf, type Operations, type SandboxServices } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import { resolutionOf } from './transitions.ts';
 
 /**
- * Brings operations to an end that were not carried out to theirs: because the runtime failed, or because their
- * owner died. What cannot be settled now is when its lease has ended, by whoever finds it.
+ * Resolves operations that were not completed, because the runtime failed or their owner died. An operation that
+ * cannot be resolved now is left to the next pass of `RecoveryJob`, of any replica, once its lease has ended.
  */
 export class OperationRecovery {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #operations: Operations;
-  readonly #clean: (row: SandboxRow) => Promise<void>;
+  readonly #clean: (row: ManagedSandboxRow) => Promise<void>;
 
-  /** `clean` carries on the cleanup of a deletion. */
-  constructor(works: Works, operations: Operations, clean: (row: SandboxRow) => Promise<void>) {
-    this.#works = works;
+  /** `clean` continues the cleanup of a deletion. */
+  constructor(
+    services: SandboxServices,
+    operations: Operations,
+    clean: (row: ManagedSandboxRow) => Promise<void>,
+  ) {
+    this.#services = services;
     this.#operations = operations;
     this.#clean = clean;
   }
 
-  /** Settles the operation of a sandbox that is this replica's. Never rejects. */
-  async settle(row: SandboxRow): Promise<void> {
+  /** Resolves an operation that this replica owns. Never rejects. */
+  async resolve(row: ManagedSandboxRow): Promise<void> {
     const { sandbox_id, operation } = row;
     try {
-      await this.#settle(row);
+      await this.#resolve(row);
     } catch (error) {
       const reason = reasonOf(error);
-      this.#works.log.warn({ sandbox_id, operation, reason }, 'an operation is settled later');
+      this.#services.log.warn(
+        { sandbox_id, operation, reason },
+        'an operation could not be resolved and is tried again later',
+      );
     }
   }
 
-  async #settle({ sandbox_id, operation }: SandboxRow): Promise<void> {
-    const { runtime, store } = this.#works;
+  async #resolve({ sandbox_id, operation }: ManagedSandboxRow): Promise<void> {
+    const { runtime, store } = this.#services;
     const row = await store.find(store.db, sandbox_id, null);
     // A commit whose answer was lost may have ended it.
     if (!row || operation === null || row.operation !== operation) return;
     const state = await runtime.inspect(row.sandbox_id);
-    const settled = resolutionOf(row, state);
-    if (settled === 'clean') return this.#clean(row);
-    if (settled === 'undo') return this.#undo(row);
-    if (settled === 'failed') return this.#fail(row, operation);
-    if (settled === 'again') {
-      // A copy that was cut short may have left its source standing still.
+    const resolution = resolutionOf(row, state);
+    if (resolution === 'clean') return this.#clean(row);
+    if (resolution === 'undo') return this.#undo(row);
+    if (resolution === 'failed') return this.#fail(row, operation);
+    if (resolution === 'again') {
+      // An interrupted copy may have left its source frozen.
       if (row.status === 'running' && state === 'paused') await runtime.resume(row.sandbox_id, null);
       if (operation === 'changing') await this.#changeBack(row);
       return this.#end(row, operation, row.status);
     }
-    return this.#end(row, operation, settled);
+    return this.#end(row, operation, resolution);
   }
 
-  async #fail({ sandbox_id }: SandboxRow, operation: Operation): Promise<void> {
-    const { store, metering, clock, log } = this.#works;
+  async #fail({ sandbox_id }: ManagedSandboxRow, operation: Operation): Promise<void> {
+    const { store, metering, clock, log } = this.#services;
     log.warn({ sandbox_id }, "a sandbox's runtime has died");
     await store.write(async (tx) => {
       const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
-      await this.#operations.end(tx, sandbox_id, operation, changes);
+      await this.#operations.endOperation(tx, sandbox_id, operation, changes);
       await metering.ended(tx, sandbox_id, 'last_seen');
     });
   }
 
-  async #end(row: SandboxRow, operation: Operation, status: SandboxRow['status']): Promise<void> {
-    const { store, clock, metering } = this.#works;
+  async #end(
+    row: ManagedSandboxRow,
+    operation: Operation,
+    status: ManagedSandboxRow['status'],
+  ): Promise<void> {
+    const { store, clock, metering } = this.#services;
     const { sandbox_id } = row;
     const now_ms = clock.wallMs();
     const is_resumed = operation === 'resuming' && status === 'running';
     await store.write(async (tx) => {
-      const ended = await this.#operations.end(tx, sandbox_id, operation, {
+      const ended = await this.#operations.endOperation(tx, sandbox_id, operation, {
         status,
         updated_at_ms: now_ms,
         ...(is_resumed
@@ -79,14 +90,14 @@ export class OperationRecovery {
     });
   }
 
-  /** The record was not changed: the runtime gets what it says. */
-  async #changeBack(row: SandboxRow): Promise<void> {
-    const { runtime, seal } = this.#works;
+  /** The row still has the old values: apply them to the runtime again. */
+  async #changeBack(row: ManagedSandboxRow): Promise<void> {
+    const { runtime, seal } = this.#services;
     await runtime.change(row.sandbox_id, { env: envOf(row, seal), memory_mib: row.memory_mib });
   }
 
-  async #undo({ sandbox_id }: SandboxRow): Promise<void> {
-    const { runtime, store, replica } = this.#works;
+  async #undo({ sandbox_id }: ManagedSandboxRow): Promise<void> {
+    const { runtime, store, replica } = this.#services;
     await runtime.end(sandbox_id);
     await runtime.remove(sandbox_id);
     await store.write((tx) => store.drop(tx, sandbox_id, replica));

@@ -8,59 +8,60 @@ import type { Seal } from '../database/seal.ts';
 import type { Operation } from '../database/tables.ts';
 import type { Admission, DeletionOutbox, Lease, Metering, WebhookTarget } from './ports.ts';
 import type { SandboxMetrics } from './sandbox-metrics.ts';
-import type { OperationLease, Refusal, SandboxRow, SandboxStore } from './sandbox-store.ts';
+import type { ManagedSandboxRow, OperationLease, SandboxStore, TransitionRefusal } from './sandbox-store.ts';
 
-/** How long an operation is its owner's after it was last said to be carried out. */
+/** How long an operation belongs to its owner after the last renewal. */
 const LEASE_MS = 15_000;
 
-/** An operation whose begin was just committed is not known to be under way until its commit is answered. */
+/** How long a commit may take to answer: until then a new operation of this replica is not yet in its own list. */
 const ANSWER_MS = 3_000;
 
-/** What every part that changes sandboxes works with. */
-export interface Works {
+/** The stores, ports and helpers shared by everything that changes sandboxes. */
+export interface SandboxServices {
   clock: Clock;
   log: Log;
   store: SandboxStore;
   runtime: Runtime;
   admission: Admission;
   metering: Metering;
-  notices: DeletionOutbox;
+  deletion_outbox: DeletionOutbox;
   seal: Seal;
   metrics: SandboxMetrics;
   /** This replica's name. */
   replica: string;
 }
 
-/** What is under way in this replica: its leases are renewed, and its end is waited for when the replica stops. */
+/** The operations that this replica is carrying out: it renews their leases, and waits for them when it stops. */
 export class Operations {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #under_way = new Map<string, Promise<unknown>>();
 
-  constructor(works: Works) {
-    this.#works = works;
+  constructor(services: SandboxServices) {
+    this.#services = services;
   }
 
-  /** The lease of an operation that begins now. */
+  /** A lease for an operation that begins now, for 15 s. */
   lease(): OperationLease {
-    return { owner: this.#works.replica, until_ms: this.#works.clock.wallMs() + LEASE_MS };
+    return { owner: this.#services.replica, until_ms: this.#services.clock.wallMs() + LEASE_MS };
   }
 
+  /** Whether this replica is carrying out an operation of the sandbox. */
   isUnderWay(sandbox_id: string): boolean {
     return this.#under_way.has(sandbox_id);
   }
 
   /**
-   * True for an operation that nobody carries out: its owner has ended, its lease has, or it is this replica's own
-   * and could not be settled.
+   * True for an operation that no replica is carrying out: its owner or its lease has ended, or this replica owns it
+   * and could not resolve it.
    */
-  isAbandoned({ sandbox_id, operation_owner, operation_until_ms }: SandboxRow): boolean {
+  isAbandoned({ sandbox_id, operation_owner, operation_until_ms }: ManagedSandboxRow): boolean {
     if (this.isUnderWay(sandbox_id)) return false;
-    const left_ms = (operation_until_ms ?? 0) - this.#works.clock.wallMs();
-    if (operation_owner === this.#works.replica) return left_ms <= LEASE_MS - ANSWER_MS;
+    const left_ms = (operation_until_ms ?? 0) - this.#services.clock.wallMs();
+    if (operation_owner === this.#services.replica) return left_ms <= LEASE_MS - ANSWER_MS;
     return left_ms <= 0 || hasEnded(operation_owner ?? '');
   }
 
-  /** Carries something out under the lease of the sandbox's operation. */
+  /** Runs `work` while the lease of the sandbox's operation is renewed. */
   async run<Result>(sandbox_id: string, work: () => Promise<Result>): Promise<Result> {
     const running = work();
     this.#under_way.set(sandbox_id, running);
@@ -71,33 +72,34 @@ export class Operations {
     }
   }
 
+  /** Renews the leases of all operations in progress. */
   async renew(): Promise<void> {
-    await this.#works.store.renew([...this.#under_way.keys()], this.lease());
+    await this.#services.store.renew([...this.#under_way.keys()], this.lease());
   }
 
-  /** Resolves when nothing is under way. */
-  async settled(): Promise<void> {
+  /** Resolves when no operation is in progress. */
+  async drained(): Promise<void> {
     await Promise.allSettled(this.#under_way.values());
   }
 
-  /** Ends an operation; throws `unavailable` where another replica has taken it over meanwhile. */
-  async end(
+  /** Ends an operation; throws `unavailable` if another replica has taken it over meanwhile. */
+  async endOperation(
     tx: Transaction,
     sandbox_id: string,
     operation: Operation,
-    changes: Parameters<SandboxStore['end']>[4],
-  ): Promise<SandboxRow> {
-    const { store, replica } = this.#works;
-    const row = await store.end(tx, sandbox_id, operation, replica, changes);
+    changes: Parameters<SandboxStore['endOperation']>[4],
+  ): Promise<ManagedSandboxRow> {
+    const { store, replica } = this.#services;
+    const row = await store.endOperation(tx, sandbox_id, operation, replica, changes);
     if (row) return row;
-    throw new ApiError('unavailable', 'The sandbox took too long and was settled by another replica.', {
+    throw new ApiError('unavailable', 'The operation took too long and was taken over by another replica.', {
       retry_after_s: 1,
     });
   }
 }
 
-/** The error that a refused transition is answered with. */
-export function refusal({ refused, status }: Refusal): ApiError {
+/** The error for a refused transition: `not_found` or `conflict`. */
+export function transitionError({ refused, status }: TransitionRefusal): ApiError {
   if (refused === 'not_found') return new ApiError('not_found', 'There is no such sandbox.');
   if (refused === 'busy') {
     return new ApiError('conflict', 'Another transition of the sandbox is in progress.', { status });
@@ -105,33 +107,34 @@ export function refusal({ refused, status }: Refusal): ApiError {
   return new ApiError('conflict', `The sandbox is ${status}.`, { status });
 }
 
-/** The error for a sandbox whose runtime turned out to have died. */
+/** The `conflict` for a sandbox whose runtime has died. */
 export function runtimeLost(): ApiError {
-  return new ApiError('conflict', "The sandbox's runtime has died: it can only be deleted.", {
+  return new ApiError('conflict', "The sandbox's runtime has died; it can only be deleted.", {
     status: 'failed',
   });
 }
 
-export function leaseOf(row: SandboxRow): Lease {
+/** The resources that a sandbox leases. */
+export function leaseOf(row: ManagedSandboxRow): Lease {
   const { sandbox_id, team_id, memory_mib, cpu_millis } = row;
   return { sandbox_id, team_id, memory_mib, cpu_millis };
 }
 
-/** The places of sealed texts. */
+/** The contexts that sealed texts are bound to. */
 export const sealContext = {
   secret: (sandbox_id: string) => `sandbox/${sandbox_id}/webhook_secret`,
   env: (sandbox_id: string) => `sandbox/${sandbox_id}/env`,
 };
 
-/** The variables of a sandbox's processes. */
-export function envOf(row: SandboxRow, seal: Seal): Record<string, string> {
+/** The environment of a sandbox's processes. */
+export function envOf(row: ManagedSandboxRow, seal: Seal): Record<string, string> {
   return row.env_sealed === null
     ? {}
     : JSON.parse(seal.open(row.env_sealed, sealContext.env(row.sandbox_id)));
 }
 
-/** Where a sandbox's events go; null where it has no webhook. */
-export function webhookTargetOf(row: SandboxRow, seal: Seal): WebhookTarget | null {
+/** Where a sandbox's events are delivered; null if it has no webhook. */
+export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarget | null {
   const { sandbox_id, team_id, webhook_url, webhook_secret_sealed } = row;
   if (webhook_url === null) return null;
   const webhook_secret =
@@ -139,13 +142,13 @@ export function webhookTargetOf(row: SandboxRow, seal: Seal): WebhookTarget | nu
   return { sandbox_id, team_id, webhook_url, webhook_secret };
 }
 
-/** What the runtime is to make of a record. */
-export function specOf(row: SandboxRow, seal: Seal): RuntimeSpec {
-  const sender = webhookTargetOf(row, seal);
+/** The runtime's spec for a row. */
+export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
+  const target = webhookTargetOf(row, seal);
   return {
     sandbox_id: row.sandbox_id,
     team_id: row.team_id,
-    webhook: sender && { url: sender.webhook_url, secret: sender.webhook_secret, watch_dir: row.watch_dir },
+    webhook: target && { url: target.webhook_url, secret: target.webhook_secret, watch_dir: row.watch_dir },
     env: envOf(row, seal),
     record_key: seal.recordKey(row.sandbox_id),
     memory_mib: row.memory_mib,

@@ -1,7 +1,7 @@
 import type { UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 
-/** What a sandbox leases from its start until it is paused or ends. */
+/** The resources that a sandbox leases while it is active: memory in MiB, thousandths of a core. */
 export interface Lease {
   sandbox_id: string;
   team_id: string;
@@ -19,19 +19,21 @@ export interface Admission {
   admit(tx: Transaction, lease: Lease): Promise<void>;
   /** The same for a running sandbox whose memory changes; `lease` holds the memory it would have. */
   admitChange(tx: Transaction, lease: Lease): Promise<void>;
-  /** Whether a copy may be made, which is paused: it holds disk alone. */
+  /** Whether a paused copy may be created: it uses disk alone. */
   admitCopy(tx: Transaction, lease: Lease): Promise<void>;
 }
 
 /** Metering of leases, inside the transaction that begins, changes or ends one. Times are wall time in ms. */
 export interface Metering {
+  /** Opens a lease. */
   began(tx: Transaction, lease: Lease, at_ms: number): Promise<void>;
+  /** Closes the lease and opens one with the new resources. */
   changed(tx: Transaction, lease: Lease, at_ms: number): Promise<void>;
-  /** Where there is no lease nothing happens. `last_seen` where it is not known when the sandbox stopped running. */
+  /** Closes the lease, if there is one. `last_seen`: the time at which the sandbox stopped is unknown. */
   ended(tx: Transaction, sandbox_id: string, at_ms: number | 'last_seen'): Promise<void>;
 }
 
-/** A sandbox whose events are delivered by the manager. */
+/** A sandbox with its webhook, for events that the manager delivers. */
 export interface WebhookTarget {
   sandbox_id: string;
   team_id: string;
@@ -43,12 +45,12 @@ export interface WebhookTarget {
 /** A deletion that is being committed. Source: contract section 2, `sandbox.deleted`. */
 export interface DeletionNotice extends WebhookTarget {
   reason: 'api' | 'ttl_expired' | 'runtime_lost';
-  /** The token's id; null where no caller asked for it. */
+  /** The token's id; null if no caller requested the deletion. */
   actor: string | null;
   happened_at_ms: number;
 }
 
-/** A record that was taken over: its id in the manager's outbox, and what became of its attempts so far. */
+/** A record that was taken over: its id in the manager's outbox, and its attempts so far. */
 export interface TakenOver {
   record_id: number;
   attempt_log: UndeliveredRecord['attempt_log'];
@@ -56,14 +58,14 @@ export interface TakenOver {
 
 /** The manager's outbox as deletions use it. */
 export interface DeletionOutbox {
-  /** Throws `outbox_full` where too much of a team is undelivered for one more sandbox whose events are delivered. */
+  /** Throws `outbox_full` if a team has too many undelivered records for one more sandbox with a webhook. */
   checkCapacity(tx: Transaction, team_id: string): Promise<void>;
   /** Writes the exact signed `sandbox.deleted`, in the transaction that commits the deletion. */
   sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void>;
-  /** Takes over what a sandbox's own daemon had not delivered; what is there already is left as it is. */
-  handOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]>;
-  /** Keeps the attempts of records that were taken over. */
+  /** Takes over records that a sandbox's daemon had not delivered. Idempotent. */
+  handOver(tx: Transaction, target: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]>;
+  /** Stores the attempts of records that were taken over. */
   handOverAttempts(tx: Transaction, taken: TakenOver[]): Promise<void>;
-  /** Records were committed: their delivery may begin. */
+  /** Call after the commit of records: starts their delivery. */
   wake(): void;
 }

@@ -5,14 +5,16 @@ import { isDiskFull } from '../database/database-errors.ts';
 import type { Operation, SandboxTable, Tables } from '../database/tables.ts';
 import { TRANSITIONS, type Verb } from './transitions.ts';
 
-export type SandboxRow = Selectable<SandboxTable>;
+/** A row of the table `sandboxes`. */
+export type ManagedSandboxRow = Selectable<SandboxTable>;
 
-/** Who carries out an operation, and until when nobody else may. */
+/** The replica that carries out an operation, and until when (wall time in ms) no other may. */
 export interface OperationLease {
   owner: string;
   until_ms: number;
 }
 
+/** Which sandboxes a list holds; what is undefined does not filter. */
 export interface SandboxFilter {
   status?: ManagedStatus | undefined;
   template_id?: string | undefined;
@@ -21,12 +23,12 @@ export interface SandboxFilter {
   offset: number;
 }
 
-/** Why a transition could not begin. `busy`: another is under way; `status`: not from the one it is in. */
-export type Refusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
+/** Why a transition could not begin. `busy`: another is in progress; `status`: not allowed from this status. */
+export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
 
 type Where = ExpressionBuilder<Tables, 'sandboxes'>;
 
-/** Records of sandboxes and their transitions. Those that are gone are seen by nobody but the housekeeping. */
+/** Rows of sandboxes and their transitions. Rows of sandboxes that are gone are visible to the housekeeping alone. */
 export class SandboxStore {
   readonly #database: Database;
 
@@ -34,6 +36,7 @@ export class SandboxStore {
     this.#database = database;
   }
 
+  /** For reads outside of a transaction. */
   get db(): Queries {
     return this.#database.db;
   }
@@ -43,7 +46,7 @@ export class SandboxStore {
     return this.db.transaction().execute(work);
   }
 
-  /** The same for what a deletion writes: on a full disk it has the room that is kept for it. */
+  /** Runs a transaction that frees resources: on a full disk it may use the space reserved for deletions. */
   async writeFreeing<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
@@ -54,14 +57,14 @@ export class SandboxStore {
     }
   }
 
-  /** Keeps that room. */
-  keepRoom(): void {
+  /** Reserves that space again, if it was used. */
+  restoreBallast(): void {
     this.#database.ballast?.keep();
   }
 
-  /** Lets one transaction at a time admit something for a team. */
+  /** Locks a team's row until the transaction ends, so that one claim of the team is admitted at a time. */
   async lockTeam(tx: Transaction, team_id: string): Promise<void> {
-    // On SQLite whoever writes is alone already.
+    // SQLite has one writer at a time anyway.
     if (this.#database.dialect === 'sqlite') return;
     const lock = () =>
       tx.selectFrom('teams').select('team_id').where('team_id', '=', team_id).forUpdate().executeTakeFirst();
@@ -74,12 +77,17 @@ export class SandboxStore {
     await lock();
   }
 
-  async insert(tx: Transaction, row: SandboxRow): Promise<void> {
+  /** Adds a sandbox. */
+  async insert(tx: Transaction, row: ManagedSandboxRow): Promise<void> {
     await tx.insertInto('sandboxes').values(row).execute();
   }
 
-  /** A team's sandbox; null where there is none, or where it is another team's. */
-  async find(queries: Queries, sandbox_id: string, team_id: string | null): Promise<SandboxRow | null> {
+  /** A team's sandbox (`team_id` null: any team's), or null if there is none. */
+  async find(
+    queries: Queries,
+    sandbox_id: string,
+    team_id: string | null,
+  ): Promise<ManagedSandboxRow | null> {
     let query = queries
       .selectFrom('sandboxes')
       .selectAll()
@@ -89,8 +97,8 @@ export class SandboxStore {
     return (await query.executeTakeFirst()) ?? null;
   }
 
-  /** A page of a team's sandboxes, newest first, and how many match. */
-  async list(team_id: string, filter: SandboxFilter): Promise<{ rows: SandboxRow[]; count: number }> {
+  /** A page of a team's sandboxes, newest first, and the number of all that match. */
+  async list(team_id: string, filter: SandboxFilter): Promise<{ rows: ManagedSandboxRow[]; count: number }> {
     const matching = (where: Where) =>
       where.and([
         where('team_id', '=', team_id),
@@ -116,7 +124,7 @@ export class SandboxStore {
     return { rows, count };
   }
 
-  /** How many sandboxes there are in each status. */
+  /** The number of sandboxes in each status, of all teams. */
   async countByStatus(): Promise<{ status: ManagedStatus; count: number }[]> {
     return this.db
       .selectFrom('sandboxes')
@@ -126,13 +134,13 @@ export class SandboxStore {
       .execute();
   }
 
-  /** Begins a transition: from then on no other can, until it is ended. */
-  async begin(
+  /** Begins a transition; until `endOperation` no other can begin. */
+  async beginTransition(
     tx: Transaction,
     verb: Verb,
     { sandbox_id, team_id, now_ms }: { sandbox_id: string; team_id: string | null; now_ms: number },
     { owner, until_ms }: OperationLease,
-  ): Promise<SandboxRow | Refusal> {
+  ): Promise<ManagedSandboxRow | TransitionRefusal> {
     const { from, operation, during } = TRANSITIONS[verb];
     let update = tx
       .updateTable('sandboxes')
@@ -148,23 +156,23 @@ export class SandboxStore {
       .where('operation', 'is', null)
       .where('status', 'in', from);
     if (team_id !== null) update = update.where('team_id', '=', team_id);
-    return (await update.returningAll().executeTakeFirst()) ?? this.refusal(tx, sandbox_id, team_id);
+    return (await update.returningAll().executeTakeFirst()) ?? this.whyRefused(tx, sandbox_id, team_id);
   }
 
-  /** Why nothing can begin. */
-  async refusal(queries: Queries, sandbox_id: string, team_id: string | null): Promise<Refusal> {
+  /** Why no transition can begin, to be asked after `beginTransition` or `changeIdle` found none. */
+  async whyRefused(queries: Queries, sandbox_id: string, team_id: string | null): Promise<TransitionRefusal> {
     const row = await this.find(queries, sandbox_id, team_id);
     if (!row) return { refused: 'not_found', status: null };
     return { refused: row.operation === null ? 'status' : 'busy', status: row.status };
   }
 
-  /** Changes a sandbox with which nothing is under way, in one step; null where that cannot be. */
+  /** Changes a sandbox without an operation in one step; null if it has one, or another status than `from`. */
   async changeIdle(
     tx: Transaction,
     sandbox_id: string,
     from: readonly ManagedStatus[],
     changes: Updateable<SandboxTable>,
-  ): Promise<SandboxRow | null> {
+  ): Promise<ManagedSandboxRow | null> {
     const row = await tx
       .updateTable('sandboxes')
       .set(changes)
@@ -177,14 +185,14 @@ export class SandboxStore {
     return row ?? null;
   }
 
-  /** Ends an operation with what has come of it; null where it is no longer the owner's. */
-  async end(
+  /** Ends an operation and applies its changes; null if it no longer belongs to `owner`. */
+  async endOperation(
     tx: Transaction,
     sandbox_id: string,
     operation: Operation,
     owner: string,
     changes: Updateable<SandboxTable>,
-  ): Promise<SandboxRow | null> {
+  ): Promise<ManagedSandboxRow | null> {
     const row = await tx
       .updateTable('sandboxes')
       .set({ ...changes, operation: null, operation_owner: null, operation_until_ms: null })
@@ -196,7 +204,7 @@ export class SandboxStore {
     return row ?? null;
   }
 
-  /** Removes a sandbox of which nobody was told, and the key of its claim. */
+  /** Removes a sandbox that no caller has seen, together with the idempotency key of its claim. */
   async drop(tx: Transaction, sandbox_id: string, owner: string): Promise<void> {
     const dropped = await tx
       .deleteFrom('sandboxes')
@@ -208,7 +216,7 @@ export class SandboxStore {
     await tx.deleteFrom('idempotency_keys').where('sandbox_id', '=', sandbox_id).execute();
   }
 
-  /** Says that operations are being carried out still. */
+  /** Extends the leases of operations that are still being carried out. */
   async renew(sandbox_ids: string[], { owner, until_ms }: OperationLease): Promise<void> {
     if (sandbox_ids.length === 0) return;
     await this.db
@@ -219,13 +227,11 @@ export class SandboxStore {
       .execute();
   }
 
-  /** Sandboxes with which something is under way. */
-  async withOperation(): Promise<SandboxRow[]> {
-    return this.db.selectFrom('sandboxes').selectAll().where('operation', 'is not', null).execute();
-  }
-
-  /** Makes an operation that was found somebody else's; null where another was faster. */
-  async takeOver(row: SandboxRow, { owner, until_ms }: OperationLease): Promise<SandboxRow | null> {
+  /** Transfers an abandoned operation to a new owner; null if another replica was faster. */
+  async takeOver(
+    row: ManagedSandboxRow,
+    { owner, until_ms }: OperationLease,
+  ): Promise<ManagedSandboxRow | null> {
     const taken = await this.db
       .updateTable('sandboxes')
       .set({ operation_owner: owner, operation_until_ms: until_ms })
@@ -236,68 +242,5 @@ export class SandboxStore {
       .returningAll()
       .executeTakeFirst();
     return taken ?? null;
-  }
-
-  /** Sandboxes that are up and with which nothing is under way, to be compared with the runtime. */
-  async up(): Promise<SandboxRow[]> {
-    return this.db
-      .selectFrom('sandboxes')
-      .selectAll()
-      .where('status', 'in', ['running', 'paused'])
-      .where('operation', 'is', null)
-      .execute();
-  }
-
-  /** Whose time to be paused or deleted has come, but for the `deferred`, and when the next one's does. */
-  async expired(
-    now_ms: number,
-    limit: number,
-    deferred: string[],
-  ): Promise<{ rows: SandboxRow[]; next_ms: number | null }> {
-    const rows = await this.db
-      .selectFrom('sandboxes')
-      .selectAll()
-      .where('operation', 'is', null)
-      .$if(deferred.length > 0, (query) => query.where('sandbox_id', 'not in', deferred))
-      .where((where) =>
-        where.or([
-          where.and([where('status', '=', 'running'), where('expires_at_ms', '<=', now_ms)]),
-          where.and([
-            where('status', 'in', TRANSITIONS.delete.from),
-            where('hard_expires_at_ms', '<=', now_ms),
-          ]),
-        ]),
-      )
-      .limit(limit)
-      .execute();
-    const next = await this.db
-      .selectFrom('sandboxes')
-      .select(({ fn }) => fn.min('expires_at_ms').as('soft_ms'))
-      .where('status', '=', 'running')
-      .where('expires_at_ms', '>', now_ms)
-      .executeTakeFirst();
-    const hard = await this.db
-      .selectFrom('sandboxes')
-      .select(({ fn }) => fn.min('hard_expires_at_ms').as('hard_ms'))
-      .where('deleted_at_ms', 'is', null)
-      .where('status', '!=', 'terminating')
-      .where('hard_expires_at_ms', '>', now_ms)
-      .executeTakeFirst();
-    const times = [next?.soft_ms, hard?.hard_ms].filter((time) => typeof time === 'number');
-    return { rows, next_ms: times.length > 0 ? Math.min(...times) : null };
-  }
-
-  /** Forgets sandboxes that are gone since before, some at a time; tells how many. */
-  async purge(before_ms: number, limit: number): Promise<number> {
-    const gone = this.db
-      .selectFrom('sandboxes')
-      .select('sandbox_id')
-      .where('deleted_at_ms', '<', before_ms)
-      .limit(limit);
-    const { numDeletedRows } = await this.db
-      .deleteFrom('sandboxes')
-      .where('sandbox_id', 'in', gone)
-      .executeTakeFirst();
-    return Number(numDeletedRows);
   }
 }

@@ -1,9 +1,9 @@
 import { timestamp } from '../../base/clock.ts';
 import type { ManagedSandbox } from '../../contract/sandboxes.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 
-/** A sandbox's record as the API answers it. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
-export function sandboxView(row: SandboxRow): ManagedSandbox {
+/** A row as the API shows it. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
+export function sandboxView(row: ManagedSandboxRow): ManagedSandbox {
   return {
     id: row.sandbox_id,
     template_id: row.template_id,
@@ -22,8 +22,8 @@ export function sandboxView(row: SandboxRow): ManagedSandbox {
   };
 }
 
-/** For GET `…/{id}/status`. */
-export function statusView(row: SandboxRow) {
+/** A row as GET `…/{id}/status` shows it. */
+export function statusView(row: ManagedSandboxRow) {
   const { id, ...view } = sandboxView(row);
   return {
     sandbox_id: id,
@@ -38,6 +38,7 @@ export function statusView(row: SandboxRow) {
   };
 }
 
+/** A wall time in ms as an RFC 3339 timestamp; null if there is none. */
 export function optionalTimestamp(wall_ms: number | null): string | null {
   return wall_ms === null ? null : timestamp(wall_ms);
 }

@@ -1,31 +1,32 @@
 import type { ChangeRequest } from './change-request.ts';
 import { after } from './claim-request.ts';
-import { leaseOf, refusal, sealContext, type Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
-import type { Changes, SandboxRef, TransitionRunner } from './transition-runner.ts';
+import { leaseOf, type SandboxServices, sealContext, transitionError } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
 
 const UP = ['running', 'paused'] as const;
 
-/** Transitions of sandboxes that are there. Errors: `not_found`, `conflict`. Source: contract section 7. */
+/** Reads and transitions of existing sandboxes. Every method throws `not_found`. Source: contract section 7. */
 export class Sandboxes {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #transitions: TransitionRunner;
 
-  constructor(works: Works, transitions: TransitionRunner) {
-    this.#works = works;
+  constructor(services: SandboxServices, transitions: TransitionRunner) {
+    this.#services = services;
     this.#transitions = transitions;
   }
 
-  async get({ sandbox_id, team_id }: SandboxRef): Promise<SandboxRow> {
-    const { store } = this.#works;
+  /** A team's sandbox. */
+  async get({ sandbox_id, team_id }: SandboxRef): Promise<ManagedSandboxRow> {
+    const { store } = this.#services;
     const row = await store.find(store.db, sandbox_id, team_id);
-    if (!row) throw refusal({ refused: 'not_found', status: null });
+    if (!row) throw transitionError({ refused: 'not_found', status: null });
     return row;
   }
 
-  /** Freezes a sandbox; it leases nothing any more. */
-  async pause(named: SandboxRef, reason: string | null): Promise<SandboxRow> {
-    const { runtime, metering } = this.#works;
+  /** Freezes a running sandbox; its lease ends. Throws `conflict` and what the runtime throws. */
+  async pause(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
+    const { runtime, metering } = this.#services;
     return this.#transitions.run(named, 'pause', {
       carryOut: (row) => runtime.pause(row.sandbox_id, reason),
       changes: () => ({ status: 'paused' }),
@@ -33,9 +34,9 @@ export class Sandboxes {
     });
   }
 
-  /** Lets a sandbox go on where there is room for it; its ttl begins anew. */
-  async resume(named: SandboxRef, reason: string | null): Promise<SandboxRow> {
-    const { runtime, metering, store, admission } = this.#works;
+  /** Resumes a paused sandbox; its ttl starts again. Throws `conflict`, `quota_exceeded`, `capacity_exhausted`. */
+  async resume(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
+    const { runtime, metering, store, admission } = this.#services;
     return this.#transitions.run(named, 'resume', {
       admit: async (tx) => {
         const row = await store.find(tx, named.sandbox_id, named.team_id);
@@ -52,11 +53,11 @@ export class Sandboxes {
     });
   }
 
-  /** Changes what may be changed after the claim. */
-  async change(named: SandboxRef, request: ChangeRequest): Promise<SandboxRow> {
+  /** Changes what can be changed after the claim. Throws `conflict`, `quota_exceeded`, `capacity_exhausted`. */
+  async change(named: SandboxRef, request: ChangeRequest): Promise<ManagedSandboxRow> {
     const { memory_mib, env_vars } = request;
-    const { runtime, store, admission, metering, seal } = this.#works;
-    const changes = (row: SandboxRow, now_ms: number) => changesOf(row, request, now_ms, seal);
+    const { runtime, store, admission, metering, seal } = this.#services;
+    const changes = (row: ManagedSandboxRow, now_ms: number) => changesOf(row, request, now_ms, seal);
     if (memory_mib === undefined && env_vars === undefined) return this.#changeIdle(named, changes);
     const change = {
       ...(env_vars === undefined ? {} : { env: env_vars }),
@@ -77,33 +78,38 @@ export class Sandboxes {
     });
   }
 
-  /** Gives a sandbox its ttl again, or `duration_s` once; one without a ttl stays without. */
-  async refresh(named: SandboxRef, duration_s: number | undefined): Promise<SandboxRow> {
+  /** Restarts the ttl, or sets it to `duration_s` once. No effect on a sandbox without a ttl. Throws `conflict`. */
+  async refresh(named: SandboxRef, duration_s: number | undefined): Promise<ManagedSandboxRow> {
     return this.#changeIdle(named, (row, now_ms) =>
       row.ttl_s === 0 ? {} : { expires_at_ms: after(now_ms, duration_s ?? row.ttl_s) },
     );
   }
 
-  /** A change that the runtime has no part in. */
+  /** A change that does not involve the runtime. */
   async #changeIdle(
     { sandbox_id, team_id }: SandboxRef,
-    changes: (row: SandboxRow, now_ms: number) => Changes,
-  ): Promise<SandboxRow> {
-    const { store, clock } = this.#works;
+    changes: (row: ManagedSandboxRow, now_ms: number) => SandboxChanges,
+  ): Promise<ManagedSandboxRow> {
+    const { store, clock } = this.#services;
     const now_ms = clock.wallMs();
     return store.write(async (tx) => {
       const row = await store.find(tx, sandbox_id, team_id);
       const changed =
         row &&
         (await store.changeIdle(tx, sandbox_id, UP, { ...changes(row, now_ms), updated_at_ms: now_ms }));
-      if (!changed) throw refusal(await store.refusal(tx, sandbox_id, team_id));
+      if (!changed) throw transitionError(await store.whyRefused(tx, sandbox_id, team_id));
       return changed;
     });
   }
 }
 
-/** What a PUT changes in the record; a new duration counts from now. */
-function changesOf(row: SandboxRow, request: ChangeRequest, now_ms: number, seal: Works['seal']): Changes {
+/** What a PUT changes in the row; a new duration counts from now. */
+function changesOf(
+  row: ManagedSandboxRow,
+  request: ChangeRequest,
+  now_ms: number,
+  seal: SandboxServices['seal'],
+): SandboxChanges {
   const { memory, memory_mib, env_vars, ttl, hard_ttl, auto_resume } = request;
   return {
     ...(memory === undefined || memory_mib === undefined

@@ -3,51 +3,51 @@ import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Operation, SandboxTable } from '../database/tables.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import { type Operations, refusal, runtimeLost, type Works } from './operations.ts';
-import type { SandboxRow } from './sandbox-store.ts';
+import { type Operations, runtimeLost, type SandboxServices, transitionError } from './operations.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Verb } from './transitions.ts';
 
-/** The sandbox of a team; `team_id` null where the manager itself acts. */
+/** A sandbox of a team; `team_id` is null if the manager itself acts. */
 export interface SandboxRef {
   sandbox_id: string;
   team_id: string | null;
 }
 
-/** What a transition changes in a record. */
-export type Changes = Updateable<SandboxTable>;
+/** What a transition changes in a row. */
+export type SandboxChanges = Updateable<SandboxTable>;
 
-/** One transition: what its first commit checks and adds, what the runtime does, what its last commit changes. */
+/** One transition: what its first commit checks and adds, what the runtime does, and what its last commit changes. */
 export interface Steps {
   admit?: (tx: Transaction) => Promise<void>;
-  onBegin?: (tx: Transaction, row: SandboxRow) => Promise<void>;
-  carryOut: (row: SandboxRow) => Promise<RuntimeChange>;
-  changes: (row: SandboxRow, now_ms: number) => Changes;
-  onEnd: (tx: Transaction, row: SandboxRow, now_ms: number) => Promise<void>;
+  onBegin?: (tx: Transaction, row: ManagedSandboxRow) => Promise<void>;
+  carryOut: (row: ManagedSandboxRow) => Promise<RuntimeChange>;
+  changes: (row: ManagedSandboxRow, now_ms: number) => SandboxChanges;
+  onEnd: (tx: Transaction, row: ManagedSandboxRow, now_ms: number) => Promise<void>;
 }
 
 /**
- * Takes a sandbox through a transition: a commit that begins it, the runtime, a commit that ends it. What the runtime
- * or the last commit refuses is settled. Errors: `not_found`, `conflict`, and what the runtime throws.
+ * Runs a transition: a commit that begins it, the runtime's part, and a commit that ends it. If the runtime or the last
+ * commit fails, the operation is resolved at once. The states are described in `transitions.ts`.
  */
 export class TransitionRunner {
-  readonly #works: Works;
+  readonly #services: SandboxServices;
   readonly #operations: Operations;
-  readonly #settler: OperationRecovery;
+  readonly #operation_recovery: OperationRecovery;
 
-  constructor(works: Works, operations: Operations, settler: OperationRecovery) {
-    this.#works = works;
+  constructor(services: SandboxServices, operations: Operations, operation_recovery: OperationRecovery) {
+    this.#services = services;
     this.#operations = operations;
-    this.#settler = settler;
+    this.#operation_recovery = operation_recovery;
   }
 
-  /** Gives the sandbox as it is afterwards. */
-  async run(named: SandboxRef, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<SandboxRow> {
-    const { store, clock, metrics } = this.#works;
+  /** Resolves with the row after the transition. Throws `not_found`, `conflict`, and what a step throws. */
+  async run(named: SandboxRef, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<ManagedSandboxRow> {
+    const { store, clock, metrics } = this.#services;
     const begun = await store.write(async (tx) => {
       await steps.admit?.(tx);
       const where = { ...named, now_ms: clock.wallMs() };
-      const row = await store.begin(tx, verb, where, this.#operations.lease());
-      if ('refused' in row) throw refusal(row);
+      const row = await store.beginTransition(tx, verb, where, this.#operations.lease());
+      if ('refused' in row) throw transitionError(row);
       await steps.onBegin?.(tx, row);
       return row;
     });
@@ -63,20 +63,20 @@ export class TransitionRunner {
     });
   }
 
-  async #carryOut(row: SandboxRow, steps: Steps): Promise<SandboxRow> {
-    const { store, clock } = this.#works;
+  async #carryOut(row: ManagedSandboxRow, steps: Steps): Promise<ManagedSandboxRow> {
+    const { store, clock } = this.#services;
     const operation = row.operation as Operation;
     try {
       if ((await steps.carryOut(row)) === 'lost') throw runtimeLost();
       const now_ms = clock.wallMs();
       return await store.write(async (tx) => {
         const changes = { ...steps.changes(row, now_ms), updated_at_ms: now_ms };
-        const ended = await this.#operations.end(tx, row.sandbox_id, operation, changes);
+        const ended = await this.#operations.endOperation(tx, row.sandbox_id, operation, changes);
         await steps.onEnd(tx, ended, now_ms);
         return ended;
       });
     } catch (error) {
-      await this.#settler.settle(row);
+      await this.#operation_recovery.resolve(row);
       throw error;
     }
   }

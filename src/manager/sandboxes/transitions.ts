@@ -3,31 +3,32 @@ import type { RuntimeState } from '../../runtime/runtime.ts';
 import type { Operation, SandboxTable } from '../database/tables.ts';
 
 /**
- * The states of a sandbox, and how it gets from one to the next.
+ * The states of a sandbox and its transitions.
  *
  *   claim                                resume
  *     └─► starting ──► running ──► paused ──► starting ──► running
  *                         └──────────┴─► terminating ─► gone
  *                         └──────────┴─► failed ─► terminating ─► gone
  *
- * `starting`: claimed or resumed, and not yet up. `running`, `paused`: as the runtime has completed it. `failed`: its
- * runtime died; nothing but a deletion is left. `terminating`: its deletion is committed, and cleanup is under way;
- * the record goes when that is complete.
+ * `starting`: claimed or resumed, not yet up. `running`, `paused`: completed by the runtime. `failed`: the runtime has
+ * died; only a deletion is possible. `terminating`: the deletion is committed and the cleanup is in progress; the row is
+ * hidden once that is complete.
  *
- * A transition begins with a commit that names its operation and owner, is carried out by the runtime, and ends with
- * a commit. In between every other transition is refused. Where its owner dies, whoever takes over asks the runtime
- * what has come of it, and finishes it or undoes it.
+ * A transition begins with a commit that stores its operation and owner, is carried out by the runtime, and ends with a
+ * commit. Until then every other transition is refused. If the owner dies, another replica takes over, inspects the
+ * runtime, and completes or undoes the operation.
  */
 export type Verb = 'pause' | 'resume' | 'fork' | 'change' | 'delete';
 
 interface Transition {
-  /** The statuses in which it may begin. */
+  /** The statuses from which it may begin. */
   from: readonly ManagedStatus[];
   operation: Operation;
-  /** The status meanwhile, where it is another. */
+  /** The status during the operation, if it differs. */
   during?: ManagedStatus;
 }
 
+/** The table of transitions; every UPDATE that begins one repeats its `from`. */
 export const TRANSITIONS: Record<Verb, Transition> = {
   pause: { from: ['running'], operation: 'pausing' },
   resume: { from: ['paused'], operation: 'resuming', during: 'starting' },
@@ -37,18 +38,19 @@ export const TRANSITIONS: Record<Verb, Transition> = {
 };
 
 /**
- * How an operation ends whose owner has died, by what the runtime says of the sandbox.
- * - a status: it is that now; `again`: it was changed half-way, and what the record says is applied again
- * - `undo`: nothing of the sandbox may stay; `clean`: its cleanup goes on
+ * How an abandoned operation is resolved.
+ * - a status: the sandbox has reached it; `again`: the row's values are applied to the runtime again
+ * - `undo`: everything of the sandbox is removed; `clean`: the cleanup continues
  */
-export type Settlement = ManagedStatus | 'again' | 'undo' | 'clean';
+export type Resolution = ManagedStatus | 'again' | 'undo' | 'clean';
 
+/** The resolution of an abandoned operation, given the runtime's state of the sandbox. */
 export function resolutionOf(
   { operation, status }: Pick<SandboxTable, 'operation' | 'status'>,
   runtime: RuntimeState,
-): Settlement {
+): Resolution {
   if (operation === 'cleaning' || status === 'terminating') return 'clean';
-  // Nobody was told of it: it goes.
+  // No caller has seen the sandbox.
   if (operation === 'claiming' || operation === 'copying') return 'undo';
   if (runtime === 'lost' || runtime === 'absent') return 'failed';
   if (operation === 'pausing') return runtime === 'paused' ? 'paused' : 'running';

@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
-import { ask, type Hold, hold } from '../../../src/runtime/control-client.ts';
+import { type Hold, hold, requestDaemon } from '../../../src/runtime/control-client.ts';
 import { startConsumer } from '../../support/consumer.ts';
 import { launch, type SandboxdProgram, startSandboxd } from '../../support/sandboxd-program.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -17,7 +17,7 @@ async function start(...args: string[]): Promise<{ daemon: SandboxdProgram; sock
 }
 
 function post(socket: string, path: string, body?: object) {
-  return ask(socket, { method: 'POST', path, within_ms: 20_000, ...(body ? { body } : {}) });
+  return requestDaemon(socket, { method: 'POST', path, within_ms: 20_000, ...(body ? { body } : {}) });
 }
 
 async function heldStill(socket: string): Promise<Hold> {
@@ -111,7 +111,7 @@ describe('the routes for the manager', () => {
     expect(outbox.pragma('integrity_check', { simple: true })).toBe('ok');
     expect(outbox.prepare('SELECT count(*) FROM records').pluck().get()).toBe(2);
     outbox.close();
-    expect(await ask(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 })).toMatchObject({
+    expect(await requestDaemon(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 })).toMatchObject({
       data: { state: 'running' },
     });
     expect(counted()).toBe(before);
@@ -133,11 +133,11 @@ describe('the routes for the manager', () => {
     const resumed = post(socket, '/sandbox/resume', {}).then(() => {
       is_resumed = true;
     });
-    await ask(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 });
+    await requestDaemon(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 });
     expect(is_resumed).toBe(false);
     await held.release();
     await resumed;
-    expect(await ask(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 })).toMatchObject({
+    expect(await requestDaemon(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 })).toMatchObject({
       data: { state: 'running' },
     });
   });

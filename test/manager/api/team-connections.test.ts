@@ -80,14 +80,14 @@ describe('the connections of a manager', () => {
 describe('what is passed through', () => {
   it('is refused to a team that has its share under way, and to no other', () => {
     const shares = new PassedShares(2);
-    const release = shares.take('a');
-    shares.take('a');
-    expect(() => shares.take('a')).toThrow(expect.objectContaining({ code: 'too_many_requests' }));
-    shares.take('b');
+    const release = shares.acquire('a');
+    shares.acquire('a');
+    expect(() => shares.acquire('a')).toThrow(expect.objectContaining({ code: 'too_many_requests' }));
+    shares.acquire('b');
     release();
     release();
-    shares.take('a');
-    expect(() => shares.take('a')).toThrow(
+    shares.acquire('a');
+    expect(() => shares.acquire('a')).toThrow(
       expect.objectContaining({ details: expect.objectContaining({ retry_after_s: 1 }) }),
     );
   });

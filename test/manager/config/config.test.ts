@@ -30,7 +30,7 @@ describe('the config', () => {
   });
 
   it.each([
-    ['--config: colour is not known', {}, { colour: 1 }],
+    ['--config: unknown key colour', {}, { colour: 1 }],
     ['--listen must be <host>:<port>', { listen: '8080' }, {}],
     ['--listen must be', { listen: '127.0.0.1:70000' }, {}],
     ['--database must be', { database: 'mysql://x' }, {}],
@@ -47,7 +47,7 @@ describe('the config', () => {
     ['--node-cpus must be', { node_cpus: '0' }, {}],
     ['--node-sandboxes must be', { node_sandboxes: '-1' }, {}],
     ['--log-level must be one of', { log_level: 'loud' }, {}],
-    ['--redis is needed with --replicas above 1', { replicas: '2', database: 'postgres://x/y' }, {}],
+    ['--redis is required with --replicas above 1', { replicas: '2', database: 'postgres://x/y' }, {}],
     ['--database must be postgres', { replicas: '2', redis: 'redis://x' }, {}],
   ])('is refused: %s', (message, given, file) => {
     expect(() => managerConfig(given, {}, file)).toThrow(message);

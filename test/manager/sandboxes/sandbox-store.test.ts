@@ -1,14 +1,15 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { SettingStore } from '../../../src/manager/database/setting-store.ts';
+import { HousekeepingStore } from '../../../src/manager/sandboxes/housekeeping-store.ts';
 import { IdempotencyStore } from '../../../src/manager/sandboxes/idempotency-store.ts';
-import { type SandboxRow, SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
+import { type ManagedSandboxRow, SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { TRANSITIONS, type Verb } from '../../../src/manager/sandboxes/transitions.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
 const LEASE = { owner: 'replica_1', until_ms: 1_000 };
 
-function rowOf(sandbox_id: string, overrides: Partial<SandboxRow> = {}): SandboxRow {
+function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> = {}): ManagedSandboxRow {
   return {
     sandbox_id,
     team_id: 'team_1',
@@ -41,12 +42,12 @@ function rowOf(sandbox_id: string, overrides: Partial<SandboxRow> = {}): Sandbox
   };
 }
 
-async function storeWith(url: string, ...rows: SandboxRow[]) {
+async function storeWith(url: string, ...rows: ManagedSandboxRow[]) {
   const database = await openDatabase(url);
   onTestFinished(() => database.close());
   const store = new SandboxStore(database);
   for (const row of rows) await store.write((tx) => store.insert(tx, row));
-  return { store, database };
+  return { store, housekeeping: new HousekeepingStore(database.db), database };
 }
 
 const one = (sandbox_id: string, team_id: string | null = 'team_1') => ({ sandbox_id, team_id, now_ms: 5 });
@@ -56,7 +57,9 @@ describeOnStores('the store of sandboxes', (fresh) => {
     const { store } = await storeWith(await fresh(), rowOf('a'));
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
-        store.write((tx) => store.begin(tx, 'pause', one('a'), { ...LEASE, owner: `replica_${i}` })),
+        store.write((tx) =>
+          store.beginTransition(tx, 'pause', one('a'), { ...LEASE, owner: `replica_${i}` }),
+        ),
       ),
     );
     const begun = outcomes.filter((outcome) => !('refused' in outcome));
@@ -73,9 +76,9 @@ describeOnStores('the store of sandboxes', (fresh) => {
       for (const status of statuses) {
         const id = `${verb}-${status}`;
         await store.write((tx) => store.insert(tx, rowOf(id, { status })));
-        const foreign = await store.write((tx) => store.begin(tx, verb, one(id, 'team_2'), LEASE));
+        const foreign = await store.write((tx) => store.beginTransition(tx, verb, one(id, 'team_2'), LEASE));
         expect(foreign).toEqual({ refused: 'not_found', status: null });
-        const outcome = await store.write((tx) => store.begin(tx, verb, one(id), LEASE));
+        const outcome = await store.write((tx) => store.beginTransition(tx, verb, one(id), LEASE));
         const { from, operation, during = status } = TRANSITIONS[verb];
         if (!from.includes(status)) expect(outcome).toEqual({ refused: 'status', status });
         else expect(outcome).toMatchObject({ status: during, operation, operation_owner: 'replica_1' });
@@ -84,29 +87,31 @@ describeOnStores('the store of sandboxes', (fresh) => {
   });
 
   it('ends an operation for its owner alone, and gives it to one who takes over', async () => {
-    const { store } = await storeWith(await fresh(), rowOf('a'));
-    const row = (await store.write((tx) => store.begin(tx, 'pause', one('a'), LEASE))) as SandboxRow;
+    const { store, housekeeping } = await storeWith(await fresh(), rowOf('a'));
+    const row = (await store.write((tx) =>
+      store.beginTransition(tx, 'pause', one('a'), LEASE),
+    )) as ManagedSandboxRow;
     const end = (owner: string) =>
-      store.write((tx) => store.end(tx, 'a', 'pausing', owner, { status: 'paused' }));
+      store.write((tx) => store.endOperation(tx, 'a', 'pausing', owner, { status: 'paused' }));
     expect(await end('replica_2')).toBeNull();
     await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 });
     // It was renewed since it was read.
     expect(await store.takeOver(row, { owner: 'replica_2', until_ms: 3_000 })).toBeNull();
-    const [seen] = await store.withOperation();
+    const [seen] = await housekeeping.withOperation();
     const takers = await Promise.all(
       ['replica_2', 'replica_3'].map((owner) =>
-        store.takeOver(seen as SandboxRow, { owner, until_ms: 3_000 }),
+        store.takeOver(seen as ManagedSandboxRow, { owner, until_ms: 3_000 }),
       ),
     );
     const [taker] = takers.filter((taken) => taken !== null);
     expect(takers.filter((taken) => taken !== null)).toHaveLength(1);
     expect(await end('replica_1')).toBeNull();
     expect(await end(taker?.operation_owner as string)).toMatchObject({ status: 'paused', operation: null });
-    expect(await store.withOperation()).toEqual([]);
+    expect(await housekeeping.withOperation()).toEqual([]);
   });
 
   it('finds whose time has come, and when the next one is', async () => {
-    const { store } = await storeWith(
+    const { housekeeping } = await storeWith(
       await fresh(),
       rowOf('soft', { expires_at_ms: 10 }),
       rowOf('soft-paused', { expires_at_ms: 10, status: 'paused' }),
@@ -117,19 +122,23 @@ describeOnStores('the store of sandboxes', (fresh) => {
       rowOf('hard-going', { hard_expires_at_ms: 10, status: 'terminating', operation: 'cleaning' }),
       rowOf('hard-later', { hard_expires_at_ms: 50, status: 'paused' }),
     );
-    const { rows, next_ms } = await store.expired(20, 100, []);
+    const { rows, next_ms } = await housekeeping.expired(20, 100, []);
     expect(rows.map(({ sandbox_id }) => sandbox_id).sort()).toEqual(['hard', 'hard-failed', 'soft']);
     expect(next_ms).toBe(50);
-    expect((await store.expired(5, 100, [])).next_ms).toBe(10);
+    expect((await housekeeping.expired(5, 100, [])).next_ms).toBe(10);
   });
 
   it('shows nobody what is gone, and forgets it', async () => {
-    const { store } = await storeWith(await fresh(), rowOf('gone', { deleted_at_ms: 10 }), rowOf('here'));
+    const { store, housekeeping } = await storeWith(
+      await fresh(),
+      rowOf('gone', { deleted_at_ms: 10 }),
+      rowOf('here'),
+    );
     expect(await store.find(store.db, 'gone', 'team_1')).toBeNull();
     expect(await store.list('team_1', { limit: 10, offset: 0 })).toMatchObject({ count: 1 });
-    expect(await store.purge(10, 100)).toBe(0);
-    expect(await store.purge(11, 100)).toBe(1);
-    expect(await store.purge(11, 100)).toBe(0);
+    expect(await housekeeping.purge(10, 100)).toBe(0);
+    expect(await housekeeping.purge(11, 100)).toBe(1);
+    expect(await housekeeping.purge(11, 100)).toBe(0);
   });
 
   it('removes a claim of its own that failed, with its key', async () => {
@@ -137,7 +146,7 @@ describeOnStores('the store of sandboxes', (fresh) => {
     const { store, database } = await storeWith(await fresh(), rowOf('a', claiming), rowOf('b'));
     const keys = new IdempotencyStore(database.db);
     const key = { team_id: 'team_1', key: 'k', body_hash: 'h' };
-    await store.write((tx) => keys.begin(tx, key, 'a', 5));
+    await store.write((tx) => keys.reserve(tx, key, 'a', 5));
     await store.write((tx) => store.drop(tx, 'a', 'replica_2'));
     expect(await store.find(store.db, 'a', null)).not.toBeNull();
     await store.write((tx) => store.drop(tx, 'b', 'replica_1'));
@@ -155,17 +164,17 @@ describeOnStores('the store of keys', (fresh) => {
     const key = { team_id: 'team_1', key: 'k', body_hash: 'h' };
     const lookUp = (claim = key, since_ms = 0) => store.write((tx) => keys.lookUp(tx, claim, since_ms));
     expect(await lookUp()).toEqual({ outcome: 'new' });
-    await store.write((tx) => keys.begin(tx, key, 'a', 5));
+    await store.write((tx) => keys.reserve(tx, key, 'a', 5));
     expect(await lookUp()).toEqual({ outcome: 'under_way' });
     expect(await lookUp({ ...key, body_hash: 'other' })).toEqual({ outcome: 'conflict' });
     expect(await lookUp({ ...key, team_id: 'team_2' })).toEqual({ outcome: 'new' });
     await keys.purge(100, 100);
     expect(await lookUp()).toEqual({ outcome: 'under_way' });
-    await store.write((tx) => keys.answer(tx, 'a', 201, { n: 1 }));
+    await store.write((tx) => keys.storeAnswer(tx, 'a', 201, { n: 1 }));
     expect(await lookUp()).toMatchObject({ outcome: 'answered', status_code: 201, answer: { n: 1 } });
     expect(await lookUp(key, 6)).toEqual({ outcome: 'new' });
-    await store.write((tx) => keys.begin(tx, key, 'b', 7));
-    await store.write((tx) => keys.answer(tx, 'b', 201, {}));
+    await store.write((tx) => keys.reserve(tx, key, 'b', 7));
+    await store.write((tx) => keys.storeAnswer(tx, 'b', 201, {}));
     await keys.purge(100, 100);
     expect(await lookUp()).toEqual({ outcome: 'new' });
   });

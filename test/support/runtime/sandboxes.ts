@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { ask } from '../../../src/runtime/control-client.ts';
+import { requestDaemon } from '../../../src/runtime/control-client.ts';
 import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
@@ -61,7 +61,12 @@ export class Sandboxes {
   // biome-ignore lint/suspicious/noExplicitAny: what the API answers is what a test looks at.
   async ask(sandbox_id: string, method: string, path: string, body?: object): Promise<any> {
     const socket = this.runtime.controlSocket(sandbox_id) ?? '';
-    const answer = await ask(socket, { method, path, within_ms: 30_000, ...(body ? { body } : {}) });
+    const answer = await requestDaemon(socket, {
+      method,
+      path,
+      within_ms: 30_000,
+      ...(body ? { body } : {}),
+    });
     if (answer.outcome === 'unreachable' || answer.error) throw new Error(JSON.stringify(answer));
     return answer.data;
   }

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { isAuthentic, recordKey, recordMac } from '../../../../src/outbox/sqlite/rows/record-mac.ts';
 import { checksumOf } from '../../../../src/outbox/sqlite/rows/rows.ts';
-import { ask } from '../../../../src/runtime/control-client.ts';
+import { requestDaemon } from '../../../../src/runtime/control-client.ts';
 import { startConsumer } from '../../../support/consumer.ts';
 import { draft, openRows } from '../../../support/in-process-store.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
@@ -123,7 +123,7 @@ describe('a record key given at the init', () => {
   }
 
   const initialise = (socket: string, url: string, record_key: string) =>
-    ask(socket, {
+    requestDaemon(socket, {
       method: 'POST',
       path: '/sandbox/init',
       body: init(url, record_key),
@@ -159,7 +159,7 @@ describe('a record key given at the init', () => {
     expect(await initialise(socket, consumer.url, KEY)).toMatchObject({ status: 200 });
     await vi.waitFor(
       async () => {
-        const view = await ask(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 });
+        const view = await requestDaemon(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 });
         expect(view).toMatchObject({ data: { outbox: { pending: 0, failed: 1 } } });
       },
       { timeout: 30_000 },

@@ -1,17 +1,17 @@
 import { statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 
-/** What the machine has for sandboxes where no option says less. Source: contract section 7, `--node-…`. */
-export interface NodeBudget {
+/** The machine's resources, the limits for sandboxes if no option sets lower ones. Source: contract section 7, `--node-…`. */
+export interface NodeResources {
   memory_mib: number;
   cpu_millis: number;
-  /** The size of the file system of the data directory, and what of it is free at present. */
+  /** The size of the data directory's file system, and the free part of it. */
   disk_bytes: number;
   disk_free_bytes: number;
 }
 
-/** Asks the machine; `data_dir` must exist. */
-export function nodeBudget(data_dir: string): NodeBudget {
+/** Reads the machine's resources; throws if `data_dir` does not exist. */
+export function nodeResources(data_dir: string): NodeResources {
   const disk = statfsSync(data_dir);
   return {
     memory_mib: Math.floor(totalmem() / (1024 * 1024)),

@@ -1,0 +1,74 @@
+import type { SandboxView } from '../contract/sandboxes.ts';
+import { requestDaemon } from './control-client.ts';
+import { daemonError, namesIn } from './daemon-answers.ts';
+import { isProcessAlive } from './host-process.ts';
+import type { RuntimeChange, RuntimeState } from './runtime.ts';
+import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
+
+/** How long a daemon may take to answer a request that changes nothing, in ms. */
+export const REQUEST_TIMEOUT_MS = 5_000;
+/** How long a start, a pause with its freeze and flush, or another change may take, in ms: a disk may be slow. */
+export const CHANGE_TIMEOUT_MS = 60_000;
+
+/** Whether a sandbox has no living daemon: it was never completed, it has ended, or its daemon has died. */
+export async function isLost(record: SandboxRecord | null): Promise<boolean> {
+  if (!record?.daemon || record.state === 'creating' || record.state === 'ended') return true;
+  return !(await isProcessAlive(record.daemon));
+}
+
+/** Updates fields of a sandbox's record; does nothing if there is no record. */
+export function updateRecord(files: SandboxFiles, change: Partial<SandboxRecord>): void {
+  const record = files.readRecord();
+  if (record) files.writeRecord({ ...record, ...change });
+}
+
+/**
+ * Sends a request that changes the sandbox to its daemon; `path` is below `/api/v1`. Throws what the daemon refuses
+ * as an `ApiError`, and `internal_error` if a living daemon does not answer.
+ */
+export async function changeThroughDaemon(
+  files: SandboxFiles,
+  method: string,
+  path: string,
+  body: object,
+): Promise<RuntimeChange> {
+  if (await isLost(files.readRecord())) return 'lost';
+  files.trimLog();
+  const request = { method, path, body, within_ms: CHANGE_TIMEOUT_MS };
+  const answer = await requestDaemon(files.socket_address, request);
+  if (answer.outcome === 'answered' && answer.status === 200) return 'done';
+  if (await isLost(files.readRecord())) return 'lost';
+  throw daemonError(answer);
+}
+
+/** Replaces the environment of the sandbox's later processes by `env`. Errors as in `changeThroughDaemon`. */
+export async function replaceEnvironment(
+  files: SandboxFiles,
+  env: Record<string, string>,
+): Promise<RuntimeChange> {
+  const request = {
+    method: 'PUT',
+    path: '/sandbox/env',
+    body: { env: {} },
+    within_ms: REQUEST_TIMEOUT_MS,
+  };
+  const answer = await requestDaemon(files.socket_address, request);
+  const removed = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
+  return changeThroughDaemon(files, 'PUT', '/sandbox/env', { env: { ...removed, ...env } });
+}
+
+/** Asks the sandbox's daemon for its state. If a living daemon does not answer, the record decides. */
+export async function inspectSandbox(files: SandboxFiles): Promise<RuntimeState> {
+  const record = files.readRecord();
+  if (!record || record.state === 'creating') return 'absent';
+  if (await isLost(record)) return 'lost';
+  const request = { method: 'GET', path: '/sandbox', within_ms: REQUEST_TIMEOUT_MS };
+  const answer = await requestDaemon(files.socket_address, request);
+  if (answer.outcome === 'answered' && answer.status === 200) {
+    const { state } = (answer.data ?? {}) as Partial<SandboxView>;
+    return state === 'paused' || state === 'running' ? state : 'lost';
+  }
+  if (await isLost(record)) return 'lost';
+  // The daemon is alive, but too busy to answer or stopped itself.
+  return record.is_paused ? 'paused' : 'running';
+}

@@ -1,0 +1,125 @@
+import { mkdirSync } from 'node:fs';
+import type { Clock } from '../base/clock.ts';
+import { ApiError } from '../contract/errors.ts';
+import { hold, requestDaemon } from './control-client.ts';
+import { copyRootfs } from './copy.ts';
+import { daemonError, initBody } from './daemon-answers.ts';
+import type { Isolation } from './isolation.ts';
+import { launchDaemon, revokeControl } from './launch.ts';
+import type { ResourceGroups } from './resource-groups.ts';
+import { prepareRootfs, stateDirOf } from './rootfs.ts';
+import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
+import type { RuntimeSpec } from './runtime.ts';
+import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
+
+/** What a `SandboxBuilder` works with. */
+export interface SandboxBuilderParts {
+  isolation: Isolation;
+  groups: ResourceGroups;
+  /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
+  webhook_cidrs: string[];
+  clock: Clock;
+  /** Removes everything of a sandbox, running or not. Idempotent. */
+  remove: (files: SandboxFiles) => Promise<void>;
+}
+
+/** Creates sandboxes, new ones and copies. If that fails, nothing of the sandbox is left. */
+export class SandboxBuilder {
+  readonly #parts: SandboxBuilderParts;
+
+  constructor(parts: SandboxBuilderParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Creates a sandbox, or confirms that the existing one was made from the same spec. Throws `conflict` if the existing
+   * one has ended or differs, `invalid_request` for a spec that its daemon refuses, and `internal_error`.
+   */
+  async create(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
+    const found = files.readRecord();
+    if (found && found.state !== 'creating') {
+      if (await isLost(found)) throw new ApiError('conflict', 'The sandbox has ended.');
+      // The daemon compares the spec with the one it was initialised with.
+      return this.#initialise(files, spec);
+    }
+    await this.#build(files, async () => {
+      prepareRootfs(files.rootfs, spec.sandbox_id);
+      await this.#launch(files, spec);
+    });
+  }
+
+  /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
+  async copy(source: SandboxFiles, files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
+    await this.#build(files, async () => {
+      await this.#copyRoot(source, files);
+      prepareRootfs(files.rootfs, spec.sandbox_id);
+      await this.#launch(files, spec);
+      const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
+      if (paused === 'lost') throw new ApiError('internal_error', "The fork's daemon has died.");
+      updateRecord(files, { is_paused: true });
+    });
+  }
+
+  async #build(files: SandboxFiles, build: () => Promise<void>): Promise<void> {
+    const { remove } = this.#parts;
+    await remove(files);
+    try {
+      mkdirSync(files.directory, { mode: 0o700 });
+      await build();
+    } catch (error) {
+      await remove(files);
+      throw error;
+    }
+  }
+
+  async #launch(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
+    const { isolation, groups, clock } = this.#parts;
+    const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
+    const command = isolation.command(files);
+    const record: SandboxRecord = {
+      program_version: command.program_version,
+      sandbox_id,
+      team_id,
+      memory_mib,
+      cpu_millis,
+      watch_dir: webhook?.watch_dir ?? null,
+      state: 'creating',
+      outcome: null,
+      is_paused: false,
+      daemon: null,
+      has_record_key: true,
+    };
+    files.writeRecord(record);
+    record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id));
+    await this.#initialise(files, spec);
+    revokeControl(files);
+    groups.limit(sandbox_id, record);
+    files.writeRecord({ ...record, state: 'created' });
+  }
+
+  async #initialise(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
+    const answer = await requestDaemon(files.socket_address, {
+      method: 'POST',
+      path: '/sandbox/init',
+      body: initBody(spec, this.#parts.webhook_cidrs),
+      within_ms: CHANGE_TIMEOUT_MS,
+    });
+    if (answer.outcome !== 'answered' || answer.status !== 200) throw daemonError(answer);
+  }
+
+  /** The source is held quiescent from before the first file is read until after the last. */
+  async #copyRoot(source: SandboxFiles, target: SandboxFiles): Promise<void> {
+    const held = await hold(source.socket_address, CHANGE_TIMEOUT_MS);
+    if ('outcome' in held) throw daemonError(held);
+    try {
+      const state_dir = stateDirOf(source.rootfs);
+      if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
+      await copyRootfs(source.rootfs, state_dir, target.rootfs);
+      if (!held.isKept()) {
+        throw new ApiError('internal_error', 'The source resumed while it was being copied.');
+      }
+    } finally {
+      await held.release();
+    }
+  }
+}
