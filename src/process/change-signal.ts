@@ -2,7 +2,7 @@
  * Tells waiters that something about a process has changed: its state, or its output. A wake-up is only a hint;
  * the waiter looks for itself. Whoever notes the version before looking misses no change.
  */
-export class Changes {
+export class ChangeSignal {
   #version = 0;
   readonly #waiting = new Set<() => void>();
 

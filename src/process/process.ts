@@ -7,14 +7,14 @@ import { ApiError } from '../contract/errors.ts';
 import type { ProcessEvent, ResourceUsage } from '../contract/events.ts';
 import type { OutputStream, ProcessState, ProcessView, PtySize } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
-import { Changes } from './change-signal.ts';
+import { ChangeSignal } from './change-signal.ts';
 import { EventQueue } from './event-queue.ts';
 import type { Outlet } from './output/outlet.ts';
 import { OutputLog } from './output/output-log.ts';
 import type { OutputSource } from './output/output-reader.ts';
 import { TimerSet } from './pausable-timer.ts';
 import { ReadyWatch } from './ready.ts';
-import { adopt } from './reattach.ts';
+import { reattach } from './reattach.ts';
 import { type ProcessRecord, RecordFile, removeFolder } from './record.ts';
 import { RestartBackoff } from './restart.ts';
 import { processStarted, Run, type RunEnd } from './run.ts';
@@ -26,8 +26,8 @@ import { prepare } from './start/prepare.ts';
 import { launchTerminal } from './start/terminal.ts';
 import type { Stdin } from './stdin.ts';
 import { type ProcStat, readStatNow } from './tree/proc.ts';
-import { endTree, sendSignal } from './tree/terminate-tree.ts';
-import { rootByMark, type TreeRoot } from './tree/tree.ts';
+import { terminateTree, trySignal } from './tree/terminate-tree.ts';
+import { rootByTag, type TreeRoot } from './tree/tree.ts';
 import { NO_USAGE, usageOf } from './tree/usage.ts';
 
 const SAVE_DELAY_MS = 100;
@@ -44,7 +44,7 @@ const SYNC_DELAY_MS = 1_000;
  */
 export class SupervisedProcess implements OutputSource {
   readonly record: ProcessRecord;
-  readonly changes: Changes;
+  readonly changes: ChangeSignal;
   readonly logs: Record<OutputStream, OutputLog>;
   readonly #context: ProcessContext;
   readonly #folder: string;
@@ -62,7 +62,7 @@ export class SupervisedProcess implements OutputSource {
   #starting: Promise<void> = Promise.resolve();
   #ending: Promise<unknown> = Promise.resolve();
   #may_restart = true;
-  #has_settled = false;
+  #is_drained = false;
   #open_outputs = 0;
   #usage: ResourceUsage = NO_USAGE;
 
@@ -70,7 +70,7 @@ export class SupervisedProcess implements OutputSource {
     this.#context = context;
     this.#folder = folder;
     this.record = record;
-    this.changes = loaded?.changes ?? new Changes();
+    this.changes = loaded?.changes ?? new ChangeSignal();
     this.logs = loaded?.logs ?? {
       stdout: OutputLog.create(folder, 'stdout', this.changes),
       stderr: OutputLog.create(folder, 'stderr', this.changes),
@@ -107,7 +107,7 @@ export class SupervisedProcess implements OutputSource {
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const changes = new Changes();
+    const changes = new ChangeSignal();
     const [stdout, stderr] = await Promise.all([
       OutputLog.load(folder, 'stdout', changes),
       OutputLog.load(folder, 'stderr', changes),
@@ -117,7 +117,7 @@ export class SupervisedProcess implements OutputSource {
     return recovered;
   }
 
-  get has_ended(): boolean {
+  get is_final(): boolean {
     return this.record.is_final;
   }
 
@@ -144,8 +144,8 @@ export class SupervisedProcess implements OutputSource {
     return this.#run?.root ?? this.#former_root;
   }
 
-  hasEnded(): boolean {
-    return this.#has_settled;
+  get is_drained(): boolean {
+    return this.#is_drained;
   }
 
   /** The process as the API answers it. `members` spares a look at the kernel's table. */
@@ -168,7 +168,7 @@ export class SupervisedProcess implements OutputSource {
 
   /** What its tree uses now, or what was seen last; of one that has gone, the CPU time alone. */
   async usage(members?: readonly ProcStat[]): Promise<ResourceUsage> {
-    if (this.#has_settled && !this.is_output_open) return { ...NO_USAGE, cpu_ms: this.#usage.cpu_ms };
+    if (this.#is_drained && !this.is_output_open) return { ...NO_USAGE, cpu_ms: this.#usage.cpu_ms };
     const found = members ?? (await this.#context.trees.find([this.root]).catch(() => null))?.[0];
     if (!found) return this.#usage;
     const usage = usageOf(found);
@@ -191,9 +191,9 @@ export class SupervisedProcess implements OutputSource {
       return;
     }
     const run = this.#liveRun();
-    run.asked.add(signal);
+    run.requested_signals.add(signal);
     const { pid } = run.info;
-    if (!sendSignal(scope === 'group' ? -pid : pid, signal)) throw hasEnded();
+    if (!trySignal(scope === 'group' ? -pid : pid, signal)) throw endedConflict();
   }
 
   resize(size: PtySize): void {
@@ -207,14 +207,14 @@ export class SupervisedProcess implements OutputSource {
     this.#may_restart = false;
     await this.#starting.catch(() => {});
     this.#giveUpRestart();
-    const is_empty = await this.#endTree(grace_ms);
+    const is_empty = await this.#terminateTree(grace_ms);
     if (!is_empty) throw new ApiError('timeout', 'The kernel does not let the process end.');
-    await this.settled();
+    await this.drained();
   }
 
   /** Resolves when the process has ended for good and its output can be read to the end. */
-  async settled(): Promise<void> {
-    while (!this.#has_settled) await this.changes.after(this.changes.version);
+  async drained(): Promise<void> {
+    while (!this.#is_drained) await this.changes.after(this.changes.version);
   }
 
   /** Resolves when every event so far is stored. */
@@ -258,7 +258,7 @@ export class SupervisedProcess implements OutputSource {
   }
 
   #liveRun(): Run {
-    if (!this.#run || this.#run.has_ended || this.record.end) throw hasEnded();
+    if (!this.#run || this.#run.has_released_pid || this.record.end) throw endedConflict();
     return this.#run;
   }
 
@@ -267,8 +267,8 @@ export class SupervisedProcess implements OutputSource {
     const { clock } = this.#context;
     const { pty } = this.record.request;
     this.#watch = this.#newWatch();
-    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
-    const outlet = { clock, logs: this.logs, see };
+    const onOutput = (stream: OutputStream, data: Buffer) => this.#watch?.onOutput(stream, data);
+    const outlet = { clock, logs: this.logs, onOutput };
     const opening = pty ? null : this.#openPipes(outlet, made);
     this.#file.moveTo(made ?? this.#folder);
     try {
@@ -278,9 +278,9 @@ export class SupervisedProcess implements OutputSource {
         spec.user && pipes?.giveTo(spec.user),
       ]);
       this.#file.moveTo(this.#folder);
-      const typed = (signal: string) => this.#run?.asked.add(signal);
+      const onSignalKey = (signal: string) => this.#run?.requested_signals.add(signal);
       if (pipes) this.#onStarted(await launch(spec, pipes));
-      else if (pty) this.#onStarted(await launchTerminal(spec, pty, outlet, typed));
+      else if (pty) this.#onStarted(await launchTerminal(spec, pty, outlet, onSignalKey));
       await turn(); // its event goes to the disk now, the rest is done meanwhile
       this.#nameRun();
     } catch (error) {
@@ -328,11 +328,11 @@ export class SupervisedProcess implements OutputSource {
   /** Notes what names the run for good, while its pid is still its own whatever has become of it. */
   #nameRun(): void {
     const { run } = this.record;
-    if (!run || this.#run?.has_ended) return;
+    if (!run || this.#run?.has_released_pid) return;
     try {
       run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
     } catch (error) {
-      this.#warn(error, 'the next daemon will know this process by its mark alone');
+      this.#warn(error, 'the next daemon will know this process by its tag alone');
     }
     this.#context.oom.rankBefore(run.pid);
     void this.#save();
@@ -345,14 +345,14 @@ export class SupervisedProcess implements OutputSource {
     if (timeout_ms !== undefined) {
       run.limit(timeout_ms, this.#timers, () => {
         // Nobody handles SIGTERM while paused: the grace of a time-out stands still, too.
-        this.#ending = this.#endTree(this.#context.grace_ms, this.#timers);
+        this.#ending = this.#terminateTree(this.#context.grace_ms, this.#timers);
       });
     }
     run.ended
       .then((end) => this.#onEnd(run, end))
       .catch((error) => this.#warn(error, 'end of a process not handled'));
     void this.#followOutput(run.launched);
-    this.#context.freezer.add(() => (run.has_ended ? null : run.root));
+    this.#context.freezer.add(() => (run.has_released_pid ? null : run.root));
     this.#sync_timer ??= this.#context.clock.after(SYNC_DELAY_MS, () => void this.#sync());
     this.changes.notify();
   }
@@ -363,7 +363,7 @@ export class SupervisedProcess implements OutputSource {
     this.#open_outputs -= 1;
     if (this.#open_outputs > 0 || !this.record.is_final) return;
     await this.#closeOutput();
-    this.#context.rested();
+    this.#context.onIdle();
   }
 
   async #onEnd(run: Run, { end, event, exited_at_ms, duration_ms }: RunEnd): Promise<void> {
@@ -379,7 +379,7 @@ export class SupervisedProcess implements OutputSource {
     // It is in the record first: once it was told, the next daemon must not take the end for an unknown one.
     void this.#save().then(() => this.#events.send());
     this.changes.notify();
-    if (delay_ms === null) return this.#settle();
+    if (delay_ms === null) return this.#drain();
     await this.#ending; // a time-out ends the whole tree before the next run begins
     if (this.#may_restart) this.#scheduleRestart(delay_ms);
   }
@@ -404,7 +404,7 @@ export class SupervisedProcess implements OutputSource {
       const delay_ms = this.#may_restart ? this.#backoff.after(outcome) : null;
       if (delay_ms !== null) return this.#scheduleRestart(delay_ms);
       record.is_final = true;
-      await this.#settle();
+      await this.#drain();
     }
   }
 
@@ -413,18 +413,18 @@ export class SupervisedProcess implements OutputSource {
     this.#restart_timer?.cancel();
     this.#restart_timer = null;
     this.record.is_final = true;
-    void this.#settle();
+    void this.#drain();
   }
 
   /** Never rejects: what the disk refuses is told in the log, and the process has ended all the same. */
-  async #settle(): Promise<void> {
+  async #drain(): Promise<void> {
     void this.#save();
     await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
     this.#tellLost();
-    this.#has_settled = true;
+    this.#is_drained = true;
     this.changes.notify();
     if (!this.is_output_open) await this.#closeOutput();
-    this.#context.rested();
+    this.#context.onIdle();
   }
 
   #tellLost(): void {
@@ -442,17 +442,17 @@ export class SupervisedProcess implements OutputSource {
     }
   }
 
-  #endTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
+  #terminateTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
     const { clock, trees } = this.#context;
     const target = {
       members: async () => (await trees.find([this.root]))[0] ?? [],
       group: () => (this.root.ended_ticks === null ? this.root.pid : null),
-      asked: (signal: string) => this.#run?.asked.add(signal),
+      onSignal: (signal: string) => this.#run?.requested_signals.add(signal),
       leader_ended: this.#run?.ended ?? Promise.resolve(),
       after: (delay_ms: number, run: () => void) => timing.after(delay_ms, run),
       isPaused: this.#context.isPaused,
     };
-    return endTree(clock, target, grace_ms);
+    return terminateTree(clock, target, grace_ms);
   }
 
   async #recover(): Promise<void> {
@@ -460,11 +460,17 @@ export class SupervisedProcess implements OutputSource {
     this.#events.send();
     const { run } = record;
     if (!run) throw new Error('a record without a run cannot be recovered');
-    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
-    const launched = await adopt(this.#context, { run, mark: record.mark }, this.#folder, this.logs, see);
+    const onOutput = (stream: OutputStream, data: Buffer) => this.#watch?.onOutput(stream, data);
+    const launched = await reattach(
+      this.#context,
+      { run, tag: record.mark },
+      this.#folder,
+      this.logs,
+      onOutput,
+    );
     if (record.end) {
       void this.#followOutput(launched);
-      if (record.is_final) return this.#settle();
+      if (record.is_final) return this.#drain();
       return this.#scheduleRestart(RESTART_BACKOFF_CAP_MS);
     }
     if (run.is_ready === false) this.#watch = this.#newWatch();
@@ -480,7 +486,7 @@ export class SupervisedProcess implements OutputSource {
 
   #onStored(): void {
     this.#saveSoon();
-    if (this.#has_settled) this.#context.rested();
+    if (this.#is_drained) this.#context.onIdle();
   }
 
   /** Saves what may be lost without harm, together with what else changes in a moment. */
@@ -506,16 +512,16 @@ export class SupervisedProcess implements OutputSource {
 }
 
 function formerRoot({ mark, run }: ProcessRecord, boot_id: string): TreeRoot {
-  if (run?.boot_id !== boot_id) return rootByMark(mark); // the number means nothing after a restart of the machine
+  if (run?.boot_id !== boot_id) return rootByTag(mark); // the number means nothing after a restart of the machine
   const { pid, start_ticks, ended_ticks = 0 } = run;
-  return { pid, start_ticks, mark, ended_ticks, proven: new Map() };
+  return { pid, start_ticks, tag: mark, ended_ticks, proven: new Map() };
 }
 
 interface LoadedLogs {
-  changes: Changes;
+  changes: ChangeSignal;
   logs: Record<OutputStream, OutputLog>;
 }
 
-function hasEnded(): ApiError {
+function endedConflict(): ApiError {
   return new ApiError('conflict', 'The process has ended.');
 }

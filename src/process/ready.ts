@@ -30,7 +30,7 @@ export class ReadyWatch {
   }
 
   /** Looks for the text in a piece of output, also where it is spread over pieces. */
-  see(stream: OutputStream, data: Buffer): void {
+  onOutput(stream: OutputStream, data: Buffer): void {
     if (this.#is_over || !this.#text) return;
     const seen = Buffer.concat([this.#ends[stream], data]);
     if (seen.includes(this.#text)) this.#finish();

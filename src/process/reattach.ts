@@ -8,7 +8,7 @@ import type { ProcessContext } from './start/context.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
 import { pipePath } from './start/pipes.ts';
 import { bootTicks, readStat, readStatNow, readVariable } from './tree/proc.ts';
-import { MARK_VARIABLE } from './tree/tree.ts';
+import { TAG_VARIABLE } from './tree/tree.ts';
 
 /** How often the kernel's table is asked whether a process that is not our child has ended. */
 const POLL_MS = 100;
@@ -17,14 +17,14 @@ const POLL_MS = 100;
  * Takes over a process that an earlier daemon started. Its pipes are opened again where they were; its stdin went
  * with that daemon. It is not our child: its end is seen, its exit status is nobody's to know.
  */
-export async function adopt(
+export async function reattach(
   context: ProcessContext,
-  { run, mark }: { run: RunRecord; mark: string },
+  { run, tag }: { run: RunRecord; tag: string },
   folder: string,
   logs: Record<OutputStream, OutputLog>,
-  see: (stream: OutputStream, data: Buffer) => void,
+  onOutput: (stream: OutputStream, data: Buffer) => void,
 ): Promise<Launched> {
-  await noteStart(run, mark);
+  await noteStart(run, tag);
   const readers: PipeReader[] = [];
   const closeAll = () => {
     for (const reader of readers) reader.close();
@@ -32,7 +32,7 @@ export async function adopt(
   try {
     for (const stream of OUTPUT_STREAMS) {
       const path = pipePath(folder, stream);
-      const reader = await PipeReader.reopen(path, logs[stream], (data) => see(stream, data));
+      const reader = await PipeReader.reopen(path, logs[stream], (data) => onOutput(stream, data));
       if (reader) readers.push(reader);
     }
   } catch (error) {
@@ -83,9 +83,9 @@ class Sighting {
   }
 }
 
-/** Its start time, where the daemon was killed before it noted it and the mark tells that it is this process. */
-async function noteStart(run: RunRecord, mark: string): Promise<void> {
-  if (run.start_ticks > 0 || (await readVariable(run.pid, MARK_VARIABLE)) !== mark) return;
+/** Its start time, where the daemon was killed before it noted it and the tag tells that it is this process. */
+async function noteStart(run: RunRecord, tag: string): Promise<void> {
+  if (run.start_ticks > 0 || (await readVariable(run.pid, TAG_VARIABLE)) !== tag) return;
   run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
 }
 

@@ -4,10 +4,10 @@ import { SupervisedProcess } from './process.ts';
 import { loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
 import { processStarted } from './run.ts';
 import type { ProcessContext } from './start/context.ts';
-import { rootByMark } from './tree/tree.ts';
+import { rootByTag } from './tree/tree.ts';
 
 /** What was found; `unread` are names of folders that could not be read or taken over at present, and are kept. */
-export interface Recovery {
+export interface RecoveredProcesses {
   recovered: SupervisedProcess[];
   unread: string[];
 }
@@ -21,7 +21,7 @@ export async function recoverAll(
   context: ProcessContext,
   directory: string,
   names: readonly string[],
-): Promise<Recovery> {
+): Promise<RecoveredProcesses> {
   const recovered: SupervisedProcess[] = [];
   const unread: string[] = [];
   for (const name of names) {
@@ -53,7 +53,7 @@ async function recoverOne(
 
 /** A process whose daemon was killed between its start and the note of its pid; its start is not told yet. */
 async function findRun(context: ProcessContext, record: ProcessRecord): Promise<boolean> {
-  const [members = []] = await context.trees.find([rootByMark(record.mark)]);
+  const [members = []] = await context.trees.find([rootByTag(record.mark)]);
   const { ended_ticks = 0 } = record.run ?? {};
   // What an earlier run left behind carries the mark, too.
   const later = members.filter(({ start_ticks }) => start_ticks > ended_ticks);

@@ -1,14 +1,14 @@
 import type { Timer } from '../base/clock.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { OutputStream } from '../contract/processes.ts';
-import { describeEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
+import { classifyEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
 import type { OutputLog } from './output/output-log.ts';
 import { previewOf } from './output/preview.ts';
 import type { TimerSet } from './pausable-timer.ts';
 import type { ProcessRecord, RunRecord } from './record.ts';
 import type { ProcessContext } from './start/context.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
-import { TICK_MS } from './tree/proc.ts';
+import { CLOCK_TICK_MS } from './tree/proc.ts';
 import type { TreeRoot } from './tree/tree.ts';
 
 /** How a run ended and when, with its event. */
@@ -25,7 +25,7 @@ export class Run {
   readonly launched: Launched;
   readonly root: TreeRoot;
   /** Signals that this daemon was asked to send, or sent of its own. */
-  readonly asked = new Set<string>();
+  readonly requested_signals = new Set<string>();
   /** Resolves when the program itself has ended and what it wrote is taken over. */
   readonly ended: Promise<RunEnd>;
   readonly #context: ProcessContext;
@@ -55,7 +55,7 @@ export class Run {
       get start_ticks() {
         return info.start_ticks;
       },
-      mark: record.mark,
+      tag: record.mark,
       get ended_ticks() {
         return launched.endedTicks();
       },
@@ -65,7 +65,7 @@ export class Run {
   }
 
   /** Whether its pid may be another's from now on, also where the end is not told yet. */
-  get has_ended(): boolean {
+  get has_released_pid(): boolean {
     return this.launched.endedTicks() !== null;
   }
 
@@ -91,8 +91,14 @@ export class Run {
       stdout_preview: previewOf(this.#logs.stdout.tail),
       stderr_preview: previewOf(this.#logs.stderr.tail),
     };
-    const facts = { pid, cwd, started_at_ms, started_boot_ms: start_ticks * TICK_MS, asked: this.asked };
-    const end = await describeEnd(status, facts, oom);
+    const facts = {
+      pid,
+      cwd,
+      started_at_ms,
+      started_boot_ms: start_ticks * CLOCK_TICK_MS,
+      requested_signals: this.requested_signals,
+    };
+    const end = await classifyEnd(status, facts, oom);
     const timed_out = this.#has_timed_out;
     const details = { process_id, pid, duration_ms, timed_out, ...previews, restart_count };
     return { end, event: endEvent(end, details, exited_at_ms), exited_at_ms, duration_ms };

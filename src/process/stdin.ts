@@ -8,7 +8,7 @@ export interface StdinWrite {
   offset?: number;
   /** Closes stdin behind the data; on a terminal it types the end-of-file character. */
   end?: boolean;
-  /** Aborts when the caller has gone; what was taken by then stays taken. */
+  /** Aborts when the caller has disconnected; what was written by then stays written. */
   signal?: AbortSignal;
 }
 
@@ -16,7 +16,7 @@ export interface StdinOptions {
   /** A terminal has no end: it is typed. */
   is_terminal?: boolean;
   /** Is shown what is taken. */
-  see?: (data: Uint8Array) => void;
+  onData?: (data: Uint8Array) => void;
 }
 
 const END_OF_FILE_KEY = Buffer.from([0x04]);
@@ -30,7 +30,7 @@ export class Stdin {
   readonly #options: StdinOptions;
   readonly #closed = new AbortController();
   #accepted = 0;
-  #has_ended = false;
+  #is_end_sent = false;
   #turn: Promise<void> = Promise.resolve();
   /** Settles when the pipe has taken the chunk that was written last. */
   #written: Promise<void> = Promise.resolve();
@@ -56,7 +56,7 @@ export class Stdin {
     const done = Promise.withResolvers<void>();
     this.#turn = turn.then(() => done.promise);
     try {
-      await this.#untilDisconnect(turn, request.signal);
+      await this.#unlessClosed(turn, request.signal);
       await this.#writeInTurn(request);
     } finally {
       done.resolve();
@@ -83,22 +83,22 @@ export class Stdin {
   }
 
   async #take(chunk: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
-    await this.#untilDisconnect(this.#written, signal);
-    if (this.#has_ended) throw this.#conflict('stdin is closed.');
+    await this.#unlessClosed(this.#written, signal);
+    if (this.#is_end_sent) throw this.#conflict('stdin is closed.');
     this.#accepted += chunk.length;
-    this.#options.see?.(chunk);
+    this.#options.onData?.(chunk);
     this.#put(Buffer.from(chunk));
-    await this.#untilDisconnect(this.#written, signal);
+    await this.#unlessClosed(this.#written, signal);
   }
 
   async #end(signal: AbortSignal | undefined): Promise<void> {
     if (this.#options.is_terminal) {
       this.#put(END_OF_FILE_KEY);
     } else {
-      this.#has_ended = true;
+      this.#is_end_sent = true;
       this.#socket.end();
     }
-    await this.#untilDisconnect(this.#written, signal);
+    await this.#unlessClosed(this.#written, signal);
   }
 
   #put(chunk: Buffer): void {
@@ -111,20 +111,20 @@ export class Stdin {
   }
 
   /** Waits, but no longer than stdin is open and the caller is there. */
-  #untilDisconnect(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  #unlessClosed(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      const gone = () => settle(() => reject(this.#conflict('stdin is closed.')));
-      const left = () => settle(() => reject(signal?.reason));
-      const settle = (how: () => void) => {
-        this.#closed.signal.removeEventListener('abort', gone);
-        signal?.removeEventListener('abort', left);
+      const onClosed = () => finish(() => reject(this.#conflict('stdin is closed.')));
+      const onAbort = () => finish(() => reject(signal?.reason));
+      const finish = (how: () => void) => {
+        this.#closed.signal.removeEventListener('abort', onClosed);
+        signal?.removeEventListener('abort', onAbort);
         how();
       };
-      if (this.#closed.signal.aborted) return gone();
-      if (signal?.aborted) return left();
-      this.#closed.signal.addEventListener('abort', gone);
-      signal?.addEventListener('abort', left);
-      void wait.then(() => settle(resolve));
+      if (this.#closed.signal.aborted) return onClosed();
+      if (signal?.aborted) return onAbort();
+      this.#closed.signal.addEventListener('abort', onClosed);
+      signal?.addEventListener('abort', onAbort);
+      void wait.then(() => finish(resolve));
     });
   }
 

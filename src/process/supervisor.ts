@@ -28,7 +28,7 @@ import type { StdinWrite } from './stdin.ts';
 import { Freezer } from './tree/freezer.ts';
 import { type ProcStat, readBootId } from './tree/proc.ts';
 import { parseSignal } from './tree/signals.ts';
-import { endTree } from './tree/terminate-tree.ts';
+import { terminateTree } from './tree/terminate-tree.ts';
 import { TreeFinder } from './tree/tree.ts';
 import { NO_USAGE, sumUsage } from './tree/usage.ts';
 import { type WaitQuery, waitFor } from './wait.ts';
@@ -223,7 +223,7 @@ export class Supervisor implements Service {
   /** Resolves with the ended process when no restart follows, its output is kept and its copy is written. */
   async finished(process_id: string): Promise<ProcessView> {
     const process = this.#find(process_id);
-    await process.settled();
+    await process.drained();
     await this.#copies.get(process_id);
     return process.view();
   }
@@ -250,7 +250,7 @@ export class Supervisor implements Service {
 
   /** What all supervised trees use together. */
   async usage(): Promise<ResourceUsage> {
-    const processes = [...this.#processes.values()].filter((process) => !isAtRest(process));
+    const processes = [...this.#processes.values()].filter((process) => !isIdle(process));
     const members = await this.#members(processes);
     const usages = await Promise.all(processes.map((process, index) => process.usage(members[index])));
     return processes.length > 0 ? sumUsage(usages) : NO_USAGE;
@@ -288,7 +288,7 @@ export class Supervisor implements Service {
   #checkMayStart(): void {
     if (this.#stopped !== null) throw new ApiError('shutting_down');
     if (this.#is_paused) throw new ApiError('conflict', 'The sandbox is paused.');
-    const live = [...this.#processes.values()].filter(({ has_ended }) => !has_ended).length;
+    const live = [...this.#processes.values()].filter(({ is_final }) => !is_final).length;
     if (live >= PROCESSES_LIVE_MAX) {
       throw new ApiError('too_many_requests', `At most ${PROCESSES_LIVE_MAX} processes run at once.`);
     }
@@ -312,7 +312,7 @@ export class Supervisor implements Service {
     if (!copy_to || this.#copies.has(process_id)) return;
     const { clock } = this.#options;
     const rest = new AbortController();
-    void process.settled().then(() => sleep(clock, COPY_REST_MS, rest.signal).then(() => rest.abort()));
+    void process.drained().then(() => sleep(clock, COPY_REST_MS, rest.signal).then(() => rest.abort()));
     const copies = OUTPUT_STREAMS.map((stream) => copyOutput(process, stream, copy_to.stdout, rest.signal));
     const copied = Promise.allSettled(copies).then(() => rest.abort());
     this.#copies.set(process_id, copied);
@@ -321,7 +321,7 @@ export class Supervisor implements Service {
   async #pause(): Promise<void> {
     if (this.#is_paused || this.#stopped !== null) return;
     this.#is_paused = true;
-    const processes = await this.#settledStarts();
+    const processes = await this.#startedProcesses();
     for (const process of processes) process.pauseTimers();
     try {
       await this.#freezer.freeze(processes.map(({ root }) => root));
@@ -343,7 +343,7 @@ export class Supervisor implements Service {
 
   /** So that a daemon that is killed meanwhile leaves nobody stopped for ever. */
   async #noteStopped(processes: SupervisedProcess[], is_stopped: boolean): Promise<void> {
-    const live = processes.filter((process) => !isAtRest(process));
+    const live = processes.filter((process) => !isIdle(process));
     for (const { record, changes } of live) {
       record.is_stopped = is_stopped;
       changes.notify();
@@ -359,7 +359,7 @@ export class Supervisor implements Service {
   }
 
   /** Every process, once no start is under way. */
-  async #settledStarts(): Promise<SupervisedProcess[]> {
+  async #startedProcesses(): Promise<SupervisedProcess[]> {
     await Promise.allSettled([...this.#entries.values()].map(({ process }) => process));
     const processes = [...this.#processes.values()];
     await Promise.all(processes.map((process) => process.started()));
@@ -370,12 +370,12 @@ export class Supervisor implements Service {
     this.#retention?.cancel();
     this.#pruning?.cancel();
     this.#folders.close();
-    const processes = await this.#settledStarts();
+    const processes = await this.#startedProcesses();
     await this.resume();
     const members = await this.#members(processes);
     const { grace_ms, clock, log } = this.#options;
     const ends = processes.map(async (process, index) => {
-      if (process.has_ended && members[index]?.length === 0) return;
+      if (process.is_final && members[index]?.length === 0) return;
       await process.terminate(grace_ms);
     });
     for (const end of await Promise.allSettled(ends)) {
@@ -396,14 +396,14 @@ export class Supervisor implements Service {
   async #endStrays(grace_ms: number): Promise<void> {
     const { clock, log } = this.#options;
     const target = {
-      members: () => this.#trees.everybody([]),
+      members: () => this.#trees.findAll([]),
       group: () => null,
-      asked: () => {},
+      onSignal: () => {},
       leader_ended: Promise.resolve(),
       after: (delay_ms: number, run: () => void) => clock.after(delay_ms, run),
       isPaused: () => false,
     };
-    const is_empty = await endTree(clock, target, grace_ms).catch(() => false);
+    const is_empty = await terminateTree(clock, target, grace_ms).catch(() => false);
     if (!is_empty) log.warn('not every process of the sandbox has ended');
   }
 
@@ -425,7 +425,7 @@ export class Supervisor implements Service {
 
   #prune(): void {
     if (this.#stopped !== null) return;
-    const ended = [...this.#processes.values()].filter(isAtRest).map((process) => ({
+    const ended = [...this.#processes.values()].filter(isIdle).map((process) => ({
       process_id: process.record.process_id,
       exited_at_ms: process.record.end?.exited_at_ms ?? 0,
       size_bytes: process.size_bytes,
@@ -437,7 +437,7 @@ export class Supervisor implements Service {
   /** Ends what an ended process left behind, too: what follows would meet it. */
   async #replaceEnded(process_id: string): Promise<void> {
     const process = this.#processes.get(process_id);
-    if (!process?.hasEnded()) return;
+    if (!process?.is_drained) return;
     await process.terminate(this.#options.grace_ms);
     await process.flushEvents();
     await process.close();
@@ -472,14 +472,14 @@ export class Supervisor implements Service {
       oom: this.#oom,
       freezer: this.#freezer,
       isPaused: () => this.#is_paused,
-      rested: () => this.#pruneSoon(),
+      onIdle: () => this.#pruneSoon(),
     };
   }
 }
 
 /** Ended, with its events stored and nobody left who writes output. */
-function isAtRest(process: SupervisedProcess): boolean {
-  return process.hasEnded() && !process.is_output_open && process.record.unsent.length === 0;
+function isIdle(process: SupervisedProcess): boolean {
+  return process.is_drained && !process.is_output_open && process.record.unsent.length === 0;
 }
 
 function inUse(process_id: string): ApiError {

@@ -31,9 +31,9 @@ export async function waitFor(clock: Clock, process: SupervisedProcess, query: W
 }
 
 function hasCome(process: SupervisedProcess, what: WaitQuery['for']): boolean {
-  if (what === 'exit') return process.hasEnded();
+  if (what === 'exit') return process.is_drained;
   if (process.is_ready === true) return true;
   if (process.is_ready === null) throw new ApiError('conflict', 'The process has no ready probe.');
-  if (process.has_ended) throw new ApiError('conflict', 'The process ended before it was ready.');
+  if (process.is_final) throw new ApiError('conflict', 'The process ended before it was ready.');
   return false;
 }

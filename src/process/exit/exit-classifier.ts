@@ -12,7 +12,7 @@ export interface RunFacts {
   /** Time of its start in ms after boot; 0 where it is not known. */
   started_boot_ms: number;
   /** Signals that this daemon was asked to send to it, or sent for a time-out, a removal or the shutdown. */
-  asked: ReadonlySet<string>;
+  requested_signals: ReadonlySet<string>;
 }
 
 /** How a run ended, in the terms of the two events. `exit_code` is null where nobody can know. */
@@ -24,11 +24,11 @@ export type EndOfRun =
  * Tells an end that was asked for, or that the process chose, from one that befell it.
  * Source: contract section 2, `process.exited` and `process.crashed`.
  */
-export async function describeEnd(status: ExitStatus, facts: RunFacts, oom: OomWatch): Promise<EndOfRun> {
+export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomWatch): Promise<EndOfRun> {
   if (status === null) return { kind: 'exited', exit_code: null, signal: null };
   const { code, signal } = status;
   const exit_code = exitCodeOf(code, signal);
-  if (signal === null || facts.asked.has(signal)) return { kind: 'exited', exit_code, signal };
+  if (signal === null || facts.requested_signals.has(signal)) return { kind: 'exited', exit_code, signal };
   const by_oom = signal === 'SIGKILL' && (await oom.hasKilled(facts.pid, facts.started_boot_ms));
   const core_dumped = await hasDumpedCore(signal, facts.pid, facts.cwd, facts.started_at_ms);
   return { kind: 'crashed', exit_code, signal, reason: by_oom ? 'oom' : 'signal', core_dumped };

@@ -7,5 +7,5 @@ export interface Outlet {
   clock: Clock;
   logs: Record<OutputStream, OutputLog>;
   /** Is shown every piece of output before it is logged. */
-  see: (stream: OutputStream, data: Buffer) => void;
+  onOutput: (stream: OutputStream, data: Buffer) => void;
 }

@@ -9,7 +9,7 @@ import {
   OUTPUT_SEGMENT_BYTES,
 } from '../../contract/defaults.ts';
 import type { OutputStream } from '../../contract/processes.ts';
-import type { Changes } from '../change-signal.ts';
+import type { ChangeSignal } from '../change-signal.ts';
 import { release } from './buffer-pool.ts';
 
 /**
@@ -19,7 +19,7 @@ import { release } from './buffer-pool.ts';
  * file beyond what must be kept is removed. So the last 8 MiB are always there and never more than 12 MiB.
  * The offset at which `<stream>` begins is the largest end among the renamed ones: what a daemon that was killed
  * left is read back from the names and sizes alone. Bytes that the disk refused are a gap, never wrong bytes;
- * an empty renamed file marks where it ends.
+ * an empty renamed file tags where it ends.
  */
 
 interface Segment {
@@ -45,7 +45,7 @@ const WRITE = constants.O_WRONLY | constants.O_CREAT | ONLY_FILES;
 export class OutputLog {
   readonly stream: OutputStream;
   /** Told when there is more to read, and when something no longer waits for the disk. */
-  readonly changes: Changes;
+  readonly changes: ChangeSignal;
   readonly #folder: string;
   /** Oldest first; the last is the one that is written. */
   #segments: Segment[];
@@ -58,7 +58,7 @@ export class OutputLog {
   #tail: Buffer = Buffer.alloc(0);
   #dropped_bytes = 0;
 
-  private constructor(folder: string, stream: OutputStream, changes: Changes, segments: Segment[]) {
+  private constructor(folder: string, stream: OutputStream, changes: ChangeSignal, segments: Segment[]) {
     this.changes = changes;
     this.#folder = folder;
     this.stream = stream;
@@ -66,12 +66,12 @@ export class OutputLog {
   }
 
   /** The log of a new process: there is nothing of it yet. */
-  static create(folder: string, stream: OutputStream, changes: Changes): OutputLog {
+  static create(folder: string, stream: OutputStream, changes: ChangeSignal): OutputLog {
     return new OutputLog(folder, stream, changes, [{ base: 0, size: 0, path: join(folder, stream) }]);
   }
 
   /** The log that is found in `folder`. */
-  static async load(folder: string, stream: OutputStream, changes: Changes): Promise<OutputLog> {
+  static async load(folder: string, stream: OutputStream, changes: ChangeSignal): Promise<OutputLog> {
     const log = new OutputLog(folder, stream, changes, await findSegments(folder, stream));
     const read = await log.read(Math.max(log.first, log.end - OUTPUT_PREVIEW_BYTES), OUTPUT_PREVIEW_BYTES);
     if ('data' in read) log.#tail = read.data;

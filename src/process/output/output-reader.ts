@@ -1,7 +1,7 @@
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
-import type { Changes } from '../change-signal.ts';
+import type { ChangeSignal } from '../change-signal.ts';
 import type { OutputLog } from './output-log.ts';
 import { incompleteBytes } from './preview.ts';
 
@@ -47,9 +47,9 @@ export type OutputItems = AsyncGenerator<OutputItem> & { readonly start: Readonl
 export interface OutputSource {
   logs: Record<OutputStream, OutputLog>;
   /** Told at more output and at the end. */
-  changes: Changes;
+  changes: ChangeSignal;
   /** Whether the process has ended for good and all its own output is in the logs. */
-  hasEnded(): boolean;
+  readonly is_drained: boolean;
   view(): Promise<ProcessView>;
 }
 
@@ -82,13 +82,13 @@ async function* readFrom(
   while (!signal?.aborted) {
     // Taken before reading: what changes meanwhile is not missed.
     const seen = source.changes.version;
-    const had_ended = source.hasEnded();
+    const was_drained = source.is_drained;
     let has_read = false;
     for (const stream of streams) {
       const item = await readNext(
         source.logs[stream],
         position,
-        query.whole_characters === true && !had_ended,
+        query.whole_characters === true && !was_drained,
       );
       if (!item) continue;
       has_read = true;
@@ -97,7 +97,7 @@ async function* readFrom(
       if (signal?.aborted) return;
     }
     if (has_read) continue;
-    if (had_ended) return yield { type: 'exit', process: await source.view(), position };
+    if (was_drained) return yield { type: 'exit', process: await source.view(), position };
     if (!follow) return;
     await source.changes.after(seen, signal);
   }

@@ -31,15 +31,15 @@ const read_buffer = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
  */
 export class PipeReader {
   readonly #log: OutputLog;
-  readonly #see: (data: Buffer) => void;
+  readonly #onOutput: (data: Buffer) => void;
   readonly #socket: Socket;
   readonly #fd: number;
   readonly #closed = Promise.withResolvers<void>();
 
-  private constructor(fd: number, log: OutputLog, see: (data: Buffer) => void) {
+  private constructor(fd: number, log: OutputLog, onOutput: (data: Buffer) => void) {
     this.#fd = fd;
     this.#log = log;
-    this.#see = see;
+    this.#onOutput = onOutput;
     const onread = {
       buffer: read_buffer,
       callback: (length: number, buffer: Uint8Array) => this.#accept(buffer.subarray(0, length)),
@@ -49,20 +49,24 @@ export class PipeReader {
     this.#socket.once('close', () => this.#closed.resolve());
   }
 
-  /** Opens the pipe at `path`; `see` is shown every piece before it is logged. Throws the system's error. */
-  static async open(path: string, log: OutputLog, see: (data: Buffer) => void): Promise<PipeReader> {
-    return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, see);
+  /** Opens the pipe at `path`; `onOutput` gets every piece before it is logged. Throws the system's error. */
+  static async open(path: string, log: OutputLog, onOutput: (data: Buffer) => void): Promise<PipeReader> {
+    return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, onOutput);
   }
 
   /** The same for a name that an earlier daemon left; null where there is no pipe by it. */
-  static async reopen(path: string, log: OutputLog, see: (data: Buffer) => void): Promise<PipeReader | null> {
+  static async reopen(
+    path: string,
+    log: OutputLog,
+    onOutput: (data: Buffer) => void,
+  ): Promise<PipeReader | null> {
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
     const fd = await openFile(path, flags).catch((error: NodeJS.ErrnoException) => {
       if (NO_PIPE.has(error.code ?? '')) return null;
       throw error;
     });
     if (fd === null) return null;
-    if ((await statFile(fd)).isFIFO()) return new PipeReader(fd, log, see);
+    if ((await statFile(fd)).isFIFO()) return new PipeReader(fd, log, onOutput);
     await closeFile(fd);
     return null;
   }
@@ -90,7 +94,7 @@ export class PipeReader {
   /** Tells the socket whether to read on. */
   #accept(bytes: Uint8Array): boolean {
     const data = copyOf(bytes);
-    this.#see(data);
+    this.#onOutput(data);
     this.#log.append(data);
     if (!this.#log.is_full) return true;
     void this.#resumeWhenWritten();

@@ -27,5 +27,5 @@ export interface ProcessContext {
   /** Whether everything is paused at present. */
   isPaused: () => boolean;
   /** Called when a process has ended for good and when nothing of it is under way any more. */
-  rested: () => void;
+  onIdle: () => void;
 }

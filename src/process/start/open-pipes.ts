@@ -95,10 +95,14 @@ export class OpenPipes {
     return this.#child_fds.filter((fd) => fd !== undefined);
   }
 
-  async #openOutput({ made_in, logs, see }: PipeSpec, stream: OutputStream, number: number): Promise<void> {
+  async #openOutput(
+    { made_in, logs, onOutput }: PipeSpec,
+    stream: OutputStream,
+    number: number,
+  ): Promise<void> {
     const path = pipePath(made_in, stream);
     this.#child_fds[number] = await openFile(path, constants.O_RDWR);
-    this.#readers.push(await PipeReader.open(path, logs[stream], (data) => see(stream, data)));
+    this.#readers.push(await PipeReader.open(path, logs[stream], (data) => onOutput(stream, data)));
   }
 
   async #openStdin({ made_in, folder, clock }: PipeSpec): Promise<void> {

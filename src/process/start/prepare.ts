@@ -1,6 +1,6 @@
 import { allEnded } from '../../base/all-ended.ts';
 import type { ProcessRecord } from '../record.ts';
-import { MARK_VARIABLE } from '../tree/tree.ts';
+import { TAG_VARIABLE } from '../tree/tree.ts';
 import { CannotStart, findProgram } from './command.ts';
 import type { ProcessContext } from './context.ts';
 import type { LaunchSpec } from './launch.ts';
@@ -22,7 +22,7 @@ export async function prepare(context: ProcessContext, record: ProcessRecord): P
     ...(user && { HOME: user.home, USER: user.name, LOGNAME: user.name }),
     ...(request.pty && { TERM: TERMINAL_NAME }),
     ...request.env,
-    [MARK_VARIABLE]: mark,
+    [TAG_VARIABLE]: mark,
   };
   return { argv: command, program, cwd, env, user };
 }

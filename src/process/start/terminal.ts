@@ -30,13 +30,13 @@ const SIGNAL_KEYS = new Map([
 
 /**
  * Starts a process at a terminal of its own, which is its stdin and its output.
- * `typed` is told of signals that are asked for by a key. Throws CannotStart.
+ * `onSignalKey` is told of signals that are asked for by a key. Throws CannotStart.
  */
 export async function launchTerminal(
   spec: LaunchSpec,
   { cols, rows }: PtySize,
   outlet: Outlet,
-  typed: (signal: string) => void,
+  onSignalKey: (signal: string) => void,
 ): Promise<Launched> {
   // What becomes the program at the terminal is started in any case.
   await checkStart(spec.program, spec.cwd, spec.argv[0]);
@@ -49,7 +49,7 @@ export async function launchTerminal(
   try {
     if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
     const program = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
-    return launched(outlet, terminals, { master, stream }, program, typed);
+    return launched(outlet, terminals, { master, stream }, program, onSignalKey);
   } catch (error) {
     stream.destroy();
     throw error;
@@ -78,16 +78,16 @@ function launched(
   terminals: Terminals,
   { master, stream }: { master: number; stream: ReadStream },
   program: Pick<Launched, 'pid' | 'exited' | 'endedTicks'>,
-  typed: (signal: string) => void,
+  onSignalKey: (signal: string) => void,
 ): Launched {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
   takeOutput(stream, outlet);
-  const see = (data: Uint8Array) => {
-    for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) typed(signal);
+  const onData = (data: Uint8Array) => {
+    for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) onSignalKey(signal);
   };
   return {
     ...program,
-    stdin: new Stdin(stream, { is_terminal: true, see }),
+    stdin: new Stdin(stream, { is_terminal: true, onData }),
     exited: program.exited.then(async (status) => {
       await closedOrLate(outlet.clock, closed);
       return status;
@@ -101,14 +101,14 @@ function launched(
   };
 }
 
-function takeOutput(stream: ReadStream, { logs: { stdout }, see }: Outlet): void {
+function takeOutput(stream: ReadStream, { logs: { stdout }, onOutput }: Outlet): void {
   stream.on('error', () => {}); // EIO: the last one at the terminal has gone; 'close' follows
   const resumeWhenWritten = async () => {
     while (stdout.is_full) await stdout.changes.after(stdout.changes.version);
     stream.resume();
   };
   stream.on('data', (data: Buffer) => {
-    see('stdout', data);
+    onOutput('stdout', data);
     stdout.append(data);
     if (!stdout.is_full) return;
     stream.pause();

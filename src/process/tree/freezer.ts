@@ -72,7 +72,7 @@ export class Freezer {
   /** Resolves when every member of these trees stands still. */
   async freeze(roots: readonly TreeRoot[]): Promise<void> {
     if (this.#group) await this.#freezeGroup(this.#group.folder).catch((error) => this.#loseGroup(error));
-    const asked = new Set<string>();
+    const signalled = new Set<string>();
     const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
     // What was forked while the others were being stopped is found by looking again.
     for (;;) {
@@ -82,8 +82,8 @@ export class Freezer {
         // Again where it still runs: who traces it may have kept the first one from it.
         const is_sent = signalProcess(stat, 'SIGSTOP');
         const key = `${stat.pid}.${stat.start_ticks}`;
-        if (is_sent && !asked.has(key)) this.#stopped.push(stat);
-        asked.add(key);
+        if (is_sent && !signalled.has(key)) this.#stopped.push(stat);
+        signalled.add(key);
       }
       if (this.#clock.monotonicMs() > until_ms)
         return this.#log.warn('not every process has stopped in time');
@@ -150,7 +150,7 @@ export class Freezer {
   }
 
   async #findRunning(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
-    const members = await this.#trees.everybody(roots);
+    const members = await this.#trees.findAll(roots);
     const candidates = members.filter(({ state }) => state !== 'T' && state !== 't');
     const frozen = await Promise.all(candidates.map(({ pid }) => this.#isInGroup(pid)));
     return candidates.filter((_, index) => !frozen[index]);

@@ -20,12 +20,12 @@ export interface ProcStat {
 }
 
 /** Field 14 and its neighbours count in hundredths of a second on every Linux that Node runs on. */
-export const TICK_MS = 10;
+export const CLOCK_TICK_MS = 10;
 export const PAGE_BYTES = 4096;
 
 /** Now, in ticks after boot, as start times are told. */
 export function bootTicks(): number {
-  return Math.round((uptime() * 1_000) / TICK_MS);
+  return Math.round((uptime() * 1_000) / CLOCK_TICK_MS);
 }
 
 /** These tell nothing about a process: the daemon has no descriptor or memory left to look. */

@@ -8,13 +8,13 @@ const POLL_MS = 20;
 const KILL_TIMEOUT_MS = 5_000;
 
 /** One tree that is to be ended. */
-export interface EndTarget {
+export interface TerminationTarget {
   /** Its live members now. */
   members(): Promise<readonly ProcStat[]>;
   /** The number of the process group whose leader lives; null where the leader has ended. */
   group(): number | null;
-  /** Told before a signal is sent. */
-  asked(signal: NodeJS.Signals): void;
+  /** Called before a signal is sent. */
+  onSignal(signal: NodeJS.Signals): void;
   /** Resolves when the leader has ended. */
   leader_ended: Promise<unknown>;
   /** Times the grace: a clock's, or one that stands still while everything is paused. */
@@ -26,10 +26,14 @@ export interface EndTarget {
  * Ends a whole tree: SIGTERM, then, to those that are left after the grace, SIGKILL. Gives whether the tree is
  * empty; it is not where something cannot be killed.
  */
-export async function endTree(clock: Clock, target: EndTarget, grace_ms: number): Promise<boolean> {
+export async function terminateTree(
+  clock: Clock,
+  target: TerminationTarget,
+  grace_ms: number,
+): Promise<boolean> {
   let members = await target.members();
   if (members.length === 0) return true;
-  target.asked('SIGTERM');
+  target.onSignal('SIGTERM');
   signalAll(target.group(), members, 'SIGTERM');
   if (!target.isPaused()) wakeStopped(members);
   let is_over = false;
@@ -51,8 +55,8 @@ export async function endTree(clock: Clock, target: EndTarget, grace_ms: number)
   return members.length === 0 || killTree(clock, target);
 }
 
-async function killTree(clock: Clock, target: EndTarget): Promise<boolean> {
-  target.asked('SIGKILL');
+async function killTree(clock: Clock, target: TerminationTarget): Promise<boolean> {
+  target.onSignal('SIGKILL');
   const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
   for (;;) {
     const members = await target.members();
@@ -71,7 +75,7 @@ function wakeStopped(members: readonly ProcStat[]): void {
 
 /** To the group as one, which also reaches who is being forked, and to each who has left it. */
 function signalAll(group: number | null, members: readonly ProcStat[], signal: NodeJS.Signals): void {
-  if (group !== null) sendSignal(-group, signal);
+  if (group !== null) trySignal(-group, signal);
   for (const stat of members) if (stat.group !== group) signalProcess(stat, signal);
 }
 
@@ -81,11 +85,11 @@ function signalAll(group: number | null, members: readonly ProcStat[], signal: N
  * give its own out again.
  */
 export function signalProcess(stat: ProcStat, signal: NodeJS.Signals): boolean {
-  return isSameProcess(stat) && sendSignal(stat.pid, signal);
+  return isSameProcess(stat) && trySignal(stat.pid, signal);
 }
 
 /** Sends a signal; false where there is nobody to get it, or nobody who may be signalled. */
-export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
   if (Math.abs(pid) <= 1) return false; // these numbers mean everybody, our own group, and the sandbox's init
   try {
     return process.kill(pid, signal);

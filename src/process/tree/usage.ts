@@ -1,5 +1,5 @@
 import type { ResourceUsage } from '../../contract/events.ts';
-import { PAGE_BYTES, type ProcStat, TICK_MS } from './proc.ts';
+import { CLOCK_TICK_MS, PAGE_BYTES, type ProcStat } from './proc.ts';
 
 export const NO_USAGE: ResourceUsage = { cpu_ms: 0, memory_bytes: 0, processes: 0 };
 
@@ -11,7 +11,7 @@ export function usageOf(members: readonly ProcStat[]): ResourceUsage {
     ticks += cpu_ticks + children_ticks;
     pages += memory_pages;
   }
-  return { cpu_ms: ticks * TICK_MS, memory_bytes: pages * PAGE_BYTES, processes: members.length };
+  return { cpu_ms: ticks * CLOCK_TICK_MS, memory_bytes: pages * PAGE_BYTES, processes: members.length };
 }
 
 export function sumUsage(usages: readonly ResourceUsage[]): ResourceUsage {

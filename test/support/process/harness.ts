@@ -62,8 +62,8 @@ async function launch(
 }
 
 /** The root of a tree whose first process is this one, which runs. */
-export function runningRoot(pid = 0, mark: string): TreeRoot {
-  return { pid, start_ticks: 0, mark, ended_ticks: null, proven: new Map() };
+export function runningRoot(pid = 0, tag: string): TreeRoot {
+  return { pid, start_ticks: 0, tag, ended_ticks: null, proven: new Map() };
 }
 
 /** The command that runs a program of `fixtures/programs`. */
