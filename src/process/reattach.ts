@@ -10,12 +10,13 @@ import { pipePath } from './start/pipes.ts';
 import { bootTicks, readStat, readStatNow, readVariable } from './tree/proc.ts';
 import { TAG_VARIABLE } from './tree/tree.ts';
 
-/** How often the kernel's table is asked whether a process that is not our child has ended. */
+/** How often the kernel's process table is read for the end of a process that is not a child of this daemon. */
 const POLL_MS = 100;
 
 /**
- * Takes over a process that an earlier daemon started. Its pipes are opened again where they were; its stdin went
- * with that daemon. It is not our child: its end is seen, its exit status is nobody's to know.
+ * Takes over a process that an earlier daemon started. Its pipes are opened again by their path; its stdin ended with
+ * that daemon. It is not a child of this daemon, so its end can be seen but its exit status is unknown. Throws the
+ * system's error if the pipes cannot be opened.
  */
 export async function reattach(
   context: ProcessContext,
@@ -53,7 +54,7 @@ export async function reattach(
   };
 }
 
-/** Looks whether the very process is still there: the pid alone may be another's by now. */
+/** Checks whether this very process still runs: its pid may have been reused. */
 class Sighting {
   readonly #run: RunRecord;
   #is_there: boolean;
@@ -66,7 +67,7 @@ class Sighting {
 
   endedTicks(): number | null {
     if (!this.#is_there) return this.#last_ticks;
-    const now_ticks = bootTicks(); // before the look: the end may come right behind it
+    const now_ticks = bootTicks(); // taken before the check: the end may come right after it
     this.#is_there = this.#look();
     if (!this.#is_there) return this.#last_ticks;
     this.#last_ticks = now_ticks;
@@ -78,12 +79,12 @@ class Sighting {
       const stat = readStatNow(this.#run.pid);
       return stat?.start_ticks === this.#run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
     } catch {
-      return true; // no look, no end
+      return true; // an end that cannot be seen is not assumed
     }
   }
 }
 
-/** Its start time, where the daemon was killed before it noted it and the tag tells that it is this process. */
+/** Notes the start time if the daemon was killed before it did, and the tag proves that this is the process. */
 async function noteStart(run: RunRecord, tag: string): Promise<void> {
   if (run.start_ticks > 0 || (await readVariable(run.pid, TAG_VARIABLE)) !== tag) return;
   run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;

@@ -24,9 +24,9 @@ export class Run {
   readonly info: RunRecord;
   readonly launched: Launched;
   readonly root: TreeRoot;
-  /** Signals that this daemon was asked to send, or sent of its own. */
+  /** Signals that this daemon was requested to send, or sent itself. */
   readonly requested_signals = new Set<string>();
-  /** Resolves when the program itself has ended and what it wrote is taken over. */
+  /** Resolves when the program itself has ended and what it wrote is in the logs. */
   readonly ended: Promise<RunEnd>;
   readonly #context: ProcessContext;
   readonly #record: ProcessRecord;
@@ -35,7 +35,7 @@ export class Run {
   #time_limit: Timer | null = null;
   #has_timed_out = false;
 
-  /** `age_ms`: how long ago it started, for one that an earlier daemon did start. */
+  /** `age_ms`: how long ago it started, for a run that an earlier daemon started. */
   constructor(
     context: ProcessContext,
     record: ProcessRecord,
@@ -64,7 +64,7 @@ export class Run {
     this.ended = launched.exited.then((status) => this.#onExit(status));
   }
 
-  /** Whether its pid may be another's from now on, also where the end is not told yet. */
+  /** Whether its pid may be reused from now on. True possibly before `ended` resolves. */
   get has_released_pid(): boolean {
     return this.launched.endedTicks() !== null;
   }
@@ -105,7 +105,7 @@ export class Run {
   }
 }
 
-/** The event of a start. */
+/** The event of a start. Source: contract section 2, `process.started`. */
 export function processStarted(record: ProcessRecord, run: RunRecord): ProcessEvent {
   const { process_id, command, cwd, request, restart_count } = record;
   const payload = { process_id, pid: run.pid, command, cwd, name: request.name ?? null, restart_count };

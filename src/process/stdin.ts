@@ -2,20 +2,21 @@ import type { Socket } from 'node:net';
 import { OUTPUT_CHUNK_BYTES } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 
-/** One request to write: `offset` is how many bytes had been taken before it, as far as the caller knows. */
+/** One request to write. `offset` is the number of bytes that the caller knows to be accepted before it. */
 export interface StdinWrite {
   data: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   offset?: number;
-  /** Closes stdin behind the data; on a terminal it types the end-of-file character. */
+  /** Closes stdin after the data; at a terminal it types the end-of-file character. */
   end?: boolean;
   /** Aborts when the caller has disconnected; what was written by then stays written. */
   signal?: AbortSignal;
 }
 
+/** How a stdin differs from a plain pipe. */
 export interface StdinOptions {
-  /** A terminal has no end: it is typed. */
+  /** A terminal cannot be half-closed: its end is the end-of-file character. */
   is_terminal?: boolean;
-  /** Is shown what is taken. */
+  /** Called with every piece that is accepted, before it is written. */
   onData?: (data: Uint8Array) => void;
 }
 
@@ -35,6 +36,7 @@ export class Stdin {
   /** Settles when the pipe has taken the chunk that was written last. */
   #written: Promise<void> = Promise.resolve();
 
+  /** `socket` is the writing end, and closed with this object. */
   constructor(socket: Socket, options: StdinOptions = {}) {
     this.#socket = socket;
     this.#options = options;
@@ -42,14 +44,14 @@ export class Stdin {
     socket.once('close', () => this.#closed.abort());
   }
 
-  /** Bytes taken so far. */
+  /** Bytes accepted so far. */
   get accepted(): number {
     return this.#accepted;
   }
 
   /**
-   * Resolves when all is taken. `conflict` where stdin is closed or closes meanwhile, or where `offset` leaves a
-   * gap (`details.accepted`).
+   * Resolves when everything is written. Throws `conflict` (with `details.accepted`) if stdin is closed or closes
+   * meanwhile, or if `offset` leaves a gap.
    */
   async write(request: StdinWrite): Promise<void> {
     const turn = this.#turn;
@@ -63,6 +65,7 @@ export class Stdin {
     }
   }
 
+  /** Closes stdin at once; waiting writes are `conflict`. */
   close(): void {
     this.#closed.abort();
     this.#socket.destroy();
@@ -110,7 +113,7 @@ export class Stdin {
     });
   }
 
-  /** Waits, but no longer than stdin is open and the caller is there. */
+  /** Waits, but rejects when stdin closes or the caller disconnects. */
   #unlessClosed(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const onClosed = () => finish(() => reject(this.#conflict('stdin is closed.')));

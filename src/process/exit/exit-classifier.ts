@@ -4,24 +4,24 @@ import { exitCodeOf } from '../tree/signals.ts';
 import { hasDumpedCore } from './core-dump.ts';
 import type { OomWatch } from './oom.ts';
 
-/** What is known of a run when it ends. */
+/** What is known about a run when it ends. */
 export interface RunFacts {
   pid: number;
   cwd: string;
   started_at_ms: number;
-  /** Time of its start in ms after boot; 0 where it is not known. */
+  /** Time of its start in ms after boot; 0 if it is unknown. */
   started_boot_ms: number;
-  /** Signals that this daemon was asked to send to it, or sent for a time-out, a removal or the shutdown. */
+  /** Signals that this daemon was requested to send, or sent for a time-out, a removal or the shutdown. */
   requested_signals: ReadonlySet<string>;
 }
 
-/** How a run ended, in the terms of the two events. `exit_code` is null where nobody can know. */
+/** How a run ended, in the terms of the two events. `exit_code` is null if it is unknown. */
 export type EndOfRun =
   | { kind: 'exited'; exit_code: number | null; signal: string | null }
   | { kind: 'crashed'; exit_code: number; signal: string; reason: 'signal' | 'oom'; core_dumped: boolean };
 
 /**
- * Tells an end that was asked for, or that the process chose, from one that befell it.
+ * Tells an exit (chosen by the process, or by a requested signal) from a crash (any other signal).
  * Source: contract section 2, `process.exited` and `process.crashed`.
  */
 export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomWatch): Promise<EndOfRun> {
@@ -34,7 +34,7 @@ export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomW
   return { kind: 'crashed', exit_code, signal, reason: by_oom ? 'oom' : 'signal', core_dumped };
 }
 
-/** The rest of an end's event. */
+/** The other fields of an end's event. */
 export interface EndDetails {
   process_id: string;
   pid: number;

@@ -6,6 +6,6 @@ import type { OutputLog } from './output-log.ts';
 export interface Outlet {
   clock: Clock;
   logs: Record<OutputStream, OutputLog>;
-  /** Is shown every piece of output before it is logged. */
+  /** Called with every piece of output before it is logged. */
   onOutput: (stream: OutputStream, data: Buffer) => void;
 }

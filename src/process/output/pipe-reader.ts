@@ -5,29 +5,29 @@ import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import { copyOf } from './buffer-pool.ts';
 import type { OutputLog } from './output-log.ts';
 
-/** With a bare number, since the socket is what closes it. */
+/** A bare descriptor, since the socket closes it. */
 const openFile = promisify(openCallback);
 const closeFile = promisify(closeCallback);
 const statFile = promisify(fstat);
-/** Nothing by this name, or something that the daemon does not make. */
+/** There is nothing by this name, or something that the daemon never creates. */
 const NO_PIPE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
-/** What one drain takes at most: more than a pipe holds, so that a flood by a survivor does not keep it going. */
+/** The most that one drain reads: more than a pipe holds, but a descendant that floods the pipe cannot prolong it. */
 const DRAIN_MAX_BYTES = 1024 * 1024;
 
-/** What is read is copied at once, so that all readers share it. */
+/** Shared by all readers, since what is read is copied at once. */
 const read_buffer = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
 
 /**
- * Carries what a process writes into a named pipe over to its output log.
+ * Copies what a process writes into a named pipe to its output log.
  *
- * The process holds its end open for reading and writing. So a daemon that is killed breaks no pipe: the
- * process goes on, waits when the pipe is full, and the next daemon opens the same pipe by its path and reads on.
- * The end of the file comes when the last process that holds the pipe has ended.
+ * The process holds its end open for reading and writing, so a daemon that is killed breaks no pipe: the process
+ * continues, waits when the pipe is full, and the next daemon opens the same pipe by its path. The end of the file
+ * comes when the last process that holds the pipe has ended.
  *
- * A file that the process writes itself would lose nothing at all, but it could be kept within its bounds only by
- * stopping the process. What can be lost here, and only when the daemon is killed: what it had read and not yet
- * written, and what is in the pipe when its last holder ends before the next daemon opens it.
+ * A file that the process writes itself would lose nothing, but its size could be limited only by stopping the
+ * process. Here output can be lost only if the daemon is killed: what it had read and not yet written, and what is in
+ * the pipe if its last holder ends before the next daemon opens it.
  */
 export class PipeReader {
   readonly #log: OutputLog;
@@ -54,7 +54,7 @@ export class PipeReader {
     return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, onOutput);
   }
 
-  /** The same for a name that an earlier daemon left; null where there is no pipe by it. */
+  /** Opens a pipe that an earlier daemon left; null if there is no pipe by this name. Throws the system's error. */
   static async reopen(
     path: string,
     log: OutputLog,
@@ -71,14 +71,14 @@ export class PipeReader {
     return null;
   }
 
-  /** Resolves when nobody holds the pipe any more and all of it is in the log. */
+  /** Resolves when no process holds the pipe any more and all of it is in the log. */
   get closed(): Promise<void> {
     return this.#closed.promise;
   }
 
-  /** Takes what the pipe holds now into the log, without waiting for more. */
+  /** Copies what the pipe holds now into the log, without waiting for more. */
   drain(): void {
-    // The number of a destroyed socket may be another file's by now.
+    // The descriptor of a destroyed socket may have been reused.
     for (let taken = 0; !this.#socket.destroyed && taken < DRAIN_MAX_BYTES; ) {
       const length = readAvailable(this.#fd, read_buffer);
       if (length === 0) return;
@@ -87,11 +87,12 @@ export class PipeReader {
     }
   }
 
+  /** Stops reading. */
   close(): void {
     this.#socket.destroy();
   }
 
-  /** Tells the socket whether to read on. */
+  /** Gives the socket whether to continue reading. */
   #accept(bytes: Uint8Array): boolean {
     const data = copyOf(bytes);
     this.#onOutput(data);
@@ -107,7 +108,7 @@ export class PipeReader {
   }
 }
 
-/** Bytes that can be read at once; 0 where there are none for now or for ever. */
+/** Reads what is available; 0 if there is nothing at present, or at the end. */
 function readAvailable(fd: number, buffer: Buffer): number {
   try {
     return readSync(fd, buffer);

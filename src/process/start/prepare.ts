@@ -9,7 +9,7 @@ import { findUser, type User } from './user.ts';
 /** Terminals get this name unless the request's `env` has another TERM. */
 const TERMINAL_NAME = 'xterm-256color';
 
-/** Finds the program and the account. Throws CannotStart with the field at fault. */
+/** Finds the program and the account, and composes the environment. Throws CannotStart with the field at fault. */
 export async function prepare(context: ProcessContext, record: ProcessRecord): Promise<LaunchSpec> {
   const { request, command, cwd, mark } = record;
   const plain = context.environment();
@@ -27,7 +27,7 @@ export async function prepare(context: ProcessContext, record: ProcessRecord): P
   return { argv: command, program, cwd, env, user };
 }
 
-/** The account to change to; null where it is the daemon's own. */
+/** The account to change to; null for the daemon's own. */
 async function account(context: ProcessContext, name = context.default_user): Promise<User | null> {
   if (name === null) return null;
   const user = await findUser(name);

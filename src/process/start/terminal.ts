@@ -14,15 +14,15 @@ import { coverTerminal } from './leaked-terminals.ts';
 const closeFile = promisify(closeCallback);
 
 /**
- * Opens the terminal as stdin, stdout and stderr, then becomes the program. The first terminal that a leader of a
- * session opens becomes the one that controls it: so keys make signals.
+ * Opens the terminal as stdin, stdout and stderr, then becomes the program. The first terminal that a session
+ * leader opens becomes its controlling terminal, so keys make signals.
  */
 const AT_TERMINAL = ['/bin/sh', '-c', 'exec <>"$0" >&0 2>&0; exec "$@"'] as const;
 
-/** How long the end of a process waits for the last of its output: a survivor may hold the terminal. */
+/** How long the end of a process waits for the last of its output: a descendant may hold the terminal. */
 const LAST_OUTPUT_MS = 100;
 
-/** The keys that make a terminal send a signal to its foreground group, in its initial settings. */
+/** The keys with which a terminal in its initial settings sends a signal to its foreground group. */
 const SIGNAL_KEYS = new Map([
   [0x03, 'SIGINT'],
   [0x1c, 'SIGQUIT'],
@@ -30,7 +30,7 @@ const SIGNAL_KEYS = new Map([
 
 /**
  * Starts a process at a terminal of its own, which is its stdin and its output.
- * `onSignalKey` is told of signals that are asked for by a key. Throws CannotStart.
+ * `onSignalKey` is called with the signal of each signal key. Throws CannotStart.
  */
 export async function launchTerminal(
   spec: LaunchSpec,
@@ -38,7 +38,7 @@ export async function launchTerminal(
   outlet: Outlet,
   onSignalKey: (signal: string) => void,
 ): Promise<Launched> {
-  // What becomes the program at the terminal is started in any case.
+  // The shell that becomes the program always starts, so the program is checked first.
   await checkStart(spec.program, spec.cwd, spec.argv[0]);
   const terminals = await loadLibrary();
   const { master, slave, pty } = terminals.open(cols, rows);
@@ -59,12 +59,12 @@ export async function launchTerminal(
   }
 }
 
-/** Loaded only where a terminal is asked for: it is native code that most sandboxes never need. */
+/** Loaded on demand: it is native code that most sandboxes never need. */
 async function loadLibrary(): Promise<Terminals> {
   try {
     return (await import('@lydell/node-pty/requireBinary.js')).requireBinary('pty.node');
   } catch (error) {
-    throw new CannotStart('pty', `terminals are not available here (${(error as Error).message})`);
+    throw new CannotStart('pty', `terminals are not available (${(error as Error).message})`);
   }
 }
 
@@ -102,7 +102,7 @@ function launched(
 }
 
 function takeOutput(stream: ReadStream, { logs: { stdout }, onOutput }: Outlet): void {
-  stream.on('error', () => {}); // EIO: the last one at the terminal has gone; 'close' follows
+  stream.on('error', () => {}); // EIO: the last process at the terminal has ended; 'close' follows
   const resumeWhenWritten = async () => {
     while (stdout.is_full) await stdout.changes.after(stdout.changes.version);
     stream.resume();
@@ -116,7 +116,7 @@ function takeOutput(stream: ReadStream, { logs: { stdout }, onOutput }: Outlet):
   });
 }
 
-/** The terminal is hung up when the leader of its session ends, behind its last output. */
+/** Waits for the hang-up of the terminal, which follows the last output of its session leader. */
 async function closedOrLate(clock: Clock, closed: Promise<void>): Promise<void> {
   const is_closed = new AbortController();
   void closed.then(() => is_closed.abort());

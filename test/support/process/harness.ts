@@ -5,7 +5,8 @@ import { pino } from 'pino';
 import { afterEach, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { ProcessEvent } from '../../../src/contract/events.ts';
-import { Supervisor, type SupervisorOptions } from '../../../src/process/supervisor.ts';
+import { Supervisor } from '../../../src/process/supervisor.ts';
+import type { SupervisorOptions } from '../../../src/process/supervisor-options.ts';
 import { readStat } from '../../../src/process/tree/proc.ts';
 import type { TreeRoot } from '../../../src/process/tree/tree.ts';
 
