@@ -98,9 +98,6 @@ const LARGE_FILES: Record<string, number> = {
   'src/outbox/sqlite/rows/sqlite-store.ts': 602,
   'src/outbox/sqlite/undelivered/undelivered-records.ts': 274,
   'src/outbox/sqlite/writer.ts': 455,
-  'src/process/output/output-log.ts': 273,
-  'src/process/process.ts': 521,
-  'src/process/supervisor.ts': 505,
 };
 
 describe('the house', () => {

@@ -4,36 +4,36 @@ import { PROCESS_EVENT_RETRY_CAP_MS, PROCESS_EVENT_RETRY_MS } from '../contract/
 import type { ProcessEvent } from '../contract/events.ts';
 import type { UnsentEvent } from './record.ts';
 
-/** Stores an event durably; `key` is the same for the same event also when it is emitted anew after a crash. */
+/** Stores an event durably. `key` names the event, also when it is emitted again after a crash. Rejects if it is not stored. */
 export type Emit = (event: ProcessEvent, key: string) => Promise<void>;
 
 /**
- * The events of one process on their way to durable storage: one after the other, each until it is stored.
- * The list belongs to the process's record, so what is not stored when the daemon ends is emitted by the next.
+ * The events of one process on their way to durable storage: one after the other, each repeated until it is stored.
+ * The list is part of the process's record, so the next daemon emits what this one has not stored.
  */
 export class EventQueue {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #emit: Emit;
   readonly #unsent: UnsentEvent[];
-  readonly #stored: () => void;
+  readonly #onStored: () => void;
   #sending: Promise<void> | null = null;
 
-  /** `stored` is called after each event that was stored and taken off the list. */
-  constructor(clock: Clock, log: Log, emit: Emit, unsent: UnsentEvent[], stored: () => void) {
+  /** `onStored` is called after each event that was stored and removed from the list. */
+  constructor(clock: Clock, log: Log, emit: Emit, unsent: UnsentEvent[], onStored: () => void) {
     this.#clock = clock;
     this.#log = log;
     this.#emit = emit;
     this.#unsent = unsent;
-    this.#stored = stored;
+    this.#onStored = onStored;
   }
 
-  /** How many events wait. */
+  /** The number of events that are not stored. */
   get length(): number {
     return this.#unsent.length;
   }
 
-  /** Starts sending what is in the list, if it is not being sent. */
+  /** Starts to send the list, unless it is being sent. */
   send(): void {
     if (this.#unsent.length > 0) this.#sending ??= this.#sendAll();
   }
@@ -62,7 +62,7 @@ export class EventQueue {
       }
       failures = 0;
       this.#unsent.shift();
-      this.#stored();
+      this.#onStored();
     }
     this.#sending = null;
   }

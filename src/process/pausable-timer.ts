@@ -1,9 +1,9 @@
 import type { Clock, Timer } from '../base/clock.ts';
 
-/** The platform's timers take about 24 days; a longer wait is made of several. */
+/** The platform's timers are limited to about 24 days; a longer wait is split. */
 const STEP_MS = 24 * 60 * 60 * 1_000;
 
-/** A timer that can stand still: what is left when it is paused is left when it is resumed. */
+/** A timer that can be paused: the time left at the pause is left at the resume. */
 class PausableTimer {
   readonly #clock: Clock;
   readonly #run: () => void;
@@ -12,7 +12,7 @@ class PausableTimer {
   #timer: Timer | null = null;
   #is_over = false;
 
-  /** `paused`: it does not begin to run before `resume`. */
+  /** With `paused` it starts with `resume`. */
   constructor(clock: Clock, delay_ms: number, run: () => void, paused = false) {
     this.#clock = clock;
     this.#left_ms = delay_ms;
@@ -43,19 +43,19 @@ class PausableTimer {
   }
 }
 
-/** The timers of one process: they stand still together. */
+/** The timers of one process, paused and resumed together. */
 export class TimerSet {
   readonly #clock: Clock;
   readonly #isPaused: () => boolean;
   readonly #timers = new Set<PausableTimer>();
 
-  /** `isPaused` tells whether a timer that is made now stands still at first. */
+  /** `isPaused` is asked for each new timer: if it gives true, the timer starts paused. */
   constructor(clock: Clock, isPaused: () => boolean) {
     this.#clock = clock;
     this.#isPaused = isPaused;
   }
 
-  /** Calls `run` once after `delay_ms` of time that is not paused. */
+  /** Calls `run` once after `delay_ms`, pauses not counted. */
   after(delay_ms: number, run: () => void): Timer {
     const finish = () => {
       this.#timers.delete(timer);
@@ -71,10 +71,12 @@ export class TimerSet {
     };
   }
 
+  /** Pauses every timer. */
   pause(): void {
     for (const timer of this.#timers) timer.pause();
   }
 
+  /** Resumes every timer. */
   resume(): void {
     for (const timer of this.#timers) timer.resume();
   }

@@ -1,154 +1,120 @@
-import { rename } from 'node:fs/promises';
-import { setImmediate as turn } from 'node:timers/promises';
-import { allEnded } from '../base/all-ended.ts';
-import { type Clock, type Timer, timestamp } from '../base/clock.ts';
-import { PROCESS_EVENTS_WAITING_MAX, RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
+import { timestamp } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
-import type { ProcessEvent, ResourceUsage } from '../contract/events.ts';
+import type { ResourceUsage } from '../contract/events.ts';
 import type { OutputStream, ProcessState, ProcessView, PtySize } from '../contract/processes.ts';
-import { OUTPUT_STREAMS } from '../contract/processes.ts';
-import { Changes } from './change-signal.ts';
-import { EventQueue } from './event-queue.ts';
-import type { Outlet } from './output/outlet.ts';
-import { OutputLog } from './output/output-log.ts';
+import type { ChangeSignal } from './change-signal.ts';
+import { ProcessLifecycle } from './lifecycle.ts';
+import type { OutputLog } from './output/output-log.ts';
 import type { OutputSource } from './output/output-reader.ts';
-import { TimerSet } from './pausable-timer.ts';
-import { ReadyWatch } from './ready.ts';
-import { adopt } from './reattach.ts';
-import { type ProcessRecord, RecordFile, removeFolder } from './record.ts';
-import { RestartBackoff } from './restart.ts';
-import { processStarted, Run, type RunEnd } from './run.ts';
+import { ProcessOutput } from './output/process-output.ts';
+import { type ProcessRecord, removeFolder } from './record.ts';
+import type { Run } from './run.ts';
 import type { ProcessContext } from './start/context.ts';
-import { type Launched, launch } from './start/launch.ts';
-import { OpenPipes } from './start/open-pipes.ts';
-import { makePipes, removePipes } from './start/pipes.ts';
-import { prepare } from './start/prepare.ts';
-import { launchTerminal } from './start/terminal.ts';
 import type { Stdin } from './stdin.ts';
-import { type ProcStat, readStatNow } from './tree/proc.ts';
-import { endTree, sendSignal } from './tree/terminate-tree.ts';
-import { rootByMark, type TreeRoot } from './tree/tree.ts';
-import { NO_USAGE, usageOf } from './tree/usage.ts';
-
-const SAVE_DELAY_MS = 100;
-/** A process that lasts so long is known after a power cut, too. */
-const SYNC_DELAY_MS = 1_000;
+import type { ProcStat } from './tree/proc.ts';
+import { trySignal } from './tree/terminate-tree.ts';
+import type { TreeRoot } from './tree/tree.ts';
 
 /**
- * One supervised process over all its runs: running → restarting → running … → ended.
- *
- * A run begins when the kernel has started the program and ends when the program itself has ended, whoever of its
- * descendants lives on; each gives one started event and one end event. The process has ended when no further run
- * follows, and has settled once its output can be read to the end. What must outlive the daemon is in the record,
- * which is saved at every step.
+ * One supervised process as others see it: what it is doing, and the verbs that act on it. Its runs, restarts and end
+ * are in ProcessLifecycle.
  */
 export class SupervisedProcess implements OutputSource {
   readonly record: ProcessRecord;
-  readonly changes: Changes;
-  readonly logs: Record<OutputStream, OutputLog>;
   readonly #context: ProcessContext;
   readonly #folder: string;
-  readonly #file: RecordFile;
-  readonly #events: EventQueue;
-  readonly #backoff: RestartBackoff;
-  readonly #timers: TimerSet;
-  /** The tree of a run that an earlier daemon saw the end of. */
-  readonly #former_root: TreeRoot;
-  #run: Run | null = null;
-  #watch: ReadyWatch | null = null;
-  #restart_timer: Timer | null = null;
-  #save_timer: Timer | null = null;
-  #sync_timer: Timer | null = null;
-  #starting: Promise<void> = Promise.resolve();
-  #ending: Promise<unknown> = Promise.resolve();
-  #may_restart = true;
-  #has_settled = false;
-  #open_outputs = 0;
-  #usage: ResourceUsage = NO_USAGE;
+  readonly #output: ProcessOutput;
+  readonly #lifecycle: ProcessLifecycle;
 
-  private constructor(context: ProcessContext, folder: string, record: ProcessRecord, loaded?: LoadedLogs) {
+  private constructor(context: ProcessContext, folder: string, record: ProcessRecord, output: ProcessOutput) {
+    this.record = record;
     this.#context = context;
     this.#folder = folder;
-    this.record = record;
-    this.changes = loaded?.changes ?? new Changes();
-    this.logs = loaded?.logs ?? {
-      stdout: OutputLog.create(folder, 'stdout', this.changes),
-      stderr: OutputLog.create(folder, 'stderr', this.changes),
-    };
-    this.#former_root = formerRoot(record, context.boot_id);
-    this.#file = new RecordFile(folder, record);
-    const { clock, log, emit, random } = context;
-    this.#events = new EventQueue(clock, log, emit, record.unsent, () => this.#onStored());
-    this.#backoff = new RestartBackoff(record.request.restart ?? { policy: 'never' }, random);
-    this.#timers = new TimerSet(clock, context.isPaused);
+    this.#output = output;
+    this.#lifecycle = new ProcessLifecycle(context, folder, record, output);
   }
 
-  /** Starts a new process; `folder` becomes its own. Throws the catalogue's error where it can't be started. */
+  /**
+   * Starts a new process; `folder` becomes its own. Throws the catalogue's error, or the system's, if the program
+   * cannot be started.
+   */
   static async start(
     context: ProcessContext,
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const started = new SupervisedProcess(context, folder, record);
-    const made = await context.folders.take();
+    const started = new SupervisedProcess(context, folder, record, ProcessOutput.create(folder));
+    const made_in = await context.folders.take();
     try {
-      await started.#launch(made);
+      await started.#lifecycle.launch(made_in);
       return started;
     } catch (error) {
-      await started.#file.close();
-      await removeFolder(made).catch(() => {});
+      await started.#lifecycle.saver.close();
+      await removeFolder(made_in).catch(() => {});
       throw error;
     }
   }
 
-  /** Takes over what an earlier daemon left in `folder`. */
+  /** Takes over what an earlier daemon left in `folder`. Throws the system's error if it cannot be read. */
   static async recover(
     context: ProcessContext,
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const changes = new Changes();
-    const [stdout, stderr] = await Promise.all([
-      OutputLog.load(folder, 'stdout', changes),
-      OutputLog.load(folder, 'stderr', changes),
-    ]);
-    const recovered = new SupervisedProcess(context, folder, record, { changes, logs: { stdout, stderr } });
-    await recovered.#recover();
+    const output = await ProcessOutput.load(folder);
+    const recovered = new SupervisedProcess(context, folder, record, output);
+    await recovered.#lifecycle.recover();
     return recovered;
   }
 
-  get has_ended(): boolean {
+  /** Notified when the state or the output changes. */
+  get changes(): ChangeSignal {
+    return this.#output.changes;
+  }
+
+  /** The kept output of each stream. */
+  get logs(): Readonly<Record<OutputStream, OutputLog>> {
+    return this.#output.logs;
+  }
+
+  /** Whether the last run has ended and no further run follows. Its output may still be on its way to the disk. */
+  get is_final(): boolean {
     return this.record.is_final;
   }
 
-  /** Whether somebody may still write to its output: then its folder is in use. */
-  get is_output_open(): boolean {
-    return this.#open_outputs > 0;
+  /** Whether the process is final and its own output can be read to the end. */
+  get is_drained(): boolean {
+    return this.#lifecycle.is_drained;
   }
 
+  /** Whether it has ended, its events are stored, and no descendant can write output any more. */
+  get is_idle(): boolean {
+    return this.is_drained && !this.#output.is_open && this.record.unsent.length === 0;
+  }
+
+  /** Whether the present run is ready; null if the request has no ready probe. */
   get is_ready(): boolean | null {
     return this.record.run?.is_ready ?? null;
   }
 
+  /** Size of the kept output on disk. */
   get size_bytes(): number {
-    return this.logs.stdout.size_bytes + this.logs.stderr.size_bytes;
+    return this.#output.size_bytes;
   }
 
+  /** The state as the API gives it. */
   get state(): ProcessState {
     const { end, is_final } = this.record;
     if (!end) return this.#context.isPaused() ? 'paused' : 'running';
     return is_final ? end.kind : 'restarting';
   }
 
+  /** The root of the last run's tree. */
   get root(): TreeRoot {
-    return this.#run?.root ?? this.#former_root;
+    return this.#lifecycle.tree.root;
   }
 
-  hasEnded(): boolean {
-    return this.#has_settled;
-  }
-
-  /** The process as the API answers it. `members` spares a look at the kernel's table. */
+  /** The process as the API gives it. `members` spares a read of the kernel's process table. */
   async view(members?: readonly ProcStat[]): Promise<ProcessView> {
     const { process_id, command, run, end, restart_count } = this.record;
     return {
@@ -166,356 +132,102 @@ export class SupervisedProcess implements OutputSource {
     };
   }
 
-  /** What its tree uses now, or what was seen last; of one that has gone, the CPU time alone. */
-  async usage(members?: readonly ProcStat[]): Promise<ResourceUsage> {
-    if (this.#has_settled && !this.is_output_open) return { ...NO_USAGE, cpu_ms: this.#usage.cpu_ms };
-    const found = members ?? (await this.#context.trees.find([this.root]).catch(() => null))?.[0];
-    if (!found) return this.#usage;
-    const usage = usageOf(found);
-    this.#usage = { ...usage, cpu_ms: Math.max(usage.cpu_ms, this.#usage.cpu_ms) };
-    return this.#usage;
+  /** What its tree uses now, or what was measured last; after the end of the whole tree, the CPU time alone. */
+  usage(members?: readonly ProcStat[]): Promise<ResourceUsage> {
+    return this.#lifecycle.tree.usage(this.is_drained && !this.#output.is_open, members);
   }
 
-  /** The writing end of its stdin. `conflict` where it has none, or has ended. */
+  /** The writing end of its stdin. Throws `conflict` if it has none or has ended. */
   stdin(): Stdin {
-    const run = this.#liveRun();
-    if (!run.launched.stdin) throw new ApiError('conflict', 'This process has no stdin to write to.');
-    return run.launched.stdin;
+    const { stdin } = this.#liveRun().launched;
+    if (!stdin) throw new ApiError('conflict', 'The process has no stdin to write to.');
+    return stdin;
   }
 
-  /** Sends a signal to the group or the leader; `final`: no restart follows an end. */
+  /**
+   * Sends a signal to the process group or to the leader alone. With `final` no restart follows an end. Throws
+   * `conflict` if the process has ended.
+   */
   signal(signal: NodeJS.Signals, scope: 'group' | 'leader', final = false): void {
-    if (final) this.#may_restart = false;
+    if (final) this.#lifecycle.restarts.forbid();
     if (final && this.state === 'restarting') {
-      this.#giveUpRestart();
+      this.#lifecycle.cancelRestart();
       return;
     }
     const run = this.#liveRun();
-    run.asked.add(signal);
+    run.requested_signals.add(signal);
     const { pid } = run.info;
-    if (!sendSignal(scope === 'group' ? -pid : pid, signal)) throw hasEnded();
+    if (!trySignal(scope === 'group' ? -pid : pid, signal)) throw endedConflict();
   }
 
+  /** Changes the size of its terminal. Throws `conflict` if it has ended or has no terminal. */
   resize(size: PtySize): void {
     const { launched } = this.#liveRun();
-    if (!launched.resize) throw new ApiError('conflict', 'This process has no terminal.');
+    if (!launched.resize) throw new ApiError('conflict', 'The process has no terminal.');
     launched.resize(size);
   }
 
-  /** Ends the tree, SIGTERM first; no restart follows. Resolves when it has ended and its output can be read. */
+  /**
+   * Ends the tree, SIGTERM first and SIGKILL after `grace_ms`; no restart follows. Resolves when the process is
+   * drained. Throws `timeout` if the kernel does not let the tree end.
+   */
   async terminate(grace_ms: number): Promise<void> {
-    this.#may_restart = false;
-    await this.#starting.catch(() => {});
-    this.#giveUpRestart();
-    const is_empty = await this.#endTree(grace_ms);
+    this.#lifecycle.restarts.forbid();
+    await this.#lifecycle.started();
+    this.#lifecycle.cancelRestart();
+    const is_empty = await this.#lifecycle.tree.terminate(grace_ms);
     if (!is_empty) throw new ApiError('timeout', 'The kernel does not let the process end.');
-    await this.settled();
+    await this.drained();
   }
 
   /** Resolves when the process has ended for good and its output can be read to the end. */
-  async settled(): Promise<void> {
-    while (!this.#has_settled) await this.changes.after(this.changes.version);
+  async drained(): Promise<void> {
+    while (!this.is_drained) await this.changes.after(this.changes.version);
   }
 
   /** Resolves when every event so far is stored. */
   async flushEvents(): Promise<void> {
-    await this.#events.flush();
+    await this.#lifecycle.events.flush();
   }
 
-  /** Resolves when no start is under way. */
+  /** Resolves when no restart is under way. */
   async started(): Promise<void> {
-    await this.#starting.catch(() => {});
+    await this.#lifecycle.started();
   }
 
-  /** Lets its time stand still; the caller stops the tree. */
+  /** Pauses its time-out and its restart. The caller stops the tree. */
   pauseTimers(): void {
-    this.#timers.pause();
+    this.#lifecycle.timers.pause();
   }
 
+  /** Lets its time-out and its restart run again. */
   resumeTimers(): void {
-    this.#timers.resume();
+    this.#lifecycle.timers.resume();
   }
 
-  /** Lets go of files and pipes; whoever still runs goes on. */
-  async close(): Promise<void> {
-    this.#sync_timer?.cancel();
-    this.#run?.launched.close();
-    this.#watch?.close();
-    await Promise.allSettled(OUTPUT_STREAMS.map((stream) => this.logs[stream].close()));
-    await this.#save();
-    await this.#file.close();
+  /** Closes its files and pipes. A process that still runs is left running. */
+  close(): Promise<void> {
+    return this.#lifecycle.close();
   }
 
+  /** Saves its record. Never rejects: errors are logged. */
   async save(): Promise<void> {
-    await this.#save();
+    await this.#lifecycle.saver.save();
   }
 
-  /** Removes it from the disk, once it has been closed. */
+  /** Removes its folder from the disk. */
   async remove(): Promise<void> {
-    this.#save_timer?.cancel();
-    await this.#file.close(); // no save may be under way when its folder goes
+    await this.#lifecycle.saver.close(); // no save may be under way when its folder is removed
     await removeFolder(this.#folder);
   }
 
   #liveRun(): Run {
-    if (!this.#run || this.#run.has_ended || this.record.end) throw hasEnded();
-    return this.#run;
-  }
-
-  /** `made`: a folder that was made ahead; it becomes the process's own just before the program runs. */
-  async #launch(made?: string): Promise<void> {
-    const { clock } = this.#context;
-    const { pty } = this.record.request;
-    this.#watch = this.#newWatch();
-    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
-    const outlet = { clock, logs: this.logs, see };
-    const opening = pty ? null : this.#openPipes(outlet, made);
-    this.#file.moveTo(made ?? this.#folder);
-    try {
-      const [spec, pipes] = await allEnded([prepare(this.#context, this.record), opening, this.#file.save()]);
-      await allEnded([
-        made === undefined ? null : rename(made, this.#folder),
-        spec.user && pipes?.giveTo(spec.user),
-      ]);
-      this.#file.moveTo(this.#folder);
-      const typed = (signal: string) => this.#run?.asked.add(signal);
-      if (pipes) this.#onStarted(await launch(spec, pipes));
-      else if (pty) this.#onStarted(await launchTerminal(spec, pty, outlet, typed));
-      await turn(); // its event goes to the disk now, the rest is done meanwhile
-      this.#nameRun();
-    } catch (error) {
-      this.#watch?.close();
-      await opening?.then(
-        (pipes) => pipes.close(),
-        () => {},
-      );
-      throw error;
-    }
-  }
-
-  async #openPipes(outlet: Outlet, made?: string): Promise<OpenPipes> {
-    const folder = this.#folder;
-    if (made === undefined) {
-      await removePipes(folder); // those of the last run
-      await makePipes([folder]);
-    }
-    const { stdin = 'ignore' } = this.record.request;
-    return OpenPipes.open({ ...outlet, made_in: made ?? folder, folder, stdin });
-  }
-
-  #newWatch(): ReadyWatch | null {
-    const { ready } = this.record.request;
-    if (!ready) return null;
-    return new ReadyWatch(this.#context.clock, ready, () => {
-      if (!this.record.run) return; // seen before the start is done, and noted with it
-      this.record.run.is_ready = true;
-      void this.#save();
-      this.changes.notify();
-    });
-  }
-
-  #onStarted(launched: Launched): void {
-    const { record } = this;
-    const { clock, boot_id } = this.#context;
-    const is_ready = this.#watch ? this.#watch.is_ready : null;
-    record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), is_ready };
-    record.end = null;
-    this.#note('started', processStarted(record, record.run));
-    this.#events.send();
-    this.#follow(new Run(this.#context, record, record.run, launched, this.logs, 0));
-  }
-
-  /** Notes what names the run for good, while its pid is still its own whatever has become of it. */
-  #nameRun(): void {
-    const { run } = this.record;
-    if (!run || this.#run?.has_ended) return;
-    try {
-      run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
-    } catch (error) {
-      this.#warn(error, 'the next daemon will know this process by its mark alone');
-    }
-    this.#context.oom.rankBefore(run.pid);
-    void this.#save();
-  }
-
-  #follow(run: Run): void {
-    this.#run = run;
-    this.#usage = NO_USAGE;
-    const { timeout_ms } = this.record.request;
-    if (timeout_ms !== undefined) {
-      run.limit(timeout_ms, this.#timers, () => {
-        // Nobody handles SIGTERM while paused: the grace of a time-out stands still, too.
-        this.#ending = this.#endTree(this.#context.grace_ms, this.#timers);
-      });
-    }
-    run.ended
-      .then((end) => this.#onEnd(run, end))
-      .catch((error) => this.#warn(error, 'end of a process not handled'));
-    void this.#followOutput(run.launched);
-    this.#context.freezer.add(() => (run.has_ended ? null : run.root));
-    this.#sync_timer ??= this.#context.clock.after(SYNC_DELAY_MS, () => void this.#sync());
-    this.changes.notify();
-  }
-
-  async #followOutput(launched: Launched): Promise<void> {
-    this.#open_outputs += 1;
-    await launched.output_closed;
-    this.#open_outputs -= 1;
-    if (this.#open_outputs > 0 || !this.record.is_final) return;
-    await this.#closeOutput();
-    this.#context.rested();
-  }
-
-  async #onEnd(run: Run, { end, event, exited_at_ms, duration_ms }: RunEnd): Promise<void> {
-    const { record } = this;
-    this.#watch?.close();
-    run.launched.stdin?.close();
-    const { exit_code } = end;
-    const outcome = { exit_code, uptime_ms: duration_ms, restart_count: record.restart_count };
-    const delay_ms = this.#may_restart ? this.#backoff.after(outcome) : null;
-    record.end = { kind: end.kind, exit_code, signal: end.signal, exited_at_ms };
-    record.is_final = delay_ms === null;
-    this.#note('ended', event);
-    // It is in the record first: once it was told, the next daemon must not take the end for an unknown one.
-    void this.#save().then(() => this.#events.send());
-    this.changes.notify();
-    if (delay_ms === null) return this.#settle();
-    await this.#ending; // a time-out ends the whole tree before the next run begins
-    if (this.#may_restart) this.#scheduleRestart(delay_ms);
-  }
-
-  #scheduleRestart(delay_ms: number): void {
-    this.#restart_timer = this.#timers.after(delay_ms, () => {
-      this.#restart_timer = null;
-      if (this.#events.length > PROCESS_EVENTS_WAITING_MAX)
-        return this.#scheduleRestart(RESTART_BACKOFF_CAP_MS);
-      this.#starting = this.#restart();
-    });
-  }
-
-  async #restart(): Promise<void> {
-    const { record } = this;
-    record.restart_count += 1;
-    try {
-      await this.#launch();
-    } catch (error) {
-      this.#warn(error, 'restart failed');
-      const outcome = { exit_code: null, uptime_ms: 0, restart_count: record.restart_count };
-      const delay_ms = this.#may_restart ? this.#backoff.after(outcome) : null;
-      if (delay_ms !== null) return this.#scheduleRestart(delay_ms);
-      record.is_final = true;
-      await this.#settle();
-    }
-  }
-
-  #giveUpRestart(): void {
-    if (!this.record.end || this.record.is_final) return;
-    this.#restart_timer?.cancel();
-    this.#restart_timer = null;
-    this.record.is_final = true;
-    void this.#settle();
-  }
-
-  /** Never rejects: what the disk refuses is told in the log, and the process has ended all the same. */
-  async #settle(): Promise<void> {
-    void this.#save();
-    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
-    this.#tellLost();
-    this.#has_settled = true;
-    this.changes.notify();
-    if (!this.is_output_open) await this.#closeOutput();
-    this.#context.rested();
-  }
-
-  #tellLost(): void {
-    const { stdout, stderr } = this.logs;
-    const lost_bytes = stdout.dropped_bytes + stderr.dropped_bytes;
-    if (lost_bytes === 0) return;
-    const { process_id } = this.record;
-    this.#context.log.warn({ process_id, lost_bytes }, 'output of a process was lost: the disk refused it');
-  }
-
-  async #closeOutput(): Promise<void> {
-    const closed = OUTPUT_STREAMS.map((stream) => this.logs[stream].close());
-    for (const step of await Promise.allSettled([...closed, removePipes(this.#folder)])) {
-      if (step.status === 'rejected') this.#warn(step.reason, 'output or pipes of a process not let go of');
-    }
-  }
-
-  #endTree(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
-    const { clock, trees } = this.#context;
-    const target = {
-      members: async () => (await trees.find([this.root]))[0] ?? [],
-      group: () => (this.root.ended_ticks === null ? this.root.pid : null),
-      asked: (signal: string) => this.#run?.asked.add(signal),
-      leader_ended: this.#run?.ended ?? Promise.resolve(),
-      after: (delay_ms: number, run: () => void) => timing.after(delay_ms, run),
-      isPaused: this.#context.isPaused,
-    };
-    return endTree(clock, target, grace_ms);
-  }
-
-  async #recover(): Promise<void> {
-    const { record } = this;
-    this.#events.send();
-    const { run } = record;
-    if (!run) throw new Error('a record without a run cannot be recovered');
-    const see = (stream: OutputStream, data: Buffer) => this.#watch?.see(stream, data);
-    const launched = await adopt(this.#context, { run, mark: record.mark }, this.#folder, this.logs, see);
-    if (record.end) {
-      void this.#followOutput(launched);
-      if (record.is_final) return this.#settle();
-      return this.#scheduleRestart(RESTART_BACKOFF_CAP_MS);
-    }
-    if (run.is_ready === false) this.#watch = this.#newWatch();
-    const age_ms = Math.max(0, this.#context.clock.wallMs() - run.started_at_ms);
-    this.#follow(new Run(this.#context, record, run, launched, this.logs, age_ms));
-  }
-
-  /** Puts an event into the record, from where it is emitted until it is stored. */
-  #note(what: 'started' | 'ended', event: ProcessEvent): void {
-    const { mark, restart_count, unsent } = this.record;
-    unsent.push({ key: `${mark}.${restart_count}.${what}`, event });
-  }
-
-  #onStored(): void {
-    this.#saveSoon();
-    if (this.#has_settled) this.#context.rested();
-  }
-
-  /** Saves what may be lost without harm, together with what else changes in a moment. */
-  #saveSoon(): void {
-    this.#save_timer ??= this.#context.clock.after(SAVE_DELAY_MS, () => void this.#save());
-  }
-
-  /** Once: what changes later is of use only to a daemon that finds the process alive. */
-  async #sync(): Promise<void> {
-    if (!this.record.is_final)
-      await this.#file.sync().catch((error) => this.#warn(error, 'process record not synced'));
-  }
-
-  #save(): Promise<void> {
-    this.#save_timer?.cancel();
-    this.#save_timer = null;
-    return this.#file.save().catch((error) => this.#warn(error, 'process record not saved'));
-  }
-
-  #warn(error: unknown, message: string): void {
-    this.#context.log.warn({ err: error, process_id: this.record.process_id }, message);
+    const { run } = this.#lifecycle.tree;
+    if (!run || run.has_released_pid || this.record.end) throw endedConflict();
+    return run;
   }
 }
 
-function formerRoot({ mark, run }: ProcessRecord, boot_id: string): TreeRoot {
-  if (run?.boot_id !== boot_id) return rootByMark(mark); // the number means nothing after a restart of the machine
-  const { pid, start_ticks, ended_ticks = 0 } = run;
-  return { pid, start_ticks, mark, ended_ticks, proven: new Map() };
-}
-
-interface LoadedLogs {
-  changes: Changes;
-  logs: Record<OutputStream, OutputLog>;
-}
-
-function hasEnded(): ApiError {
+function endedConflict(): ApiError {
   return new ApiError('conflict', 'The process has ended.');
 }

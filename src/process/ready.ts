@@ -1,42 +1,45 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { OutputStream, ReadyProbe } from '../contract/processes.ts';
+import type { ProcessRecord } from './record.ts';
 
-/** How often the sockets are looked at while a port is waited for. */
+/** How often the sockets are read while a port is awaited. */
 const POLL_MS = 50;
 const LISTENING = '0A';
 
-/** Watches one run of a process until it is ready; then calls `ready` once. */
+/** Watches one run of a process until it is ready; then calls `onReady` once. */
 export class ReadyWatch {
   readonly #clock: Clock;
-  readonly #ready: () => void;
+  readonly #onReady: () => void;
   readonly #text: Buffer | null;
-  /** Ends of what was written that may begin the text. */
+  /** The end of each stream so far, in which the text may begin. */
   readonly #ends: Record<OutputStream, Buffer> = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
   #is_over = false;
   #is_ready = false;
   #timer: Timer | null = null;
 
-  constructor(clock: Clock, probe: ReadyProbe, ready: () => void) {
+  /** A probe for a port starts polling at once. */
+  constructor(clock: Clock, probe: ReadyProbe, onReady: () => void) {
     this.#clock = clock;
-    this.#ready = ready;
+    this.#onReady = onReady;
     this.#text = 'log' in probe ? Buffer.from(probe.log) : null;
     if ('port' in probe) void this.#poll(probe.port);
   }
 
-  /** Whether it was ready: that may be seen before the start of the process is known to be done. */
+  /** Whether the run was ready at some time, which may be before its start is complete. */
   get is_ready(): boolean {
     return this.#is_ready;
   }
 
-  /** Looks for the text in a piece of output, also where it is spread over pieces. */
-  see(stream: OutputStream, data: Buffer): void {
+  /** Looks for the probe's text in the output, also if it is spread over several pieces. */
+  onOutput(stream: OutputStream, data: Buffer): void {
     if (this.#is_over || !this.#text) return;
     const seen = Buffer.concat([this.#ends[stream], data]);
     if (seen.includes(this.#text)) this.#finish();
     this.#ends[stream] = Buffer.from(seen.subarray(Math.max(0, seen.length - this.#text.length + 1)));
   }
 
+  /** Stops watching. */
   close(): void {
     this.#is_over = true;
     this.#timer?.cancel();
@@ -52,11 +55,11 @@ export class ReadyWatch {
   #finish(): void {
     this.close();
     this.#is_ready = true;
-    this.#ready();
+    this.#onReady();
   }
 }
 
-/** Whether something listens on this TCP port of the sandbox, on any address. Nothing connects to it. */
+/** Whether a socket listens on this TCP port of the sandbox, on any address. No connection is made. */
 async function isListening(port: number): Promise<boolean> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
@@ -68,4 +71,18 @@ async function isListening(port: number): Promise<boolean> {
     if (is_listening) return true;
   }
   return false;
+}
+
+/**
+ * Watches the present run of `record` and notes its readiness there, then calls `onReady`. Null if the request has no
+ * ready probe.
+ */
+export function watchReadiness(clock: Clock, record: ProcessRecord, onReady: () => void): ReadyWatch | null {
+  const { ready } = record.request;
+  if (!ready) return null;
+  return new ReadyWatch(clock, ready, () => {
+    if (!record.run) return; // seen before the start is complete: it is noted with the start
+    record.run.is_ready = true;
+    onReady();
+  });
 }

@@ -8,23 +8,24 @@ import type { ProcessContext } from './start/context.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
 import { pipePath } from './start/pipes.ts';
 import { bootTicks, readStat, readStatNow, readVariable } from './tree/proc.ts';
-import { MARK_VARIABLE } from './tree/tree.ts';
+import { TAG_VARIABLE } from './tree/tree.ts';
 
-/** How often the kernel's table is asked whether a process that is not our child has ended. */
+/** How often the kernel's process table is read for the end of a process that is not a child of this daemon. */
 const POLL_MS = 100;
 
 /**
- * Takes over a process that an earlier daemon started. Its pipes are opened again where they were; its stdin went
- * with that daemon. It is not our child: its end is seen, its exit status is nobody's to know.
+ * Takes over a process that an earlier daemon started. Its pipes are opened again by their path; its stdin ended with
+ * that daemon. It is not a child of this daemon, so its end can be seen but its exit status is unknown. Throws the
+ * system's error if the pipes cannot be opened.
  */
-export async function adopt(
+export async function reattach(
   context: ProcessContext,
-  { run, mark }: { run: RunRecord; mark: string },
+  { run, tag }: { run: RunRecord; tag: string },
   folder: string,
   logs: Record<OutputStream, OutputLog>,
-  see: (stream: OutputStream, data: Buffer) => void,
+  onOutput: (stream: OutputStream, data: Buffer) => void,
 ): Promise<Launched> {
-  await noteStart(run, mark);
+  await noteStart(run, tag);
   const readers: PipeReader[] = [];
   const closeAll = () => {
     for (const reader of readers) reader.close();
@@ -32,7 +33,7 @@ export async function adopt(
   try {
     for (const stream of OUTPUT_STREAMS) {
       const path = pipePath(folder, stream);
-      const reader = await PipeReader.reopen(path, logs[stream], (data) => see(stream, data));
+      const reader = await PipeReader.reopen(path, logs[stream], (data) => onOutput(stream, data));
       if (reader) readers.push(reader);
     }
   } catch (error) {
@@ -53,7 +54,7 @@ export async function adopt(
   };
 }
 
-/** Looks whether the very process is still there: the pid alone may be another's by now. */
+/** Checks whether this very process still runs: its pid may have been reused. */
 class Sighting {
   readonly #run: RunRecord;
   #is_there: boolean;
@@ -66,7 +67,7 @@ class Sighting {
 
   endedTicks(): number | null {
     if (!this.#is_there) return this.#last_ticks;
-    const now_ticks = bootTicks(); // before the look: the end may come right behind it
+    const now_ticks = bootTicks(); // taken before the check: the end may come right after it
     this.#is_there = this.#look();
     if (!this.#is_there) return this.#last_ticks;
     this.#last_ticks = now_ticks;
@@ -78,14 +79,14 @@ class Sighting {
       const stat = readStatNow(this.#run.pid);
       return stat?.start_ticks === this.#run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
     } catch {
-      return true; // no look, no end
+      return true; // an end that cannot be seen is not assumed
     }
   }
 }
 
-/** Its start time, where the daemon was killed before it noted it and the mark tells that it is this process. */
-async function noteStart(run: RunRecord, mark: string): Promise<void> {
-  if (run.start_ticks > 0 || (await readVariable(run.pid, MARK_VARIABLE)) !== mark) return;
+/** Notes the start time if the daemon was killed before it did, and the tag proves that this is the process. */
+async function noteStart(run: RunRecord, tag: string): Promise<void> {
+  if (run.start_ticks > 0 || (await readVariable(run.pid, TAG_VARIABLE)) !== tag) return;
   run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
 }
 

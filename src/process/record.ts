@@ -7,11 +7,11 @@ import type { ProcessRequest } from '../contract/processes.ts';
 import { parseProcessRequest } from './start/request.ts';
 
 /**
- * What is on disk about a process, so that a daemon that was killed finds it again:
+ * What is on disk about a process, so that the next daemon finds it after this one was killed:
  * `<state-dir>/processes/<process_id>/process.json`, mode 0600 since a request may hold secrets in `env`.
  *
  * It is written before the process is started (without a `run`), when it has started, when it ends, and when
- * its events are stored. Where it is missing or damaged, the process is not known and the folder is removed; where it
+ * its events are stored. If it is missing or damaged, the process is unknown and the folder is removed. If it
  * cannot be read at present, the folder is kept and read again later.
  */
 export interface ProcessRecord {
@@ -19,34 +19,35 @@ export interface ProcessRecord {
   request: ProcessRequest;
   command: [string, ...string[]];
   cwd: string;
-  /** In the environment of every member of its tree. */
+  /** The tag in the environment of every member of its tree; `mark` is its name on disk. */
   mark: string;
   created_at_ms: number;
   restart_count: number;
   /** The present or last run; null until the first has a pid. */
   run: RunRecord | null;
-  /** How it ended, once it has ended for good or waits for a restart. */
+  /** How the last run ended; null while a run is in progress. */
   end: EndRecord | null;
   /** Whether `end` is final: no restart follows. */
   is_final: boolean;
   /** Whether its members were stopped by signal for a pause. */
   is_stopped: boolean;
-  /** Events that are not known to be stored, oldest first. */
+  /** Events that may not be stored yet, oldest first. */
   unsent: UnsentEvent[];
 }
 
-/** With the boot and the start time a pid names one process for good. */
+/** One run. The pid, the boot and the start time together name one process for good. */
 export interface RunRecord {
   pid: number;
   boot_id: string;
   start_ticks: number;
   started_at_ms: number;
-  /** When it had ended, in ticks after boot: see TreeRoot. Absent while it runs. */
+  /** When it was known to have ended, in ticks after boot: see TreeRoot. Absent while it runs. */
   ended_ticks?: number;
-  /** Null where no probe was asked for. */
+  /** Null if the request has no ready probe. */
   is_ready: boolean | null;
 }
 
+/** How a run ended. `exit_code` is null if it is unknown. */
 export interface EndRecord {
   kind: 'exited' | 'crashed';
   exit_code: number | null;
@@ -54,27 +55,26 @@ export interface EndRecord {
   exited_at_ms: number;
 }
 
-/** `key` is the same for the same event also when it is emitted again after a restart. */
+/** An event that may not be stored yet. `key` names it, also when it is emitted again after a restart. */
 export interface UnsentEvent {
   key: string;
   event: ProcessEvent;
 }
 
-/** A longer file is written anew, with its last line alone. */
+/** A longer file is replaced by one with its last line alone. */
 const FILE_MAX_BYTES = 256 * 1024;
-/** What is read of a file, its end: more than a request and its events can take. */
+/** How much is read from the end of a file: more than a request and its events can take. */
 const READ_MAX_BYTES = 16 * 1024 * 1024;
-/** Only a file is written to: a link is not followed, and a pipe has nobody wait. */
+/** Only regular files are opened: links are not followed, and opening a pipe does not block. */
 const APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-/** There is nothing by this name, or a link or a socket, which the daemon does not make. */
+/** There is nothing by this name, or a link or a socket, which the daemon never creates. */
 const NO_FILE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
 /**
- * The file of a record: every save adds a line, and the last whole one counts. So a daemon that is killed in the
- * middle of one leaves the one before, and a save takes one step; calls that come while one is under way share the
- * next.
+ * The file of a record. Every save appends a line, and the last complete line counts: a daemon that is killed during a
+ * save leaves the line before it. Calls during a save share the next one.
  */
 export class RecordFile {
   readonly #record: ProcessRecord;
@@ -84,17 +84,18 @@ export class RecordFile {
   #writing: Promise<void> | null = null;
   #next: Promise<void> | null = null;
 
+  /** `record` is read at each save. */
   constructor(folder: string, record: ProcessRecord) {
     this.#path = recordPath(folder);
     this.#record = record;
   }
 
-  /** Where its folder is from now on. */
+  /** Sets the folder that holds the file from now on. */
   moveTo(folder: string): void {
     this.#path = recordPath(folder);
   }
 
-  /** Resolves when the record as it is at this call, or later, is on disk. */
+  /** Resolves when the record as of this call, or later, is written. Rejects with the system's error. */
   save(): Promise<void> {
     this.#next ??= (this.#writing ?? Promise.resolve())
       .catch(() => {})
@@ -106,7 +107,7 @@ export class RecordFile {
     return this.#next;
   }
 
-  /** Resolves when the record and its place are on the disk, for as long as it is not final. */
+  /** Resolves when the record and its folder survive a power cut. Rejects with the system's error. */
   async sync(): Promise<void> {
     await this.save();
     await this.#file?.sync();
@@ -115,14 +116,14 @@ export class RecordFile {
     await syncFolder(dirname(folder));
   }
 
-  /** Lets go of the file, once no save is under way. It is opened again where there is more. */
+  /** Closes the file, once no save is under way. Another save opens it again. */
   async close(): Promise<void> {
     await (this.#next ?? this.#writing)?.catch(() => {});
     await this.#release();
   }
 
   async #write(): Promise<void> {
-    // The line break comes first: behind a line that was cut off a new one begins.
+    // The line break comes first: the line before may have been cut off.
     const line = `\n${JSON.stringify(this.#record)}`;
     if (this.#size_bytes > FILE_MAX_BYTES) return this.#rewrite(line);
     this.#file ??= await open(this.#path, APPEND, 0o600);
@@ -144,14 +145,14 @@ export class RecordFile {
   }
 }
 
-/** Makes the file of a record, with none in it. */
+/** Creates an empty file for a record. */
 export function makeRecord(folder: string): Promise<void> {
   return writeFile(recordPath(folder), '', { mode: 0o600 });
 }
 
 /**
- * The record in `folder`, or null where there is none: no such file, or no line in it that is one. Throws the
- * system's error where that cannot be known.
+ * The record in `folder`, or null if there is none: no such file, or no valid line in it. Throws the system's error if
+ * the file cannot be read.
  */
 export async function loadRecord(folder: string): Promise<ProcessRecord | null> {
   for (const line of (await readEnd(recordPath(folder))).split('\n').reverse()) {
@@ -161,7 +162,7 @@ export async function loadRecord(folder: string): Promise<ProcessRecord | null> 
   return null;
 }
 
-/** The end of a file as text; empty where there is no file of this name. */
+/** The end of a file as text; empty if there is no file of this name. */
 async function readEnd(path: string): Promise<string> {
   const file = await open(path, READ).catch((error: NodeJS.ErrnoException) => {
     if (NO_FILE.has(error.code ?? '')) return null;

@@ -4,24 +4,24 @@ import { SupervisedProcess } from './process.ts';
 import { loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
 import { processStarted } from './run.ts';
 import type { ProcessContext } from './start/context.ts';
-import { rootByMark } from './tree/tree.ts';
+import { rootByTag } from './tree/tree.ts';
 
-/** What was found; `unread` are names of folders that could not be read or taken over at present, and are kept. */
-export interface Recovery {
+/** The result of a recovery. `unread` are names of folders that could not be read or recovered at present; they are kept. */
+export interface RecoveredProcesses {
   recovered: SupervisedProcess[];
   unread: string[];
 }
 
 /**
- * Takes over every process that an earlier daemon left in these folders of `directory`: those that run, those that
- * wait for a restart, and those that have ended with their output. Folders that tell nothing are removed. What goes
- * wrong with one holds up no other.
+ * Takes over every process that an earlier daemon left in these folders of `directory`: running ones, those that wait
+ * for a restart, and ended ones with their output. Folders without a valid record are removed. Never rejects: an error
+ * with one process is logged and does not affect the others.
  */
 export async function recoverAll(
   context: ProcessContext,
   directory: string,
   names: readonly string[],
-): Promise<Recovery> {
+): Promise<RecoveredProcesses> {
   const recovered: SupervisedProcess[] = [];
   const unread: string[] = [];
   for (const name of names) {
@@ -29,7 +29,7 @@ export async function recoverAll(
       const process = await recoverOne(context, join(directory, name), name);
       if (process) recovered.push(process);
     } catch (error) {
-      context.log.error({ err: error, process_id: name }, 'a process cannot be taken over at present');
+      context.log.error({ err: error, process_id: name }, 'a process cannot be recovered at present');
       unread.push(name);
     }
   }
@@ -51,11 +51,11 @@ async function recoverOne(
   return null;
 }
 
-/** A process whose daemon was killed between its start and the note of its pid; its start is not told yet. */
+/** Finds a process whose daemon was killed after its start and before its pid was saved; adds its started event. */
 async function findRun(context: ProcessContext, record: ProcessRecord): Promise<boolean> {
-  const [members = []] = await context.trees.find([rootByMark(record.mark)]);
+  const [members = []] = await context.trees.find([rootByTag(record.mark)]);
   const { ended_ticks = 0 } = record.run ?? {};
-  // What an earlier run left behind carries the mark, too.
+  // Descendants of an earlier run carry the tag, too.
   const later = members.filter(({ start_ticks }) => start_ticks > ended_ticks);
   const leader = later.find(({ pid, group }) => pid === group) ?? (record.run ? undefined : later[0]);
   if (!leader) return false;

@@ -1,3 +1,4 @@
+import type { Timer } from '../base/clock.ts';
 import {
   RESTART_BACKOFF_CAP_MS,
   RESTART_BACKOFF_FIRST_MS,
@@ -5,11 +6,12 @@ import {
   RESTART_RESET_MS,
 } from '../contract/defaults.ts';
 import type { RestartOptions } from '../contract/processes.ts';
+import type { TimerSet } from './pausable-timer.ts';
 
-/** Doubled where the first delay is 0, so that a process that cannot run does not take the machine. */
+/** Doubled if the first delay is 0, so that a process that always fails does not use up the machine. */
 const GROWTH_MIN_MS = 1;
 
-/** How a run went, as far as a restart depends on it. `exit_code` is null where nobody knows it. */
+/** What the decision on a restart depends on. `exit_code` is null if it is unknown. */
 export interface RunOutcome {
   exit_code: number | null;
   uptime_ms: number;
@@ -17,8 +19,8 @@ export interface RunOutcome {
 }
 
 /**
- * Decides on a restart and its delay: exponential from the first delay to the cap, with jitter, beginning anew
- * after a run that stayed up. Pure but for the count it keeps. Source: contract section 4.
+ * Decides on a restart and its delay: exponential from the first delay to the cap, with jitter, starting again
+ * after a run that stayed up. Its only state is the count of consecutive failures. Source: contract section 4.
  */
 export class RestartBackoff {
   readonly #options: RestartOptions;
@@ -31,7 +33,7 @@ export class RestartBackoff {
     this.#random = random;
   }
 
-  /** The delay in ms before the next run, or null where there is none. */
+  /** The delay in ms before the next run, or null if no run follows. Counts the run as a failure. */
   after(outcome: RunOutcome): number | null {
     const { policy, max_restarts = Number.POSITIVE_INFINITY } = this.#options;
     if (policy === 'never' || (policy === 'on-failure' && outcome.exit_code === 0)) return null;
@@ -43,5 +45,51 @@ export class RestartBackoff {
     const delay_ms = is_first ? first_ms : Math.min(doubled_ms, Math.max(first_ms, RESTART_BACKOFF_CAP_MS));
     this.#failures_in_a_row += 1;
     return delay_ms * (1 + RESTART_JITTER * (2 * this.#random() - 1));
+  }
+}
+
+/** Times the restarts of one process, and rules them out once it is to end. */
+export class RestartSchedule {
+  readonly #backoff: RestartBackoff;
+  readonly #timers: TimerSet;
+  readonly #mayStart: () => boolean;
+  #timer: Timer | null = null;
+  #is_forbidden = false;
+
+  /** `mayStart` is asked when a restart is due; if it gives false, the restart waits for the longest backoff. */
+  constructor(backoff: RestartBackoff, timers: TimerSet, mayStart: () => boolean) {
+    this.#backoff = backoff;
+    this.#timers = timers;
+    this.#mayStart = mayStart;
+  }
+
+  /** Whether `forbid` was called. */
+  get is_forbidden(): boolean {
+    return this.#is_forbidden;
+  }
+
+  /** Rules out restarts after the next end. A restart that is already scheduled needs `cancel`. */
+  forbid(): void {
+    this.#is_forbidden = true;
+  }
+
+  /** The delay in ms before the next run, or null if no run follows. See RestartBackoff. */
+  delayAfter(exit_code: number | null, uptime_ms: number, restart_count: number): number | null {
+    return this.#is_forbidden ? null : this.#backoff.after({ exit_code, uptime_ms, restart_count });
+  }
+
+  /** Calls `onDue` after `delay_ms`, pauses not counted. */
+  schedule(delay_ms: number, onDue: () => void): void {
+    this.#timer = this.#timers.after(delay_ms, () => {
+      this.#timer = null;
+      if (!this.#mayStart()) return this.schedule(RESTART_BACKOFF_CAP_MS, onDue);
+      onDue();
+    });
+  }
+
+  /** Cancels the restart that is scheduled, if any. */
+  cancel(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
   }
 }

@@ -1,14 +1,14 @@
 import type { Timer } from '../base/clock.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { OutputStream } from '../contract/processes.ts';
-import { describeEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
+import { classifyEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
 import type { OutputLog } from './output/output-log.ts';
 import { previewOf } from './output/preview.ts';
 import type { TimerSet } from './pausable-timer.ts';
 import type { ProcessRecord, RunRecord } from './record.ts';
 import type { ProcessContext } from './start/context.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
-import { TICK_MS } from './tree/proc.ts';
+import { CLOCK_TICK_MS } from './tree/proc.ts';
 import type { TreeRoot } from './tree/tree.ts';
 
 /** How a run ended and when, with its event. */
@@ -24,9 +24,9 @@ export class Run {
   readonly info: RunRecord;
   readonly launched: Launched;
   readonly root: TreeRoot;
-  /** Signals that this daemon was asked to send, or sent of its own. */
-  readonly asked = new Set<string>();
-  /** Resolves when the program itself has ended and what it wrote is taken over. */
+  /** Signals that this daemon was requested to send, or sent itself. */
+  readonly requested_signals = new Set<string>();
+  /** Resolves when the program itself has ended and what it wrote is in the logs. */
   readonly ended: Promise<RunEnd>;
   readonly #context: ProcessContext;
   readonly #record: ProcessRecord;
@@ -35,7 +35,7 @@ export class Run {
   #time_limit: Timer | null = null;
   #has_timed_out = false;
 
-  /** `age_ms`: how long ago it started, for one that an earlier daemon did start. */
+  /** `age_ms`: how long ago it started, for a run that an earlier daemon started. */
   constructor(
     context: ProcessContext,
     record: ProcessRecord,
@@ -55,7 +55,7 @@ export class Run {
       get start_ticks() {
         return info.start_ticks;
       },
-      mark: record.mark,
+      tag: record.mark,
       get ended_ticks() {
         return launched.endedTicks();
       },
@@ -64,8 +64,8 @@ export class Run {
     this.ended = launched.exited.then((status) => this.#onExit(status));
   }
 
-  /** Whether its pid may be another's from now on, also where the end is not told yet. */
-  get has_ended(): boolean {
+  /** Whether its pid may be reused from now on. True possibly before `ended` resolves. */
+  get has_released_pid(): boolean {
     return this.launched.endedTicks() !== null;
   }
 
@@ -91,15 +91,21 @@ export class Run {
       stdout_preview: previewOf(this.#logs.stdout.tail),
       stderr_preview: previewOf(this.#logs.stderr.tail),
     };
-    const facts = { pid, cwd, started_at_ms, started_boot_ms: start_ticks * TICK_MS, asked: this.asked };
-    const end = await describeEnd(status, facts, oom);
+    const facts = {
+      pid,
+      cwd,
+      started_at_ms,
+      started_boot_ms: start_ticks * CLOCK_TICK_MS,
+      requested_signals: this.requested_signals,
+    };
+    const end = await classifyEnd(status, facts, oom);
     const timed_out = this.#has_timed_out;
     const details = { process_id, pid, duration_ms, timed_out, ...previews, restart_count };
     return { end, event: endEvent(end, details, exited_at_ms), exited_at_ms, duration_ms };
   }
 }
 
-/** The event of a start. */
+/** The event of a start. Source: contract section 2, `process.started`. */
 export function processStarted(record: ProcessRecord, run: RunRecord): ProcessEvent {
   const { process_id, command, cwd, request, restart_count } = record;
   const payload = { process_id, pid: run.pid, command, cwd, name: request.name ?? null, restart_count };

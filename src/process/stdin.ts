@@ -2,21 +2,22 @@ import type { Socket } from 'node:net';
 import { OUTPUT_CHUNK_BYTES } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 
-/** One request to write: `offset` is how many bytes had been taken before it, as far as the caller knows. */
+/** One request to write. `offset` is the number of bytes that the caller knows to be accepted before it. */
 export interface StdinWrite {
   data: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   offset?: number;
-  /** Closes stdin behind the data; on a terminal it types the end-of-file character. */
+  /** Closes stdin after the data; at a terminal it types the end-of-file character. */
   end?: boolean;
-  /** Aborts when the caller has gone; what was taken by then stays taken. */
+  /** Aborts when the caller has disconnected; what was written by then stays written. */
   signal?: AbortSignal;
 }
 
+/** How a stdin differs from a plain pipe. */
 export interface StdinOptions {
-  /** A terminal has no end: it is typed. */
+  /** A terminal cannot be half-closed: its end is the end-of-file character. */
   is_terminal?: boolean;
-  /** Is shown what is taken. */
-  see?: (data: Uint8Array) => void;
+  /** Called with every piece that is accepted, before it is written. */
+  onData?: (data: Uint8Array) => void;
 }
 
 const END_OF_FILE_KEY = Buffer.from([0x04]);
@@ -30,11 +31,12 @@ export class Stdin {
   readonly #options: StdinOptions;
   readonly #closed = new AbortController();
   #accepted = 0;
-  #has_ended = false;
+  #is_end_sent = false;
   #turn: Promise<void> = Promise.resolve();
   /** Settles when the pipe has taken the chunk that was written last. */
   #written: Promise<void> = Promise.resolve();
 
+  /** `socket` is the writing end, and closed with this object. */
   constructor(socket: Socket, options: StdinOptions = {}) {
     this.#socket = socket;
     this.#options = options;
@@ -42,27 +44,28 @@ export class Stdin {
     socket.once('close', () => this.#closed.abort());
   }
 
-  /** Bytes taken so far. */
+  /** Bytes accepted so far. */
   get accepted(): number {
     return this.#accepted;
   }
 
   /**
-   * Resolves when all is taken. `conflict` where stdin is closed or closes meanwhile, or where `offset` leaves a
-   * gap (`details.accepted`).
+   * Resolves when everything is written. Throws `conflict` (with `details.accepted`) if stdin is closed or closes
+   * meanwhile, or if `offset` leaves a gap.
    */
   async write(request: StdinWrite): Promise<void> {
     const turn = this.#turn;
     const done = Promise.withResolvers<void>();
     this.#turn = turn.then(() => done.promise);
     try {
-      await this.#untilDisconnect(turn, request.signal);
+      await this.#unlessClosed(turn, request.signal);
       await this.#writeInTurn(request);
     } finally {
       done.resolve();
     }
   }
 
+  /** Closes stdin at once; waiting writes are `conflict`. */
   close(): void {
     this.#closed.abort();
     this.#socket.destroy();
@@ -83,22 +86,22 @@ export class Stdin {
   }
 
   async #take(chunk: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
-    await this.#untilDisconnect(this.#written, signal);
-    if (this.#has_ended) throw this.#conflict('stdin is closed.');
+    await this.#unlessClosed(this.#written, signal);
+    if (this.#is_end_sent) throw this.#conflict('stdin is closed.');
     this.#accepted += chunk.length;
-    this.#options.see?.(chunk);
+    this.#options.onData?.(chunk);
     this.#put(Buffer.from(chunk));
-    await this.#untilDisconnect(this.#written, signal);
+    await this.#unlessClosed(this.#written, signal);
   }
 
   async #end(signal: AbortSignal | undefined): Promise<void> {
     if (this.#options.is_terminal) {
       this.#put(END_OF_FILE_KEY);
     } else {
-      this.#has_ended = true;
+      this.#is_end_sent = true;
       this.#socket.end();
     }
-    await this.#untilDisconnect(this.#written, signal);
+    await this.#unlessClosed(this.#written, signal);
   }
 
   #put(chunk: Buffer): void {
@@ -110,21 +113,21 @@ export class Stdin {
     });
   }
 
-  /** Waits, but no longer than stdin is open and the caller is there. */
-  #untilDisconnect(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits, but rejects when stdin closes or the caller disconnects. */
+  #unlessClosed(wait: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      const gone = () => settle(() => reject(this.#conflict('stdin is closed.')));
-      const left = () => settle(() => reject(signal?.reason));
-      const settle = (how: () => void) => {
-        this.#closed.signal.removeEventListener('abort', gone);
-        signal?.removeEventListener('abort', left);
+      const onClosed = () => finish(() => reject(this.#conflict('stdin is closed.')));
+      const onAbort = () => finish(() => reject(signal?.reason));
+      const finish = (how: () => void) => {
+        this.#closed.signal.removeEventListener('abort', onClosed);
+        signal?.removeEventListener('abort', onAbort);
         how();
       };
-      if (this.#closed.signal.aborted) return gone();
-      if (signal?.aborted) return left();
-      this.#closed.signal.addEventListener('abort', gone);
-      signal?.addEventListener('abort', left);
-      void wait.then(() => settle(resolve));
+      if (this.#closed.signal.aborted) return onClosed();
+      if (signal?.aborted) return onAbort();
+      this.#closed.signal.addEventListener('abort', onClosed);
+      signal?.addEventListener('abort', onAbort);
+      void wait.then(() => finish(resolve));
     });
   }
 

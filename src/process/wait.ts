@@ -2,17 +2,17 @@ import { type Clock, sleep } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { SupervisedProcess } from './process.ts';
 
-/** What is waited for: the end with all output readable, or the first readiness. */
+/** What a caller waits for: the end with all output readable, or the first readiness. */
 export interface WaitQuery {
   for: 'exit' | 'ready';
-  /** Without it there is no limit but `signal`. */
+  /** Without it, only `signal` ends the wait. */
   timeout_ms?: number;
   signal?: AbortSignal;
 }
 
 /**
- * Resolves true when it has come, false when the time is over first or `signal` aborts. `conflict` where a process
- * ends before it was ready, or nothing tells when it is. Source: contract section 4, GET `/processes/{id}/wait`.
+ * Resolves true when the condition holds, false if the time is over first or `signal` aborts. Throws `conflict` if the
+ * process ends before it is ready, or has no ready probe. Source: contract section 4, GET `/processes/{id}/wait`.
  */
 export async function waitFor(clock: Clock, process: SupervisedProcess, query: WaitQuery): Promise<boolean> {
   const over = new AbortController();
@@ -31,9 +31,9 @@ export async function waitFor(clock: Clock, process: SupervisedProcess, query: W
 }
 
 function hasCome(process: SupervisedProcess, what: WaitQuery['for']): boolean {
-  if (what === 'exit') return process.hasEnded();
+  if (what === 'exit') return process.is_drained;
   if (process.is_ready === true) return true;
   if (process.is_ready === null) throw new ApiError('conflict', 'The process has no ready probe.');
-  if (process.has_ended) throw new ApiError('conflict', 'The process ended before it was ready.');
+  if (process.is_final) throw new ApiError('conflict', 'The process ended before it was ready.');
   return false;
 }

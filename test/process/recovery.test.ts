@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProcessRequest, ProcessView } from '../../src/contract/processes.ts';
 import { loadRecord, type RunRecord } from '../../src/process/record.ts';
 import { bootTicks, readBootId } from '../../src/process/tree/proc.ts';
-import { MARK_VARIABLE } from '../../src/process/tree/tree.ts';
+import { TAG_VARIABLE } from '../../src/process/tree/tree.ts';
 import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
 let root: string;
@@ -155,7 +155,7 @@ test('a process whose daemon was killed before it could note the pid is found by
   const child = spawn('sleep', ['1000'], {
     detached: true,
     stdio: 'ignore',
-    env: { PATH: process.env.PATH, [MARK_VARIABLE]: mark },
+    env: { PATH: process.env.PATH, [TAG_VARIABLE]: mark },
   });
   const record = {
     process_id: 'lost',
@@ -216,7 +216,7 @@ test('a run that a daemon began anew and was killed before it could note is foun
   const child = spawn('sleep', ['1000'], {
     detached: true,
     stdio: 'ignore',
-    env: { PATH: process.env.PATH, [MARK_VARIABLE]: mark },
+    env: { PATH: process.env.PATH, [TAG_VARIABLE]: mark },
   });
   const command = ['sleep', '1000'];
   const run = {

@@ -3,9 +3,9 @@ import { resolve } from 'node:path';
 import { dumpsCore } from '../tree/signals.ts';
 
 /**
- * Whether a process left a core dump. Node does not hand on the flag of the wait status, so this looks where the
- * kernel writes it: the file that core_pattern names, if it is newer than the process; a helper program that the
- * pattern names is taken to have been run. Patterns with parts that are not known afterwards count as no dump.
+ * Whether a process left a core dump. Node does not report the flag of the wait status, so this checks where the
+ * kernel writes it: the file that core_pattern names, if it is newer than `since_ms` (wall clock). A helper program in
+ * the pattern is assumed to have run. Patterns with parts that are unknown afterwards count as no dump.
  */
 export async function hasDumpedCore(
   signal: string,

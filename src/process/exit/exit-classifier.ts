@@ -4,37 +4,37 @@ import { exitCodeOf } from '../tree/signals.ts';
 import { hasDumpedCore } from './core-dump.ts';
 import type { OomWatch } from './oom.ts';
 
-/** What is known of a run when it ends. */
+/** What is known about a run when it ends. */
 export interface RunFacts {
   pid: number;
   cwd: string;
   started_at_ms: number;
-  /** Time of its start in ms after boot; 0 where it is not known. */
+  /** Time of its start in ms after boot; 0 if it is unknown. */
   started_boot_ms: number;
-  /** Signals that this daemon was asked to send to it, or sent for a time-out, a removal or the shutdown. */
-  asked: ReadonlySet<string>;
+  /** Signals that this daemon was requested to send, or sent for a time-out, a removal or the shutdown. */
+  requested_signals: ReadonlySet<string>;
 }
 
-/** How a run ended, in the terms of the two events. `exit_code` is null where nobody can know. */
+/** How a run ended, in the terms of the two events. `exit_code` is null if it is unknown. */
 export type EndOfRun =
   | { kind: 'exited'; exit_code: number | null; signal: string | null }
   | { kind: 'crashed'; exit_code: number; signal: string; reason: 'signal' | 'oom'; core_dumped: boolean };
 
 /**
- * Tells an end that was asked for, or that the process chose, from one that befell it.
+ * Tells an exit (chosen by the process, or by a requested signal) from a crash (any other signal).
  * Source: contract section 2, `process.exited` and `process.crashed`.
  */
-export async function describeEnd(status: ExitStatus, facts: RunFacts, oom: OomWatch): Promise<EndOfRun> {
+export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomWatch): Promise<EndOfRun> {
   if (status === null) return { kind: 'exited', exit_code: null, signal: null };
   const { code, signal } = status;
   const exit_code = exitCodeOf(code, signal);
-  if (signal === null || facts.asked.has(signal)) return { kind: 'exited', exit_code, signal };
+  if (signal === null || facts.requested_signals.has(signal)) return { kind: 'exited', exit_code, signal };
   const by_oom = signal === 'SIGKILL' && (await oom.hasKilled(facts.pid, facts.started_boot_ms));
   const core_dumped = await hasDumpedCore(signal, facts.pid, facts.cwd, facts.started_at_ms);
   return { kind: 'crashed', exit_code, signal, reason: by_oom ? 'oom' : 'signal', core_dumped };
 }
 
-/** The rest of an end's event. */
+/** The other fields of an end's event. */
 export interface EndDetails {
   process_id: string;
   pid: number;

@@ -4,7 +4,7 @@ import { type FileHandle, open, readFile } from 'node:fs/promises';
 /** The longest record of the kernel's log: PRINTK_MESSAGE_MAX and its header. */
 const RECORD_BYTES = 8 * 1024;
 const KILLED = /Killed process (\d+)/;
-/** Children are chosen before the daemon, and are never shielded by what shields it. */
+/** Children are chosen before the daemon, whatever protects the daemon. */
 const SCORE_ABOVE = 100;
 const SCORE_MAX = 1_000;
 const REMEMBERED_MAX = 1_000;
@@ -12,8 +12,8 @@ const REMEMBERED_MAX = 1_000;
 const SLACK_MS = 1_000;
 
 /**
- * Tells the kernel's out-of-memory killer from other senders of SIGKILL: by the kernel's log, which names the
- * pid, where it can be read; by the counters of the daemon's memory cgroup elsewhere.
+ * Tells the kernel's out-of-memory killer from other senders of SIGKILL: by the kernel's log, which names the pid, or
+ * if that cannot be read by the counters of the daemon's memory cgroup.
  */
 export class OomWatch {
   #kernel_log: FileHandle | null = null;
@@ -21,9 +21,10 @@ export class OomWatch {
   readonly #killed = new Map<number, number>();
   #reading: Promise<void> = Promise.resolve();
   #kills_seen = 0;
-  /** The daemon's own oom_score_adj at its start, 0 where it cannot be read. */
+  /** The daemon's own oom_score_adj at its start, 0 if it cannot be read. */
   #own_score = 0;
 
+  /** Opens the kernel's log if possible, and reads the counters as they are now. */
   async open(): Promise<void> {
     this.#kernel_log = await open('/dev/kmsg', constants.O_RDONLY | constants.O_NONBLOCK).catch(() => null);
     this.#kills_seen = await countKills();
@@ -38,13 +39,14 @@ export class OomWatch {
     } catch {} // it has ended already
   }
 
+  /** Closes the kernel's log. */
   async close(): Promise<void> {
     await this.#reading;
     await this.#kernel_log?.close();
     this.#kernel_log = null;
   }
 
-  /** Whether the killer ended the process with this pid, which started so many ms after boot. */
+  /** Whether the killer ended the process with this pid, which started `started_ms` after boot. */
   async hasKilled(pid: number, started_ms: number): Promise<boolean> {
     this.#reading = this.#reading.then(() => this.#readLog());
     await this.#reading;
@@ -63,7 +65,7 @@ export class OomWatch {
         const { bytesRead } = await this.#kernel_log.read(buffer, 0, buffer.length, null);
         this.#remember(buffer.toString('latin1', 0, bytesRead));
       } catch (error) {
-        // EPIPE: records were overwritten before they were read, the next read goes on. EAGAIN: no more for now.
+        // EPIPE: records were overwritten before they were read, the next read continues. EAGAIN: no more for now.
         if ((error as NodeJS.ErrnoException).code !== 'EPIPE') return;
       }
     }
@@ -79,7 +81,7 @@ export class OomWatch {
   }
 }
 
-/** Out-of-memory kills in the daemon's memory cgroup, of either version; 0 where it tells none. */
+/** Out-of-memory kills in the daemon's memory cgroup, of either version; 0 if they cannot be read. */
 async function countKills(): Promise<number> {
   const table = await readFile('/proc/self/cgroup', 'utf8').catch(() => '');
   for (const line of table.split('\n')) {

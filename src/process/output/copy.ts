@@ -4,9 +4,9 @@ import type { OutputStream } from '../../contract/processes.ts';
 import { type OutputSource, readOutput } from './output-reader.ts';
 
 /**
- * Copies a stream of a process to `target` until the process has ended or `signal` aborts. It follows the kept
- * output like any reader: a target that does not take it holds up nobody, and what it falls behind too far it
- * loses. A target that is closed or broken ends the copying.
+ * Copies a stream of a process to `target` until the process has ended or `signal` aborts. It follows the kept output
+ * like any reader: a slow target delays nothing else, and loses output if it falls too far behind. A target that is
+ * closed or fails ends the copy.
  */
 export async function copyOutput(
   source: OutputSource,

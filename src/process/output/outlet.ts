@@ -6,6 +6,6 @@ import type { OutputLog } from './output-log.ts';
 export interface Outlet {
   clock: Clock;
   logs: Record<OutputStream, OutputLog>;
-  /** Is shown every piece of output before it is logged. */
-  see: (stream: OutputStream, data: Buffer) => void;
+  /** Called with every piece of output before it is logged. */
+  onOutput: (stream: OutputStream, data: Buffer) => void;
 }

@@ -1,7 +1,7 @@
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
-import type { Changes } from '../change-signal.ts';
+import type { ChangeSignal } from '../change-signal.ts';
 import type { OutputLog } from './output-log.ts';
 import { incompleteBytes } from './preview.ts';
 
@@ -9,8 +9,7 @@ const CHARACTER_MAX_BYTES = 4;
 
 /**
  * Where to begin: byte offsets per stream (a stream without one begins at the oldest kept byte), one offset for
- * every stream (of several, one that is shorter begins at its end), or so many bytes or lines before the end of
- * each stream.
+ * every stream (a shorter stream begins at its end), or a number of bytes or lines before the end of each stream.
  */
 export type OutputStart =
   | { offsets: Partial<OutputPosition> }
@@ -20,42 +19,45 @@ export type OutputStart =
 
 type EachStart = Exclude<OutputStart, { offset: number }>;
 
+/** What to read. */
 export interface OutputQuery {
   streams: readonly OutputStream[];
   start?: OutputStart;
-  /** Goes on until the process has ended. */
+  /** Continues until the process has ended. */
   follow?: boolean;
-  /** Cuts pieces only between UTF-8 characters, while more may come. */
+  /** Splits only between UTF-8 characters, while more output may follow. */
   whole_characters?: boolean;
   /** Ends the reading early. */
   signal?: AbortSignal;
 }
 
 /**
- * `output`: bytes and the offset of their first; `position` is where both streams go on after it.
- * `gone`: the reader was overtaken, the stream goes on at `offset`. `exit`: the process has ended; always the last.
+ * `output`: bytes and the offset of the first; `position` is where both streams continue after it.
+ * `gone`: the reader was too slow, and the stream continues at `offset`. `exit`: the process has ended; always the last.
  */
 export type OutputItem =
   | { type: 'output'; stream: OutputStream; offset: number; data: Buffer; position: OutputPosition }
   | { type: 'gone'; stream: OutputStream; offset: number; position: OutputPosition }
   | { type: 'exit'; process: ProcessView; position: OutputPosition };
 
-/** What is read, item by item; `start` is where it begins. */
+/** The items of one read; `start` is where it begins. */
 export type OutputItems = AsyncGenerator<OutputItem> & { readonly start: Readonly<OutputPosition> };
 
-/** What a reader needs to know of a process. */
+/** What a reader needs of a process. */
 export interface OutputSource {
   logs: Record<OutputStream, OutputLog>;
-  /** Told at more output and at the end. */
-  changes: Changes;
+  /** Notified when there is more output, and at the end. */
+  changes: ChangeSignal;
   /** Whether the process has ended for good and all its own output is in the logs. */
-  hasEnded(): boolean;
+  readonly is_drained: boolean;
+  /** The process as the API gives it. */
   view(): Promise<ProcessView>;
 }
 
 /**
- * Reads kept output, and with `follow` what is still to come. It reads from the files at its own pace: a slow
- * reader holds up nobody and keeps no memory. An offset that is gone is 410, one beyond the end 400.
+ * Reads kept output, and with `follow` later output, too. It reads from the files at its own pace: a slow reader
+ * delays nothing else and takes no memory. Throws `gone` for an offset that is no longer kept, `invalid_request` for
+ * one beyond the end.
  */
 export async function readOutput(source: OutputSource, query: OutputQuery): Promise<OutputItems> {
   const position = { stdout: 0, stderr: 0 };
@@ -80,15 +82,15 @@ async function* readFrom(
 ): AsyncGenerator<OutputItem> {
   const { streams, follow = false, signal } = query;
   while (!signal?.aborted) {
-    // Taken before reading: what changes meanwhile is not missed.
+    // Taken before reading, so that no change is missed.
     const seen = source.changes.version;
-    const had_ended = source.hasEnded();
+    const was_drained = source.is_drained;
     let has_read = false;
     for (const stream of streams) {
       const item = await readNext(
         source.logs[stream],
         position,
-        query.whole_characters === true && !had_ended,
+        query.whole_characters === true && !was_drained,
       );
       if (!item) continue;
       has_read = true;
@@ -97,7 +99,7 @@ async function* readFrom(
       if (signal?.aborted) return;
     }
     if (has_read) continue;
-    if (had_ended) return yield { type: 'exit', process: await source.view(), position };
+    if (was_drained) return yield { type: 'exit', process: await source.view(), position };
     if (!follow) return;
     await source.changes.after(seen, signal);
   }
@@ -119,7 +121,7 @@ async function readNext(
   return data.length > 0 ? { type: 'output', stream: log.stream, offset, data } : null;
 }
 
-/** Without the beginning of a character whose rest is not there yet. */
+/** Without the beginning of a character whose rest has not arrived yet. */
 async function wholeCharacters(log: OutputLog, offset: number, data: Buffer): Promise<Buffer> {
   const cut = incompleteBytes(data);
   if (cut < data.length) return data.subarray(0, data.length - cut);
@@ -163,7 +165,7 @@ async function findLine(log: OutputLog, lines: number): Promise<number> {
   return first;
 }
 
-/** Exactly the bytes between two offsets, or null where some of them are not kept. */
+/** Exactly the bytes between two offsets, or null if some of them are not kept. */
 async function readBetween(log: OutputLog, lower: number, upper: number): Promise<Buffer | null> {
   const parts: Buffer[] = [];
   for (let at = lower; at < upper; ) {

@@ -9,7 +9,7 @@ export interface OutputTail {
   stderr_truncated: boolean;
 }
 
-/** The last `max_bytes` of each stream that can be read now. */
+/** The last `max_bytes` of each stream, as far as they can be read now. */
 export async function outputTail(
   logs: Record<OutputStream, OutputLog>,
   max_bytes: number,

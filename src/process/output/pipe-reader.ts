@@ -5,41 +5,41 @@ import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import { copyOf } from './buffer-pool.ts';
 import type { OutputLog } from './output-log.ts';
 
-/** With a bare number, since the socket is what closes it. */
+/** A bare descriptor, since the socket closes it. */
 const openFile = promisify(openCallback);
 const closeFile = promisify(closeCallback);
 const statFile = promisify(fstat);
-/** Nothing by this name, or something that the daemon does not make. */
+/** There is nothing by this name, or something that the daemon never creates. */
 const NO_PIPE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
-/** What one drain takes at most: more than a pipe holds, so that a flood by a survivor does not keep it going. */
+/** The most that one drain reads: more than a pipe holds, but a descendant that floods the pipe cannot prolong it. */
 const DRAIN_MAX_BYTES = 1024 * 1024;
 
-/** What is read is copied at once, so that all readers share it. */
+/** Shared by all readers, since what is read is copied at once. */
 const read_buffer = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
 
 /**
- * Carries what a process writes into a named pipe over to its output log.
+ * Copies what a process writes into a named pipe to its output log.
  *
- * The process holds its end open for reading and writing. So a daemon that is killed breaks no pipe: the
- * process goes on, waits when the pipe is full, and the next daemon opens the same pipe by its path and reads on.
- * The end of the file comes when the last process that holds the pipe has ended.
+ * The process holds its end open for reading and writing, so a daemon that is killed breaks no pipe: the process
+ * continues, waits when the pipe is full, and the next daemon opens the same pipe by its path. The end of the file
+ * comes when the last process that holds the pipe has ended.
  *
- * A file that the process writes itself would lose nothing at all, but it could be kept within its bounds only by
- * stopping the process. What can be lost here, and only when the daemon is killed: what it had read and not yet
- * written, and what is in the pipe when its last holder ends before the next daemon opens it.
+ * A file that the process writes itself would lose nothing, but its size could be limited only by stopping the
+ * process. Here output can be lost only if the daemon is killed: what it had read and not yet written, and what is in
+ * the pipe if its last holder ends before the next daemon opens it.
  */
 export class PipeReader {
   readonly #log: OutputLog;
-  readonly #see: (data: Buffer) => void;
+  readonly #onOutput: (data: Buffer) => void;
   readonly #socket: Socket;
   readonly #fd: number;
   readonly #closed = Promise.withResolvers<void>();
 
-  private constructor(fd: number, log: OutputLog, see: (data: Buffer) => void) {
+  private constructor(fd: number, log: OutputLog, onOutput: (data: Buffer) => void) {
     this.#fd = fd;
     this.#log = log;
-    this.#see = see;
+    this.#onOutput = onOutput;
     const onread = {
       buffer: read_buffer,
       callback: (length: number, buffer: Uint8Array) => this.#accept(buffer.subarray(0, length)),
@@ -49,32 +49,36 @@ export class PipeReader {
     this.#socket.once('close', () => this.#closed.resolve());
   }
 
-  /** Opens the pipe at `path`; `see` is shown every piece before it is logged. Throws the system's error. */
-  static async open(path: string, log: OutputLog, see: (data: Buffer) => void): Promise<PipeReader> {
-    return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, see);
+  /** Opens the pipe at `path`; `onOutput` gets every piece before it is logged. Throws the system's error. */
+  static async open(path: string, log: OutputLog, onOutput: (data: Buffer) => void): Promise<PipeReader> {
+    return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, onOutput);
   }
 
-  /** The same for a name that an earlier daemon left; null where there is no pipe by it. */
-  static async reopen(path: string, log: OutputLog, see: (data: Buffer) => void): Promise<PipeReader | null> {
+  /** Opens a pipe that an earlier daemon left; null if there is no pipe by this name. Throws the system's error. */
+  static async reopen(
+    path: string,
+    log: OutputLog,
+    onOutput: (data: Buffer) => void,
+  ): Promise<PipeReader | null> {
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
     const fd = await openFile(path, flags).catch((error: NodeJS.ErrnoException) => {
       if (NO_PIPE.has(error.code ?? '')) return null;
       throw error;
     });
     if (fd === null) return null;
-    if ((await statFile(fd)).isFIFO()) return new PipeReader(fd, log, see);
+    if ((await statFile(fd)).isFIFO()) return new PipeReader(fd, log, onOutput);
     await closeFile(fd);
     return null;
   }
 
-  /** Resolves when nobody holds the pipe any more and all of it is in the log. */
+  /** Resolves when no process holds the pipe any more and all of it is in the log. */
   get closed(): Promise<void> {
     return this.#closed.promise;
   }
 
-  /** Takes what the pipe holds now into the log, without waiting for more. */
+  /** Copies what the pipe holds now into the log, without waiting for more. */
   drain(): void {
-    // The number of a destroyed socket may be another file's by now.
+    // The descriptor of a destroyed socket may have been reused.
     for (let taken = 0; !this.#socket.destroyed && taken < DRAIN_MAX_BYTES; ) {
       const length = readAvailable(this.#fd, read_buffer);
       if (length === 0) return;
@@ -83,14 +87,15 @@ export class PipeReader {
     }
   }
 
+  /** Stops reading. */
   close(): void {
     this.#socket.destroy();
   }
 
-  /** Tells the socket whether to read on. */
+  /** Gives the socket whether to continue reading. */
   #accept(bytes: Uint8Array): boolean {
     const data = copyOf(bytes);
-    this.#see(data);
+    this.#onOutput(data);
     this.#log.append(data);
     if (!this.#log.is_full) return true;
     void this.#resumeWhenWritten();
@@ -103,7 +108,7 @@ export class PipeReader {
   }
 }
 
-/** Bytes that can be read at once; 0 where there are none for now or for ever. */
+/** Reads what is available; 0 if there is nothing at present, or at the end. */
 function readAvailable(fd: number, buffer: Buffer): number {
   try {
     return readSync(fd, buffer);

@@ -1,14 +1,14 @@
 import { OUTPUT_PREVIEW_BYTES } from '../../contract/defaults.ts';
 
 /**
- * The last 2 KiB of output as text: it begins with a whole character, what is not UTF-8 is U+FFFD, and the text
- * itself is no longer than 2 KiB. Source: contract section 2, `stdout_preview`.
+ * The last 2 KiB of output as text. It begins with a whole character, invalid UTF-8 becomes U+FFFD, and the text
+ * itself has at most 2 KiB. Source: contract section 2, `stdout_preview`.
  */
 export function previewOf(tail: Buffer): string {
   let start = Math.max(0, tail.length - OUTPUT_PREVIEW_BYTES);
   if (start > 0 || tail.length === OUTPUT_PREVIEW_BYTES) start += continuationBytes(tail, start);
   let text = tail.subarray(start).toString('utf8');
-  // A byte that is not UTF-8 becomes three.
+  // One invalid byte becomes three.
   while (Buffer.byteLength(text) > OUTPUT_PREVIEW_BYTES) {
     const excess = Buffer.byteLength(text) - OUTPUT_PREVIEW_BYTES;
     text = text.slice(Math.max(1, Math.floor(excess / 3)));
@@ -16,7 +16,7 @@ export function previewOf(tail: Buffer): string {
   return text.toWellFormed();
 }
 
-/** How many bytes at the end of `data` begin a character that is not complete: 0 to 3. */
+/** The number of bytes at the end of `data` that begin an incomplete character: 0 to 3. */
 export function incompleteBytes(data: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, data.length); back++) {
     const byte = data[data.length - back] as number;
@@ -27,7 +27,7 @@ export function incompleteBytes(data: Uint8Array): number {
   return 0;
 }
 
-/** How many bytes from `from` on belong to a character that began before: 0 to 3. */
+/** The number of bytes from `from` on that belong to a character that began before: 0 to 3. */
 export function continuationBytes(data: Buffer, from: number): number {
   let count = 0;
   while (count < 3 && ((data[from + count] ?? 0) & 0b1100_0000) === 0b1000_0000) count++;

@@ -2,17 +2,18 @@ import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
 
-/** Where programs are looked for when the environment has no PATH: the value that execvp(3) takes. */
+/** The search path for programs if the environment has no PATH. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Kernel refusals that come from a limit, not from the request. */
+/** System errors that come from a limit, not from the request. */
 const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
 
 /**
  * A command that cannot be started: a 400 that names the field, and the code with which a shell would end
- * (127 not found, 126 everything else). No event is made and the id stays free. Source: contract section 2.
+ * (127 not found, 126 everything else). No event is emitted and the id stays free. Source: contract section 2.
  */
 export class CannotStart extends ApiError {
+  /** The code that a shell would end with. */
   readonly exit_code: 126 | 127;
 
   constructor(field: 'command' | 'cwd' | 'user' | 'pty', message: string, exit_code: 126 | 127 = 126) {
@@ -23,8 +24,8 @@ export class CannotStart extends ApiError {
 }
 
 /**
- * The file that `program` means: a path is taken from `cwd`, a bare name is looked for along `path`. Throws CannotStart
- * where a bare name is not found or not executable; whether a path is, its start tells.
+ * The file that `program` names: a path is relative to `cwd`, a bare name is searched in `path`. Throws CannotStart if
+ * a bare name is not found or not executable; a path is checked only when its start fails (`checkStart`).
  */
 export async function findProgram(program: string, cwd: string, path = DEFAULT_PATH): Promise<string> {
   if (program.includes('/')) return resolve(cwd, program);
@@ -33,7 +34,7 @@ export async function findProgram(program: string, cwd: string, path = DEFAULT_P
     const file = join(resolve(cwd, folder), program);
     const kind = await kindOf(file);
     if (kind === 'program') return file;
-    if (kind === 'unusable') found_unusable = true; // a directory of that name is passed over, as shells do
+    if (kind === 'unusable') found_unusable = true; // a directory of that name is skipped, as in shells
   }
   await checkDirectory(cwd);
   throw found_unusable ? notExecutable(program) : notFound(program);
@@ -46,13 +47,13 @@ export async function checkStart(file: string, cwd: string, name: string): Promi
   if (kind !== 'program') throw kind === 'missing' ? notFound(name) : notExecutable(name);
 }
 
-/** What a caller is told when the kernel refused to start `program`, where `checkStart` finds nothing wrong. */
+/** The error for a start that the kernel refused with `code`, if `checkStart` finds nothing wrong. */
 export function spawnRefusal(code: string | undefined, program: string): ApiError {
   if (code === 'ENOENT') return new CannotStart('command', `${program}: its interpreter is not found`);
   if (code === 'EPERM') return new CannotStart('user', 'the daemon may not start processes as this user');
   if (code === 'E2BIG') return new CannotStart('command', 'arguments and environment are too long');
   if (code !== undefined && LIMIT_ERRORS.has(code)) {
-    return new ApiError('too_many_requests', `The system has no room for another process (${code}).`);
+    return new ApiError('too_many_requests', `The system cannot start another process at present (${code}).`);
   }
   return new CannotStart('command', `${program} cannot be executed (${code ?? 'unknown error'})`);
 }

@@ -11,9 +11,9 @@ export interface ProcessContext {
   clock: Clock;
   log: Log;
   emit: Emit;
-  /** The plain environment of children, free of the daemon's secrets. */
+  /** The plain environment of children, without the daemon's secrets. */
   environment: () => Record<string, string>;
-  /** The account of processes that name none; null is the daemon's own. */
+  /** The account of processes whose request names none; null is the daemon's own. */
   default_user: string | null;
   /** From SIGTERM to SIGKILL after a time-out. */
   grace_ms: number;
@@ -24,8 +24,8 @@ export interface ProcessContext {
   trees: TreeFinder;
   oom: OomWatch;
   freezer: Freezer;
-  /** Whether everything is paused at present. */
+  /** Whether the processes are paused at present. */
   isPaused: () => boolean;
-  /** Called when a process has ended for good and when nothing of it is under way any more. */
-  rested: () => void;
+  /** Called when a process has ended for good, and again when its last event is stored or its output closes. */
+  onIdle: () => void;
 }

@@ -8,14 +8,14 @@ import { makePipes } from './pipes.ts';
 /** Folders made by one run of mkfifo(1): one run per process would double its start. */
 const BATCH = 20;
 const LOW_WATER = 8;
-/** More are made when the start that took one is over: making them stops everything else for as long as it. */
+/** The pool is refilled after the start that took a folder, since creating folders would delay that start. */
 const REFILL_DELAY_MS = 50;
 
 /**
- * Folders of processes with their pipes and an empty record, made ahead of need in `folder`: to make a file can take
- * longer than all else at a start. Who takes one moves it to where it is used.
+ * Folders of processes with their pipes and an empty record, made in advance in `folder`: creating files can take
+ * longer than the rest of a start. The caller of `take` moves the folder to its place.
  *
- * The pool's own folder holds nothing of value: it is emptied at `open`.
+ * The pool's own folder holds nothing of value: it is emptied by `open`.
  */
 export class FolderPool {
   readonly #clock: Clock;
@@ -30,12 +30,13 @@ export class FolderPool {
     this.#folder = folder;
   }
 
+  /** Empties the pool's folder. Throws the system's error. */
   async open(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
     await makeFolder(this.#folder);
   }
 
-  /** Gives a folder with pipes to the caller. Throws where none can be made. */
+  /** Gives a folder with pipes to the caller. Throws the system's error if none can be made. */
   async take(): Promise<string> {
     while (this.#ready.length === 0) await this.#make();
     const folder = this.#ready.pop() as string;
@@ -43,6 +44,7 @@ export class FolderPool {
     return folder;
   }
 
+  /** Cancels the refill that is due. */
   close(): void {
     this.#refill?.cancel();
   }
@@ -50,7 +52,7 @@ export class FolderPool {
   #refillSoon(): void {
     this.#refill ??= this.#clock.after(REFILL_DELAY_MS, () => {
       this.#refill = null;
-      this.#make().catch(() => {}); // whoever finds none tries again and is told
+      this.#make().catch(() => {}); // `take` tries again and throws
     });
   }
 

@@ -10,40 +10,41 @@ import type { User } from './user.ts';
 /** What is started, and as whom. */
 export interface LaunchSpec {
   argv: [string, ...string[]];
-  /** The file that `argv[0]` means. */
+  /** The file that `argv[0]` names. */
   program: string;
   cwd: string;
   env: Record<string, string>;
-  /** The account to change to; null where it is the daemon's own. */
+  /** The account to change to; null for the daemon's own. */
   user: User | null;
 }
 
-/** How a process ended: a code, or the signal that ended it; null where nobody can know. */
+/** How a process ended: a code, or the signal that ended it; null if it is unknown. */
 export type ExitStatus = { code: number | null; signal: string | null } | null;
 
-/** A process that runs, as far as starting and stopping it goes. */
+/** The daemon's handle of a started process. */
 export interface Launched {
   pid: number;
   stdin: Stdin | null;
-  /** Resolves when the process itself has ended, whoever still holds its pipes. */
+  /** Resolves when the process itself has ended, even if descendants still hold its pipes. */
   exited: Promise<ExitStatus>;
   /**
-   * Null while the pid is its own; afterwards when it was seen last, in ticks after boot, 0 where nobody saw it.
-   * True at the moment of the call: a signal that is sent in the same step reaches nobody else.
+   * Null while the pid is its own; afterwards when it was last seen, in ticks after boot, or 0 if that is unknown.
+   * The answer holds for the present step: a signal that is sent in the same step reaches no other process.
    */
   endedTicks(): number | null;
-  /** Resolves when nobody can write output any more and all of it is in the logs. */
+  /** Resolves when no process can write output any more and all of it is in the logs. */
   output_closed: Promise<void>;
-  /** Takes into the logs what is in the pipes now. */
+  /** Copies what is in the pipes now into the logs. */
   drain(): void;
-  /** Stops reading; for a process that is given up. */
+  /** Stops reading. The process is left alone. */
   close(): void;
+  /** Changes the size of its terminal; absent if it has none. */
   resize?(size: PtySize): void;
 }
 
 /**
  * Starts a process with these pipes, as the leader of its own session and process group.
- * Throws the catalogue's error where the kernel refuses.
+ * Throws the catalogue's error if the kernel refuses.
  */
 export async function launch(spec: LaunchSpec, pipes: OpenPipes): Promise<Launched> {
   const program = await startProgram(spec, pipes.child_fds);
@@ -59,7 +60,7 @@ export async function launch(spec: LaunchSpec, pipes: OpenPipes): Promise<Launch
 
 /**
  * Starts the program itself, in a session of its own, with these files as its stdin, stdout and stderr.
- * Throws the catalogue's error where the kernel refuses.
+ * Throws the catalogue's error if the kernel refuses.
  */
 export async function startProgram(
   spec: LaunchSpec,
@@ -89,7 +90,7 @@ export async function startProgram(
   }
   let ended_ticks: number | null = null;
   const exited = new Promise<ExitStatus>((resolve) => {
-    // The kernel keeps the pid until the end is taken note of, which is right before this is told.
+    // The kernel keeps the pid until the end is read, which happens right before this event.
     subprocess.nodeChildProcess.once('exit', (code, signal) => {
       ended_ticks = bootTicks();
       resolve({ code, signal });

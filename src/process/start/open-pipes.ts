@@ -24,7 +24,7 @@ const giveFile = promisify(fchownCallback);
 /** A program opens its stdin in its first seconds or not at all. */
 const OPENERS_WAIT_MS = 30_000;
 
-/** What the pipes of one run are opened for. */
+/** Where the pipes of one run are, and where their output goes. */
 export interface PipeSpec extends Outlet {
   /** Where the pipes are now. */
   made_in: string;
@@ -39,7 +39,7 @@ export class OpenPipes {
   readonly #readers: PipeReader[] = [];
   #stdin: Stdin | null = null;
 
-  /** Opens all of them, or none. */
+  /** Opens all pipes, or none. Throws the system's error. */
   static async open(spec: PipeSpec): Promise<OpenPipes> {
     const pipes = new OpenPipes();
     try {
@@ -59,32 +59,33 @@ export class OpenPipes {
     return this.#child_fds;
   }
 
+  /** The daemon's end of stdin; null if the process has none. */
   get stdin(): Stdin | null {
     return this.#stdin;
   }
 
-  /** Resolves when nobody can write output any more and all of it is in the logs. */
+  /** Resolves when no process can write output any more and all of it is in the logs. */
   get output_closed(): Promise<void> {
     return Promise.all(this.#readers.map((reader) => reader.closed)).then(() => {});
   }
 
-  /** So that /dev/stdout and its kin can be opened by a process of another account, too. */
+  /** Gives the process's ends to its account, so that it can open /dev/stdout and its like. */
   async giveTo({ uid, gid }: User): Promise<void> {
     await allEnded(this.#openChildFds().map((fd) => giveFile(fd, uid, gid)));
   }
 
-  /** Takes into the logs what is in the pipes now. */
+  /** Copies what is in the pipes now into the logs. */
   drain(): void {
     for (const reader of this.#readers) reader.drain();
   }
 
-  /** Lets go of the process's ends: it has its own by now. Pipes are in memory: no disk is waited for. */
+  /** Closes the daemon's copies of the process's ends. Pipes are in memory, so this does not wait for a disk. */
   closeChildEnds(): void {
     for (const fd of this.#openChildFds()) closeSync(fd);
     this.#child_fds.length = 0;
   }
 
-  /** Lets go of everything. */
+  /** Closes everything. */
   close(): void {
     this.closeChildEnds();
     for (const reader of this.#readers) reader.close();
@@ -95,10 +96,14 @@ export class OpenPipes {
     return this.#child_fds.filter((fd) => fd !== undefined);
   }
 
-  async #openOutput({ made_in, logs, see }: PipeSpec, stream: OutputStream, number: number): Promise<void> {
+  async #openOutput(
+    { made_in, logs, onOutput }: PipeSpec,
+    stream: OutputStream,
+    number: number,
+  ): Promise<void> {
     const path = pipePath(made_in, stream);
     this.#child_fds[number] = await openFile(path, constants.O_RDWR);
-    this.#readers.push(await PipeReader.open(path, logs[stream], (data) => see(stream, data)));
+    this.#readers.push(await PipeReader.open(path, logs[stream], (data) => onOutput(stream, data)));
   }
 
   async #openStdin({ made_in, folder, clock }: PipeSpec): Promise<void> {
@@ -118,14 +123,14 @@ export class OpenPipes {
 }
 
 /**
- * Who opens /dev/stdin of a process waits for a writer, for ever when the last one has closed already. Opening the
- * pipe for a moment lets it in, to read what is left and the end. Repeated while somebody may still come.
+ * A process that opens its /dev/stdin waits for a writer, for ever if the last writer has closed already. Opening the
+ * pipe for a moment releases it: it then reads what is left, and the end. Repeated while a process may still open it.
  */
 async function letOpenersIn(clock: Clock, path: string): Promise<void> {
   for (let delay_ms = 10; delay_ms < OPENERS_WAIT_MS; delay_ms *= 2) {
     await sleep(clock, delay_ms);
     const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null);
-    if (fd === null) return; // nobody reads it any more
+    if (fd === null) return; // no process reads it any more
     await closeFile(fd).catch(() => {});
   }
 }

@@ -4,18 +4,18 @@ import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
 
 const PIPE_NAMES = [...OUTPUT_STREAMS, 'stdin'] as const;
 
-/** Where the named pipe of a process's stream is. */
+/** The path of the named pipe of a process's stream. */
 export function pipePath(folder: string, name: OutputStream | 'stdin'): string {
   return join(folder, `${name}.pipe`);
 }
 
-/** Makes the pipes of a process in each of these folders: by one run of mkfifo(1), since Node cannot make one. */
+/** Makes the pipes of a process in each of these folders, by one run of mkfifo(1), since Node cannot. Throws if that fails. */
 export async function makePipes(folders: readonly string[]): Promise<void> {
   const { execa } = await import('execa');
   await execa('mkfifo', ['-m', '600', ...folders.flatMap(pipesIn)], { extendEnv: false });
 }
 
-/** Removes the pipes of a process. Who holds one goes on with it. */
+/** Removes the pipes of a process. Processes that hold one keep it. Throws the system's error. */
 export async function removePipes(folder: string): Promise<void> {
   await Promise.all(
     pipesIn(folder).map((pipe) =>

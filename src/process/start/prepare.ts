@@ -1,6 +1,6 @@
 import { allEnded } from '../../base/all-ended.ts';
 import type { ProcessRecord } from '../record.ts';
-import { MARK_VARIABLE } from '../tree/tree.ts';
+import { TAG_VARIABLE } from '../tree/tree.ts';
 import { CannotStart, findProgram } from './command.ts';
 import type { ProcessContext } from './context.ts';
 import type { LaunchSpec } from './launch.ts';
@@ -9,7 +9,7 @@ import { findUser, type User } from './user.ts';
 /** Terminals get this name unless the request's `env` has another TERM. */
 const TERMINAL_NAME = 'xterm-256color';
 
-/** Finds the program and the account. Throws CannotStart with the field at fault. */
+/** Finds the program and the account, and composes the environment. Throws CannotStart with the field at fault. */
 export async function prepare(context: ProcessContext, record: ProcessRecord): Promise<LaunchSpec> {
   const { request, command, cwd, mark } = record;
   const plain = context.environment();
@@ -22,12 +22,12 @@ export async function prepare(context: ProcessContext, record: ProcessRecord): P
     ...(user && { HOME: user.home, USER: user.name, LOGNAME: user.name }),
     ...(request.pty && { TERM: TERMINAL_NAME }),
     ...request.env,
-    [MARK_VARIABLE]: mark,
+    [TAG_VARIABLE]: mark,
   };
   return { argv: command, program, cwd, env, user };
 }
 
-/** The account to change to; null where it is the daemon's own. */
+/** The account to change to; null for the daemon's own. */
 async function account(context: ProcessContext, name = context.default_user): Promise<User | null> {
   if (name === null) return null;
   const user = await findUser(name);

@@ -21,15 +21,15 @@ const FIELDS = [
 const TERMINAL_SIDE_MAX = 65_535;
 
 /**
- * The body of `POST /processes`, checked. Unknown keys and values of the wrong shape are `invalid_request`
- * with the field named; whether the command can be started is found out by starting it.
+ * Checks the body of `POST /processes`. Throws `invalid_request`, which names the field, for unknown keys and values
+ * of the wrong shape. Whether the command can be started shows only when it is.
  * Source: contract section 4, row POST `/processes`.
  */
 export function parseProcessRequest(body: unknown): ProcessRequest {
   const request = object(body, 'body');
   known(request, FIELDS, '');
   if ((request.command === undefined) === (request.shell === undefined)) {
-    throw invalidField('command', 'exactly one of command and shell is needed');
+    throw invalidField('command', 'exactly one of command and shell is required');
   }
   if (request.command !== undefined) command(request.command);
   for (const field of ['shell', 'cwd', 'user', 'name'] as const) text(request, field);
@@ -47,46 +47,44 @@ export function parseProcessRequest(body: unknown): ProcessRequest {
   return request as unknown as ProcessRequest;
 }
 
-/** Throws `invalid_request` unless `value` may be a `process_id`. */
+/** Throws `invalid_request` unless `value` is a valid `process_id`. */
 export function checkProcessId(value: unknown): asserts value is string {
   if (typeof value !== 'string' || !PROCESS_ID.test(value)) {
     throw invalidField('process_id', 'must be 1 to 128 of A-Z a-z 0-9 _ - . : and not . or ..');
   }
 }
 
-/** Throws `invalid_request` unless `value` is a terminal size; `field` is the name that is told. */
+/** Throws `invalid_request` for `field` unless `value` is a terminal size. */
 export function checkPtySize(value: unknown, field: string): asserts value is PtySize {
   const size = object(value, field);
   known(size, ['cols', 'rows'], `${field}.`);
   for (const side of ['cols', 'rows']) {
     const cells = size[side];
     if (!isWhole(cells, 1, TERMINAL_SIDE_MAX)) {
-      throw invalidField(`${field}.${side}`, `must be a whole number from 1 to ${TERMINAL_SIDE_MAX}`);
+      throw invalidField(`${field}.${side}`, `must be an integer from 1 to ${TERMINAL_SIDE_MAX}`);
     }
   }
 }
 
-/** Throws `invalid_request` unless `value` maps names of variables to texts. */
+/** Throws `invalid_request` for `field` unless `value` maps names of variables to strings. */
 export function checkEnvironment(value: unknown, field: string): asserts value is Record<string, string> {
   for (const [name, entry] of Object.entries(object(value, field))) {
     if (name === '' || name.includes('=') || name.includes('\0')) {
-      throw invalidField(field, 'a name must not be empty nor contain = or NUL');
+      throw invalidField(field, 'a name must not be empty or contain = or NUL');
     }
     if (typeof entry !== 'string' || entry.includes('\0')) {
-      throw invalidField(`${field}.${name}`, 'must be a text without NUL');
+      throw invalidField(`${field}.${name}`, 'must be a string without NUL');
     }
   }
 }
 
-/**
- * What tells two requests apart: the body without `process_id`, in one order of keys.
- */
+/** A text that is equal for equal requests: the body without `process_id`, with its keys sorted. */
 export function requestFingerprint(request: ProcessRequest): string {
   const { process_id: _, ...rest } = request;
   return JSON.stringify(sorted(rest));
 }
 
-/** The argument vector that is run and shown: `shell: "…"` is `/bin/sh -c TEXT`. */
+/** The argument vector that is run and shown: `shell` becomes `/bin/sh -c TEXT`. */
 export function commandOf(request: ProcessRequest): [string, ...string[]] {
   if (request.command) return request.command as [string, ...string[]];
   return ['/bin/sh', '-c', request.shell ?? ''];
@@ -102,7 +100,7 @@ function sorted(value: unknown): unknown {
 function command(value: unknown): void {
   const isArgv = Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === 'string');
   if (!isArgv || value[0] === '') {
-    throw invalidField('command', 'must be a list of texts, the first of them the program');
+    throw invalidField('command', 'must be an array of strings, the first of them the program');
   }
   if (value.some((part) => part.includes('\0'))) throw invalidField('command', 'must not contain NUL');
 }
@@ -121,13 +119,13 @@ function ready(value: unknown): asserts value is ReadyProbe {
   const probe = object(value, 'ready');
   known(probe, ['port', 'log'], 'ready.');
   if ((probe.port === undefined) === (probe.log === undefined)) {
-    throw invalidField('ready', 'exactly one of port and log is needed');
+    throw invalidField('ready', 'exactly one of port and log is required');
   }
   if (probe.port !== undefined && !isWhole(probe.port, 1, 65_535)) {
     throw invalidField('ready.port', 'must be a port from 1 to 65535');
   }
   if (probe.log !== undefined && (typeof probe.log !== 'string' || probe.log === '')) {
-    throw invalidField('ready.log', 'must be a text that is not empty');
+    throw invalidField('ready.log', 'must be a string that is not empty');
   }
 }
 
@@ -140,7 +138,7 @@ function object(value: unknown, field: string): Record<string, unknown> {
 
 function known(value: Record<string, unknown>, fields: string[], prefix: string): void {
   for (const key of Object.keys(value)) {
-    if (!fields.includes(key)) throw invalidField(prefix + key, 'is not known');
+    if (!fields.includes(key)) throw invalidField(prefix + key, 'unknown field');
   }
 }
 
@@ -148,14 +146,14 @@ function text(value: Record<string, unknown>, field: string): void {
   const entry = value[field];
   if (entry === undefined) return;
   if (typeof entry !== 'string' || entry.includes('\0')) {
-    throw invalidField(field, 'must be a text without NUL');
+    throw invalidField(field, 'must be a string without NUL');
   }
 }
 
 function whole(value: Record<string, unknown>, field: string, min: number, prefix = ''): void {
   const entry = value[field];
   if (entry !== undefined && !isWhole(entry, min, Number.MAX_SAFE_INTEGER)) {
-    throw invalidField(prefix + field, `must be a whole number from ${min}`);
+    throw invalidField(prefix + field, `must be an integer of at least ${min}`);
   }
 }
 

@@ -14,15 +14,15 @@ import { coverTerminal } from './leaked-terminals.ts';
 const closeFile = promisify(closeCallback);
 
 /**
- * Opens the terminal as stdin, stdout and stderr, then becomes the program. The first terminal that a leader of a
- * session opens becomes the one that controls it: so keys make signals.
+ * Opens the terminal as stdin, stdout and stderr, then becomes the program. The first terminal that a session
+ * leader opens becomes its controlling terminal, so keys make signals.
  */
 const AT_TERMINAL = ['/bin/sh', '-c', 'exec <>"$0" >&0 2>&0; exec "$@"'] as const;
 
-/** How long the end of a process waits for the last of its output: a survivor may hold the terminal. */
+/** How long the end of a process waits for the last of its output: a descendant may hold the terminal. */
 const LAST_OUTPUT_MS = 100;
 
-/** The keys that make a terminal send a signal to its foreground group, in its initial settings. */
+/** The keys with which a terminal in its initial settings sends a signal to its foreground group. */
 const SIGNAL_KEYS = new Map([
   [0x03, 'SIGINT'],
   [0x1c, 'SIGQUIT'],
@@ -30,15 +30,15 @@ const SIGNAL_KEYS = new Map([
 
 /**
  * Starts a process at a terminal of its own, which is its stdin and its output.
- * `typed` is told of signals that are asked for by a key. Throws CannotStart.
+ * `onSignalKey` is called with the signal of each signal key. Throws CannotStart.
  */
 export async function launchTerminal(
   spec: LaunchSpec,
   { cols, rows }: PtySize,
   outlet: Outlet,
-  typed: (signal: string) => void,
+  onSignalKey: (signal: string) => void,
 ): Promise<Launched> {
-  // What becomes the program at the terminal is started in any case.
+  // The shell that becomes the program always starts, so the program is checked first.
   await checkStart(spec.program, spec.cwd, spec.argv[0]);
   const terminals = await loadLibrary();
   const { master, slave, pty } = terminals.open(cols, rows);
@@ -49,7 +49,7 @@ export async function launchTerminal(
   try {
     if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
     const program = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
-    return launched(outlet, terminals, { master, stream }, program, typed);
+    return launched(outlet, terminals, { master, stream }, program, onSignalKey);
   } catch (error) {
     stream.destroy();
     throw error;
@@ -59,12 +59,12 @@ export async function launchTerminal(
   }
 }
 
-/** Loaded only where a terminal is asked for: it is native code that most sandboxes never need. */
+/** Loaded on demand: it is native code that most sandboxes never need. */
 async function loadLibrary(): Promise<Terminals> {
   try {
     return (await import('@lydell/node-pty/requireBinary.js')).requireBinary('pty.node');
   } catch (error) {
-    throw new CannotStart('pty', `terminals are not available here (${(error as Error).message})`);
+    throw new CannotStart('pty', `terminals are not available (${(error as Error).message})`);
   }
 }
 
@@ -78,16 +78,16 @@ function launched(
   terminals: Terminals,
   { master, stream }: { master: number; stream: ReadStream },
   program: Pick<Launched, 'pid' | 'exited' | 'endedTicks'>,
-  typed: (signal: string) => void,
+  onSignalKey: (signal: string) => void,
 ): Launched {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
   takeOutput(stream, outlet);
-  const see = (data: Uint8Array) => {
-    for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) typed(signal);
+  const onData = (data: Uint8Array) => {
+    for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) onSignalKey(signal);
   };
   return {
     ...program,
-    stdin: new Stdin(stream, { is_terminal: true, see }),
+    stdin: new Stdin(stream, { is_terminal: true, onData }),
     exited: program.exited.then(async (status) => {
       await closedOrLate(outlet.clock, closed);
       return status;
@@ -101,14 +101,14 @@ function launched(
   };
 }
 
-function takeOutput(stream: ReadStream, { logs: { stdout }, see }: Outlet): void {
-  stream.on('error', () => {}); // EIO: the last one at the terminal has gone; 'close' follows
+function takeOutput(stream: ReadStream, { logs: { stdout }, onOutput }: Outlet): void {
+  stream.on('error', () => {}); // EIO: the last process at the terminal has ended; 'close' follows
   const resumeWhenWritten = async () => {
     while (stdout.is_full) await stdout.changes.after(stdout.changes.version);
     stream.resume();
   };
   stream.on('data', (data: Buffer) => {
-    see('stdout', data);
+    onOutput('stdout', data);
     stdout.append(data);
     if (!stdout.is_full) return;
     stream.pause();
@@ -116,7 +116,7 @@ function takeOutput(stream: ReadStream, { logs: { stdout }, see }: Outlet): void
   });
 }
 
-/** The terminal is hung up when the leader of its session ends, behind its last output. */
+/** Waits for the hang-up of the terminal, which follows the last output of its session leader. */
 async function closedOrLate(clock: Clock, closed: Promise<void>): Promise<void> {
   const is_closed = new AbortController();
   void closed.then(() => is_closed.abort());

@@ -10,7 +10,7 @@ export interface User {
 
 const PASSWD = '/etc/passwd';
 
-/** The account with this name or number, or null where there is none. */
+/** The account with this name or number in /etc/passwd, or null if there is none. */
 export async function findUser(name_or_uid: string, passwd = PASSWD): Promise<User | null> {
   const table = await readFile(passwd, 'utf8').catch(() => '');
   for (const line of table.split('\n')) {

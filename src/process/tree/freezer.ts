@@ -9,15 +9,16 @@ import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
 
 const POLL_MS = 5;
 const JOIN_DELAY_MS = 1_000;
-/** How long the kernel may take to freeze a group before what still runs is stopped by signal. */
+/** How long the kernel may take to freeze a group before processes that still run are stopped by signal. */
 const FREEZE_TIMEOUT_MS = 2_000;
 
 /**
- * Stops whole process trees and lets them go on.
+ * Stops whole process trees and resumes them.
  *
- * Where the daemon may make a group in the unified cgroup hierarchy, every process that lasts is put into it and the
- * kernel freezes the group as one. Whoever is not in it (too young, forked before the move, moved elsewhere since)
- * and, without such a group, everybody, is stopped by SIGSTOP. A process that was stopped before stays so afterwards.
+ * If the daemon may create a group in the unified cgroup hierarchy, every process that lasts is moved into it and the
+ * kernel freezes the group as one. Processes outside the group (too young, forked before the move, moved elsewhere
+ * since), or all processes if there is no group, are stopped by SIGSTOP. A process that was stopped before the freeze
+ * stays stopped after the thaw.
  */
 export class Freezer {
   readonly #clock: Clock;
@@ -30,7 +31,7 @@ export class Freezer {
   #joining: (() => TreeRoot | null)[] = [];
   #timer: Timer | null = null;
 
-  /** `directory` tells this daemon's group from another's. */
+  /** `directory` makes the name of the group unique to this daemon. */
   constructor(clock: Clock, log: Log, trees: TreeFinder, directory: string) {
     this.#clock = clock;
     this.#log = log;
@@ -38,7 +39,7 @@ export class Freezer {
     this.#name = `sandboxd-${createHash('sha256').update(directory).digest('hex').slice(0, 12)}`;
   }
 
-  /** Makes the group where that is possible, and thaws what an earlier daemon left frozen in it. */
+  /** Creates the group if possible, and thaws what an earlier daemon left frozen in it. */
   async open(): Promise<void> {
     const own = await ownGroup();
     if (!own) return;
@@ -48,20 +49,21 @@ export class Freezer {
       await writeFile(join(group.folder, 'cgroup.freeze'), '0');
       this.#group = group;
     } catch (error) {
-      this.#log.debug({ err: error }, 'no cgroup can be made: processes are paused by signal');
+      this.#log.debug({ err: error }, 'no cgroup can be created: processes are paused by signal');
     }
   }
 
+  /** Removes the group if it is empty. */
   async close(): Promise<void> {
     this.#timer?.cancel();
     const group = this.#group;
     this.#group = null;
-    if (group) await rmdir(group.folder).catch(() => {}); // not empty: the next daemon has it again
+    if (group) await rmdir(group.folder).catch(() => {}); // not empty: the next daemon uses it again
   }
 
   /**
-   * Will put a new tree into the group; its later descendants are born there. `root` gives null once it has ended.
-   * Not at once: a move holds up every fork of the machine for milliseconds, too long for a process that ends soon.
+   * Moves a new tree into the group after a second; its later descendants start there. `root` gives null once it has
+   * ended. The delay spares short processes the move, which blocks every fork of the machine for milliseconds.
    */
   add(root: () => TreeRoot | null): void {
     if (!this.#group) return;
@@ -69,29 +71,28 @@ export class Freezer {
     this.#timer ??= this.#clock.after(JOIN_DELAY_MS, () => void this.#join());
   }
 
-  /** Resolves when every member of these trees stands still. */
+  /** Resolves when every member of these trees is stopped, or after a time limit, which is logged. */
   async freeze(roots: readonly TreeRoot[]): Promise<void> {
     if (this.#group) await this.#freezeGroup(this.#group.folder).catch((error) => this.#loseGroup(error));
-    const asked = new Set<string>();
+    const signalled = new Set<string>();
     const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
-    // What was forked while the others were being stopped is found by looking again.
+    // Repeated, to find what was forked while the others were being stopped.
     for (;;) {
       const running = await this.#findRunning(roots);
       if (running.length === 0) return;
       for (const stat of running) {
-        // Again where it still runs: who traces it may have kept the first one from it.
+        // Repeated while it runs: a tracer may have withheld the first signal.
         const is_sent = signalProcess(stat, 'SIGSTOP');
         const key = `${stat.pid}.${stat.start_ticks}`;
-        if (is_sent && !asked.has(key)) this.#stopped.push(stat);
-        asked.add(key);
+        if (is_sent && !signalled.has(key)) this.#stopped.push(stat);
+        signalled.add(key);
       }
-      if (this.#clock.monotonicMs() > until_ms)
-        return this.#log.warn('not every process has stopped in time');
+      if (this.#clock.monotonicMs() > until_ms) return this.#log.warn('not every process stopped in time');
       await sleep(this.#clock, POLL_MS);
     }
   }
 
-  /** Lets everything go on that `freeze` stopped. */
+  /** Resumes everything that `freeze` stopped. */
   async thaw(): Promise<void> {
     if (this.#group) {
       await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0').catch((error) =>
@@ -103,7 +104,7 @@ export class Freezer {
     this.#stopped = [];
   }
 
-  /** Lets trees go on that an earlier daemon stopped by signal. */
+  /** Resumes trees that an earlier daemon stopped by signal. */
   async release(roots: readonly TreeRoot[]): Promise<void> {
     for (const members of await this.#trees.find(roots)) {
       for (const stat of members.reverse()) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
@@ -122,13 +123,13 @@ export class Freezer {
     for (const stat of (await this.#trees.find(roots)).flat()) {
       const { pid } = stat;
       if (await this.#isInGroup(pid)) continue;
-      if (!this.#group) return; // it was closed meanwhile
+      if (!this.#group) return; // closed meanwhile
       if (!isSameProcess(stat)) continue;
       await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
     }
   }
 
-  /** A group that does not take orders any more is none: its members are stopped by signal. */
+  /** Gives up a group that can no longer be frozen; its members are stopped by signal. */
   async #loseGroup(error: unknown): Promise<void> {
     this.#log.warn(
       { err: error },
@@ -146,11 +147,11 @@ export class Freezer {
       if (/^frozen 1$/m.test(events)) return;
       await sleep(this.#clock, POLL_MS);
     }
-    this.#log.warn('the kernel has not frozen every process in time');
+    this.#log.warn('the kernel did not freeze every process in time');
   }
 
   async #findRunning(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
-    const members = await this.#trees.everybody(roots);
+    const members = await this.#trees.findAll(roots);
     const candidates = members.filter(({ state }) => state !== 'T' && state !== 't');
     const frozen = await Promise.all(candidates.map(({ pid }) => this.#isInGroup(pid)));
     return candidates.filter((_, index) => !frozen[index]);

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { uptime } from 'node:os';
 import { ApiError } from '../../contract/errors.ts';
 
-/** One process of the kernel's table, from /proc/<pid>/stat: proc_pid_stat(5). */
+/** One process of the kernel's process table, from /proc/<pid>/stat: proc_pid_stat(5). */
 export interface ProcStat {
   pid: number;
   parent: number;
@@ -19,25 +19,26 @@ export interface ProcStat {
   memory_pages: number;
 }
 
-/** Field 14 and its neighbours count in hundredths of a second on every Linux that Node runs on. */
-export const TICK_MS = 10;
+/** Length of a clock tick, the unit of the times in /proc/<pid>/stat, on every Linux that Node runs on. */
+export const CLOCK_TICK_MS = 10;
+/** Size of a memory page. */
 export const PAGE_BYTES = 4096;
 
-/** Now, in ticks after boot, as start times are told. */
+/** The present time in ticks after boot, the unit of `start_ticks`. */
 export function bootTicks(): number {
-  return Math.round((uptime() * 1_000) / TICK_MS);
+  return Math.round((uptime() * 1_000) / CLOCK_TICK_MS);
 }
 
-/** These tell nothing about a process: the daemon has no descriptor or memory left to look. */
+/** Errors that say nothing about the process: the daemon has no descriptor or memory left to read with. */
 const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 
-/** The process with this pid, or null where there is none. `too_many_requests` where that cannot be known now. */
+/** The process with this pid, or null if there is none. Throws `too_many_requests` if that cannot be read now. */
 export async function readStat(pid: number): Promise<ProcStat | null> {
   const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(unlessExhausted);
   return text === null ? null : parseStat(text);
 }
 
-/** The same at once: the kernel answers it from memory, in less time than another thread takes to be asked. */
+/** readStat, synchronous: the kernel answers from memory, faster than a call to another thread. */
 export function readStatNow(pid: number): ProcStat | null {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
@@ -49,10 +50,10 @@ export function readStatNow(pid: number): ProcStat | null {
 function unlessExhausted(error: unknown): null {
   const { code = '' } = error as NodeJS.ErrnoException;
   if (!EXHAUSTED.has(code)) return null;
-  throw new ApiError('too_many_requests', `The processes cannot be looked at at present (${code}).`);
+  throw new ApiError('too_many_requests', `The process table cannot be read at present (${code}).`);
 }
 
-/** Every process that can be seen, by pid. `too_many_requests` where they cannot be known now. */
+/** Every visible process, by pid. Throws `too_many_requests` if the table cannot be read now. */
 export async function readAllStats(): Promise<Map<number, ProcStat>> {
   const names = (await readdir('/proc').catch(unlessExhausted)) ?? [];
   const pids = names.filter((name) => /^\d+$/.test(name)).map(Number);
@@ -61,8 +62,8 @@ export async function readAllStats(): Promise<Map<number, ProcStat>> {
 }
 
 /**
- * The value of one variable in the environment a process was started with, or null where it has none or may not be
- * read. `too_many_requests` where that cannot be known now.
+ * The value of one variable in the environment that a process was started with, or null if it is not set or may not be
+ * read. Throws `too_many_requests` if that cannot be read now.
  */
 export async function readVariable(pid: number, name: string): Promise<string | null> {
   const block = (await readFile(`/proc/${pid}/environ`, 'latin1').catch(unlessExhausted)) ?? '';
@@ -71,7 +72,7 @@ export async function readVariable(pid: number, name: string): Promise<string | 
   return entry?.slice(prefix.length) ?? null;
 }
 
-/** What tells this boot of the machine from every other one. */
+/** The id of this boot of the machine; empty if it cannot be read. */
 export async function readBootId(): Promise<string> {
   return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1').catch(() => '')).trim();
 }

@@ -18,7 +18,7 @@ const CORE_SIGNALS = new Set([
   'SIGSYS',
 ]);
 
-/** A signal's name as told by a caller, with or without `SIG`. Throws `invalid_request` for an unknown one. */
+/** The signal with this name, with or without `SIG`. Throws `invalid_request` for an unknown name. */
 export function parseSignal(value: unknown): NodeJS.Signals {
   if (typeof value === 'string') {
     const upper = value.toUpperCase();
@@ -28,16 +28,17 @@ export function parseSignal(value: unknown): NodeJS.Signals {
   throw invalidField('signal', 'must be the name of a signal, such as SIGTERM');
 }
 
-/** The number of a signal, 0 for a name that this platform does not have. */
+/** The number of a signal, 0 if this platform does not have it. */
 function signalNumber(signal: string): number {
   return numbers[signal] ?? 0;
 }
 
-/** The code of an end: as it is, or 128 + signal number. Source: contract section 2. */
+/** The exit code of an end: `code`, or 128 + the signal's number. Source: contract section 2. */
 export function exitCodeOf(code: number | null, signal: string | null): number {
   return signal === null ? (code ?? 0) : 128 + signalNumber(signal);
 }
 
+/** Whether the default action of a signal writes a core dump. */
 export function dumpsCore(signal: string): boolean {
   return CORE_SIGNALS.has(signal);
 }

@@ -5,9 +5,9 @@ import type { ProcStat } from './proc.ts';
 const TABLE_OF_THE_MACHINE = 'pid:[4026531836]';
 
 /**
- * Whether the daemon has a process table for itself and its sandbox: not the machine's, and at the start with nobody
- * in it but the daemon and, where that is another, the first process. Everybody who comes later belongs to the sandbox
- * then, whatever session, parent and environment it has. False where it cannot be known.
+ * Whether the daemon and its sandbox have a process table (a pid namespace) of their own: not the machine's, and at the
+ * start with no process in it but the daemon and the init process. Every later process then belongs to the sandbox,
+ * whatever its session, parent and environment. False if that cannot be determined.
  */
 export async function ownsTable(): Promise<boolean> {
   try {
@@ -24,8 +24,8 @@ export async function ownsTable(): Promise<boolean> {
 }
 
 /**
- * The processes of such a table that are the sandbox's: not the first one, the daemon and what that runs for itself,
- * nor who came in from outside, as `docker exec` does, with what that started.
+ * The processes of such a table that belong to the sandbox: all but the init process, the daemon, the daemon's own
+ * helpers, and processes that entered from outside, as with `docker exec`, with their descendants.
  */
 export function ofSandbox(stats: ReadonlyMap<number, ProcStat>): ProcStat[] {
   const daemon = stats.get(process.pid);
@@ -37,7 +37,7 @@ export function ofSandbox(stats: ReadonlyMap<number, ProcStat>): ProcStat[] {
   });
 }
 
-/** A parent in another table is shown as 0; an orphan's is the first process. */
+/** A parent in another table is shown as 0; the parent of an orphan is the init process. */
 function isFromOutside(stat: ProcStat, stats: ReadonlyMap<number, ProcStat>): boolean {
   let first = stat;
   for (let up = stats.get(stat.parent); up; up = stats.get(up.parent)) first = up;

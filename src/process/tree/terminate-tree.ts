@@ -2,34 +2,39 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { ProcStat } from './proc.ts';
 import { isSameProcess } from './tree.ts';
 
-/** How often a tree that was asked to end is looked at. */
+/** How often a tree that is being ended is checked. */
 const POLL_MS = 20;
 /** A process that SIGKILL does not end within this is stuck in the kernel, and waiting longer does not help. */
 const KILL_TIMEOUT_MS = 5_000;
 
-/** One tree that is to be ended. */
-export interface EndTarget {
+/** A tree that is to be ended. */
+export interface TerminationTarget {
   /** Its live members now. */
   members(): Promise<readonly ProcStat[]>;
-  /** The number of the process group whose leader lives; null where the leader has ended. */
+  /** The process group of the tree's leader; null if the leader has ended. */
   group(): number | null;
-  /** Told before a signal is sent. */
-  asked(signal: NodeJS.Signals): void;
+  /** Called before a signal is sent. */
+  onSignal(signal: NodeJS.Signals): void;
   /** Resolves when the leader has ended. */
   leader_ended: Promise<unknown>;
-  /** Times the grace: a clock's, or one that stands still while everything is paused. */
+  /** Measures the grace: a clock's timer, or one that is paused with the processes. */
   after(delay_ms: number, run: () => void): Timer;
+  /** Whether the processes are paused, so that stopped members are not woken. */
   isPaused(): boolean;
 }
 
 /**
- * Ends a whole tree: SIGTERM, then, to those that are left after the grace, SIGKILL. Gives whether the tree is
- * empty; it is not where something cannot be killed.
+ * Ends a whole tree: SIGTERM, then SIGKILL to the members that are left after `grace_ms`. Gives whether the tree is
+ * empty; false means that the kernel does not let a member end.
  */
-export async function endTree(clock: Clock, target: EndTarget, grace_ms: number): Promise<boolean> {
+export async function terminateTree(
+  clock: Clock,
+  target: TerminationTarget,
+  grace_ms: number,
+): Promise<boolean> {
   let members = await target.members();
   if (members.length === 0) return true;
-  target.asked('SIGTERM');
+  target.onSignal('SIGTERM');
   signalAll(target.group(), members, 'SIGTERM');
   if (!target.isPaused()) wakeStopped(members);
   let is_over = false;
@@ -51,42 +56,41 @@ export async function endTree(clock: Clock, target: EndTarget, grace_ms: number)
   return members.length === 0 || killTree(clock, target);
 }
 
-async function killTree(clock: Clock, target: EndTarget): Promise<boolean> {
-  target.asked('SIGKILL');
+async function killTree(clock: Clock, target: TerminationTarget): Promise<boolean> {
+  target.onSignal('SIGKILL');
   const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
   for (;;) {
     const members = await target.members();
     if (members.length === 0) return true;
-    // Before the time is looked at: on a slow machine it may be over before anybody was sent a signal.
+    // Signalled before the time is checked: on a slow machine it may be over before the first signal.
     signalAll(target.group(), members, 'SIGKILL');
     if (clock.monotonicMs() > until_ms) return false;
     await tick(clock);
   }
 }
 
-/** Who is stopped handles SIGTERM only when it goes on. */
+/** A stopped process handles SIGTERM only once it is resumed. */
 function wakeStopped(members: readonly ProcStat[]): void {
   for (const stat of members) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
 }
 
-/** To the group as one, which also reaches who is being forked, and to each who has left it. */
+/** Signals the group as one, which also reaches a process that is being forked, and each member outside the group. */
 function signalAll(group: number | null, members: readonly ProcStat[], signal: NodeJS.Signals): void {
-  if (group !== null) sendSignal(-group, signal);
+  if (group !== null) trySignal(-group, signal);
   for (const stat of members) if (stat.group !== group) signalProcess(stat, signal);
 }
 
 /**
- * Sends a signal to the very process that was seen; false where it has gone. Node cannot hold a process by a
- * descriptor: between this look and the signal the kernel would have to end it, count through every other pid and
- * give its own out again.
+ * Sends a signal to this very process; false if it has ended. Node has no process descriptors, but for a wrong target
+ * the kernel would have to end the process and reuse its pid, after all others, between the check and the signal.
  */
 export function signalProcess(stat: ProcStat, signal: NodeJS.Signals): boolean {
-  return isSameProcess(stat) && sendSignal(stat.pid, signal);
+  return isSameProcess(stat) && trySignal(stat.pid, signal);
 }
 
-/** Sends a signal; false where there is nobody to get it, or nobody who may be signalled. */
-export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
-  if (Math.abs(pid) <= 1) return false; // these numbers mean everybody, our own group, and the sandbox's init
+/** Sends a signal to a pid, or to a group (negative); false if there is none, or it may not be signalled. */
+export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
+  if (Math.abs(pid) <= 1) return false; // these mean every process, the daemon's own group, and the init process
   try {
     return process.kill(pid, signal);
   } catch (error) {

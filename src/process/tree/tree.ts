@@ -4,90 +4,93 @@ import { ofSandbox, ownsTable } from './table.ts';
 /**
  * Which processes belong to a supervised one.
  *
- * A session holds what the program starts in the ordinary way. A descendant that made a session of its own has left
- * it, and one whose parent has ended has left the line of descent too; it still carries the mark in the environment
- * that the supervisor gave the first process.
+ * Most of what the program starts is in its session. A descendant that made a session of its own has left it, and one
+ * whose parent has ended is no longer linked to the program either; it still carries the tag in the environment that
+ * the supervisor gave the first process.
  *
- * The kernel gives the number of an ended leader to nobody while its session has a member, and to anybody afterwards.
- * So the session of an ended leader counts only where one of its members proves it: by the mark, by having been there
- * when the leader ended, or by having been proven at an earlier look and lasted since.
+ * The kernel does not reuse the pid of an ended leader while its session has a member, but may do so afterwards.
+ * So the session of an ended leader counts only if a member proves it: by the tag, by having existed when the leader
+ * ended, or by having been proven at an earlier check.
  */
 
-/** The variable that marks a supervised process and its descendants. */
-export const MARK_VARIABLE = 'SANDBOXD_PROCESS_MARK';
+/** The environment variable that tags a supervised process and its descendants. */
+export const TAG_VARIABLE = 'SANDBOXD_PROCESS_MARK';
 
 /** The first process of a tree, the leader of its session. */
 export interface TreeRoot {
-  /** 0 where it is not known. */
+  /** 0 if it is unknown. */
   readonly pid: number;
-  /** 0 until it is known. */
+  /** In ticks after boot; 0 while it is unknown. */
   readonly start_ticks: number;
-  readonly mark: string;
-  /** Null while the pid is its own; afterwards when it was seen last, in ticks after boot, 0 where nobody saw it. */
+  readonly tag: string;
+  /** Null while the pid is its own; afterwards when it was last seen, in ticks after boot, or 0 if that is unknown. */
   readonly ended_ticks: number | null;
-  /** Start times, by pid, of the members that its session was proven to have at the last look after its end. */
+  /** Start times, by pid, of the members that its session was proven to have at the last check after its end. */
   readonly proven: Map<number, number>;
 }
 
-/** A tree of which nothing but the mark is known. */
-export function rootByMark(mark: string): TreeRoot {
-  return { pid: 0, start_ticks: 0, mark, ended_ticks: 0, proven: new Map() };
+/** The root of a tree of which only the tag is known. */
+export function rootByTag(tag: string): TreeRoot {
+  return { pid: 0, start_ticks: 0, tag, ended_ticks: 0, proven: new Map() };
 }
 
-interface KnownMark {
+interface KnownTag {
   start_ticks: number;
-  mark: string | null;
+  tag: string | null;
   sightings: number;
 }
 
-/** A process without a mark may be between fork and exec; seen without one this often, it has none. */
+/** A process without a tag may be between fork and exec; after this many checks it counts as untagged. */
 const SIGHTINGS = 2;
 
-/** Finds the members of trees; remembers which mark a pid carries, since reading it is the costly part. */
+/** Finds the members of trees. Caches the tag of each process, since reading it is the costly part. */
 export class TreeFinder {
-  readonly #marks = new Map<number, KnownMark>();
+  readonly #tags = new Map<number, KnownTag>();
   #owns_table = false;
 
-  /** Finds out whether the whole process table is the sandbox's; to be called before anything is started. */
+  /** Determines whether the whole process table is the sandbox's. Call it before any process is started. */
   async open(): Promise<void> {
     this.#owns_table = await ownsTable();
   }
 
-  /** Who belongs to the sandbox at all where that is known, else the members of these trees. */
-  async everybody(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
+  /** Every process of the sandbox if that can be determined, else the members of these trees. Throws as `find`. */
+  async findAll(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
     if (!this.#owns_table) return (await this.find(roots)).flat();
     return ofSandbox(await readAllStats());
   }
 
-  /** The live members of each tree, the roots themselves included, in the order of `roots`. */
+  /**
+   * The live members of each tree, including the root itself, in the order of `roots`. Throws `too_many_requests` if
+   * the process table cannot be read now.
+   */
   async find(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
     const stats = await readAllStats();
-    const marks = await this.#readMarks(stats);
+    const tags = await this.#readTags(stats);
     const children = childrenOf(stats);
-    return roots.map((root) => [...membersOf(root, stats, marks, children)]);
+    return roots.map((root) => [...membersOf(root, stats, tags, children)]);
   }
 
-  async #readMarks(stats: Map<number, ProcStat>): Promise<Map<number, string>> {
-    for (const [pid, known] of this.#marks) {
-      if (stats.get(pid)?.start_ticks !== known.start_ticks) this.#marks.delete(pid);
+  async #readTags(stats: Map<number, ProcStat>): Promise<Map<number, string>> {
+    for (const [pid, known] of this.#tags) {
+      if (stats.get(pid)?.start_ticks !== known.start_ticks) this.#tags.delete(pid);
     }
     const found = new Map<number, string>();
     await Promise.all(
       [...stats.values()].map(async ({ pid, start_ticks }) => {
-        let known = this.#marks.get(pid);
-        if (!known || (known.mark === null && known.sightings < SIGHTINGS)) {
-          const mark = await readVariable(pid, MARK_VARIABLE);
-          known = { start_ticks, mark, sightings: (known?.sightings ?? 0) + 1 };
-          this.#marks.set(pid, known);
+        let known = this.#tags.get(pid);
+        if (!known || (known.tag === null && known.sightings < SIGHTINGS)) {
+          const tag = await readVariable(pid, TAG_VARIABLE);
+          known = { start_ticks, tag, sightings: (known?.sightings ?? 0) + 1 };
+          this.#tags.set(pid, known);
         }
-        if (known.mark !== null) found.set(pid, known.mark);
+        if (known.tag !== null) found.set(pid, known.tag);
       }),
     );
     return found;
   }
 }
 
-/** Whether this very process is still there: its pid alone may be another's by now. */
+/** Whether this very process still exists: its pid alone may have been reused. */
 export function isSameProcess({ pid, start_ticks }: Pick<ProcStat, 'pid' | 'start_ticks'>): boolean {
   return readStatNow(pid)?.start_ticks === start_ticks;
 }
@@ -105,7 +108,7 @@ function childrenOf(stats: Map<number, ProcStat>): Map<number, ProcStat[]> {
 function membersOf(
   root: TreeRoot,
   stats: Map<number, ProcStat>,
-  marks: Map<number, string>,
+  tags: Map<number, string>,
   children: Map<number, ProcStat[]>,
 ): Set<ProcStat> {
   const members = new Set<ProcStat>();
@@ -114,13 +117,13 @@ function membersOf(
     if (stat.state !== 'Z' && stat.state !== 'X') members.add(stat);
     for (const child of children.get(stat.pid) ?? []) add(child);
   };
-  for (const stat of stats.values()) if (marks.get(stat.pid) === root.mark) add(stat);
-  for (const stat of sessionOf(root, stats, marks)) add(stat);
+  for (const stat of stats.values()) if (tags.get(stat.pid) === root.tag) add(stat);
+  for (const stat of sessionOf(root, stats, tags)) add(stat);
   return members;
 }
 
-/** The members of the root's own session; none where the number may be another's. */
-function sessionOf(root: TreeRoot, stats: Map<number, ProcStat>, marks: Map<number, string>): ProcStat[] {
+/** The members of the root's own session; none if its pid may have been reused. */
+function sessionOf(root: TreeRoot, stats: Map<number, ProcStat>, tags: Map<number, string>): ProcStat[] {
   if (root.pid <= 1) return [];
   const session = [...stats.values()].filter((stat) => stat.session === root.pid);
   const holder = stats.get(root.pid);
@@ -130,7 +133,7 @@ function sessionOf(root: TreeRoot, stats: Map<number, ProcStat>, marks: Map<numb
   const last_ticks = root.ended_ticks ?? 0;
   const is_ours = session.some(
     ({ pid, start_ticks }) =>
-      marks.get(pid) === root.mark || start_ticks <= last_ticks || root.proven.get(pid) === start_ticks,
+      tags.get(pid) === root.tag || start_ticks <= last_ticks || root.proven.get(pid) === start_ticks,
   );
   root.proven.clear();
   if (!is_ours) return [];

@@ -1,9 +1,10 @@
 import type { ResourceUsage } from '../../contract/events.ts';
-import { PAGE_BYTES, type ProcStat, TICK_MS } from './proc.ts';
+import { CLOCK_TICK_MS, PAGE_BYTES, type ProcStat } from './proc.ts';
 
+/** The usage of no process at all. */
 export const NO_USAGE: ResourceUsage = { cpu_ms: 0, memory_bytes: 0, processes: 0 };
 
-/** What live processes use together, with the CPU time of children that they waited for. */
+/** What live processes use together, including the CPU time of children that they waited for. */
 export function usageOf(members: readonly ProcStat[]): ResourceUsage {
   let ticks = 0;
   let pages = 0;
@@ -11,9 +12,10 @@ export function usageOf(members: readonly ProcStat[]): ResourceUsage {
     ticks += cpu_ticks + children_ticks;
     pages += memory_pages;
   }
-  return { cpu_ms: ticks * TICK_MS, memory_bytes: pages * PAGE_BYTES, processes: members.length };
+  return { cpu_ms: ticks * CLOCK_TICK_MS, memory_bytes: pages * PAGE_BYTES, processes: members.length };
 }
 
+/** The sum of several usages. */
 export function sumUsage(usages: readonly ResourceUsage[]): ResourceUsage {
   return usages.reduce(
     (sum, usage) => ({

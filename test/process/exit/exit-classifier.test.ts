@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { hasDumpedCore } from '../../../src/process/exit/core-dump.ts';
-import { describeEnd } from '../../../src/process/exit/exit-classifier.ts';
+import { classifyEnd } from '../../../src/process/exit/exit-classifier.ts';
 import { OomWatch } from '../../../src/process/exit/oom.ts';
 import { start, until } from '../../support/process/harness.ts';
 
@@ -45,13 +45,19 @@ test.runIf(can_limit_memory)(
 
 test('a signal that was asked for is an exit, another one is a crash, and what nobody knows is unknown', async () => {
   const oom = new OomWatch();
-  const facts = { pid: 2 ** 30, cwd: '/', started_at_ms: 0, started_boot_ms: 0, asked: new Set(['SIGTERM']) };
-  const end = (code: number | null, signal: string | null) => describeEnd({ code, signal }, facts, oom);
+  const facts = {
+    pid: 2 ** 30,
+    cwd: '/',
+    started_at_ms: 0,
+    started_boot_ms: 0,
+    requested_signals: new Set(['SIGTERM']),
+  };
+  const end = (code: number | null, signal: string | null) => classifyEnd({ code, signal }, facts, oom);
   expect(await end(0, null)).toEqual({ kind: 'exited', exit_code: 0, signal: null });
   expect(await end(137, null)).toEqual({ kind: 'exited', exit_code: 137, signal: null });
   expect(await end(null, 'SIGTERM')).toEqual({ kind: 'exited', exit_code: 143, signal: 'SIGTERM' });
   expect(await end(null, 'SIGHUP')).toMatchObject({ kind: 'crashed', exit_code: 129, reason: 'signal' });
-  expect(await describeEnd(null, facts, oom)).toEqual({ kind: 'exited', exit_code: null, signal: null });
+  expect(await classifyEnd(null, facts, oom)).toEqual({ kind: 'exited', exit_code: null, signal: null });
 });
 
 test('a core dump is told where the kernel leaves one, and for signals that make one only', async () => {

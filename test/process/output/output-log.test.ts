@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Changes } from '../../../src/process/change-signal.ts';
+import { ChangeSignal } from '../../../src/process/change-signal.ts';
 import { OutputLog } from '../../../src/process/output/output-log.ts';
 
 const MIB = 1024 * 1024;
@@ -45,7 +45,7 @@ async function diskBytes(): Promise<number> {
 }
 
 test('at least the last 8 MiB are kept byte for byte, and never more than 16 MiB on disk', async () => {
-  const log = OutputLog.create(folder, 'stdout', new Changes());
+  const log = OutputLog.create(folder, 'stdout', new ChangeSignal());
   for (let at = 0; at < 40 * MIB; at += 3 * MIB) {
     await fill(log, at, 3 * MIB);
     expect(log.end).toBe(at + 3 * MIB);
@@ -61,10 +61,10 @@ test('at least the last 8 MiB are kept byte for byte, and never more than 16 MiB
 });
 
 test('a log is found again with the same offsets, also after the process was killed between two steps', async () => {
-  const log = OutputLog.create(folder, 'stderr', new Changes());
+  const log = OutputLog.create(folder, 'stderr', new ChangeSignal());
   await fill(log, 0, 10 * MIB);
   await log.close();
-  const found = await OutputLog.load(folder, 'stderr', new Changes());
+  const found = await OutputLog.load(folder, 'stderr', new ChangeSignal());
   expect([found.first, found.end]).toEqual([log.first, log.end]);
   expect(found.tail.equals(bytesAt(found.end - 2048, 2048))).toBe(true);
   await fill(found, found.end, 1000);
@@ -76,12 +76,12 @@ test('a log is found again with the same offsets, also after the process was kil
   const base =
     (await readdir(folder)).flatMap((name) => Number(name.split('.')[1] ?? [])).sort((a, b) => b - a)[0] ?? 0;
   await rename(join(folder, 'stderr'), join(folder, `stderr.${base + 4 * MIB}`));
-  const again = await OutputLog.load(folder, 'stderr', new Changes());
+  const again = await OutputLog.load(folder, 'stderr', new ChangeSignal());
   expect([again.first, again.end]).toEqual([found.first, found.end]);
 });
 
 test('what the disk refuses becomes a gap with exact offsets, and the log goes on after it', async () => {
-  const log = OutputLog.create(folder, 'stdout', new Changes());
+  const log = OutputLog.create(folder, 'stdout', new ChangeSignal());
   await fill(log, 0, 1000);
   await log.close();
   await rename(folder, `${folder}.away`);
@@ -96,7 +96,7 @@ test('what the disk refuses becomes a gap with exact offsets, and the log goes o
   expect(await log.read(1200)).toEqual({ gone: 1500 });
   expect(await log.read(1500)).toEqual({ data: bytesAt(1500, 300) });
   await log.close();
-  const found = await OutputLog.load(folder, 'stdout', new Changes());
+  const found = await OutputLog.load(folder, 'stdout', new ChangeSignal());
   expect(found.end).toBe(1800);
   expect(await found.read(1000)).toEqual({ gone: 1500 });
   await mkdir(folder, { recursive: true });

@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Freezer } from '../../../src/process/tree/freezer.ts';
 import { readAllStats, readStat } from '../../../src/process/tree/proc.ts';
-import { MARK_VARIABLE, rootByMark, TreeFinder, type TreeRoot } from '../../../src/process/tree/tree.ts';
+import { rootByTag, TAG_VARIABLE, TreeFinder, type TreeRoot } from '../../../src/process/tree/tree.ts';
 import { runningRoot, until } from '../../support/process/harness.ts';
 
 const roots: TreeRoot[] = [];
@@ -21,13 +21,13 @@ afterEach(async () => {
 
 /** A tree of three: a shell, a member of its group, and one in a session of its own whose parent has ended. */
 async function startTree() {
-  const mark = `test-${process.pid}-${trees_made++}`;
+  const tag = `test-${process.pid}-${trees_made++}`;
   const child = spawn('sh', ['-c', 'sleep 1000 & (setsid sleep 1000 &); wait'], {
     detached: true,
     stdio: 'ignore',
-    env: { PATH: process.env.PATH, [MARK_VARIABLE]: mark },
+    env: { PATH: process.env.PATH, [TAG_VARIABLE]: tag },
   });
-  const root = runningRoot(child.pid, mark);
+  const root = runningRoot(child.pid, tag);
   roots.push(root);
   const trees = new TreeFinder();
   const members = await until(async () => {
@@ -102,8 +102,8 @@ test('a tree holds nobody else: not the rest of the system, and not who has take
   const trees = new TreeFinder();
   const everybody = await readAllStats();
   const [nobody, taken] = await trees.find([
-    rootByMark('no such mark'),
-    { ...rootByMark('no such mark'), pid: members[0]?.pid ?? 0 },
+    rootByTag('no such tag'),
+    { ...rootByTag('no such tag'), pid: members[0]?.pid ?? 0 },
   ]);
   expect(everybody.size).toBeGreaterThan(3);
   expect(nobody).toEqual([]);

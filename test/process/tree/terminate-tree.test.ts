@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { endTree } from '../../../src/process/tree/terminate-tree.ts';
+import { terminateTree } from '../../../src/process/tree/terminate-tree.ts';
 import { TreeFinder } from '../../../src/process/tree/tree.ts';
 import { isAlive, program, runningRoot, until } from '../../support/process/harness.ts';
 
@@ -29,12 +29,12 @@ test('a tree is killed also where looking for its members takes longer than a ki
   const target = {
     members: async () => (await trees.find([root]))[0] ?? [],
     group: () => root.pid,
-    asked: (signal: string) => asked.push(signal),
+    onSignal: (signal: string) => asked.push(signal),
     leader_ended: ended,
     after: clock.after,
     isPaused: () => false,
   };
-  await endTree(clock, target, 1);
+  await terminateTree(clock, target, 1);
   await ended;
   expect(asked).toEqual(['SIGTERM', 'SIGKILL']);
   await until(async () => !(await isAlive(root.pid)));

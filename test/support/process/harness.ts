@@ -5,7 +5,8 @@ import { pino } from 'pino';
 import { afterEach, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { ProcessEvent } from '../../../src/contract/events.ts';
-import { Supervisor, type SupervisorOptions } from '../../../src/process/supervisor.ts';
+import { Supervisor } from '../../../src/process/supervisor.ts';
+import type { SupervisorOptions } from '../../../src/process/supervisor-options.ts';
 import { readStat } from '../../../src/process/tree/proc.ts';
 import type { TreeRoot } from '../../../src/process/tree/tree.ts';
 
@@ -62,8 +63,8 @@ async function launch(
 }
 
 /** The root of a tree whose first process is this one, which runs. */
-export function runningRoot(pid = 0, mark: string): TreeRoot {
-  return { pid, start_ticks: 0, mark, ended_ticks: null, proven: new Map() };
+export function runningRoot(pid = 0, tag: string): TreeRoot {
+  return { pid, start_ticks: 0, tag, ended_ticks: null, proven: new Map() };
 }
 
 /** The command that runs a program of `fixtures/programs`. */

@@ -1,0 +1,67 @@
+import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
+import { ChangeSignal } from '../change-signal.ts';
+import { OutputLog } from './output-log.ts';
+
+/** The kept output of one process over all its runs. */
+export class ProcessOutput {
+  /** Notified when there is more to read. */
+  readonly changes: ChangeSignal;
+  readonly logs: Readonly<Record<OutputStream, OutputLog>>;
+  #open_runs = 0;
+
+  private constructor(changes: ChangeSignal, logs: Record<OutputStream, OutputLog>) {
+    this.changes = changes;
+    this.logs = logs;
+  }
+
+  /** The output of a new process. */
+  static create(folder: string): ProcessOutput {
+    const changes = new ChangeSignal();
+    return new ProcessOutput(changes, {
+      stdout: OutputLog.create(folder, 'stdout', changes),
+      stderr: OutputLog.create(folder, 'stderr', changes),
+    });
+  }
+
+  /** The output that an earlier daemon left in `folder`. Throws the system's error if it cannot be read. */
+  static async load(folder: string): Promise<ProcessOutput> {
+    const changes = new ChangeSignal();
+    const [stdout, stderr] = await Promise.all([
+      OutputLog.load(folder, 'stdout', changes),
+      OutputLog.load(folder, 'stderr', changes),
+    ]);
+    return new ProcessOutput(changes, { stdout, stderr });
+  }
+
+  /** Whether a process may still write to the output of any run. The folder is in use while this is true. */
+  get is_open(): boolean {
+    return this.#open_runs > 0;
+  }
+
+  /** Size of both streams on disk. */
+  get size_bytes(): number {
+    return this.logs.stdout.size_bytes + this.logs.stderr.size_bytes;
+  }
+
+  /** Bytes of both streams that the disk refused since the daemon started. */
+  get dropped_bytes(): number {
+    return this.logs.stdout.dropped_bytes + this.logs.stderr.dropped_bytes;
+  }
+
+  /** Counts a run's output as open until `closed` resolves; resolves then. */
+  async follow(closed: Promise<void>): Promise<void> {
+    this.#open_runs += 1;
+    await closed;
+    this.#open_runs -= 1;
+  }
+
+  /** Resolves when everything accepted so far is written or given up. */
+  async flush(): Promise<void> {
+    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
+  }
+
+  /** Closes the files of both streams. They are opened again if more output arrives. */
+  close(): Promise<void>[] {
+    return OUTPUT_STREAMS.map((stream) => this.logs[stream].close());
+  }
+}

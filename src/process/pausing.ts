@@ -1,0 +1,86 @@
+import type { SupervisedProcess } from './process.ts';
+import type { Freezer } from './tree/freezer.ts';
+
+/** What the pause acts on. */
+export interface PauseTarget {
+  freezer: Freezer;
+  /** Every process. */
+  all(): SupervisedProcess[];
+  /** Every process, once no start is under way. */
+  started(): Promise<SupervisedProcess[]>;
+  /** Whether the supervisor is being stopped: then nothing is paused any more. */
+  isStopping(): boolean;
+}
+
+/** Pauses and resumes every supervised process, one request after the other. */
+export class ProcessPause {
+  readonly #target: PauseTarget;
+  #is_paused = false;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(target: PauseTarget) {
+    this.#target = target;
+  }
+
+  /** Whether a pause has begun and has not been resumed. */
+  get is_paused(): boolean {
+    return this.#is_paused;
+  }
+
+  /** Stops every tree, including sessions that descendants made. Idempotent. */
+  pause(): Promise<void> {
+    return this.#inOrder(() => this.#pause());
+  }
+
+  /** Resumes every tree. Idempotent. */
+  resume(): Promise<void> {
+    return this.#inOrder(() => this.#resume());
+  }
+
+  /** Resumes recovered trees that an earlier daemon stopped. */
+  async releaseStopped(recovered: readonly SupervisedProcess[]): Promise<void> {
+    const stopped = recovered.filter(({ record }) => record.is_stopped);
+    if (stopped.length === 0) return;
+    await this.#target.freezer.release(stopped.map(({ root }) => root));
+    await this.#noteStopped(stopped, false);
+  }
+
+  #inOrder(step: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(step);
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#is_paused || this.#target.isStopping()) return;
+    this.#is_paused = true;
+    const processes = await this.#target.started();
+    for (const process of processes) process.pauseTimers();
+    try {
+      await this.#target.freezer.freeze(processes.map(({ root }) => root));
+    } catch (error) {
+      await this.#resume(); // the caller takes this pause for failed and will not resume what was stopped
+      throw error;
+    }
+    await this.#noteStopped(processes, true);
+  }
+
+  async #resume(): Promise<void> {
+    if (!this.#is_paused) return;
+    await this.#target.freezer.thaw();
+    this.#is_paused = false;
+    const processes = this.#target.all();
+    for (const process of processes) process.resumeTimers();
+    await this.#noteStopped(processes, false);
+  }
+
+  /** Notes it in the records, so that the next daemon can resume the trees if this one is killed. */
+  async #noteStopped(processes: readonly SupervisedProcess[], is_stopped: boolean): Promise<void> {
+    const live = processes.filter(({ is_idle }) => !is_idle);
+    for (const { record, changes } of live) {
+      record.is_stopped = is_stopped;
+      changes.notify();
+    }
+    await Promise.allSettled(live.map((process) => process.save()));
+  }
+}

@@ -1,0 +1,58 @@
+import { join, resolve } from 'node:path';
+import { kernelRandom } from '../../base/entropy.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { ProcessRequest } from '../../contract/processes.ts';
+import { SupervisedProcess } from '../process.ts';
+import { type ProcessRecord, removeFolder } from '../record.ts';
+import { spawnRefusal } from './command.ts';
+import type { ProcessContext } from './context.ts';
+import { commandOf } from './request.ts';
+
+/** System errors that come from a limit on processes, files or memory. */
+const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
+
+/**
+ * Starts a process in a folder of its own below `directory`. Throws the catalogue's error if that fails, and leaves
+ * nothing behind: `too_many_requests` for a limit of the system, `outbox_unavailable` for other errors of the disk,
+ * CannotStart for a command at fault.
+ */
+export async function startProcess(
+  context: ProcessContext,
+  directory: string,
+  process_id: string,
+  request: ProcessRequest,
+): Promise<SupervisedProcess> {
+  const folder = join(directory, process_id);
+  const record = newRecord(process_id, request, context.clock.wallMs());
+  try {
+    return await SupervisedProcess.start(context, folder, record);
+  } catch (error) {
+    await removeFolder(folder).catch(() => {});
+    throw startError(error, record.command[0]);
+  }
+}
+
+function newRecord(process_id: string, request: ProcessRequest, created_at_ms: number): ProcessRecord {
+  return {
+    process_id,
+    request,
+    command: commandOf(request),
+    cwd: resolve(request.cwd ?? '.'),
+    mark: kernelRandom(12).toString('hex'),
+    created_at_ms,
+    restart_count: 0,
+    run: null,
+    end: null,
+    is_final: false,
+    is_stopped: false,
+    unsent: [],
+  };
+}
+
+function startError(error: unknown, program: string): unknown {
+  if (error instanceof ApiError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error;
+  if (LIMIT_ERRORS.has(code)) return spawnRefusal(code, program);
+  return new ApiError('outbox_unavailable', `The state directory cannot be written at present (${code}).`);
+}
