@@ -1,14 +1,14 @@
 #!/usr/bin/env -S node --disable-sigusr1
 import { refuseInspector } from '../src/base/inspector.ts';
-import { givenBack } from '../src/base/node-variables.ts';
+import { restoreNodeVariables } from '../src/base/node-variables.ts';
 import { takeSecrets } from '../src/daemon/secrets.ts';
 
 refuseInspector();
 
-// Before anything else is loaded: until then the process list shows the secret.
+// Runs before anything else is loaded: until then the process list shows the secret.
 const secret = takeSecrets();
 import('./sandboxd-options.ts').then(
-  ({ main }) => main(process.argv, secret, givenBack(process.env)),
+  ({ runSandboxd }) => runSandboxd(process.argv, secret, restoreNodeVariables(process.env)),
   (error: Error) => {
     process.stderr.write(`sandboxd: ${error.message.split('\n')[0]}\n`);
     process.exit(1);

@@ -113,7 +113,7 @@ export class Daemon {
   #is_hurried = false;
   /** What was found damaged beside the outbox. */
   readonly #damages: string[] = [];
-  #saves_memory = false;
+  #is_heap_tight = false;
 
   constructor({ config, log, clock, environment, stdout, createApp }: DaemonParts) {
     this.config = config;
@@ -184,11 +184,11 @@ export class Daemon {
     const begins_here = await diskAnswers(config.state_dir, this.clock);
     this.#store = await this.#untilTheDiskTakesIt(() => this.#openStore(begins_here));
     this.#publisher = new Publisher(this.#store, this.clock);
-    await this.#announce();
+    await this.#publishAddress();
     if (config.await_init) {
       this.#state = 'awaiting_init';
       this.#gate.open();
-      await this.#getReady();
+      await this.#preload();
       return;
     }
     await this.initialise({
@@ -206,20 +206,20 @@ export class Daemon {
    * Records pass through and are gone: a heap that is collected early stays a third of the size, for no more CPU. Not
    * before there are some: a changed flag makes the engine compile anew what it holds compiled.
    */
-  #saveMemory(): void {
-    if (this.#saves_memory) return;
-    this.#saves_memory = true;
+  #tightenHeap(): void {
+    if (this.#is_heap_tight) return;
+    this.#is_heap_tight = true;
     setFlagsFromString('--semi-space-growth-factor=1');
     setFlagsFromString('--heap-growing-percent=20');
   }
 
   /** In a warm pool there is time now, and none once the init comes. */
-  async #getReady(): Promise<void> {
+  async #preload(): Promise<void> {
     await Promise.all([this.#app?.load(), HttpTransport.load()]);
   }
 
   /** Tells where the API is, once it can be used as far as the disk allows. */
-  async #announce(): Promise<void> {
+  async #publishAddress(): Promise<void> {
     const { config } = this;
     if (this.#token.is_read) return;
     this.#token.read();
@@ -245,18 +245,18 @@ export class Daemon {
     };
     const fault = (error: Error) => {
       this.log.fatal({ reason: error.message }, 'the outbox writer failed');
-      this.on_fault();
+      this.onFault();
     };
     const settings = { state_dir: config.state_dir, limits };
     const store = await OutboxClient.open(settings, this.clock, fault, begins_here);
     store.onCommit((report) => {
-      this.metrics.committed(report);
-      if (store.is_in_thread) this.#saveMemory();
+      this.metrics.observeCommit(report);
+      if (store.is_in_thread) this.#tightenHeap();
       this.#outbox_health.observe(report.trouble);
-      this.#token.look();
+      this.#token.checkFile();
     });
     store.onMended((mended) => {
-      this.#outbox_health.mended(mended);
+      this.#outbox_health.reportRepair(mended);
       if (mended.how === 'restored') this.#token.restore();
     });
     return store;
@@ -276,7 +276,7 @@ export class Daemon {
         this.#outbox_health.observe(reason ?? error.message);
         this.#awaits_disk = true;
         this.#gate.release();
-        await this.#announce();
+        await this.#publishAddress();
       }
       await sleep(this.clock, DISK_RETRY_MS);
     }
@@ -332,7 +332,7 @@ export class Daemon {
     const owner = { sandbox_id, team_id, secret, record_key };
     const adoption = await this.#untilTheDiskTakesIt(() => store.adopt(owner));
     this.#identity = { sandbox_id: given.sandbox_id, team_id: given.team_id };
-    this.#outbox_health.adopted(adoption);
+    this.#outbox_health.reportAdoption(adoption);
     this.#outbox_health.observe(null);
     if (Object.keys(env).length > 0) this.environment.change(env);
     if (given.webhook_url) await this.#startDelivery(given.webhook_url, given);
@@ -410,7 +410,7 @@ export class Daemon {
         sender: new UrlSender(url, secret, config.attempt_timeout_ms, transport),
         clock,
         log,
-        on_attempt: (report) => metrics.attempted(report, clock.wallMs()),
+        on_attempt: (report) => metrics.observeAttempt(report, clock.wallMs()),
       },
     );
     const dispatcher = this.#dispatcher;
@@ -418,12 +418,12 @@ export class Daemon {
     const pace = Math.ceil(PUBLISHES_PER_DELIVERY * config.delivery_concurrency);
     store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
     this.#eventSink().open();
-    if (store.counts().pending > 0) await this.#getBusy();
+    if (store.counts().pending > 0) await this.#awaitBacklogReadiness();
     await dispatcher.start();
   }
 
   /** With a backlog: what is answered while the API loads or the outbox moves is marked late, and sent twice by a kill. */
-  async #getBusy(): Promise<void> {
+  async #awaitBacklogReadiness(): Promise<void> {
     const ready = Promise.all([this.#app?.load(), HttpTransport.load(), this.store.moved]);
     await Promise.race([ready, sleep(this.clock, BACKLOG_WAIT_MS)]);
   }
@@ -447,10 +447,10 @@ export class Daemon {
   }
 
   /** Called when the daemon cannot go on; whoever runs it ends it. */
-  on_fault: () => void = () => {};
+  onFault: () => void = () => {};
 
   /** Called when a `stop` is done, whoever asked for it. */
-  on_stopped: () => void = () => {};
+  onStopped: () => void = () => {};
 
   /** Emits, and where the outbox refuses, again until it takes it or the daemon ends. */
   async #emitForSure(event: SandboxEvent, within_ms = Number.POSITIVE_INFINITY): Promise<void> {
@@ -520,9 +520,9 @@ export class Daemon {
    * Keeps every tree still, without an event, while `work` goes on with a consistent copy of the outbox beside it:
    * the whole root file system can be copied then, the copy in place of the outbox.
    */
-  async hold(work: () => Promise<void>): Promise<void> {
+  async quiesce(work: () => Promise<void>): Promise<void> {
     const copy = join(this.config.state_dir, OUTBOX_COPY);
-    await this.#pauseSwitch().hold(async () => {
+    await this.#pauseSwitch().quiesce(async () => {
       try {
         await this.store.copyTo(copy);
         await work();
@@ -549,7 +549,7 @@ export class Daemon {
   /** Takes back what a start that failed has begun. */
   async abandon(): Promise<void> {
     this.#state = 'stopping';
-    await this.#listeners?.close();
+    await this.#listeners?.stop();
     await this.#supervisor?.stop();
     await this.#watcher?.stop();
     await this.#dispatcher?.stop();
@@ -585,10 +585,10 @@ export class Daemon {
       );
     }
     if (!this.#is_hurried && reason !== 'api') await this.#dispatcher?.flush(grace_ms);
-    await this.#listeners?.close();
+    await this.#listeners?.stop();
     await this.#dispatcher?.stop();
     await this.#retention?.stop();
     await this.#store?.close();
-    this.on_stopped();
+    this.onStopped();
   }
 }
