@@ -93,7 +93,7 @@ function roomOf(path: string): string {
 /** What is above a limit, and by how much it may be: these numbers only go down. */
 const LARGE_FILES: Record<string, number> = {
   'bin/sandboxctl.ts': 313,
-  'src/daemon/daemon.ts': 594,
+  'src/daemon/daemon.ts': 421,
   'src/manager/database/migrations.ts': 261,
   'src/manager/outbox/endpoints.ts': 253,
   'src/manager/sandboxes/sandbox-store.ts': 303,
