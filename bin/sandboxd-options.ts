@@ -14,25 +14,25 @@ import {
 } from '../src/contract/defaults.ts';
 import { StartError } from '../src/contract/errors.ts';
 import { RESTART_POLICIES } from '../src/contract/processes.ts';
-import { type DaemonConfig, type DaemonOptions, daemonConfig } from '../src/daemon/config.ts';
+import { type DaemonConfig, daemonConfig, type SandboxdOptions } from '../src/daemon/config.ts';
 import { runDaemon } from '../src/daemon/run.ts';
 
 const ENV_PREFIX = 'SANDBOXD_';
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** An option that is also read from its environment variable; a flag wins. */
+/** An option that can also be set by its environment variable; the flag takes precedence. */
 function option(flags: string, description: string): Option {
   const made = new Option(flags, description);
   const name = made.long?.slice(2).replaceAll('-', '_').toUpperCase();
   return made.env(`${ENV_PREFIX}${name}`);
 }
 
-/** A whole number from `min` to `max`. */
-function wholeNumber(min: number, max: number): (text: string) => number {
+/** A parser of integers from `min` to `max`. */
+function integer(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text);
     if (!/^\d+$/.test(text) || number < min || number > max) {
-      throw new InvalidArgumentError(`A whole number from ${min} to ${max} is accepted.`);
+      throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`);
     }
     return number;
   };
@@ -43,12 +43,12 @@ function filled(text: string): string {
   return text;
 }
 
-/** `--watch-ignore` may be given often; in the environment the globs stand one a line. */
+/** `--watch-ignore` may be repeated; its environment variable has one glob per line. */
 function globs(text: string, before: string[] = []): string[] {
   return [...before, ...text.split('\n').filter((glob) => glob !== '')];
 }
 
-/** Reads the variables of switches by their words: commander takes one for on whatever its variable holds. */
+/** Parses the variables of switches: commander itself turns a switch on for any value. */
 function readSwitches(parsed: Command): void {
   for (const switched of parsed.options.filter((each) => each.isBoolean() && each.envVar)) {
     if (parsed.getOptionValueSource(switched.attributeName()) !== 'env') continue;
@@ -56,7 +56,7 @@ function readSwitches(parsed: Command): void {
     const is_on = /^(1|true|yes|on)$/i.test(text);
     if (!is_on && !/^(0|false|no|off|)$/i.test(text)) {
       throw new StartError(
-        `${switched.long} value '${text}' from env '${switched.envVar}' is invalid. true or false is accepted.`,
+        `${switched.long} value '${text}' from env '${switched.envVar}' is invalid. It must be true or false.`,
         2,
       );
     }
@@ -70,13 +70,13 @@ function command(): Command {
     .usage('[options] [-- command [args…]]')
     .version(VERSION, '-V, --version')
     .allowExcessArguments(true)
-    .addOption(option('--webhook-url <url>', 'where events are delivered; http or https'))
+    .addOption(option('--webhook-url <url>', 'where events are delivered (http or https)'))
     .addOption(option('--webhook-secret-file <path>', 'file with the secret that signs deliveries'))
     .addOption(
       new Option('--webhook-secret <secret>', 'the secret itself; prefer the file (SANDBOXD_WEBHOOK_SECRET)'),
     )
     .addOption(option('--watch-dir <dir>', 'directory whose changes are reported; may be created later'))
-    .addOption(option('--watch-ignore <glob>', 'leave out what matches; repeatable').argParser(globs))
+    .addOption(option('--watch-ignore <glob>', 'ignore matching paths; repeatable').argParser(globs))
     .addOption(option('--sandbox-id <id>', 'identity of the sandbox'))
     .addOption(option('--team-id <id>', 'identity of its team'))
     .addOption(
@@ -87,7 +87,7 @@ function command(): Command {
     .addOption(
       option('--port <port>', 'port of the local API; 0 picks one')
         .default(DEFAULT_PORT)
-        .argParser(wholeNumber(0, 65_535)),
+        .argParser(integer(0, 65_535)),
     )
     .addOption(
       option('--control-token-file <path>', 'file of the control token (default: <state-dir>/control-token)'),
@@ -97,61 +97,66 @@ function command(): Command {
       option('--state-dir <dir>', 'outbox and process output').default(DEFAULT_STATE_DIR).argParser(filled),
     )
     .addOption(
-      option('--restart <policy>', 'for the main command').choices(RESTART_POLICIES).default('never'),
+      option('--restart <policy>', 'restart policy of the main command')
+        .choices(RESTART_POLICIES)
+        .default('never'),
     )
-    .addOption(option('--keep-alive', 'stay on when the main command has ended'))
+    .addOption(option('--keep-alive', 'keep running after the main command has ended'))
     .addOption(option('--process-user <name>', "user of processes (default: the daemon's own)"))
     .addOption(
-      option('--attempt-timeout-ms <ms>', 'the longest that one delivery attempt takes')
+      option('--attempt-timeout-ms <ms>', 'timeout of one delivery attempt')
         .default(ATTEMPT_TIMEOUT_MS)
-        .argParser(wholeNumber(1, 10 * 60_000)),
+        .argParser(integer(1, 10 * 60_000)),
     )
     .addOption(
       option('--delivery-window-ms <ms>', 'how long a record is retried')
         .default(DELIVERY_WINDOW_MS)
-        .argParser(wholeNumber(1, 365 * DAY_MS)),
+        .argParser(integer(1, 365 * DAY_MS)),
     )
     .addOption(
-      option('--delivery-concurrency <n>', 'attempts at the same time')
+      option('--delivery-concurrency <n>', 'maximum concurrent delivery attempts')
         .default(DELIVERY_CONCURRENCY)
-        .argParser(wholeNumber(1, 1024)),
+        .argParser(integer(1, 1024)),
     )
     .addOption(
-      option('--outbox-max-bytes <bytes>', 'the most that undelivered records take')
+      option('--outbox-max-bytes <bytes>', 'maximum size of undelivered records')
         .default(OUTBOX_MAX_BYTES)
-        .argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
+        .argParser(integer(1, Number.MAX_SAFE_INTEGER)),
     )
     .addOption(
-      option('--outbox-max-records <n>', 'the most undelivered records')
+      option('--outbox-max-records <n>', 'maximum number of undelivered records')
         .default(OUTBOX_MAX_RECORDS)
-        .argParser(wholeNumber(1, 1_000_000_000)),
+        .argParser(integer(1, 1_000_000_000)),
     )
     .addOption(
-      option('--shutdown-grace-ms <ms>', 'from SIGTERM to SIGKILL, and as long again for the last deliveries')
+      option('--shutdown-grace-ms <ms>', 'time from SIGTERM to SIGKILL, and again for the last deliveries')
         .default(SHUTDOWN_GRACE_MS)
-        .argParser(wholeNumber(0, DAY_MS)),
+        .argParser(integer(0, DAY_MS)),
     )
     .addOption(option('--await-init', 'wait for POST /api/v1/sandbox/init'))
-    .addOption(option('--log-level <level>', 'of the JSON log on stderr').choices(LOG_LEVELS).default('info'))
+    .addOption(
+      option('--log-level <level>', 'level of the JSON log on stderr').choices(LOG_LEVELS).default('info'),
+    )
     .configureOutput({ outputError: () => {} })
     .exitOverride();
 }
 
-/** The command line and the environment as a config; throws StartError or CommanderError. */
+/** Parses the command line and the environment. Throws StartError or CommanderError. */
 export function parseOptions(argv: string[], env_secret: string | undefined): DaemonConfig {
   const separator = argv.indexOf('--');
   const parsed = command().parse(separator < 0 ? argv : argv.slice(0, separator));
   readSwitches(parsed);
   if (parsed.args.length > 0) {
-    throw new StartError(`${parsed.args[0]} is no option; a main command comes after --`, 2);
+    throw new StartError(`${parsed.args[0]} is not an option; put a main command after --`, 2);
   }
   const main_command = separator < 0 ? [] : argv.slice(separator + 1);
-  if (separator >= 0 && main_command.length === 0) throw new StartError('-- needs a command after it', 2);
-  return daemonConfig(parsed.opts<DaemonOptions>(), main_command, env_secret);
+  if (separator >= 0 && main_command.length === 0)
+    throw new StartError('-- must be followed by a command', 2);
+  return daemonConfig(parsed.opts<SandboxdOptions>(), main_command, env_secret);
 }
 
-/** Options → config → start. Exits with the daemon's code; what goes wrong before is one line on stderr. */
-export async function main(
+/** Runs the daemon and exits with its code. An error before the start is one line on stderr. */
+export async function runSandboxd(
   argv: string[],
   env_secret: string | undefined,
   environment: Record<string, string>,
@@ -163,7 +168,7 @@ export async function main(
   }
 }
 
-/** Says in one line what went wrong; returns the exit code. */
+/** Prints an error as one line; returns the exit code. */
 function failure(error: unknown): number {
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   const text = (error as Error).message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');

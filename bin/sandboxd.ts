@@ -5,10 +5,10 @@ import { takeSecrets } from '../src/daemon/secrets.ts';
 
 refuseInspector();
 
-// Before anything else is loaded: until then the process list shows the secret.
+// Runs before anything else is loaded: until then the process list shows the secret.
 const secret = takeSecrets();
 import('./sandboxd-options.ts').then(
-  ({ main }) => main(process.argv, secret, restoreNodeVariables(process.env)),
+  ({ runSandboxd }) => runSandboxd(process.argv, secret, restoreNodeVariables(process.env)),
   (error: Error) => {
     process.stderr.write(`sandboxd: ${error.message.split('\n')[0]}\n`);
     process.exit(1);

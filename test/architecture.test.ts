@@ -92,7 +92,7 @@ function roomOf(path: string): string {
 
 /** What is above a limit, and by how much it may be: these numbers only go down. */
 const LARGE_FILES: Record<string, number> = {
-  'src/daemon/daemon.ts': 594,
+  'src/daemon/daemon.ts': 421,
   'src/outbox/dispatcher.ts': 481,
   'src/outbox/sqlite/client.ts': 495,
   'src/outbox/sqlite/rows/sqlite-store.ts': 602,

@@ -1,6 +1,6 @@
 /**
- * What all of these come to, once each has ended in one way or the other: nothing goes on behind the back of whoever
- * gives up. Throws the first failure in their order.
+ * Waits until every promise has settled, then returns their results, or throws the first failure in their order.
+ * Unlike `Promise.all`, no work is still running when the caller sees a failure.
  */
 export async function allEnded<const T extends readonly unknown[]>(
   steps: T,

@@ -1,32 +1,36 @@
 import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 
-/** The only source of time and timers, so that a test can own both. */
+/** The only source of time and timers, so that tests can control both. */
 export interface Clock {
   /** Wall time in ms since the epoch: for people and for the wire, never for schedules. */
   wallMs(): number;
   /** Monotonic time in ms from an arbitrary start: for schedules and durations. */
   monotonicMs(): number;
-  /** The boot of the machine, and how long ago it was: goes on over every process's end, whatever the wall clock does. */
+  /** The machine's boot and the time since: keeps counting across process restarts and changes of the wall clock. */
   boot(): Boot;
   /** Calls `run` once after `delay_ms`; the timer does not keep the process alive. */
   after(delay_ms: number, run: () => void): Timer;
 }
 
-/** `id` is the boot's own, empty where the platform tells none; `ms` is the time since. */
+/** One boot of the machine. */
 export interface Boot {
+  /** The kernel's boot id; empty if the platform has none. */
   id: string;
+  /** Milliseconds since the boot, including time in suspend. */
   ms: number;
 }
 
+/** A timer that has been started and not yet fired. */
 export interface Timer {
+  /** Prevents the call; has no effect once it has fired. */
   cancel(): void;
 }
 
-/** The longest delay that one platform timer takes. A longer one is cut; whoever waits looks at the time again. */
+/** The longest delay of a platform timer, in ms. Longer delays are cut: callers must check the time again. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** How long the difference of the boot's clock and the monotonic one, which stands still in a suspended machine, is taken for the same. */
+/** How long a reading of the boot clock is reused: the monotonic clock, which stops in suspend, covers the rest. */
 const BOOT_CHECK_MS = 1_000;
 
 let boot: { id: string; ms: number; at_ms: number } | null = null;
@@ -39,6 +43,7 @@ function bootId(): string {
   }
 }
 
+/** The machine's clock. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   // Not performance.now(): its origin differs from thread to thread.
@@ -56,7 +61,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** The same, for a wait in the middle of work: its timers keep the process alive. */
+/** The machine's clock for waits in the middle of work: its timers keep the process alive. */
 export const workingClock: Clock = {
   ...systemClock,
   after(delay_ms, run) {
@@ -79,10 +84,10 @@ export function sleep(clock: Clock, delay_ms: number, signal?: AbortSignal): Pro
   });
 }
 
-/** The last that was asked for: what happens at once is stamped several times. */
+/** The last result: events of the same millisecond need the same text several times. */
 let stamped = { wall_ms: Number.NaN, text: '' };
 
-/** RFC 3339 UTC with milliseconds. */
+/** Formats a wall time in ms since the epoch as RFC 3339 in UTC with milliseconds. */
 export function timestamp(wall_ms: number): string {
   if (stamped.wall_ms !== wall_ms) stamped = { wall_ms, text: new Date(wall_ms).toISOString() };
   return stamped.text;

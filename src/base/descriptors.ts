@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Where a process may open as many, none is counted. */
+/** With a limit of at least this, open descriptors are not counted. */
 const PLENTY = 1024;
-/** What files, children and deliveries can count on, as a part of the limit. */
+/** The share of the limit that is reserved for files, children and deliveries. */
 const RESERVE = 1 / 4;
 
-/** How many descriptors this process may open; infinite where the platform does not tell. */
+/** The number of descriptors that this process may open; infinite if the platform does not say. */
 export function descriptorLimit(): number {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
@@ -15,12 +15,12 @@ export function descriptorLimit(): number {
   }
 }
 
-/** Whether so few descriptors are free that connections have to make room. */
+/** Whether so few descriptors are free that idle connections must be closed. `limit` is `descriptorLimit()`. */
 export function areDescriptorsShort(limit: number): boolean {
   if (limit >= PLENTY) return false;
   try {
     return limit - readdirSync('/proc/self/fd').length < limit * RESERVE;
   } catch {
-    return true; // none is left to look with
+    return true; // No descriptor is left to read the folder with.
   }
 }

@@ -5,8 +5,8 @@ import { dirname } from 'node:path';
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /**
- * Replaces a small file, or makes it: after a power cut the old content is there or the new one, whole. Whatever has
- * the temporary name `<path>.new` is removed, never followed. Throws the system's error.
+ * Creates or replaces a small file atomically: after a power cut it holds either the old content or the new one,
+ * complete. Anything at the temporary path `<path>.new` is removed, never followed. Throws the system's error.
  */
 export async function replaceFile(path: string, content: string, mode = 0o600): Promise<void> {
   const temporary = `${path}.new`;
@@ -22,7 +22,7 @@ export async function replaceFile(path: string, content: string, mode = 0o600): 
   await syncFolder(dirname(path));
 }
 
-/** Resolves when the names in a folder are on the disk. */
+/** Syncs a folder, so that the names in it survive a power cut. Throws the system's error. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

@@ -4,10 +4,10 @@ import { StartError } from '../contract/errors.ts';
 let device: number | undefined;
 
 /**
- * Random bytes from the kernel, read at the moment they are needed.
+ * Returns random bytes, read from the kernel on every call. Throws StartError if `/dev/urandom` cannot be opened.
  *
- * A forked or restored sandbox holds a copy of this process's memory, and with it the state of any generator in
- * user space: the copies would go on to make the same ids. Only the kernel's generator is told of the fork.
+ * A forked or restored sandbox holds a copy of this process's memory, including the state of any generator in user
+ * space: both copies would then make the same ids. Only the kernel's generator is reseeded after a fork.
  */
 export function kernelRandom(size_bytes: number): Buffer {
   const bytes = Buffer.alloc(size_bytes);

@@ -3,8 +3,8 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Makes a folder with all that leads to it, mode 0700; whatever has this name already stays as it is. Throws the
- * system's error. Not the platform's recursive call: that never returns where the root directory itself was removed.
+ * Creates a folder and its missing parents with mode 0700. Leaves an existing entry of this name unchanged. Throws the
+ * system's error. The platform's recursive call is not used: it never returns if the root directory was removed.
  */
 export async function makeFolder(path: string): Promise<void> {
   const make = () => mkdir(path, { mode: 0o700 }).catch(unlessThere);
@@ -14,7 +14,7 @@ export async function makeFolder(path: string): Promise<void> {
   });
 }
 
-/** The same, in this thread. */
+/** Like `makeFolder`, but synchronous. */
 export function makeFolderSync(path: string): void {
   const make = () => {
     try {
@@ -35,7 +35,7 @@ function unlessThere(error: unknown): void {
   if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
 }
 
-/** The folder that must be made first; throws `error` where it tells of something else, or nothing is above `path`. */
+/** The folder to create first; throws `error` if it has another cause or `path` has no parent. */
 function parentOf(path: string, error: unknown): string {
   const parent = dirname(path);
   const is_missing = (error as NodeJS.ErrnoException).code === 'ENOENT';

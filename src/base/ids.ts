@@ -4,8 +4,8 @@ import { kernelRandom } from './entropy.ts';
 const RANDOM_BYTES = 16;
 
 /**
- * `count` new event ids, `evt_` + UUIDv7. Source: contract section 2, `event_id`.
- * The random part comes from the kernel at this call, so ids stay unique over forks, snapshots and clock steps.
+ * Returns `count` new event ids, each `evt_` and a UUIDv7. Source: contract section 2, `event_id`.
+ * The random part is read from the kernel on each call, so ids stay unique across forks, snapshots and clock steps.
  */
 export function newEventIds(count: number, wall_ms: number): string[] {
   const random = kernelRandom(count * RANDOM_BYTES);
@@ -15,7 +15,7 @@ export function newEventIds(count: number, wall_ms: number): string[] {
   });
 }
 
-/** A new id, `prefix` + UUIDv7: sorts by its time, and is unique over forks and clock steps like an event's. */
+/** Returns a new id, `prefix` and a UUIDv7: it sorts by its time and is as unique as an event id. */
 export function newId(prefix: string, wall_ms: number): string {
   return `${prefix}${v7({ msecs: wall_ms, random: kernelRandom(RANDOM_BYTES) })}`;
 }

@@ -1,4 +1,4 @@
-/** Does something for every item, some at a time; rejects with the first error once all of them have been tried. */
+/** Runs `work` for every item, at most `at_once` at a time. Throws the first error after all items have been tried. */
 export async function inParallel<Item>(
   items: readonly Item[],
   at_once: number,

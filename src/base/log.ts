@@ -1,17 +1,20 @@
 import { type DestinationStream, destination, type Logger, pino } from 'pino';
 
+/** The program's logger. */
 export type Log = Logger;
 
+/** The levels of `--log-level`, most verbose first. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
+/** One of `LOG_LEVELS`. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** So much of a log that nobody reads waits in memory; what comes then is dropped. */
+/** The most unread log bytes kept in memory; further lines are dropped. */
 const WAITING_MAX_BYTES = 1024 * 1024;
 
 /**
- * A logger of JSON lines on stderr. Whoever does not read them holds up nothing; what waits is written at the exit.
- * Values under the names of secrets are removed as a last line of defence; nothing logs them knowingly.
+ * Creates a logger that writes JSON lines to stderr. A slow reader blocks nothing; waiting lines are written at exit.
+ * Values under the names of secrets are removed as a last line of defence: no code logs them on purpose.
  */
 export function createLog(level: LogLevel, stream: DestinationStream = standardError()): Log {
   return pino(
@@ -28,7 +31,7 @@ export function createLog(level: LogLevel, stream: DestinationStream = standardE
 
 function standardError(): DestinationStream {
   const stream = destination({ fd: 2, sync: false, maxLength: WAITING_MAX_BYTES });
-  // A reader that is gone ends nothing.
+  // A closed reader must not end the program.
   stream.on('error', () => {});
   process.on('exit', () => {
     try {

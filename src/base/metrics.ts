@@ -1,4 +1,4 @@
-/** A count by label values, kept as things happen. */
+/** A counter with one value per combination of label values. */
 export class Counter {
   readonly #labels: string[];
   readonly #counts = new Map<string, number>();
@@ -7,11 +7,13 @@ export class Counter {
     this.#labels = labels;
   }
 
+  /** Adds to the counter; `values` are in the order of the labels. */
   add(values: string[], by = 1): void {
     const key = values.join('\0');
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + by);
   }
 
+  /** The current values, one sample per combination of labels seen so far. */
   samples(): { labels: Record<string, string>; value: number }[] {
     return [...this.#counts].map(([key, value]) => {
       const values = key.split('\0');
@@ -21,18 +23,20 @@ export class Counter {
   }
 }
 
-/** How many observations fell up to each bound, their sum and their number: a histogram's figures. */
+/** A histogram: observations counted per bucket, with their sum and number. */
 export class Histogram {
   readonly #bounds: number[];
   readonly #counts: number[];
   #sum = 0;
   #count = 0;
 
+  /** `bounds` are the upper bounds of the buckets, ascending, without `+Inf`. */
   constructor(bounds: number[]) {
     this.#bounds = bounds;
     this.#counts = bounds.map(() => 0);
   }
 
+  /** Counts one observation. */
   observe(value: number): void {
     this.#sum += value;
     this.#count += 1;
@@ -40,7 +44,7 @@ export class Histogram {
     if (i >= 0) this.#counts[i] = (this.#counts[i] ?? 0) + 1;
   }
 
-  /** Cumulative, as Prometheus wants them. */
+  /** The current buckets, cumulative as in Prometheus' text format, with `_sum` and `_count`. */
   samples(name: string): { metricName: string; labels: Record<string, string | number>; value: number }[] {
     let below = 0;
     const buckets = this.#bounds.map((bound, i) => {
@@ -62,7 +66,7 @@ interface Sample {
   value: number;
 }
 
-/** One metric of `/metrics`, read when it is asked for. */
+/** One metric of `/metrics`, read on each scrape. */
 export interface Metric {
   name: string;
   type: 'counter' | 'gauge' | 'histogram';
@@ -70,15 +74,16 @@ export interface Metric {
   samples(): Sample[] | Promise<Sample[]>;
 }
 
-/** The metrics of a program; each of its parts adds its own. */
+/** All metrics of a program; each part adds its own. */
 export class MetricsRegistry {
   readonly #metrics: Metric[] = [];
 
+  /** Registers metrics. */
   add(metrics: Metric[]): void {
     this.#metrics.push(...metrics);
   }
 
-  /** The metrics in Prometheus' text format; one that cannot be read at present is left out. */
+  /** Returns the metrics in Prometheus' text format. Leaves out a metric that cannot be read right now. */
   async text(): Promise<string> {
     const { Registry } = await import('prom-client');
     const registry = new Registry();

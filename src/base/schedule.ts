@@ -2,17 +2,18 @@ import type { Clock, Timer } from './clock.ts';
 import type { Log } from './log.ts';
 import type { Service } from './service.ts';
 
-/** How long until a job that failed is tried again. */
+/** The delay before a failed job is retried. */
 const RETRY_MS = 1_000;
 
-/** Something that is looked after again and again: it tells how long until it wants to be called next. */
+/** Work that is repeated: each run says when the next one is due. */
 export interface Job {
+  /** Unique in its schedule; used by `wake` and in the log. */
   name: string;
-  /** Ms until the next call. */
+  /** Does the work once; resolves with the delay until the next run, in ms. */
   run(): Promise<number>;
 }
 
-/** Calls every job when its time comes, one call of a job at a time; no job waits for another. */
+/** Runs each job when it is due. A job never overlaps with itself, and no job waits for another. */
 export class Schedule implements Service {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -20,23 +21,25 @@ export class Schedule implements Service {
   readonly #entries = new Map<string, Entry>();
   #is_running = false;
 
-  /** `reasonOf` says in one line, for the log, why a job failed. */
+  /** `reasonOf` turns a job's error into one line for the log. */
   constructor(clock: Clock, log: Log, reasonOf = (error: unknown) => (error as Error).message) {
     this.#clock = clock;
     this.#log = log;
     this.#reason_of = reasonOf;
   }
 
+  /** Adds a job; call it before `start`. */
   add(job: Job): void {
     this.#entries.set(job.name, { job, timer: null, running: null, is_woken: false });
   }
 
+  /** Starts all jobs at once. */
   async start(): Promise<void> {
     this.#is_running = true;
     for (const entry of this.#entries.values()) this.#call(entry);
   }
 
-  /** Calls a job now: there may be something for it. */
+  /** Runs a job now, or again right after the present run. Does nothing for an unknown name or before `start`. */
   wake(name: string): void {
     const entry = this.#entries.get(name);
     if (!entry || !this.#is_running) return;
@@ -44,6 +47,7 @@ export class Schedule implements Service {
     else this.#call(entry);
   }
 
+  /** Starts no further run and waits for the runs in progress. Idempotent. */
   async stop(): Promise<void> {
     this.#is_running = false;
     for (const { timer } of this.#entries.values()) timer?.cancel();
@@ -65,7 +69,7 @@ export class Schedule implements Service {
     try {
       return await run();
     } catch (error) {
-      this.#log.warn({ job: name, reason: this.#reason_of(error) }, 'a job failed and is tried again');
+      this.#log.warn({ job: name, reason: this.#reason_of(error) }, 'a job failed and will be retried');
       return RETRY_MS;
     }
   }

@@ -1,5 +1,42 @@
-/** Something that runs: `start` returns when it does, `stop` is idempotent and returns when it has ended. */
+/** Something that runs in the background. */
 export interface Service {
+  /** Resolves when it runs. */
   start(): Promise<void>;
+  /** Resolves when it has ended. Idempotent. */
   stop(): Promise<void>;
+}
+
+/**
+ * What was started and must be stopped, in reverse order of starting. A part whose start fails is not stopped; `stop`
+ * then stops the parts before it.
+ */
+export class ServiceGroup {
+  readonly #running: Pick<Service, 'stop'>[] = [];
+  #stopping: Promise<void> | null = null;
+
+  /** Starts a service as the next of the group. Throws its error. */
+  async start<Part extends Service>(service: Part): Promise<Part> {
+    await service.start();
+    return this.add(service);
+  }
+
+  /** Adds a part that runs already. */
+  add<Part extends Pick<Service, 'stop'>>(part: Part): Part {
+    this.#running.push(part);
+    return part;
+  }
+
+  /** Stops every part, the last one first, even if one fails; then throws the first error. Idempotent. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopAll();
+    return this.#stopping;
+  }
+
+  async #stopAll(): Promise<void> {
+    const errors: unknown[] = [];
+    for (const part of this.#running.reverse()) {
+      await part.stop().catch((error: unknown) => errors.push(error));
+    }
+    if (errors.length > 0) throw errors[0];
+  }
 }

@@ -1,4 +1,4 @@
 import manifest from '../../package.json' with { type: 'json' };
 
-/** The version of the package, as answered, logged and sent. */
+/** The version of the package, as shown in answers, logs and requests. */
 export const VERSION: string = manifest.version;

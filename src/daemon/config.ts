@@ -4,10 +4,10 @@ import type { LogLevel } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import type { RestartPolicy } from '../contract/processes.ts';
 
-/** Everything that a daemon is started with; parsed once and never changed. Source: contract section 4. */
+/** A daemon's configuration: parsed once, validated and frozen. Source: contract section 4, the options. */
 export interface DaemonConfig {
   readonly webhook_url: string | null;
-  /** Empty: nothing is signed. */
+  /** If empty, requests are not signed. */
   readonly webhook_secret: string;
   readonly watch_dir: string | null;
   readonly watch_ignore: string[];
@@ -29,12 +29,12 @@ export interface DaemonConfig {
   readonly shutdown_grace_ms: number;
   readonly await_init: boolean;
   readonly log_level: LogLevel;
-  /** The main command's arguments; empty where there is none. */
+  /** The main command and its arguments; empty if there is none. */
   readonly command: string[];
 }
 
-/** The options as the command line gives them: numbers parsed, names in camel case. */
-export interface DaemonOptions {
+/** The options as the command line parser returns them: numbers parsed, names in camel case. */
+export interface SandboxdOptions {
   webhookUrl?: string;
   webhookSecret?: string;
   webhookSecretFile?: string;
@@ -61,18 +61,23 @@ export interface DaemonOptions {
 }
 
 const ID_MAX_LENGTH = 256;
-/** What an id may not hold: it stands in a header and in a URL's path. */
+/** Visible ASCII: ids are sent in a header and in the path of URLs. */
 const ID = /^[\x21-\x7e]*$/;
 const PLATFORM_SWITCH = 'NODE_TLS_REJECT_UNAUTHORIZED';
 
-/** Puts the options together; throws StartError with the option's name (exit code 2) where they do not fit. */
+/**
+ * Builds the configuration from the options, the main command and the secret of the environment. Throws StartError that
+ * names the option (exit code 2) if a value is invalid or options contradict each other.
+ */
 export function daemonConfig(
-  options: DaemonOptions,
+  options: SandboxdOptions,
   command: string[],
   env_secret: string | undefined,
 ): DaemonConfig {
   if (process.env[PLATFORM_SWITCH] === '0') {
-    throw new StartError(`${PLATFORM_SWITCH}=0 would deliver to anybody: take it out of the environment`);
+    throw new StartError(
+      `${PLATFORM_SWITCH}=0 would disable the check of the endpoint's identity: remove it from the environment`,
+    );
   }
   const state_dir = resolve(options.stateDir);
   const config: DaemonConfig = {
@@ -114,15 +119,15 @@ function checkTogether(config: DaemonConfig): void {
       ['--team-id', config.team_id],
     ].find(([, value]) => value);
     if (given)
-      throw badOption(`${given[0]}`, 'is not accepted with --await-init: it comes with POST /sandbox/init');
+      throw badOption(`${given[0]}`, 'is not accepted with --await-init: it is given by POST /sandbox/init');
   }
   if (config.command.length === 0 && config.keep_alive) {
-    throw badOption('--keep-alive', 'needs a main command (-- command …)');
+    throw badOption('--keep-alive', 'requires a main command (-- command …)');
   }
 }
 
-/** The secret from its file, else from the command line or the environment; empty where there is none. */
-function secretOf(options: DaemonOptions, env_secret: string | undefined): string {
+/** The secret from its file, else from the command line or the environment; empty if there is none. */
+function secretOf(options: SandboxdOptions, env_secret: string | undefined): string {
   const { webhookSecret, webhookSecretFile } = options;
   if (webhookSecretFile === undefined) return webhookSecret ?? env_secret ?? '';
   if (webhookSecret !== undefined) {
@@ -135,22 +140,22 @@ function secretOf(options: DaemonOptions, env_secret: string | undefined): strin
   }
 }
 
-/** Checks a webhook's URL: http or https, without credentials; throws naming `option`. */
+/** Returns a webhook's URL, normalised. Throws StartError that names `option` unless it is http(s) without credentials. */
 export function webhookUrl(text: string, option: string): string {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) throw badOption(option, 'must be an http or https URL');
-  if (url.username || url.password) throw badOption(option, 'must not hold credentials');
+  if (url.username || url.password) throw badOption(option, 'must not contain credentials');
   url.hash = '';
   return url.href;
 }
 
-/** Checks the spelling of a folder to watch; what it is, is checked when it is watched. */
+/** Returns the path of a folder to watch. Throws StartError that names `option` if it is not absolute. */
 export function watchDir(path: string, option: string): string {
   if (!isAbsolute(path)) throw badOption(option, 'must be an absolute path');
   return resolve(path);
 }
 
-/** Checks a sandbox or team id. */
+/** Returns a sandbox or team id. Throws StartError that names `option` if it is too long or not visible ASCII. */
 export function identifier(id: string, option: string): string {
   if (id.length > ID_MAX_LENGTH || !ID.test(id)) {
     throw badOption(option, `must be up to ${ID_MAX_LENGTH} visible ASCII characters`);

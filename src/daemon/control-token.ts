@@ -15,20 +15,25 @@ import type { Clock } from '../base/clock.ts';
 import { kernelRandom } from '../base/entropy.ts';
 import { StartError } from '../contract/errors.ts';
 
-/** Files that go within this time went together. */
+/** Files removed within this time were removed together. */
 const TOGETHER_MS = 1_000;
 
 /**
- * The control token and its file. Until `read` has returned there is none, and after `forget` there is none again:
- * then nothing matches. Source: contract section 4, `--control-token-file`.
+ * The control token and its file. Source: contract section 4, `--control-token-file`.
+ *
+ * | state | entered by | `matches` |
+ * |---|---|---|
+ * | `unread` | construction | nothing |
+ * | `held` | `read`, `renew` | the token |
+ * | `forgotten` | `forget`; final | nothing |
  */
 export class ControlToken {
   readonly #path: string;
-  /** A file elsewhere is its owner's business: it is never written again. */
+  /** A file elsewhere belongs to its owner: it is never restored. */
   readonly #is_in_state_dir: boolean;
   #state: 'unread' | 'held' | 'forgotten' = 'unread';
   #value = Buffer.alloc(0);
-  /** When the file was first found missing, or null where it is in place as far as anybody looked. */
+  /** When the file was first found missing; null while the last check found it. */
   #missing_since_ms: number | null = null;
   readonly #clock: Clock;
 
@@ -38,11 +43,12 @@ export class ControlToken {
     this.#is_in_state_dir = dirname(path) === state_dir;
   }
 
+  /** Whether `read` has succeeded. */
   get is_read(): boolean {
     return this.#state !== 'unread';
   }
 
-  /** Reads the token; makes one, with mode 0600, where the file is missing or empty. Throws StartError. */
+  /** Reads the token, or creates one with mode 0600 if the file is missing or empty. Throws StartError. */
   read(): void {
     if (this.#state !== 'unread') return;
     try {
@@ -54,33 +60,33 @@ export class ControlToken {
     }
   }
 
-  /** Makes a new token in place of the old one, as for a new sandbox. */
+  /** Replaces the token with a new one, for a sandbox with a new identity. */
   renew(): void {
     if (this.#state !== 'forgotten') this.#write(newToken());
   }
 
-  /** Nobody has control by a token any more: it is served on the control socket alone. */
+  /** Removes the token and its file: from now on only the control socket grants control. */
   forget(): void {
     this.#state = 'forgotten';
     this.#value = Buffer.alloc(0);
     rmSync(this.#path, { force: true });
   }
 
-  /** Whether this is the token; an empty one never is. */
+  /** Whether `given` is the token, compared in constant time; an empty text never is. */
   matches(given: string): boolean {
     const bytes = Buffer.from(given);
     return bytes.length > 0 && bytes.length === this.#value.length && timingSafeEqual(bytes, this.#value);
   }
 
-  /** Notes whether the file is in place, so that one that was taken away on purpose stays away. */
-  look(): void {
+  /** Notes whether the file exists, so that `restore` does not bring back one that was removed on purpose. */
+  checkFile(): void {
     if (!this.#is_in_state_dir || this.#state !== 'held') return;
     this.#missing_since_ms = existsSync(this.#path)
       ? null
       : (this.#missing_since_ms ?? this.#clock.monotonicMs());
   }
 
-  /** Writes the token that is in use to its file where that was removed together with the outbox. */
+  /** Writes the token to its file again if that was removed together with the outbox. */
   restore(): void {
     if (!this.#is_in_state_dir || this.#state !== 'held' || existsSync(this.#path)) return;
     const missing_ms = this.#clock.monotonicMs() - (this.#missing_since_ms ?? this.#clock.monotonicMs());
@@ -95,7 +101,7 @@ export class ControlToken {
   #hold(token: string): void {
     this.#value = Buffer.from(token);
     this.#state = 'held';
-    this.look();
+    this.checkFile();
   }
 }
 

@@ -12,25 +12,25 @@ import {
 } from 'node:fs';
 import { StartError } from '../contract/errors.ts';
 
-/** More than all variables that processes can have. */
+/** More than the variables of a process can take. */
 const FILE_MAX_BYTES = 4 * 1024 * 1024;
 
-/** What processes get in addition to the daemon's plain environment; kept over restarts with mode 0600. */
+/** The environment of supervised processes. Variables set through the API survive restarts, in a file of mode 0600. */
 export class Environment {
   readonly #path: string;
   readonly #plain: Record<string, string>;
   #set: Record<string, string> = {};
   #extra: Record<string, string> = {};
 
-  /** `plain` is the daemon's own environment, free of its secrets. */
+  /** `plain` is the daemon's own environment without its secrets. */
   constructor(path: string, plain: Record<string, string>) {
     this.#path = path;
     this.#plain = plain;
   }
 
   /**
-   * Reads what was kept. Anything but a file that the daemon has written itself is set aside, unread and never followed,
-   * and its new path returned; otherwise null. Throws StartError where the disk refuses: that may pass.
+   * Reads the stored variables. Sets aside anything that is not a valid file of the daemon, without following links, and
+   * returns its new path; null otherwise. Throws StartError if the disk cannot be read, which may be temporary.
    */
   load(): string | null {
     try {
@@ -49,28 +49,28 @@ export class Environment {
     }
   }
 
-  /** The latest one alone is kept: it may hold secrets. */
+  /** Only the latest damaged file is kept, because it may contain secrets. */
   get #aside(): string {
     return this.#path.replace(/(\.json)?$/, '-damaged.json');
   }
 
-  /** Forgets what another sandbox was given. */
+  /** Removes the stored variables, which belong to another sandbox. */
   clear(): void {
     this.#set = {};
     for (const path of [this.#path, this.#aside]) rmSync(path, { recursive: true, force: true });
   }
 
-  /** Variables that the daemon itself adds, such as its own address. */
+  /** Adds variables of the daemon itself, such as its address. They are not stored. */
   add(variables: Record<string, string>): void {
     Object.assign(this.#extra, variables);
   }
 
-  /** The environment of a process that starts now. */
+  /** Returns the environment for a process that starts now. */
   current(): Record<string, string> {
     return { ...this.#plain, ...this.#extra, ...this.#set };
   }
 
-  /** Sets what is given, takes away what is null; returns the names that are set now. Contract section 4. */
+  /** Sets variables, removes those that are null, and stores the result; returns all names set. Contract section 4. */
   change(env: Record<string, string | null>): string[] {
     const set = { ...this.#set };
     for (const [name, value] of Object.entries(env)) {
@@ -96,13 +96,13 @@ export class Environment {
   }
 }
 
-/** The variables in a file of the daemon's own; null where it is something else, or does not hold variables. */
+/** The variables in a file that the daemon wrote; null for anything else. */
 function read(path: string): Record<string, string> | null {
   let file: number;
   try {
     file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    // A link, or a socket.
+    // A link or a socket.
     if (['ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
     throw error;
   }

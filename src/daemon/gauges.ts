@@ -1,7 +1,7 @@
 import type { Daemon } from './daemon.ts';
 import type { Gauge } from './metrics.ts';
 
-/** The figures of `/metrics` that are as they are now: outbox, endpoint, processes, watcher. */
+/** Reads the gauges of `/metrics`: outbox, endpoint, processes, watcher. */
 export async function readGauges(daemon: Daemon): Promise<Gauge[]> {
   return [...(await outboxGauges(daemon)), ...(await processGauges(daemon)), ...watcherGauges(daemon)];
 }
@@ -17,9 +17,9 @@ async function outboxGauges({ store, dispatcher, clock }: Daemon): Promise<Gauge
       help: 'Records kept, by state.',
       samples: Object.entries(states).map(([state, value]) => ({ labels: { state }, value })),
     },
-    gauge('webhook_outbox_bytes', 'Bytes of records that are not delivered.', bytes),
+    gauge('webhook_outbox_bytes', 'Bytes of undelivered records.', bytes),
     gauge('webhook_outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
-    gauge('webhook_endpoint_healthy', '1 while the endpoint does not back off.', healthy ? 1 : 0),
+    gauge('webhook_endpoint_healthy', '1 unless the endpoint is in backoff.', healthy ? 1 : 0),
   ];
 }
 
@@ -40,11 +40,11 @@ function watcherGauges({ watcher }: Daemon): Gauge[] {
   return [
     gauge('watcher_directories_watched', 'Directories with a watch.', directories_watched),
     gauge('watcher_index_size', 'Known files and directories.', index_size),
-    gauge('watcher_queued', 'Names that wait to be looked at or written.', queued),
-    gauge('watcher_degraded', '1 where something is lost or compared at intervals.', degraded ? 1 : 0),
+    gauge('watcher_queued', 'Names waiting to be examined or stored.', queued),
+    gauge('watcher_degraded', '1 if changes may be missed or are only found by rescans.', degraded ? 1 : 0),
     {
       name: 'watcher_reconciles',
-      help: 'Comparisons of the tree, by reason.',
+      help: 'Rescans of the tree, by reason.',
       samples: Object.entries(reconciles).map(([reason, value]) => ({ labels: { reason }, value })),
     },
   ];

@@ -5,12 +5,12 @@ import type { HttpApp } from '../base/http/app.ts';
 import { Connections, createListener, type Router } from '../base/http/listener.ts';
 import { StartError } from '../contract/errors.ts';
 
-/** An IPv6 loopback that the platform does not have is left out. */
+/** The platform has no IPv6 loopback: listening on it is skipped. */
 const NO_IPV6 = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
-/** How often a free port is looked for that both loopback addresses have. */
+/** Attempts to find a port that is free on both loopback addresses. */
 const FREE_PORT_TRIES = 20;
 
-/** The addresses on which one application is served. */
+/** The addresses on which the daemon's application is served. */
 export class Listeners {
   readonly #app: Router;
   readonly #connections = new Connections();
@@ -23,7 +23,7 @@ export class Listeners {
     this.#app = app;
   }
 
-  /** Lets the connections know which of the application's requests are under way. */
+  /** Makes the application report the progress of its requests, which decides what connection is closed first. */
   observe(app: HttpApp): void {
     const connections = this.#connections;
     app.addHook('preHandler', (request, _reply, done) => {
@@ -36,21 +36,24 @@ export class Listeners {
     });
   }
 
+  /** The TCP port; 0 before `listen`. */
   get port(): number {
     return this.#port;
   }
 
+  /** The IP addresses bound at present. */
   get addresses(): string[] {
     return this.#addresses;
   }
 
+  /** Whether a connection came over the control socket. */
   readonly isControl = (socket: Socket): boolean => {
     return this.#control !== null && (socket as Socket & { server?: unknown }).server === this.#control;
   };
 
   /**
-   * Takes the addresses; throws StartError where one is taken. `localhost` is 127.0.0.1 and, where there is IPv6,
-   * [::1], whatever the name resolves to. Source: contract section 4, `--host`.
+   * Listens on the addresses of `host`. Throws StartError if one is in use. `localhost` means 127.0.0.1 and, if there is
+   * IPv6, [::1], whatever the name resolves to. Source: contract section 4, `--host`.
    */
   async listen(host: string, port: number): Promise<void> {
     if (host !== 'localhost') return this.#listen(host, port, host);
@@ -78,10 +81,10 @@ export class Listeners {
     this.#addresses.push((server.address() as AddressInfo).address);
   }
 
-  /** Also serves on a Unix socket with mode 0600; one that nobody listens on any more makes room. */
+  /** Also listens on a Unix socket with mode 0600, replacing a stale one. Throws StartError. */
   async listenOnSocket(path: string): Promise<void> {
     if (existsSync(path)) await removeStale(path);
-    // What reaches it comes from a manager that passes strangers' requests through: one of them may hide another.
+    // A manager passes requests of third parties through it: one of them may hide another.
     const server = createListener(this.#app, this.#connections, { one_request: true });
     await listening(server, { path }).catch((error: Error) => {
       throw new StartError(`--control-socket ${path}: ${error.message}`);
@@ -91,8 +94,8 @@ export class Listeners {
     this.#control = server;
   }
 
-  /** Stops listening and ends every connection. Idempotent. */
-  async close(): Promise<void> {
+  /** Stops listening and closes every connection. Idempotent. */
+  async stop(): Promise<void> {
     await this.#closeServers();
     this.#connections.close();
   }
@@ -115,7 +118,8 @@ function listening(server: Server, where: object): Promise<void> {
 }
 
 async function removeStale(path: string): Promise<void> {
-  if (!lstatSync(path).isSocket()) throw new StartError(`--control-socket ${path} exists and is no socket`);
+  if (!lstatSync(path).isSocket())
+    throw new StartError(`--control-socket ${path} exists and is not a socket`);
   const is_taken = await new Promise<boolean>((resolve) => {
     const socket = connect(path);
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false));

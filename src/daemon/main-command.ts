@@ -6,7 +6,7 @@ import type { DaemonConfig } from './config.ts';
 
 const PROCESS_ID = 'main';
 
-/** The command behind `--`: supervised like any process, and the daemon ends with it. Contract section 4. */
+/** The command after `--`: supervised like any process; the daemon ends with it. Contract section 4. */
 export class MainCommand {
   readonly #supervisor: Supervisor;
 
@@ -14,7 +14,7 @@ export class MainCommand {
     this.#supervisor = supervisor;
   }
 
-  /** Throws StartError with exit code 127 or 126 where the command cannot be started. */
+  /** Starts the configured command. Throws StartError with exit code 127 or 126 if that fails. */
   static async start(supervisor: Supervisor, config: DaemonConfig, stdout: Writable): Promise<MainCommand> {
     const request = {
       process_id: PROCESS_ID,
@@ -30,13 +30,13 @@ export class MainCommand {
     return new MainCommand(supervisor);
   }
 
-  /** Resolves with its exit code when it has ended and no restart follows. */
+  /** Resolves with the exit code when the command has ended and no restart follows. */
   async ended(): Promise<number> {
     const { exit_code } = await this.#supervisor.finished(PROCESS_ID);
     return exit_code ?? 1;
   }
 
-  /** Hands a signal on; false where it has ended. */
+  /** Sends a signal to the command; returns false if it has ended. */
   forward(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): boolean {
     try {
       this.#supervisor.forward(PROCESS_ID, signal);

@@ -4,12 +4,12 @@ import type { Mended } from '../outbox/sqlite/protocol.ts';
 import type { Adoption } from '../outbox/store.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Between two probes of a disk in trouble. */
+/** The interval between probes of a disk in trouble. */
 const PROBE_MS = 1_000;
 
 /**
- * What is wrong with the outbox and what was lost of it: told in the log when it is found, in the figures, and to
- * whoever asks whether the daemon is ready. Source: contract section 3, Disk trouble.
+ * Tracks write trouble of the outbox and records lost from it. Reports both in the log when they occur, in the metrics,
+ * and through readiness. Source: contract section 3, Disk trouble.
  */
 export class OutboxHealth {
   readonly #log: Log;
@@ -20,7 +20,7 @@ export class OutboxHealth {
   #timer: Timer | null = null;
   readonly #damages: string[] = [];
 
-  /** `probe` makes a commit, which is observed: it finds out whether trouble is over where nobody else writes. */
+  /** `probe` makes a commit whose report is observed: it detects the end of trouble when nobody else writes. */
   constructor(log: Log, metrics: Metrics, clock: Clock, probe: () => void) {
     this.#log = log;
     this.#metrics = metrics;
@@ -28,17 +28,17 @@ export class OutboxHealth {
     this.#probe = probe;
   }
 
-  /** Why the outbox cannot be written, or null. */
+  /** Why the outbox cannot be written; null if it can. */
   get trouble(): string | null {
     return this.#trouble;
   }
 
-  /** What was found damaged or missing since the start. */
+  /** Damage and losses found since the start, one line each. */
   get damages(): readonly string[] {
     return this.#damages;
   }
 
-  /** Takes what a commit, or an attempt to open the outbox, came to. */
+  /** Notes the result of a commit or of opening the outbox: the reason of a failure, or null. */
   observe(trouble: string | null): void {
     if (trouble !== this.#trouble) {
       if (trouble) this.#log.error({ reason: trouble }, 'the outbox cannot be written');
@@ -61,8 +61,14 @@ export class OutboxHealth {
     this.#timer = null;
   }
 
-  /** Takes what was found when the outbox was opened. */
-  adopted({ set_aside, missing_records, lost_records, foreign_records, foreign_pending }: Adoption): void {
+  /** Reports what was found when the outbox was opened. */
+  reportAdoption({
+    set_aside,
+    missing_records,
+    lost_records,
+    foreign_records,
+    foreign_pending,
+  }: Adoption): void {
     if (set_aside || missing_records > 0) {
       this.#log.error({ set_aside, missing_records, lost_records }, 'the outbox was damaged');
       if (set_aside) this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
@@ -72,13 +78,13 @@ export class OutboxHealth {
     if (foreign_pending > 0)
       this.#log.warn(fields, "another sandbox's records are set aside, not all delivered");
     else if (foreign_records > 0) this.#log.info(fields, "another sandbox's records are set aside");
-    this.#metrics.lost(lost_records);
+    this.#metrics.countLost(lost_records);
   }
 
-  /** Takes what was found, and put in order, while the daemon ran. */
-  mended({ how, lost_records, set_aside }: Mended): void {
-    if (how === 'forged') this.#metrics.forged(lost_records);
-    else this.#metrics.lost(lost_records);
+  /** Reports damage that was found and repaired while the daemon ran. */
+  reportRepair({ how, lost_records, set_aside }: Mended): void {
+    if (how === 'forged') this.#metrics.countForged(lost_records);
+    else this.#metrics.countLost(lost_records);
     switch (how) {
       case 'restored':
         this.#log.error(

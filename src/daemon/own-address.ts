@@ -1,12 +1,12 @@
 import { lookup } from 'node:dns/promises';
 import { networkInterfaces } from 'node:os';
 
-/** Every spelling of "this machine" that a connection to a wildcard or loopback address ends at. */
+/** Wildcard addresses: as a destination each means this machine. */
 const UNSPECIFIED = ['0.0.0.0', '::'];
 
 /**
- * Whether a URL leads to one of the daemon's own listeners, however it is spelled: delivering there would make events
- * out of the daemon's own work. A name that cannot be resolved now is not refused. Source: contract section 3.
+ * Whether a URL leads to one of the daemon's own listeners, in any spelling: each delivery there would cause the next
+ * event. `bound` and `port` are the listeners'. A name that does not resolve now is not own. Source: contract section 3.
  */
 export async function isOwnAddress(url: URL, bound: string[], port: number): Promise<boolean> {
   const url_port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
@@ -24,7 +24,7 @@ function isOwn(address: string, bound: string[]): boolean {
   return own.includes(address) || address.startsWith('127.');
 }
 
-/** An IPv4 address in IPv6 clothes is the IPv4 address. */
+/** Converts an IPv4-mapped IPv6 address to IPv4. */
 function plain(address: string): string {
   const dotted = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (dotted) return dotted;

@@ -7,10 +7,11 @@ import type { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/thread/watcher.ts';
 import type { Publisher } from './publisher.ts';
 
-/** How long until an event that takes a change back is offered again. */
+/** The delay before an event that takes back a change is retried. */
 const TAKE_BACK_RETRY_MS = 1_000;
 
-interface Parts {
+/** What a pause switch acts on. */
+export interface PauseSwitchParts {
   clock: Clock;
   store: OutboxClient;
   publisher: Publisher;
@@ -20,36 +21,46 @@ interface Parts {
 }
 
 /**
- * Freezes and thaws the sandbox. Changes happen one after another and are idempotent.
- * Source: contract section 4, POST `/sandbox/pause` and `/sandbox/resume`; `hold` is for a fork (section 7).
+ * Pauses, resumes and quiesces the sandbox, one change at a time.
+ * Source: contract section 4, POST `/sandbox/pause` and `/sandbox/resume`; `quiesce` is for a fork (section 7).
+ *
+ * | from | by | to | event |
+ * |---|---|---|---|
+ * | running | `pause` | paused | `sandbox.paused`; without its commit the trees run again |
+ * | paused | `resume` | running | `sandbox.resumed`; without its commit the trees are paused again |
+ * | either | `quiesce` | the same, once `work` has ended | none |
  */
 export class PauseSwitch {
-  readonly #parts: Parts;
+  readonly #parts: PauseSwitchParts;
   #paused_at_ms: number | null = null;
   #changing: Promise<void> = Promise.resolve();
-  /** A change that was undone although its event, of this key, may be kept; and the event that takes it back. */
+  /** An undone change whose event, with this key, may have been stored; and the event that takes it back. */
   #undone: { key: string; event: SandboxEvent } | null = null;
 
-  constructor(parts: Parts) {
+  constructor(parts: PauseSwitchParts) {
     this.#parts = parts;
   }
 
+  /** Whether the sandbox is paused; false while it is only quiesced. */
   get is_paused(): boolean {
     return this.#paused_at_ms !== null;
   }
 
-  /** Stops every tree, tells so, gives what is pending `flush_ms` to be delivered, and delivers nothing more. */
+  /**
+   * Freezes every process tree, emits `sandbox.paused`, delivers pending records for up to `flush_ms`, and stops the
+   * delivery. Idempotent. Throws `outbox_full` or `outbox_unavailable`; then the sandbox runs as before.
+   */
   pause(reason: string | null, flush_ms: number): Promise<void> {
     return this.#exclusively(() => this.#pause(reason, flush_ms));
   }
 
-  /** Lets everything go on. */
+  /** Resumes processes and delivery and emits `sandbox.resumed`. Idempotent. Throws as `pause` does. */
   resume(reason: string | null): Promise<void> {
     return this.#exclusively(() => this.#resume(reason));
   }
 
-  /** Keeps every tree still while `work` goes on, and tells nobody. A sandbox that is paused stays so. */
-  hold(work: () => Promise<void>): Promise<void> {
+  /** Freezes every process tree during `work`, without an event. A paused sandbox stays paused. */
+  quiesce(work: () => Promise<void>): Promise<void> {
     return this.#exclusively(async () => {
       if (this.is_paused) return work();
       const { supervisor } = this.#parts;
@@ -68,11 +79,11 @@ export class PauseSwitch {
     await this.#takeBack();
     const began_ms = clock.monotonicMs();
     await supervisor.pause();
-    await this.#tell(
-      () => this.#paused(reason),
+    await this.#emitOrUndo(
+      () => this.#pausedEvent(reason),
       async () => {
         await supervisor.resume();
-        return this.#resumed(reason, began_ms);
+        return this.#resumedEvent(reason, began_ms);
       },
     );
     this.#paused_at_ms = clock.monotonicMs();
@@ -87,11 +98,11 @@ export class PauseSwitch {
     await this.#takeBack();
     const paused_at_ms = this.#paused_at_ms;
     await supervisor.resume();
-    await this.#tell(
-      async () => this.#resumed(reason, paused_at_ms),
+    await this.#emitOrUndo(
+      async () => this.#resumedEvent(reason, paused_at_ms),
       async () => {
         await supervisor.pause();
-        return this.#paused(reason);
+        return this.#pausedEvent(reason);
       },
     );
     this.#paused_at_ms = null;
@@ -99,23 +110,23 @@ export class PauseSwitch {
     void watcher?.reconcile('resume');
   }
 
-  async #paused(reason: string | null): Promise<SandboxEvent> {
+  async #pausedEvent(reason: string | null): Promise<SandboxEvent> {
     const { clock, supervisor } = this.#parts;
     const payload = { reason, resource_usage: await supervisor.usage() };
     return { event_type: 'sandbox.paused', happened_at_ms: clock.wallMs(), payload };
   }
 
-  #resumed(reason: string | null, paused_at_ms: number): SandboxEvent {
+  #resumedEvent(reason: string | null, paused_at_ms: number): SandboxEvent {
     const { clock } = this.#parts;
     const payload = { reason, paused_ms: Math.round(clock.monotonicMs() - paused_at_ms) };
     return { event_type: 'sandbox.resumed', happened_at_ms: clock.wallMs(), payload };
   }
 
   /**
-   * Tells of a change. Where that fails the change is undone, which `undo` does and returns the event of. An event that
-   * was not acknowledged may be kept all the same: then the other follows it, as soon as the outbox takes it.
+   * Emits the event of a change. If that fails, `undo` reverts the change and returns the opposite event: the first one
+   * may have been stored without an acknowledgement, and then the other must follow it.
    */
-  async #tell(event: () => Promise<SandboxEvent>, undo: () => Promise<SandboxEvent>): Promise<void> {
+  async #emitOrUndo(event: () => Promise<SandboxEvent>, undo: () => Promise<SandboxEvent>): Promise<void> {
     const { clock, publisher } = this.#parts;
     const key = newId('change ', clock.wallMs());
     try {
@@ -127,7 +138,7 @@ export class PauseSwitch {
     }
   }
 
-  /** Tells of what was undone, if the event of what it undoes is kept. */
+  /** Emits the opposite event of an undone change, if the change's own event was stored. */
   async #takeBack(): Promise<void> {
     if (!this.#undone) return;
     const { key, event } = this.#undone;

@@ -3,8 +3,8 @@ import { accessSync, constants, readFileSync } from 'node:fs';
 const CAP_SETGID = 1n << 6n;
 
 /**
- * Whether the kernel keeps this process's memory from other processes of its user: it does after a change of the
- * group, which takes the right to change it, and where the program's binary can be run and not be read.
+ * Whether the kernel hides this process's memory from other processes of its user. It does if the process may change
+ * its group, which `takeSecrets` does, or if `binary`, the program's file, can be executed but not read.
  */
 export function isMemoryPrivate(binary = process.execPath): boolean {
   try {

@@ -3,26 +3,27 @@ import { ApiError } from '../contract/errors.ts';
 import type { SandboxEvent } from '../contract/events.ts';
 import type { Append, AppendResult } from '../outbox/store.ts';
 
-/** How long a caller is asked to wait where the outbox takes nothing. */
+/** When a caller should retry after the outbox has refused a record. */
 const RETRY_AFTER_S = 1;
 
-/** No publisher's key begins so: those are visible ASCII. */
+/** Keys of publishers are visible ASCII, so none begins with a space. */
 const OWN_KEY_PREFIX = ' ';
 
-/** What was given to an acknowledged event. */
+/** The identity of an acknowledged event. */
 export interface Receipt {
   event_id: string;
   sequence: number;
 }
 
-/** Where events go. */
+/** Where events are stored: the outbox. */
 export interface EventSink {
+  /** Resolves when the events are committed, or with the reason why not. */
   append(append: Append): Promise<AppendResult>;
 }
 
 /**
- * The one way of an event into the outbox: it counts as emitted when the promise resolves, not before.
- * Source: contract section 3, Acknowledge. Without a webhook nothing is kept.
+ * The only way of an event into the outbox. An event is emitted when the promise resolves, not before. Without a
+ * webhook, events are not stored. Source: contract section 3, Acknowledge.
  */
 export class Publisher {
   readonly #sink: EventSink;
@@ -35,22 +36,23 @@ export class Publisher {
     this.#clock = clock;
   }
 
+  /** Whether events are stored and delivered. */
   get has_webhook(): boolean {
     return this.#has_webhook;
   }
 
-  /** From now on there is somewhere to deliver to. */
+  /** Starts to accept events: there is a webhook. */
   open(): void {
     this.#has_webhook = true;
   }
 
-  /** Takes no publishes any more; the daemon's own events still are. */
+  /** Refuses further publishes; the daemon's own events are still accepted. */
   close(): void {
     this.#is_closed = true;
   }
 
   /**
-   * A publish: `payload` is JSON text and is kept as it is. Throws `webhook_not_configured`, `shutting_down`,
+   * Stores an `agent.event`; `payload` is JSON text and is stored unchanged. Throws `webhook_not_configured`, `shutting_down`,
    * `outbox_full`, `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
    */
   async publish(payload: string, idempotency_key?: string): Promise<Receipt> {
@@ -64,7 +66,7 @@ export class Publisher {
       case 'repeated':
         return result.records[0] as Receipt;
       case 'conflict':
-        throw new ApiError('conflict', 'Idempotency-Key: was used before with another payload.', {
+        throw new ApiError('conflict', 'Idempotency-Key: has been used with another payload.', {
           field: 'Idempotency-Key',
         });
       case 'full':
@@ -75,9 +77,9 @@ export class Publisher {
   }
 
   /**
-   * One of the daemon's own events. Throws `outbox_full`, or `outbox_unavailable`, after which it may be kept all the
-   * same; the caller offers it again. By its `key` it is kept once, however often it is offered, also over a restart.
-   * With `only_after` it is kept only where the event of that key is.
+   * Stores one of the daemon's own events. Throws `outbox_full` or `outbox_unavailable`; after the latter the event may
+   * have been stored, so the caller must retry. Its `key` makes sure that it is stored once, even across restarts. With
+   * `only_after` it is stored only if the event with that key is.
    */
   async emit(event: SandboxEvent, key: string, only_after?: string): Promise<void> {
     if (!this.#has_webhook) return;

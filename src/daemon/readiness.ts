@@ -1,11 +1,11 @@
-/** What readiness is judged by. */
+/** What readiness depends on. */
 export interface ReadinessFacts {
   state: string;
-  /** What was found damaged or missing in the outbox. */
+  /** What was found damaged or missing in the state directory, one line each. */
   outbox_damages: readonly string[];
-  /** Why the outbox cannot be written, or null. */
+  /** Why the outbox cannot be written; null if it can. */
   outbox_trouble: string | null;
-  /** What the watcher has lost or compares at intervals, or null. */
+  /** Why file events may be missing or late; null if they are not. */
   watcher_degraded: string | null;
 }
 
@@ -16,8 +16,16 @@ const NOT_READY: Record<string, string> = {
 
 const STOPPING = 'the daemon is shutting down';
 
-/** Why the daemon is not ready, or null; and what is lost or polled although it is. Contract section 4, `/readyz`. */
-export function readiness(facts: ReadinessFacts): { not_ready: string | null; degraded: string[] } {
+/** The answer to a readiness check. */
+export interface Readiness {
+  /** Why the daemon is not ready; null if it is. */
+  not_ready: string | null;
+  /** What is lost or works with limits, one line each. */
+  degraded: string[];
+}
+
+/** Judges readiness. Source: contract section 4, `/readyz`. */
+export function readiness(facts: ReadinessFacts): Readiness {
   const { outbox_trouble, outbox_damages, watcher_degraded } = facts;
   const trouble = outbox_trouble === null ? null : `the outbox cannot be written: ${outbox_trouble}`;
   return {

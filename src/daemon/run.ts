@@ -7,8 +7,9 @@ import { isMemoryPrivate } from './private-memory.ts';
 import { isVolatile } from './volatile.ts';
 
 /**
- * Runs a daemon until it ends; resolves with the exit code. `environment` is what its processes get: the daemon's own
- * without its secrets. Source: contract section 4, below the options.
+ * Runs a daemon until it ends and resolves with the exit code. `environment` is the plain environment of supervised
+ * processes: the daemon's own without its secrets. Throws StartError if the start fails. Source: contract section 4,
+ * below the options.
  */
 export async function runDaemon(config: DaemonConfig, environment: Record<string, string>): Promise<number> {
   const log = createLog(config.log_level);
@@ -31,7 +32,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
   }
   if (isVolatile(config.state_dir)) {
     const { state_dir } = config;
-    log.warn({ state_dir }, 'the state directory is in memory: acknowledged events are lost with a reboot');
+    log.warn({ state_dir }, 'the state directory is in memory: a reboot loses acknowledged events');
   }
   if ((config.webhook_secret !== '' || config.await_init) && !isMemoryPrivate()) {
     log.warn(
@@ -44,7 +45,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
   return ended();
 }
 
-/** Listens for what ends a daemon, from before its start on; the function given back waits for the end. */
+/** Installs the handlers that end a daemon, before its start; returns a function that waits for the end. */
 function endOf(daemon: Daemon, log: Log): () => Promise<number> {
   const { promise: fault, resolve: fail } = Promise.withResolvers<number>();
   const { promise: stopped, resolve: stop } = Promise.withResolvers<number>();
@@ -61,23 +62,23 @@ function endOf(daemon: Daemon, log: Log): () => Promise<number> {
   });
   process.on('SIGINT', () => {
     if (daemon.state === 'stopping') void daemon.hurry();
-    // A main command decides for itself what an interrupt means.
+    // A main command decides itself what an interrupt means.
     else if (daemon.forward('SIGINT')) signalled = 'SIGINT';
     else shutDown('SIGINT');
   });
   process.on('SIGHUP', () => daemon.forward('SIGHUP'));
-  // A reader of our output that is gone ends nothing.
+  // A closed reader of the output must not end the daemon.
   process.stdout.on('error', () => {});
   process.on('uncaughtException', (error) => {
     log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
     fail(1);
   });
-  daemon.on_fault = () => fail(1);
-  daemon.on_stopped = () => stop(0);
+  daemon.onFault = () => fail(1);
+  daemon.onStopped = () => stop(0);
   return () => Promise.race([fault, endWithMain(daemon, stopped, () => signalled)]);
 }
 
-/** With a main command the daemon ends when that does, with its code, unless it is to be kept alive. */
+/** With a main command, the daemon ends with it and with its exit code, unless `--keep-alive` is set. */
 async function endWithMain(
   daemon: Daemon,
   stopped: Promise<number>,

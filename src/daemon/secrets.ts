@@ -6,14 +6,14 @@ import { hideNodeVariables } from '../base/node-variables.ts';
 
 const SECRET_VARIABLE = 'SANDBOXD_WEBHOOK_SECRET';
 const SECRET_OPTION = '--webhook-secret';
-/** Set in the environment of a daemon that started itself anew: the secret is on its standard input. */
+/** Set in the environment of a daemon that has restarted itself: the secret is on its standard input. */
 const HANDED_OVER = 'SANDBOXD_SECRET_ON_STDIN';
 
 /**
- * Takes the webhook secret out of what others can see of this process: its arguments, its environment block and what
- * children would inherit; and takes what changes Node itself out of the environment. Where either takes a new start,
- * the program is started anew in the same process. Called before anything else. Returns the secret from the
- * environment, if there is one. Source: contract section 4, "The daemon removes its secret variables".
+ * Removes the webhook secret from everything that other processes can see: the arguments, the environment block and the
+ * environment of children. Also hides the variables that change Node itself. If either requires a new start, the program
+ * is restarted in the same process. Must run before anything else. Returns the secret from the environment, if any.
+ * Source: contract section 4, "The daemon removes its secret variables".
  */
 export function takeSecrets(): string | undefined {
   keepMemoryPrivate();
@@ -29,7 +29,7 @@ export function takeSecrets(): string | undefined {
     const { args, given } = are_arguments_hidden
       ? { args: process.argv, given: undefined }
       : plainArguments();
-    startAnew(args.slice(1), given ?? secret);
+    restart(args.slice(1), given ?? secret);
   }
   return secret;
 }
@@ -43,7 +43,7 @@ function plainArguments(): { args: string[]; given: string | undefined } {
   return { args, given };
 }
 
-/** Where each argument's secret begins, or -1. */
+/** The index in each argument where the secret begins, or -1. */
 function argumentSecrets(args: string[]): number[] {
   const command = args.indexOf('--');
   return args.map((arg, i) => {
@@ -58,13 +58,13 @@ function valueAfter(text: string, prefix: string): number {
 }
 
 /**
- * Overwrites parts of this process's own argument or environment block, through its memory file.
- * `field` is the block's start among the fields of proc(5)'s stat. False where a part can be seen and stays.
+ * Overwrites parts of this process's own argument or environment block through its memory file. `field` is the number of
+ * the block's start address in proc(5)'s stat. Returns false if a secret stays visible.
  */
 function overwrite(block: string, field: number, find: (parts: string[]) => number[]): boolean {
   let parts: string[] = [];
   try {
-    // One character a byte, so that offsets are offsets.
+    // One character per byte, so that indices are byte offsets.
     parts = readFileSync(`/proc/self/${block}`, 'latin1').split('\0');
     const starts = find(parts);
     if (starts.every((start) => start < 0)) return true;
@@ -82,20 +82,20 @@ function overwrite(block: string, field: number, find: (parts: string[]) => numb
     closeSync(memory);
     return true;
   } catch {
-    // What this process may not read itself nobody else of its user may read either.
+    // What this process cannot read itself, other processes of its user cannot read either.
     return parts.length === 0;
   }
 }
 
-/** The same program in the same process, with blocks that never held the secret and without what changes Node. */
-function startAnew(args: string[], secret: string | undefined): void {
+/** Restarts the program in the same process, with blocks that never held the secret, and without variables for Node. */
+function restart(args: string[], secret: string | undefined): void {
   const env = { ...process.env } as Record<string, string>;
   if (secret) {
     const path = join(tmpdir(), `.sandboxd-${process.pid}-${process.hrtime.bigint()}`);
     const file = openSync(path, 'wx+', 0o600);
     unlinkSync(path);
     writeSync(file, secret, 0);
-    // Descriptors 0 to 2 alone live through an exec: the lowest free one is given to the next open.
+    // Only descriptors 0 to 2 survive an exec: close 0, so that the next open gets it.
     closeSync(0);
     openSync(`/proc/self/fd/${file}`, 'r');
     env[HANDED_OVER] = '1';
@@ -113,8 +113,8 @@ function takeHandedOver(): string {
 }
 
 /**
- * No core dump of this process holds the secret. Changing the effective group and back makes the kernel treat the
- * process as one that must not be dumped or read by others; who may not do that leaves its memory out of the dump.
+ * Keeps the secret out of core dumps. A change of the effective group and back makes the kernel protect the process
+ * against dumps and reads by others. A process that may not change it excludes its memory from the dump instead.
  */
 function keepMemoryPrivate(): void {
   try {
@@ -127,7 +127,7 @@ function keepMemoryPrivate(): void {
       writeSync(filter, '0');
       closeSync(filter);
     } catch {
-      // Not this kernel's: then there is nothing to switch off.
+      // The kernel has no such filter.
     }
   }
 }

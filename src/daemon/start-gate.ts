@@ -1,18 +1,18 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 
-/** Well within the time that a request may take to arrive: its body is not read before. */
+/** Well within the request timeout: a waiting request's body is not read. */
 const WAIT_MS = 5_000;
 const RETRY_AFTER_S = 1;
 
-/** What a caller is told whose request comes before the daemon can serve it. */
+/** Returns the error for a request that arrives before the daemon can serve it: `outbox_unavailable`, 503. */
 export function startingError(): ApiError {
   return new ApiError('outbox_unavailable', 'The daemon is starting.', {
     retry_after_s: RETRY_AFTER_S,
   });
 }
 
-/** Where requests wait that come before the daemon has started. */
+/** Holds requests that arrive before the daemon has started. */
 export class StartGate {
   readonly #clock: Clock;
   #passed = Promise.withResolvers<void>();
@@ -22,22 +22,24 @@ export class StartGate {
     this.#clock = clock;
   }
 
+  /** Whether requests pass without waiting. */
   get is_open(): boolean {
     return this.#is_open;
   }
 
+  /** Lets all requests pass, now and later. */
   open(): void {
     this.#is_open = true;
     this.#passed.resolve();
   }
 
-  /** Lets those go who wait: the start takes longer, and they are to be told. */
+  /** Lets waiting requests pass once, to be refused: the start takes longer. */
   release(): void {
     this.#passed.resolve();
     this.#passed = Promise.withResolvers();
   }
 
-  /** Resolves once it is open, and before long in any case. */
+  /** Resolves when the gate opens or releases, after at most 5 s. */
   async passed(): Promise<void> {
     const giving_up = new AbortController();
     await Promise.race([this.#passed.promise, sleep(this.#clock, WAIT_MS, giving_up.signal)]);

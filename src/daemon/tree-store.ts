@@ -3,7 +3,7 @@ import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from '../watch/index
 
 const PAGE_ROWS = 2_000;
 
-/** The watched tree in the outbox's database: it changes in the transaction of the events that its changes cause. */
+/** The watched tree in the outbox's database: stored in the same transaction as the events about its changes. */
 export class OutboxTreeStore implements TreeStore {
   readonly #store: OutboxClient;
 
@@ -11,6 +11,7 @@ export class OutboxTreeStore implements TreeStore {
     this.#store = store;
   }
 
+  /** Reads the stored tree in pages, ordered by id. */
   async *load(): AsyncIterable<TreeRow[]> {
     let last_id = Number.MIN_SAFE_INTEGER;
     for (;;) {
@@ -22,6 +23,7 @@ export class OutboxTreeStore implements TreeStore {
     }
   }
 
+  /** Stores events and tree changes together. */
   async commit({ events, put, drop }: TreeBatch): Promise<CommitAnswer> {
     const drafts = events.map(({ happened_at_ms, payload }) => ({
       event_type: 'file.modified' as const,

@@ -293,10 +293,10 @@ describe('an answer', () => {
   });
 
   it.each<[string, string, string, string]>([
-    ['POST', '/api/v1/sandbox/pause', '{"reson":"x"}', 'reson: is not known'],
+    ['POST', '/api/v1/sandbox/pause', '{"reson":"x"}', 'reson: unknown field'],
     ['POST', '/api/v1/sandbox/pause', '{"reason":1}', 'reason'],
-    ['POST', '/api/v1/sandbox/pause', '{', 'body: is not JSON'],
-    ['PUT', '/api/v1/sandbox/env', '{}', 'env: is needed'],
+    ['POST', '/api/v1/sandbox/pause', '{', 'body: must be JSON'],
+    ['PUT', '/api/v1/sandbox/env', '{}', 'env: is required'],
     ['PUT', '/api/v1/sandbox/env', '{"env":{"A":1}}', 'env'],
     ['PUT', '/api/v1/sandbox/env', '{"env":{"A=B":"x"}}', 'env'],
   ])('to %s %s with %s names the field', async (method, path, body, message) => {

@@ -214,12 +214,12 @@ describe('control of the daemon', () => {
     token.read();
     const text = readFileSync(path, 'utf8').trim();
     rmSync(path);
-    token.look();
+    token.checkFile();
     await clock.advance(500);
     token.restore();
     expect(readFileSync(path, 'utf8').trim()).toBe(text);
     rmSync(path);
-    token.look();
+    token.checkFile();
     await clock.advance(60_000);
     token.restore();
     expect(existsSync(path)).toBe(false);

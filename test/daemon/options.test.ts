@@ -145,7 +145,7 @@ describe.each([
 
   it('refuses another word of its variable', () => {
     vi.stubEnv(variable(flag), 'perhaps');
-    expect(complaint(...rest)).toMatch(new RegExp(`${flag}.*perhaps.*true or false is accepted`));
+    expect(complaint(...rest)).toMatch(new RegExp(`${flag}.*perhaps.*must be true or false`));
   });
 });
 
@@ -154,7 +154,7 @@ describe('a bad option is refused with its name and what is accepted', () => {
     [['--webhook-url', 'nonsense'], /--webhook-url must be an http or https URL/],
     [['--webhook-url', 'ftp://example.test/'], /--webhook-url must be an http or https URL/],
     [['--webhook-url', 'file:///etc/passwd'], /--webhook-url must be an http or https URL/],
-    [['--webhook-url', 'http://user:pw@example.test/'], /--webhook-url must not hold credentials/],
+    [['--webhook-url', 'http://user:pw@example.test/'], /--webhook-url must not contain credentials/],
     [['--webhook-secret-file', '/does/not/exist'], /--webhook-secret-file cannot be read/],
     [['--watch-dir', 'relative'], /--watch-dir must be an absolute path/],
     [['--sandbox-id', 'has space'], /--sandbox-id must be up to 256 visible ASCII characters/],
@@ -162,24 +162,24 @@ describe('a bad option is refused with its name and what is accepted', () => {
     [['--team-id', 'x'.repeat(257)], /--team-id must be up to 256/],
     [['--team-id', 'a\r\nX-Header: b'], /--team-id must be/],
     [['--host', ''], /--host.*must not be empty/],
-    [['--port', '65536'], /--port.*whole number from 0 to 65535/],
-    [['--port', '-1'], /--port.*whole number from 0 to 65535/],
-    [['--port', '80x'], /--port.*whole number/],
-    [['--port', '1e3'], /--port.*whole number/],
-    [['--port', ''], /--port.*whole number/],
+    [['--port', '65536'], /--port.*integer from 0 to 65535/],
+    [['--port', '-1'], /--port.*integer from 0 to 65535/],
+    [['--port', '80x'], /--port.*integer/],
+    [['--port', '1e3'], /--port.*integer/],
+    [['--port', ''], /--port.*integer/],
     [['--state-dir', ''], /--state-dir.*must not be empty/],
     [['--restart', 'sometimes'], /--restart.*never, on-failure, always/],
-    [['--attempt-timeout-ms', '0'], /--attempt-timeout-ms.*whole number from 1/],
-    [['--delivery-window-ms', '1.5'], /--delivery-window-ms.*whole number from 1/],
-    [['--delivery-concurrency', '0'], /--delivery-concurrency.*whole number from 1 to 1024/],
-    [['--outbox-max-bytes', '-5'], /--outbox-max-bytes.*whole number from 1/],
-    [['--outbox-max-records', 'many'], /--outbox-max-records.*whole number from 1/],
-    [['--shutdown-grace-ms', '10s'], /--shutdown-grace-ms.*whole number from 0/],
+    [['--attempt-timeout-ms', '0'], /--attempt-timeout-ms.*integer from 1/],
+    [['--delivery-window-ms', '1.5'], /--delivery-window-ms.*integer from 1/],
+    [['--delivery-concurrency', '0'], /--delivery-concurrency.*integer from 1 to 1024/],
+    [['--outbox-max-bytes', '-5'], /--outbox-max-bytes.*integer from 1/],
+    [['--outbox-max-records', 'many'], /--outbox-max-records.*integer from 1/],
+    [['--shutdown-grace-ms', '10s'], /--shutdown-grace-ms.*integer from 0/],
     [['--log-level', 'loud'], /--log-level.*trace, debug, info/],
-    [['--keep-alive'], /--keep-alive needs a main command/],
+    [['--keep-alive'], /--keep-alive requires a main command/],
     [['--unknown'], /--unknown/],
-    [['sleep', '1'], /sleep is no option; a main command comes after --/],
-    [['--'], /-- needs a command after it/],
+    [['sleep', '1'], /sleep is not an option; put a main command after --/],
+    [['--'], /-- must be followed by a command/],
     [['--await-init', '--webhook-url', 'http://a.test/'], /--webhook-url is not accepted with --await-init/],
     [['--await-init', '--sandbox-id', 'a'], /--sandbox-id is not accepted with --await-init/],
     [
@@ -193,7 +193,7 @@ describe('a bad option is refused with its name and what is accepted', () => {
 
   it('also where it comes from the environment', () => {
     vi.stubEnv('SANDBOXD_DELIVERY_CONCURRENCY', 'lots');
-    expect(complaint()).toMatch(/--delivery-concurrency.*SANDBOXD_DELIVERY_CONCURRENCY.*whole number/);
+    expect(complaint()).toMatch(/--delivery-concurrency.*SANDBOXD_DELIVERY_CONCURRENCY.*integer/);
   });
 });
 

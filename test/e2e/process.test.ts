@@ -51,7 +51,7 @@ describe('a start that fails', () => {
     [['--webhook-url', 'ftp://x/'], /^sandboxd: --webhook-url must be an http or https URL\n$/],
     [['--restart', 'perhaps'], /^sandboxd: .*--restart.*never, on-failure, always.*\n$/],
     [['--webhook-url'], /^sandboxd: .*--webhook-url.*\n$/],
-    [['sleep', '1'], /^sandboxd: sleep is no option; a main command comes after --\n$/],
+    [['sleep', '1'], /^sandboxd: sleep is not an option; put a main command after --\n$/],
   ])('with the options %j exits 2 with one line', async (args, line) => {
     const program = await runSandboxd(args);
     expect([program.code, program.stdout]).toEqual([2, '']);

@@ -22,17 +22,18 @@ import { RoutePaths } from './route-paths.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Answered without a token. */
+    /** Served without a token. */
     is_open?: boolean;
-    /** The body is handed to the route as the bytes that came. */
+    /** The route receives the body as raw bytes. */
     is_raw?: boolean;
   }
   interface FastifyInstance {
-    /** The methods that a request's target takes; none where there is no such path. */
+    /** The methods allowed for a request's target; empty if no such path exists. */
     methodsOf: (target: string) => string[];
   }
 }
 
+/** A fastify application whose route schemas are typebox types. */
 export type HttpApp = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
@@ -42,8 +43,8 @@ export type HttpApp = FastifyInstance<
 >;
 
 /**
- * An application with the contract's envelope, error catalogue, body limits and `X-Request-Id`. Routes are added to
- * it; `ready` comes after the last. A method that a path does not take is 405, whichever it is.
+ * Creates an application with the contract's envelope, error catalogue, body limits and `X-Request-Id`. Add routes to
+ * it, then call `ready`. Any method that a known path does not allow is answered 405.
  * Source: contract section 4, "The local API".
  */
 export function createHttpApp(log: Log): HttpApp {
@@ -51,7 +52,7 @@ export function createHttpApp(log: Log): HttpApp {
   let requests = 0;
   const paths = new RoutePaths();
   const app = fastify({
-    // What cannot be routed at all passes no hook.
+    // Requests that cannot be routed pass no hook.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       void answerError(log, error, request, reply);
@@ -60,7 +61,7 @@ export function createHttpApp(log: Log): HttpApp {
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 200 },
     genReqId: () => `${prefix}-${(++requests).toString(36)}`,
-    // Checked as they are, without generated code: start-up counts more than the few bodies with a schema.
+    // Bodies are checked without generated code: start-up time matters more than the few bodies with a schema.
     schemaController: {
       compilersFactory: {
         buildValidator: () => validator as never,
@@ -71,7 +72,7 @@ export function createHttpApp(log: Log): HttpApp {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseBody);
   app.setErrorHandler((error, request, reply) => {
-    // What is wrong with the body of a request for nothing is of no interest.
+    // For an unknown path, errors in the body do not matter.
     const is_known = !request.is404 || error instanceof ApiError;
     return answerError(log, is_known ? (error as Error) : notThere(request, reply), request, reply);
   });
@@ -95,7 +96,7 @@ function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): ApiErro
   return new ApiError('method_not_allowed');
 }
 
-/** Throws `invalid_request` where it is not certain for whom a request is. Source: RFC 9112, sections 3.2 and 3.2.2. */
+/** Throws `invalid_request` if the target host is missing or ambiguous. Source: RFC 9112, sections 3.2 and 3.2.2. */
 function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMessage): void {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -110,7 +111,7 @@ function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMes
   }
 }
 
-/** Adds routes whose bodies may be of any type and length: nobody reads them but the routes themselves. */
+/** Adds routes whose bodies may have any type and length: only the routes themselves read them. */
 export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => void): Promise<void> {
   await app.register((streamed, _options, added) => {
     streamed.removeAllContentTypeParsers();
@@ -120,7 +121,7 @@ export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => vo
   });
 }
 
-/** The envelope of a success. */
+/** Wraps the data of a successful answer in the contract's envelope. */
 export function success(data: unknown): { success: true; data: unknown } {
   return { success: true, data };
 }
@@ -133,11 +134,11 @@ function parseBody(
   if (request.is404) return done(null);
   if (request.routeOptions.config.is_raw) return done(null, body);
   if (body.length === 0) return done(null, undefined);
-  if (!isUtf8(body)) return done(invalidField('body', 'is not UTF-8'));
+  if (!isUtf8(body)) return done(invalidField('body', 'must be UTF-8'));
   try {
     done(null, JSON.parse(body.toString('utf8')));
   } catch {
-    done(invalidField('body', 'is not JSON'));
+    done(invalidField('body', 'must be JSON'));
   }
 }
 
@@ -145,7 +146,7 @@ function validator({ schema }: { schema: TSchema }) {
   return (value: unknown) => {
     if (value === null || value === undefined) {
       if (Value.Check(schema, {})) return { value };
-      return { error: invalidField('body', 'is needed') };
+      return { error: invalidField('body', 'is required') };
     }
     if (Value.Check(schema, value)) return { value };
     const [first] = Value.Errors(schema, value);
@@ -153,7 +154,7 @@ function validator({ schema }: { schema: TSchema }) {
   };
 }
 
-/** The field at fault and what is wrong with it, from a schema's first error. */
+/** The invalid field and the problem, from a schema's first error. */
 function fieldOf(
   error: { keyword: string; instancePath: string; message: string; params?: object } | undefined,
 ): [string, string] {
@@ -162,9 +163,9 @@ function fieldOf(
     | undefined;
   const path = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
   const inner = (names: string[] | undefined) => [path, names?.[0]].filter(Boolean).join('.');
-  // What the schema does not name is held against `false`.
-  if (error?.keyword === 'boolean') return [path, 'is not known'];
-  if (params?.additionalProperties) return [inner(params.additionalProperties), 'is not known'];
-  if (params?.requiredProperties) return [inner(params.requiredProperties), 'is needed'];
+  // Fields that the schema does not name are checked against `false`.
+  if (error?.keyword === 'boolean') return [path, 'unknown field'];
+  if (params?.additionalProperties) return [inner(params.additionalProperties), 'unknown field'];
+  if (params?.requiredProperties) return [inner(params.requiredProperties), 'is required'];
   return [path || 'body', error?.message ?? 'is not valid'];
 }

@@ -4,7 +4,7 @@ import { ApiError, type ErrorCode, errorBody } from '../../contract/errors.ts';
 import { kernelRandom } from '../entropy.ts';
 import type { Log } from '../log.ts';
 
-/** What fastify and Node say, in the words of the catalogue. */
+/** The catalogue's code for each of fastify's errors. */
 const CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -14,7 +14,7 @@ const CODES: Record<string, ErrorCode> = {
   FST_ERR_VALIDATION: 'invalid_request',
 };
 
-/** Answers a request that was read with an error of the catalogue; what is none is logged and told as internal. */
+/** Answers a request with an error of the catalogue. Any other error is logged and answered as `internal_error`. */
 export function answerError(
   log: Log,
   error: Error & { code?: string },
@@ -31,7 +31,7 @@ export function answerError(
 }
 
 function toCatalogue(error: Error & { code?: string }, { raw }: FastifyRequest): ApiError {
-  // The client is gone; nobody reads this.
+  // The client has disconnected; nobody reads this.
   if (error.code === 'ECONNRESET' && raw.destroyed && !raw.complete) {
     return new ApiError('invalid_request', 'The request was cut off.');
   }
@@ -40,14 +40,14 @@ function toCatalogue(error: Error & { code?: string }, { raw }: FastifyRequest):
   return code ? new ApiError(code) : new ApiError('internal_error');
 }
 
-/** An answer without an application, after which the connection ends. */
+/** An answer written without an application; the connection ends after it. */
 export interface BareAnswer {
   status: number;
   headers: Record<string, string>;
   text: string;
 }
 
-/** HTTP's own status stands where the catalogue has none as exact. */
+/** Builds an answer in the contract's envelope. `status` may be more specific than the error's own status. */
 export function bareAnswer(status: number, error: ApiError, allow: string[] = []): BareAnswer {
   const text = JSON.stringify(errorBody(error));
   const headers = {
@@ -60,12 +60,13 @@ export function bareAnswer(status: number, error: ApiError, allow: string[] = []
   return { status, headers, text };
 }
 
+/** Formats an answer as an HTTP/1.1 response. */
 export function bareResponse({ status, headers, text }: BareAnswer): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`;
 }
 
-/** What is answered where Node's parser gives up, by its code. */
+/** Returns the answer to a request that Node's parser rejects, by the parser's error code. */
 export function clientErrorAnswer(code: string): BareAnswer {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -79,10 +80,11 @@ export function clientErrorAnswer(code: string): BareAnswer {
   }
 }
 
-/** What is answered to a method that nobody knows, on a path that takes these. */
+/** Returns the answer to an unknown method: 405 with the methods in `allow`, or 404 if `allow` is empty. */
 export function unknownMethodAnswer(allow: string[]): BareAnswer {
   if (allow.length === 0) return bareAnswer(404, new ApiError('not_found', NO_PATH));
   return bareAnswer(405, new ApiError('method_not_allowed'), allow);
 }
 
+/** The message of a 404 for an unknown path. */
 export const NO_PATH = 'There is no such path.';

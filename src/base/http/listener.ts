@@ -12,32 +12,34 @@ import {
   unknownMethodAnswer,
 } from './errors.ts';
 
-/** How often connections are looked at for those that are too slow; the limits below leave room for it. */
+/** How often Node checks for slow connections; the time limits below subtract it. */
 const CHECK_INTERVAL_MS = 1_000;
 const KEEP_ALIVE_MS = 65_000;
-/** How long the client of an early answer may stay silent before its connection ends. */
+/** After an early answer, how long the client may stay silent before its connection is closed. */
 const LINGER_MS = 1_000;
 
 /**
- * The connections of all listeners of one program. Where all are taken, or descriptors are short, the one that has
- * gone longest without a complete request makes room; one whose answer is under way only where every one is like that.
+ * The connections of all listeners of one program. At the limit, or when descriptors run short, a new connection
+ * replaces the one whose last complete request is oldest; one with an answer in progress only if all have one.
  */
 export class Connections {
   readonly #max: number;
   readonly #descriptor_limit = descriptorLimit();
-  /** In the order of their last complete request; the value tells how many answers are under way. */
+  /** In the order of their last complete request; the value is the number of answers in progress. */
   readonly #sockets = new Map<Socket, number>();
 
   constructor(max = CONNECTIONS_MAX) {
     this.#max = max;
   }
 
+  /** Counts a new connection; may close an older one. */
   add(socket: Socket): void {
     if (this.#sockets.size >= this.#max || areDescriptorsShort(this.#descriptor_limit)) this.#makeRoom();
     this.#sockets.set(socket, 0);
     socket.once('close', () => this.#sockets.delete(socket));
   }
 
+  /** Notes that a request has arrived completely. */
   requestComplete(socket: Socket): void {
     const answers = this.#sockets.get(socket);
     if (answers === undefined) return;
@@ -45,12 +47,13 @@ export class Connections {
     this.#sockets.set(socket, answers + 1);
   }
 
+  /** Notes that an answer has been sent. */
   answered(socket: Socket): void {
     const answers = this.#sockets.get(socket);
     if (answers) this.#sockets.set(socket, answers - 1);
   }
 
-  /** Ends every connection. */
+  /** Closes every connection. */
   close(): void {
     for (const socket of this.#sockets.keys()) socket.destroy();
   }
@@ -69,19 +72,21 @@ export class Connections {
   }
 }
 
-/** What answers requests: an application, also one that is still to be made. */
+/** Something that answers requests: an application, possibly one that is created on first use. */
 export interface Router {
+  /** Answers a request. */
   routing: (request: IncomingMessage, response: ServerResponse) => void;
-  /** The methods that a request's target takes. */
+  /** The methods allowed for a request's target; empty if no such path exists. */
   methodsOf: (target: string) => string[] | Promise<string[]>;
 }
 
+/** Options of `createListener`. */
 export interface ListenerOptions {
-  /** Each connection carries one request: whatever follows it is never taken for another, and ends the connection. */
+  /** Each connection carries one request: further bytes are never parsed as another request and end the connection. */
   one_request?: boolean;
 }
 
-/** A server for one address, with the contract's time limits. */
+/** Creates a server for one address, with the contract's time limits. */
 export function createListener(
   app: Router,
   connections: Pick<Connections, 'add'>,
@@ -95,9 +100,9 @@ export function createListener(
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       noDelay: true,
-      // The application says so itself, in the envelope.
+      // The application checks it, and answers in the envelope.
       requireHostHeader: false,
-      // Any other protocol is not offered; the request is answered as it is.
+      // Requests to upgrade to another protocol are answered as plain requests.
       shouldUpgradeCallback: ({ method, headers }) =>
         method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
     },
@@ -128,13 +133,13 @@ interface ClientError extends Error {
 
 const UNEXPECTED = bareAnswer(417, new ApiError('invalid_request', 'Expect: must be 100-continue'));
 
-/** A method that Node does not know ends its parser, although the request may be whole. */
+/** Node's parser gives up on an unknown method even if the request is complete. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\S+) HTTP\/1\.[01]\r?\n/;
 
-/** Answers what cannot be parsed, where an answer can still be told from the one before. */
+/** Answers a request that cannot be parsed, unless another answer is already in progress. */
 async function refuseClient(app: Router, error: ClientError, socket: Socket): Promise<void> {
   const { code = '', bytesParsed = 0, rawPacket } = error;
-  // Requests before it may be in the same packet.
+  // The same packet may hold earlier requests.
   const line_start = (rawPacket?.subarray(0, bytesParsed).lastIndexOf('\n') ?? -1) + 1;
   const line = rawPacket?.toString('latin1', line_start) ?? '';
   const [, target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(line)) || [];
@@ -145,17 +150,17 @@ async function refuseClient(app: Router, error: ClientError, socket: Socket): Pr
 
 /** Writes an answer past the application and ends the connection. */
 function answerBare(socket: Socket, answer: BareAnswer): void {
-  const under_way = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage;
-  if (socket.writable && !under_way?.headersSent) socket.write(bareResponse(answer));
+  const in_progress = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage;
+  if (socket.writable && !in_progress?.headersSent) socket.write(bareResponse(answer));
   socket.destroy();
 }
 
 /**
- * Where a request is answered before all of its body has come and the connection is to end, what still comes is
- * thrown away for a moment: a reset would take the answer from the client. Source: RFC 9112, section 9.6.
+ * When a request is answered before its whole body has arrived and the connection is to end, the rest of the body is
+ * discarded for a moment: a reset would make the client lose the answer. Source: RFC 9112, section 9.6.
  */
 function lingerFor(request: IncomingMessage, response: ServerResponse): void {
-  // Before Node's own listener, which ends the connection.
+  // Must run before Node's own listener, which ends the connection.
   response.prependOnceListener('finish', () => {
     const { socket } = request;
     if (request.complete || !socket) return;
@@ -166,7 +171,7 @@ function lingerFor(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-/** Ends a connection that brings a second request. */
+/** Closes a connection that carries a second request. */
 class OneRequestRouter implements Router {
   readonly #app: Router;
   readonly #used = new WeakSet<Socket>();
@@ -191,16 +196,16 @@ class OneRequestRouter implements Router {
   }
 }
 
-/** What is left of a connection once its request for a WebSocket has been read. */
+/** A connection whose request to upgrade to a WebSocket has been read. */
 export interface Upgrade {
   socket: Socket;
-  /** Bytes behind the request. */
+  /** Bytes that followed the request. */
   head: Buffer;
 }
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
-/** A request for a WebSocket takes the way of all others, so that it is guarded and refused like them. */
+/** Routes an upgrade request like any other, so that the same checks and errors apply. */
 function routeUpgrade(app: Router, request: IncomingMessage, socket: Socket, head: Buffer): void {
   socket.on('error', () => {});
   upgrades.set(request, { socket, head });
@@ -209,7 +214,7 @@ function routeUpgrade(app: Router, request: IncomingMessage, socket: Socket, hea
   try {
     response.assignSocket(socket);
   } catch {
-    // The answer to the request before it is under way.
+    // The answer to the previous request is in progress.
     socket.destroy();
     return;
   }
@@ -217,7 +222,7 @@ function routeUpgrade(app: Router, request: IncomingMessage, socket: Socket, hea
   app.routing(request, response);
 }
 
-/** The connection of a request for a WebSocket, taken out of HTTP; null for any other request. */
+/** Detaches the connection of an upgrade request from HTTP; null for any other request. */
 export function takeUpgrade(request: FastifyRequest, reply: FastifyReply): Upgrade | null {
   const upgrade = upgrades.get(request.raw);
   if (!upgrade) return null;
@@ -231,10 +236,10 @@ export function isUpgrade(request: FastifyRequest): boolean {
   return upgrades.has(request.raw);
 }
 
-/** Sockets whose request body is a stream of any length: the limit on a request's time does not hold for them. */
+/** Sockets whose request body is a stream of any length: the request time limit does not apply to them. */
 const streaming = new WeakSet<Socket>();
 
-/** Lifts the limit on a request's time while its body streams in. */
+/** Lifts the request time limit until the answer is closed. */
 export function allowLongBody(request: FastifyRequest, reply: FastifyReply): void {
   streaming.add(request.raw.socket);
   reply.raw.once('close', () => streaming.delete(request.raw.socket));

@@ -1,8 +1,8 @@
-/** Which methods the paths of an application take. */
+/** The methods that each path of an application allows. */
 export class RoutePaths {
   readonly #routes: { url: string; pattern: RegExp; methods: Set<string> }[] = [];
 
-  /** `url` as fastify spells it: `:name` is one segment, `*` is the rest. */
+  /** Adds a route. `url` is a fastify pattern: `:name` matches one segment, `*` the rest. */
   add(url: string, methods: string | string[]): void {
     let route = this.#routes.find((each) => each.url === url);
     if (!route) {
@@ -12,7 +12,7 @@ export class RoutePaths {
     for (const method of [methods].flat()) route.methods.add(method);
   }
 
-  /** None where there is no such path. `target` is a request's, its query included. */
+  /** The methods allowed for a request's target, which may have a query; empty if no such path exists. */
   methodsOf(target: string): string[] {
     const path = pathOf(target);
     const matching = this.#routes.filter(({ pattern }) => path !== null && pattern.test(path));
@@ -28,7 +28,7 @@ function patternOf(url: string): RegExp {
   return new RegExp(`^${segments.join('/')}$`);
 }
 
-/** The path of a request's target, which may be a whole URL; null where it is not well encoded. */
+/** The path of a request's target, which may be an absolute URL; null if its encoding is invalid. */
 function pathOf(target: string): string | null {
   const [path = ''] = target.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#;]/);
   try {

@@ -1,6 +1,6 @@
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
-import { oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { enumParam, integerParam, queryOf } from '../../base/http/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { DELIVERY_STATES, type DeliveryState } from '../../contract/deliveries.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -13,15 +13,15 @@ interface EventParams {
   event_id: string;
 }
 
-/** What people see of the outbox, and replay. Source: contract section 4, rows `/webhook/deliveries…`. */
-export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
+/** Adds the routes that list, show and replay deliveries. Source: contract section 4, rows `/webhook/deliveries…`. */
+export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
   app.get('/api/v1/webhook/deliveries', async (request) => {
     const query = queryOf(request.query, ['state', 'event_type', 'limit', 'cursor']);
     return success(
       await daemon.store.list({
-        state: oneOf(query.state, 'state', DELIVERY_STATES),
-        event_type: oneOf(query.event_type, 'event_type', EVENT_TYPES),
-        limit: Math.min(wholeNumber(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
+        state: enumParam(query.state, 'state', DELIVERY_STATES),
+        event_type: enumParam(query.event_type, 'event_type', EVENT_TYPES),
+        limit: Math.min(integerParam(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
         before_id: cursorOf(query.cursor),
       }),
     );
@@ -35,11 +35,11 @@ export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
 
   app.post<{ Params: EventParams }>('/api/v1/webhook/deliveries/:event_id/replay', async (request) => {
     const { event_id } = request.params;
-    mustDeliver(daemon);
+    checkWebhook(daemon);
     const delivery = await daemon.store.find(event_id);
     if (!delivery) throw notFound(event_id);
     if (delivery.state === 'foreign') {
-      throw new ApiError('conflict', 'The record is of another sandbox and is never sent.');
+      throw new ApiError('conflict', 'The record belongs to another sandbox and is never sent.');
     }
     await daemon.store.replay(event_id);
     daemon.dispatcher?.look();
@@ -48,26 +48,26 @@ export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
 
   app.post('/api/v1/webhook/deliveries/replay', async (request) => {
     const query = queryOf(request.query, ['state']);
-    const state = oneOf(query.state as DeliveryState | undefined, 'state', REPLAYABLE);
-    if (!state) throw invalidField('state', `is needed, one of ${REPLAYABLE.join(', ')}`);
-    mustDeliver(daemon);
+    const state = enumParam(query.state as DeliveryState | undefined, 'state', REPLAYABLE);
+    if (!state) throw invalidField('state', `is required: one of ${REPLAYABLE.join(', ')}`);
+    checkWebhook(daemon);
     const replayed = await daemon.store.replayAll(state);
     daemon.dispatcher?.look();
     return success({ replayed });
   });
 }
 
-function mustDeliver(daemon: Daemon): void {
+function checkWebhook(daemon: Daemon): void {
   if (!daemon.publisher.has_webhook) throw new ApiError('webhook_not_configured');
 }
 
 function notFound(event_id: string): ApiError {
-  return new ApiError('not_found', `There is no record ${event_id}.`);
+  return new ApiError('not_found', `No record has the event id ${event_id}.`);
 }
 
-/** What `next_cursor` gave. */
+/** The record id in a cursor, as an answer gave it in `next_cursor`. */
 function cursorOf(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  if (!/^[1-9]\d{0,14}$/.test(value)) throw invalidField('cursor', 'is damaged');
+  if (!/^[1-9]\d{0,14}$/.test(value)) throw invalidField('cursor', 'is malformed');
   return Number(value);
 }

@@ -4,12 +4,12 @@ import type { DueRecord, StreamRecord } from '../../outbox/store.ts';
 import type { Daemon } from '../daemon.ts';
 import { SseResponse, untilDisconnect } from './sse-response.ts';
 
-/** Read at a time for one follower. */
+/** The most records read at a time for one follower. */
 const PAGE_RECORDS = 200;
 
 /**
- * `GET /events/stream`: every record as it is committed. A `Last-Event-ID` above the last sequence, as of the parent of
- * a fork, means from now on. Source: contract section 4.
+ * Adds `GET /events/stream`, which sends every record when it is committed. A `Last-Event-ID` above the last sequence,
+ * such as one of a fork's parent, starts with the next record. Source: contract section 4.
  */
 export function registerEventStream(app: HttpApp, daemon: Daemon): void {
   app.get('/api/v1/events/stream', async (request, reply) => {
@@ -23,8 +23,8 @@ export function registerEventStream(app: HttpApp, daemon: Daemon): void {
 }
 
 /**
- * Reads what is kept after `sequence`, then waits for more; a slow reader holds up nobody. What a commit hands over
- * goes on at once where nothing is missing before it, and is read otherwise.
+ * Sends the stored records after `sequence`, then waits for commits. The records of a commit are sent from memory if
+ * they directly follow the last one sent; otherwise they are read. A slow follower delays only itself.
  */
 async function follow({ store }: Daemon, sequence: number, writer: SseResponse): Promise<void> {
   let last = sequence;
@@ -50,7 +50,7 @@ function streamed({ headers, event_type, body }: DueRecord): StreamRecord {
 function lastEventId(value: string | string[] | undefined): number | null {
   if (value === undefined) return null;
   if (typeof value !== 'string' || !/^\d{1,15}$/.test(value)) {
-    throw invalidField('Last-Event-ID', 'must be a sequence');
+    throw invalidField('Last-Event-ID', 'must be a sequence number');
   }
   return Number(value);
 }

@@ -9,22 +9,25 @@ import { accessOf, includesScope, type RouteAccess } from './route-access.ts';
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
+/** What a guard checks requests against. */
 export interface GuardOptions {
+  /** The value of `--host`. */
   host: string;
-  /** Known once the listeners are up. */
+  /** The port of the TCP listeners; called only while they listen. */
   port: () => number;
+  /** Grants control over TCP. */
   token: ControlToken;
-  /** True for a connection over the control socket: its file's mode is what guards it. */
+  /** Whether a connection came over the control socket, which its file mode protects. */
   is_control: (socket: Socket) => boolean;
 }
 
-/** Methods whose requests have no content: what follows the head of one may be another request in disguise. */
+/** Methods without a request body: bytes after the head could be a hidden second request. */
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
 /**
- * Lets a request through, or throws `forbidden` or `unauthorized`: a page in a browser inside the sandbox may not
- * speak to the daemon at all, control needs the token, and a request on the control socket reaches no more than the
- * scope that it names. Source: contract section 4, below the table of routes.
+ * Decides whether a request may reach its route. Pages in a browser inside the sandbox are refused, control over TCP
+ * requires the token, and a request on the control socket may use only the scope that it names.
+ * Source: contract section 4, below the table of routes.
  */
 export class Guard {
   readonly #options: GuardOptions;
@@ -37,12 +40,13 @@ export class Guard {
     this.#names = new Set([...LOCAL_NAMES, host.includes(':') ? `[${host}]` : host.toLowerCase()]);
   }
 
-  /** Whether a request is served before the daemon has started. */
+  /** Whether a request is served even before the daemon has started. */
   isEarly(request: FastifyRequest): boolean {
     const access = neededAccess(request);
     return access === 'health' || access === 'socket';
   }
 
+  /** Throws `forbidden`, `unauthorized`, `invalid_request` or `outbox_unavailable` if the request is refused. */
   check(request: FastifyRequest): void {
     if (this.#options.is_control(request.raw.socket)) this.#checkControl(request);
     else this.#checkLocal(request);
@@ -53,34 +57,34 @@ export class Guard {
     this.#checkHost(headers.host);
     if (headers.origin !== undefined) this.#checkOrigin(headers.origin);
     if (headers['sec-fetch-site'] === 'cross-site') {
-      throw new ApiError('forbidden', 'Sec-Fetch-Site: requests from other sites are refused.');
+      throw new ApiError('forbidden', 'Sec-Fetch-Site: cross-site requests are refused.');
     }
     const access = neededAccess(request);
     if (access === 'health' || access === 'publish') return;
     this.#checkToken(headers.authorization);
     if (access === 'socket') {
-      throw new ApiError('forbidden', 'This is served on the control socket alone.');
+      throw new ApiError('forbidden', 'This route is served only on the control socket.');
     }
   }
 
   #checkControl(request: FastifyRequest): void {
     const { method, headers } = request.raw;
     if (BODILESS.has(method ?? '') && hasBody(headers)) {
-      throw new ApiError('invalid_request', `A ${method} request has no body here.`);
+      throw new ApiError('invalid_request', `A ${method} request must not have a body.`);
     }
     const access = neededAccess(request);
     if (access === 'health' || access === 'publish') return;
     const scope = access === 'socket' ? 'manage' : access;
     if (includesScope(headers[CONTROL_SCOPE_HEADER], scope)) return;
-    throw new ApiError('forbidden', `X-Control-Scope: this needs the scope ${scope}.`, { scope });
+    throw new ApiError('forbidden', `X-Control-Scope: this route requires the scope ${scope}.`, { scope });
   }
 
   #checkHost(host: string | undefined): void {
-    // Nearly all requests repeat the one before.
+    // Nearly all requests have the same host as the one before.
     if (host !== undefined && host === this.#last_host) return;
     const name = /^(.*?)(:\d+)?$/.exec(host ?? '')?.[1]?.toLowerCase();
     if (!host || !name || !this.#names.has(name)) {
-      throw new ApiError('forbidden', 'Host: only localhost, 127.0.0.1 and [::1] are served.');
+      throw new ApiError('forbidden', 'Host: must be localhost, 127.0.0.1 or [::1].');
     }
     this.#last_host = host;
   }
@@ -88,7 +92,7 @@ export class Guard {
   #checkOrigin(origin: string): void {
     const allowed = [...this.#names].map((name) => `http://${name}:${this.#options.port()}`);
     if (!allowed.includes(origin)) {
-      throw new ApiError('forbidden', 'Origin: requests from other origins are refused.');
+      throw new ApiError('forbidden', 'Origin: cross-origin requests are refused.');
     }
   }
 
@@ -100,7 +104,7 @@ export class Guard {
   }
 }
 
-/** What the route asks for; a path or a method that is none is answered to anybody. */
+/** The access that a route requires; unknown paths and methods are answered without any. */
 function neededAccess({ raw, routeOptions, is404 }: FastifyRequest): RouteAccess {
   if (is404) return 'health';
   const access = accessOf(raw.method ?? '', routeOptions.url);

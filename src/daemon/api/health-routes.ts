@@ -3,8 +3,8 @@ import { ApiError, errorBody } from '../../contract/errors.ts';
 import type { Daemon } from '../daemon.ts';
 import { readGauges } from '../gauges.ts';
 
-/** Liveness, readiness and metrics, at the root and without a token. Source: contract section 4. */
-export function registerHealthRoutes(app: HttpApp, daemon: Daemon): void {
+/** Adds liveness, readiness and metrics at the root; none requires a token. Source: contract section 4. */
+export function registerDaemonHealthRoutes(app: HttpApp, daemon: Daemon): void {
   app.get('/healthz', async () => success({ alive: true }));
 
   app.get('/readyz', async (_request, reply) => {

@@ -4,19 +4,21 @@ import { bareAnswer, bareResponse } from '../../base/http/errors.ts';
 import type { Router } from '../../base/http/listener.ts';
 import { ApiError } from '../../contract/errors.ts';
 
-/** Where the application could not be made, as without free descriptors: the next request tries again. */
+/** Answered if the application cannot be created, for example without free descriptors. The next request retries. */
 const UNAVAILABLE = new ApiError('internal_error', 'The API could not be loaded.');
 
-/** The application, loaded and made with the first request: a daemon that nobody asks starts sooner and stays small. */
+/** Loads and creates the application on the first request, so that a daemon starts sooner and an idle one stays small. */
 export class LazyApp implements Router {
   readonly #make: () => Promise<HttpApp>;
   #app: HttpApp | null = null;
   #making: Promise<HttpApp> | null = null;
 
+  /** `make` loads and creates the application; it is called again after a failure. */
   constructor(make: () => Promise<HttpApp>) {
     this.#make = make;
   }
 
+  /** Answers a request, once the application is there. */
   readonly routing = (request: IncomingMessage, response: ServerResponse): void => {
     if (this.#app) this.#app.routing(request, response);
     else void this.#routeLater(request, response);
@@ -31,6 +33,7 @@ export class LazyApp implements Router {
     }
   }
 
+  /** The methods allowed for a target; empty if the application cannot be created. */
   readonly methodsOf = (target: string): string[] | Promise<string[]> => {
     return this.#app
       ? this.#app.methodsOf(target)
@@ -40,7 +43,7 @@ export class LazyApp implements Router {
         );
   };
 
-  /** Makes it ahead of the first request; what failed is tried again by the next call. */
+  /** Creates the application if there is none yet. Throws the error of a failure; the next call retries. */
   load(): Promise<HttpApp> {
     this.#making ??= this.#make().then(
       (app) => {

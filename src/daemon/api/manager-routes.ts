@@ -6,9 +6,9 @@ import type { Daemon } from '../daemon.ts';
 import { disconnectSignal } from './sse-response.ts';
 
 /**
- * What only the manager asks for, over the control socket alone. Source: contract section 7.
- * - `stop` ends the sandbox for good: processes, then `sandbox.killed` with reason `api`, no flush, exit
- * - `hold` keeps it still for a fork, as long as the request's body is open
+ * Adds the routes that only the manager uses, over the control socket. Source: contract section 7.
+ * - `stop` ends the sandbox: it stops processes, emits `sandbox.killed` with reason `api`, and exits without a flush
+ * - `hold` quiesces the sandbox for a fork while the request's body is open
  */
 export async function registerManagerRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
   app.post('/api/v1/sandbox/stop', async (_request, reply) => {
@@ -18,15 +18,15 @@ export async function registerManagerRoutes(app: HttpApp, daemon: Daemon): Promi
   });
 
   await withStreamedBodies(app, (streamed) => {
-    streamed.post('/api/v1/sandbox/hold', (request, reply) => hold(daemon, request, reply));
+    streamed.post('/api/v1/sandbox/hold', (request, reply) => quiesce(daemon, request, reply));
   });
 }
 
 /**
- * Answers with a line of JSON once everything stands still, and with another when it goes on: when whoever asked has
- * ended the body, or is gone.
+ * Answers with one line of JSON when the sandbox is quiescent and another when it has resumed, which it does when the
+ * client ends the body or disconnects.
  */
-async function hold(daemon: Daemon, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function quiesce(daemon: Daemon, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const gone = disconnectSignal(reply);
   const { raw } = reply;
   allowLongBody(request, reply);
@@ -35,7 +35,7 @@ async function hold(daemon: Daemon, request: FastifyRequest, reply: FastifyReply
     once(request.raw, 'close', { signal: gone }),
   ]).catch(() => {});
   request.raw.resume();
-  await daemon.hold(async () => {
+  await daemon.quiesce(async () => {
     reply.hijack();
     raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'x-request-id': request.id });
     raw.write('{"state":"held"}\n');

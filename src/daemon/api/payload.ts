@@ -9,34 +9,35 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACE = 0x7d;
 const CLOSE_BRACKET = 0x5d;
 
-/** The one key, each of its letters as it is or as JSON's escape of it. */
+/** The key `payload`; each letter may be written as a JSON escape. */
 const KEY =
   '(?:p|\\\\u0070)(?:a|\\\\u0061)(?:y|\\\\u0079)(?:l|\\\\u006[cC])(?:o|\\\\u006[fF])(?:a|\\\\u0061)(?:d|\\\\u0064)';
-/** What comes before the payload's own text. */
+/** Everything before the payload's text. */
 const OPENING = new RegExp(`^[ \\t\\n\\r]*\\{[ \\t\\n\\r]*"${KEY}"[ \\t\\n\\r]*:`);
 const WHITE_SPACE = ' \t\n\r';
 
 /**
- * The payload's text, exactly as the publisher wrote it, out of the body `{"payload":{…}}`.
- * Throws `invalid_request` for anything else: no JSON, bad UTF-8, another key, no object, nested too deep.
+ * Returns the payload's text from the body `{"payload":{…}}`, exactly as the publisher wrote it.
+ * Throws `invalid_request` if the body is not UTF-8 or JSON, has another key, or the payload is not an object or is
+ * nested too deep.
  * Source: contract section 4, row POST `/webhook/publish`.
  */
 export function payloadText(body: Buffer): string {
-  if (!isUtf8(body)) throw invalidField('body', 'is not UTF-8');
-  // Before parsing, so that a hostile depth costs nothing.
+  if (!isUtf8(body)) throw invalidField('body', 'must be UTF-8');
+  // Checked before parsing, so that hostile nesting costs nothing.
   if (depthOf(body) > PAYLOAD_MAX_DEPTH + 1) {
     throw invalidField('payload', `is nested deeper than ${PAYLOAD_MAX_DEPTH}`);
   }
   const text = body.toString('utf8');
   const payload = inner(text);
   const value = payload === undefined ? undefined : parsed(payload);
-  // Text that is one value by itself cannot hide a second key behind it.
+  // The text parses as one value by itself, so it cannot hide a second key.
   if (payload === undefined || value === undefined) throw refusal(text);
   if (!isObject(value)) throw invalidField('payload', 'must be a JSON object');
   return payload;
 }
 
-/** The text between the colon and the last brace, without the white space around it. */
+/** The text between the colon and the last brace, without surrounding white space. */
 function inner(text: string): string | undefined {
   const opening = OPENING.exec(text);
   const end = lastVisible(text, text.length);
@@ -46,21 +47,21 @@ function inner(text: string): string | undefined {
   return text.slice(start, lastVisible(text, end) + 1);
 }
 
-/** The index of the last character before `end` that is no white space. */
+/** The index of the last character before `end` that is not white space. */
 function lastVisible(text: string, end: number): number {
   let index = end - 1;
   while (index > 0 && WHITE_SPACE.includes(text[index] as string)) index--;
   return index;
 }
 
-/** Why a body is not `{"payload":{…}}`. */
+/** The error for a body that is not `{"payload":{…}}`. */
 function refusal(text: string): ApiError {
   const value = parsed(text);
-  if (value === undefined) return invalidField('body', 'is not JSON');
+  if (value === undefined) return invalidField('body', 'must be JSON');
   if (!isObject(value)) return invalidField('body', 'must be a JSON object');
   const other = Object.keys(value).find((key) => key !== 'payload');
-  if (other !== undefined) return invalidField(other, 'is not known; the body has one key, payload');
-  if (!Object.hasOwn(value, 'payload')) return invalidField('payload', 'is needed');
+  if (other !== undefined) return invalidField(other, 'unknown field; the body has one key, payload');
+  if (!Object.hasOwn(value, 'payload')) return invalidField('payload', 'is required');
   return invalidField('payload', 'must be given once');
 }
 
@@ -76,7 +77,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** How deep objects and arrays are nested, the outermost counted. */
+/** The nesting depth of objects and arrays, including the outermost. */
 function depthOf(json: Buffer): number {
   let depth = 0;
   let deepest = 0;

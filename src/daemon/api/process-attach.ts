@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RawData, WebSocket } from 'ws';
 import type { Timer } from '../../base/clock.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
-import { queryOf, wholeNumber } from '../../base/http/query.ts';
+import { integerParam, queryOf } from '../../base/http/query.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, errorBody, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
@@ -11,20 +11,20 @@ import type { Daemon } from '../daemon.ts';
 import { type AttachFrame, parseFrame } from './attach-frame.ts';
 import { outputData } from './process-output.ts';
 
-/** What may wait for a process that does not read its stdin before the connection is read no further. */
+/** The most unread stdin of a process before the connection is no longer read. */
 const STDIN_PENDING_BYTES = BODY_MAX_BYTES;
-/** So that a client that is gone is noticed, and one behind a proxy is kept. */
+/** Detects clients that have disconnected, and keeps connections through proxies open. */
 const HEARTBEAT_MS = 15_000;
 const NORMAL_CLOSURE = 1000;
 const POLICY_VIOLATION = 1008;
-/** Frames that cannot be read before their sender is not listened to any more. */
+/** Malformed frames until the connection is closed. */
 const BAD_FRAMES_MAX = 16;
-/** What a frame of stdin takes beside its bytes while it waits. */
+/** The cost of a waiting stdin frame in addition to its bytes. */
 const FRAME_COST_BYTES = 1024;
 
 /**
- * Answers `GET /processes/{id}/attach`, a WebSocket: what is wrong with the request is refused at the handshake.
- * A frame that cannot be carried out is answered by one of type `error`. Source: contract section 4.
+ * Answers `GET /processes/{id}/attach` with a WebSocket. Invalid requests are refused in the handshake; a frame that
+ * fails is answered with a frame of type `error`. Source: contract section 4.
  */
 export async function answerAttach(
   daemon: Daemon,
@@ -33,7 +33,7 @@ export async function answerAttach(
   reply: FastifyReply,
 ): Promise<void> {
   const query = queryOf(request.query, ['offset']);
-  const offset = wholeNumber(query.offset, 'offset', 0);
+  const offset = integerParam(query.offset, 'offset', 0);
   checkHandshake(request);
   const gone = new AbortController();
   const items = await daemon.supervisor.output(process_id, {
@@ -57,19 +57,19 @@ function checkHandshake(request: FastifyRequest): void {
   const { headers } = request;
   if (!isUpgrade(request)) throw invalidField('Upgrade', 'must be websocket');
   if (!/^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')) {
-    throw invalidField('Sec-WebSocket-Key', 'is missing or damaged');
+    throw invalidField('Sec-WebSocket-Key', 'is missing or malformed');
   }
   if (headers['sec-websocket-version'] !== '13') throw invalidField('Sec-WebSocket-Version', 'must be 13');
 }
 
-/** One client at a process. */
+/** One client attached to a process. */
 class Attachment {
   readonly #daemon: Daemon;
   readonly #process_id: string;
   readonly #socket: WebSocket;
   readonly #gone: AbortSignal;
   #heartbeat: Timer;
-  /** What came and is not carried out. While there is any, nothing more is read of the connection. */
+  /** Received frames. The connection is not read while there are any. */
   readonly #frames: { data: RawData; is_binary: boolean }[] = [];
   #bad_frames = 0;
   #pending_bytes = 0;
@@ -81,14 +81,14 @@ class Attachment {
     this.#socket = socket;
     this.#gone = gone;
     this.#heartbeat = this.#beatLater();
-    socket.on('error', () => {}); // 'close' follows
+    socket.on('error', () => {}); // 'close' follows.
     socket.on('message', (data, is_binary) => {
       this.#frames.push({ data, is_binary });
-      if (this.#frames.length === 1) void this.#takeAll();
+      if (this.#frames.length === 1) void this.#handleAll();
     });
   }
 
-  /** Sends the output, each piece when the one before is on its way, and the end. */
+  /** Sends the output piece by piece, then the process's end. */
   async run(items: OutputItems): Promise<void> {
     try {
       for await (const item of items) {
@@ -103,28 +103,28 @@ class Attachment {
     }
   }
 
-  /** One frame at a time, each once the answer to the one before is on its way. */
-  async #takeAll(): Promise<void> {
+  /** Handles one frame after another. */
+  async #handleAll(): Promise<void> {
     this.#socket.pause();
     for (const { data, is_binary } of this.#frames) {
       if (this.#gone.aborted || this.#socket.readyState !== this.#socket.OPEN) break;
-      await this.#take(data, is_binary);
+      await this.#handle(data, is_binary);
     }
     this.#frames.length = 0;
     this.#socket.resume();
   }
 
-  async #take(data: RawData, is_binary: boolean): Promise<void> {
+  async #handle(data: RawData, is_binary: boolean): Promise<void> {
     try {
-      const frame = this.#read(data, is_binary);
+      const frame = this.#parse(data, is_binary);
       if (frame.type === 'stdin') await this.#write(frame.data);
-      else this.#carryOut(frame);
+      else this.#apply(frame);
     } catch (error) {
       await this.#refuse(error);
     }
   }
 
-  #read(data: RawData, is_binary: boolean): AttachFrame {
+  #parse(data: RawData, is_binary: boolean): AttachFrame {
     try {
       return parseFrame(data as Buffer, is_binary);
     } catch (error) {
@@ -140,13 +140,13 @@ class Attachment {
     if (this.#bad_frames >= BAD_FRAMES_MAX) this.#socket.close(POLICY_VIOLATION, 'too many bad frames');
   }
 
-  #carryOut(frame: Exclude<AttachFrame, { type: 'stdin' }>): void {
+  #apply(frame: Exclude<AttachFrame, { type: 'stdin' }>): void {
     const { supervisor } = this.#daemon;
     if (frame.type === 'resize') supervisor.resize(this.#process_id, frame.size);
     else supervisor.signal(this.#process_id, frame.signal);
   }
 
-  /** Waits while too much does: a signal overtakes what a process has not read, up to that. */
+  /** Returns before the process has read the data, so that signals overtake it; waits only while too much is unread. */
   async #write(data: Buffer): Promise<void> {
     const cost_bytes = data.length + FRAME_COST_BYTES;
     while (this.#pending_bytes >= STDIN_PENDING_BYTES && !this.#gone.aborted) await this.#room.promise;

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { flag, oneOf, type Query, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { enumParam, flagParam, integerParam, type Query, queryOf } from '../../base/http/query.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
@@ -9,15 +9,16 @@ import { disconnectSignal, SseResponse, writeWithRoom } from './sse-response.ts'
 
 const STARTS = ['offset', 'tail_bytes', 'tail_lines'] as const;
 
-/** A piece of output in JSON: as text where it is UTF-8, else as base64. */
+/** A piece of output in JSON: text if it is valid UTF-8, base64 otherwise. */
 export interface OutputData {
   stream: OutputStream;
+  /** Of its first byte in the stream. */
   offset: number;
   data: string;
   encoding?: 'base64';
 }
 
-/** Answers `GET /processes/{id}/output`: as server-sent events, or as the bytes of one stream. Contract section 4. */
+/** Answers `GET /processes/{id}/output` with server-sent events or the bytes of one stream. Contract section 4. */
 export async function answerOutput(
   daemon: Daemon,
   process_id: string,
@@ -25,10 +26,10 @@ export async function answerOutput(
   reply: FastifyReply,
 ): Promise<void> {
   const query = queryOf(request.query, ['stream', ...STARTS, 'follow']);
-  const name = oneOf(query.stream, 'stream', [...OUTPUT_STREAMS, 'all']) ?? 'all';
+  const name = enumParam(query.stream, 'stream', [...OUTPUT_STREAMS, 'all']) ?? 'all';
   const streams = name === 'all' ? OUTPUT_STREAMS : [name];
   const start = startOf(query, request.headers['last-event-id']);
-  const follow = flag(query.follow, 'follow');
+  const follow = flagParam(query.follow, 'follow');
   const as_bytes = (request.headers.accept ?? '').includes('application/octet-stream');
   if (as_bytes && streams.length > 1) {
     throw invalidField('stream', 'must be stdout or stderr for application/octet-stream');
@@ -48,7 +49,7 @@ export async function answerOutput(
   await sendBytes(items, reply, gone);
 }
 
-/** A piece of output as JSON shows it. */
+/** Converts a piece of output to its JSON form. */
 export function outputData({ stream, offset, data }: OutputItem & { type: 'output' }): OutputData {
   if (isUtf8(data)) return { stream, offset, data: data.toString('utf8') };
   return { stream, offset, data: data.toString('base64'), encoding: 'base64' };
@@ -72,7 +73,7 @@ function eventData(item: OutputItem): unknown {
   return { stream: item.stream, offset: item.offset };
 }
 
-/** Bytes that are gone in the middle cannot be told in this form: the answer is cut off rather than wrong. */
+/** This form cannot express missing bytes, so the answer is cut off at a gap. */
 async function sendBytes(items: OutputItems, reply: FastifyReply, gone: AbortSignal): Promise<void> {
   try {
     for await (const item of items) {
@@ -85,10 +86,10 @@ async function sendBytes(items: OutputItems, reply: FastifyReply, gone: AbortSig
   }
 }
 
-/** `Last-Event-ID` counts before the query: who connects again repeats the query of the first time. */
+/** `Last-Event-ID` takes precedence: a client that reconnects repeats the query of its first request. */
 function startOf(query: Query, last_event_id: string | string[] | undefined): OutputStart {
   const numbers = STARTS.flatMap((name) => {
-    const value = wholeNumber(query[name], name, 0);
+    const value = integerParam(query[name], name, 0);
     return value === undefined ? [] : [{ name, value }];
   });
   const [first, second] = numbers;

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
-import { flag, oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { enumParam, flagParam, integerParam, queryOf } from '../../base/http/query.ts';
 import { OUTPUT_ANSWER_BYTES, PROCESS_WAIT_MAX_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
@@ -23,16 +23,16 @@ const SignalBody = Type.Object(
   closed,
 );
 
-/** The largest sides that a terminal's kernel structure holds. */
+/** The kernel stores a terminal's sides in 16 bits. */
 const side = () => Type.Integer({ minimum: 1, maximum: 65_535 });
 
 const ResizeBody = Type.Object({ cols: side(), rows: side() }, closed);
 
-interface Named {
+interface ProcessRoute {
   Params: { process_id: string };
 }
 
-/** Starting, following and ending processes. Source: contract section 4, rows `/processes…`. */
+/** Adds the routes that start, follow and end processes. Source: contract section 4, rows `/processes…`. */
 export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
   app.post('/api/v1/processes', (request, reply) => start(daemon, request, reply));
 
@@ -41,30 +41,30 @@ export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promi
     return success({ processes: await daemon.supervisor.list() });
   });
 
-  app.get<Named>('/api/v1/processes/:process_id', async (request) => {
+  app.get<ProcessRoute>('/api/v1/processes/:process_id', async (request) => {
     queryOf(request.query, []);
     return success(await daemon.supervisor.get(request.params.process_id));
   });
 
-  app.delete<Named>('/api/v1/processes/:process_id', async (request) => {
+  app.delete<ProcessRoute>('/api/v1/processes/:process_id', async (request) => {
     const query = queryOf(request.query, ['grace_ms']);
-    const grace_ms = wholeNumber(query.grace_ms, 'grace_ms', 0);
+    const grace_ms = integerParam(query.grace_ms, 'grace_ms', 0);
     return success(await daemon.supervisor.remove(request.params.process_id, grace_ms));
   });
 
-  app.get<Named>('/api/v1/processes/:process_id/output', async (request, reply) =>
+  app.get<ProcessRoute>('/api/v1/processes/:process_id/output', async (request, reply) =>
     answerOutput(daemon, request.params.process_id, request, reply),
   );
 
-  app.get<Named>('/api/v1/processes/:process_id/attach', async (request, reply) =>
+  app.get<ProcessRoute>('/api/v1/processes/:process_id/attach', async (request, reply) =>
     answerAttach(daemon, request.params.process_id, request, reply),
   );
 
-  app.get<Named>('/api/v1/processes/:process_id/wait', async (request, reply) => {
+  app.get<ProcessRoute>('/api/v1/processes/:process_id/wait', async (request, reply) => {
     const query = queryOf(request.query, ['timeout_ms', 'for']);
-    const timeout_ms = wholeNumber(query.timeout_ms, 'timeout_ms', 0);
+    const timeout_ms = integerParam(query.timeout_ms, 'timeout_ms', 0);
     const process = await daemon.supervisor.wait(request.params.process_id, {
-      for: oneOf(query.for, 'for', ['exit', 'ready']) ?? 'exit',
+      for: enumParam(query.for, 'for', ['exit', 'ready']) ?? 'exit',
       ...(timeout_ms === undefined ? {} : { timeout_ms }),
       signal: disconnectSignal(reply),
     });
@@ -72,7 +72,7 @@ export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promi
     return success(process);
   });
 
-  app.post<Named>(
+  app.post<ProcessRoute>(
     '/api/v1/processes/:process_id/signal',
     { schema: { body: SignalBody } },
     async (request, reply) => {
@@ -83,7 +83,7 @@ export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promi
     },
   );
 
-  app.post<Named>(
+  app.post<ProcessRoute>(
     '/api/v1/processes/:process_id/resize',
     { schema: { body: ResizeBody } },
     async (request, reply) => {
@@ -94,7 +94,7 @@ export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promi
   );
 
   await withStreamedBodies(app, (streamed) => {
-    streamed.post<Named>('/api/v1/processes/:process_id/stdin', (request, reply) =>
+    streamed.post<ProcessRoute>('/api/v1/processes/:process_id/stdin', (request, reply) =>
       writeStdin(daemon, request.params.process_id, request, reply),
     );
   });
@@ -102,7 +102,7 @@ export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promi
 
 async function start(daemon: Daemon, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const query = queryOf(request.query, ['wait_ms']);
-  const wait_ms = wholeNumber(query.wait_ms, 'wait_ms', 0, PROCESS_WAIT_MAX_MS);
+  const wait_ms = integerParam(query.wait_ms, 'wait_ms', 0, PROCESS_WAIT_MAX_MS);
   const wanted = parseProcessRequest(request.body);
   if (daemon.state === 'stopping') throw new ApiError('shutting_down');
   const { created, process } = await daemon.supervisor.spawn(wanted);
@@ -111,7 +111,7 @@ async function start(daemon: Daemon, request: FastifyRequest, reply: FastifyRepl
   return success({ ...process, ...ended });
 }
 
-/** The process when it has ended or the time is over, with the end of its output as text. */
+/** The process when it has ended or the time is up, with the end of its output as text. */
 async function outcome(daemon: Daemon, { process_id }: ProcessView, timeout_ms: number, signal: AbortSignal) {
   const { supervisor } = daemon;
   const ended = await supervisor.wait(process_id, { for: 'exit', timeout_ms, signal });
@@ -127,7 +127,7 @@ async function outcome(daemon: Daemon, { process_id }: ProcessView, timeout_ms: 
   return { ...process, output };
 }
 
-/** What is no UTF-8 is U+FFFD; a character whose beginning was cut off is left out. */
+/** Replaces invalid UTF-8 with U+FFFD; drops a character whose first bytes were cut off. */
 function textOf(tail: Buffer, is_cut: boolean): string {
   return tail.subarray(is_cut ? continuationBytes(tail, 0) : 0).toString('utf8');
 }
@@ -141,8 +141,8 @@ async function writeStdin(
   const gone = disconnectSignal(reply);
   try {
     const query = queryOf(request.query, ['end', 'offset']);
-    const end = flag(query.end, 'end');
-    const offset = wholeNumber(query.offset, 'offset', 0);
+    const end = flagParam(query.end, 'end');
+    const offset = integerParam(query.offset, 'offset', 0);
     allowLongBody(request, reply);
     const data = request.raw.iterator({ destroyOnReturn: false });
     const given = offset === undefined ? {} : { offset };
@@ -150,10 +150,10 @@ async function writeStdin(
     reply.code(204).send();
   } catch (error) {
     if (gone.aborted || request.raw.destroyed) {
-      reply.hijack(); // nobody is there to be told
+      reply.hijack(); // The client has disconnected.
       return;
     }
-    // What is left of the body is let through, or the client would see a cut connection instead of the answer.
+    // Drains the rest of the body, so that the client sees the answer and not a reset connection.
     request.raw.resume();
     throw error;
   }

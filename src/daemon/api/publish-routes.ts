@@ -9,7 +9,7 @@ import { payloadText } from './payload.ts';
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 const TEST_PAYLOAD = '{"test":true}';
 
-/** `POST /webhook/publish` and `POST /webhook/test`. Source: contract section 4. */
+/** Adds `POST /webhook/publish` and `POST /webhook/test`. Source: contract section 4. */
 export function registerPublishRoutes(app: HttpApp, daemon: Daemon): void {
   app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
     if (request.body === undefined) {

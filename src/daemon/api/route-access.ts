@@ -1,11 +1,11 @@
 import { CONTROL_SCOPES, type ControlScope } from '../../contract/control-scopes.ts';
 
 /**
- * What a route asks of its callers. Source: contract section 4, `--control-token-file` and `--control-socket`.
- * - `health`: nothing, also while the daemon starts
+ * What a route requires of its callers. Source: contract section 4, `--control-token-file` and `--control-socket`.
+ * - `health`: nothing, even while the daemon starts
  * - `publish`: nothing
  * - `read`, `write`, `manage`: the control token, or on the control socket at least this scope
- * - `socket`: the scope `manage` on the control socket, and never over TCP
+ * - `socket`: the scope `manage` on the control socket; never served over TCP
  */
 export type RouteAccess = 'health' | 'publish' | ControlScope | 'socket';
 
@@ -25,7 +25,7 @@ const ROUTES: Readonly<Record<string, RouteAccess>> = {
   'GET /api/v1/processes/:process_id': 'read',
   'DELETE /api/v1/processes/:process_id': 'write',
   'GET /api/v1/processes/:process_id/output': 'read',
-  // A client that is attached writes to the process, too.
+  // An attached client can also write to the process.
   'GET /api/v1/processes/:process_id/attach': 'write',
   'GET /api/v1/processes/:process_id/wait': 'read',
   'POST /api/v1/processes/:process_id/stdin': 'write',
@@ -40,13 +40,13 @@ const ROUTES: Readonly<Record<string, RouteAccess>> = {
   'POST /api/v1/sandbox/hold': 'socket',
 };
 
-/** Of a route by its method and pattern; undefined where there is none: it is refused then. */
+/** The access that a route requires, by method and pattern; undefined for an unlisted route, which is refused. */
 export function accessOf(method: string, url: string | undefined): RouteAccess | undefined {
   const route = `${method} ${url}`;
   return Object.hasOwn(ROUTES, route) ? ROUTES[route] : undefined;
 }
 
-/** Whether a scope, as it came in a header, reaches what needs another. */
+/** Whether the scope in a header includes the required one. */
 export function includesScope(given: string | string[] | undefined, needed: ControlScope): boolean {
   return CONTROL_SCOPES.indexOf(given as ControlScope) >= CONTROL_SCOPES.indexOf(needed);
 }

@@ -10,7 +10,7 @@ import { AddressGuard } from '../../webhook/address-guard.ts';
 import { identifier, watchDir, webhookUrl } from '../config.ts';
 import type { Daemon } from '../daemon.ts';
 
-/** What an option is called in the body of an init. */
+/** The init body's field for each option that an error may name. */
 const FIELDS = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
 
 const closed = { additionalProperties: false };
@@ -19,21 +19,21 @@ const InitBody = Type.Object(
   {
     sandbox_id: Type.String({ minLength: 1 }),
     team_id: Type.String(),
-    // Not needed for a sandbox that was claimed without one.
+    // Absent for a sandbox that was claimed without a webhook.
     webhook: Type.Optional(
       Type.Object(
         {
           url: Type.String(),
           secret: Type.Optional(Type.String()),
           watch_dir: Type.Optional(Type.String()),
-          // The URL is somebody else's: only public addresses may be dialled, and these.
+          // The URL comes from a third party: only public addresses and these ranges may be dialled.
           allow_cidrs: Type.Optional(Type.Array(Type.String())),
         },
         closed,
       ),
     ),
     env: Type.Optional(Type.Record(Type.String(), Type.String())),
-    // From the manager alone, over the control socket: whoever else knew it could make records.
+    // Only from the manager, over the control socket: anyone who knows it could forge records.
     record_key: Type.Optional(Type.String()),
   },
   closed,
@@ -52,8 +52,8 @@ const ReasonBody = Type.Object(
   closed,
 );
 
-/** State, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
-export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
+/** Adds state, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
+export function registerDaemonSandboxRoutes(app: HttpApp, daemon: Daemon): void {
   let initialised: { body: unknown; done: Promise<void> } | null = null;
 
   app.get('/api/v1/sandbox', async () => success(await daemon.view()));
@@ -85,10 +85,10 @@ export function registerSandboxRoutes(app: HttpApp, daemon: Daemon): void {
     }
     const { record_key } = request.body;
     if (record_key !== undefined && !daemon.isControl(request.raw.socket)) {
-      throw invalidField('record_key', 'is accepted on the control socket alone');
+      throw invalidField('record_key', 'is accepted only on the control socket');
     }
     if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
-      throw new ApiError('conflict', 'The sandbox is initialised already, with another body.');
+      throw new ApiError('conflict', 'The sandbox has already been initialised with another body.');
     }
     if (!initialised) {
       initialised = {
@@ -116,10 +116,10 @@ async function initialise(daemon: Daemon, body: Static<typeof InitBody>, is_cont
   }));
   const { record_key = null } = body;
   if (record_key !== null && !recordKey(record_key)) {
-    throw invalidField('record_key', 'must be 64 lower-case hex digits');
+    throw invalidField('record_key', 'must be 64 lowercase hex digits');
   }
   if (env) checkEnvironment(env, 'env');
-  // Before the first process that could read it.
+  // Must happen before the first process that could read the token.
   if (is_control) daemon.forgetToken();
   try {
     await daemon.initialise({ ...given, record_key }, env ?? {});
@@ -132,21 +132,20 @@ function guardOf(ranges: string[]): AddressGuard {
   return new AddressGuard(
     ranges.map((range) => {
       const cidr = parseCidr(range);
-      if (cidr === null)
-        throw new StartError('webhook.allow_cidrs must be ranges of addresses like 10.0.0.0/8');
+      if (cidr === null) throw new StartError('webhook.allow_cidrs must be address ranges like 10.0.0.0/8');
       return cidr;
     }),
   );
 }
 
-/** Why a sandbox cannot be what it is told to be, with the field in place of the option. */
+/** Turns an error about an option into an answer that names the init body's field. */
 function asAnswer({ message }: StartError): ApiError {
   const [option, field] = Object.entries(FIELDS).find(([each]) => message.startsWith(each)) ?? [];
   if (option === undefined || field === undefined) return new ApiError('invalid_request', message);
   return invalidField(field, message.slice(option.length).trim());
 }
 
-/** What the command line's checks say, as an answer that names the field. */
+/** Runs a check of the command line; turns its error into an answer that names the field. */
 function asField<Value>(check: () => Value): Value {
   try {
     return check();

@@ -2,28 +2,28 @@ import { once } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock, Timer } from '../../base/clock.ts';
 
-/** So that a reader that is gone is noticed, and one behind a proxy is kept. */
+/** Detects readers that have disconnected, and keeps connections through proxies open. */
 const HEARTBEAT_MS = 15_000;
 
-/** One server-sent event; `data` may have several lines. */
-export interface ServerSentEvent {
+/** One server-sent event to write; `data` may have several lines. */
+export interface SseMessage {
   id: string;
   event: string;
   data: string;
 }
 
 /**
- * An answer that is a stream of server-sent events. Whoever awaits each write keeps no more in memory than the
- * connection does, however slow the reader is.
+ * An answer that is a stream of server-sent events. Callers must await each write: then a slow reader costs no more
+ * memory than the connection's buffer.
  */
 export class SseResponse {
-  /** Aborts when the reader has gone. */
+  /** Aborts when the reader disconnects. */
   readonly gone: AbortSignal;
   readonly #reply: FastifyReply;
   readonly #clock: Clock;
   #heartbeat: Timer;
 
-  /** Takes the answer over; the head is sent at once. */
+  /** Takes over the answer and sends its head at once. */
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
     this.#reply = reply;
     this.#clock = clock;
@@ -39,21 +39,21 @@ export class SseResponse {
     reply.raw.flushHeaders();
   }
 
-  /** Resolves when there is room for more, or the reader has gone. */
-  async write({ id, event, data }: ServerSentEvent): Promise<void> {
-    // A lone carriage return ends a line of the stream, too.
+  /** Resolves when there is room for more, or the reader has disconnected. */
+  async write({ id, event, data }: SseMessage): Promise<void> {
+    // A lone carriage return also ends a line of the stream.
     const lines = data.replaceAll(/\r\n|[\r\n]/g, '\ndata: ');
     const text = `id: ${id}\nevent: ${event}\ndata: ${lines}\n\n`;
     await writeWithRoom(this.#reply, text, this.gone);
   }
 
-  /** Ends the stream as a whole one. */
+  /** Ends the stream as complete. */
   end(): void {
     this.#heartbeat.cancel();
     this.#reply.raw.end();
   }
 
-  /** Ends the stream as a broken one. */
+  /** Cuts the connection, so that the reader sees an incomplete stream. */
   cut(): void {
     this.#reply.raw.destroy();
   }
@@ -66,7 +66,7 @@ export class SseResponse {
   }
 }
 
-/** Aborts when whoever asked has gone, or has the whole answer. */
+/** Returns a signal that aborts when the client disconnects or has the whole answer. */
 export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   if (raw.destroyed) gone.abort();
@@ -74,7 +74,7 @@ export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   return gone.signal;
 }
 
-/** Writes to an answer; resolves when there is room for more, or the reader has gone. */
+/** Writes to an answer; resolves when there is room for more, or `gone` aborts. */
 export async function writeWithRoom(
   { raw }: FastifyReply,
   data: string | Uint8Array,
@@ -84,7 +84,7 @@ export async function writeWithRoom(
   await once(raw, 'drain', { signal: gone }).catch(() => {});
 }
 
-/** What `wait` comes to, or undefined once `signal` aborts; nothing of it is left behind then. */
+/** Resolves with the value of `wait`, or with undefined when `signal` aborts or `wait` fails. Leaves no listener. */
 export function untilDisconnect<Value>(
   wait: Promise<Value>,
   signal: AbortSignal,

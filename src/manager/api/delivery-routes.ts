@@ -1,5 +1,5 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { enumParam, integerParam, queryOf } from '../../base/http/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { DELIVERY_STATES } from '../../contract/deliveries.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -40,9 +40,9 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
     const query = queryOf(request.query, ['state', 'event_type', 'limit', 'cursor']);
     return success(
       await delivery.views.list(callerOf(request).team_id, {
-        state: oneOf(query.state, 'state', DELIVERY_STATES),
-        event_type: oneOf(query.event_type, 'event_type', EVENT_TYPES),
-        limit: Math.min(wholeNumber(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
+        state: enumParam(query.state, 'state', DELIVERY_STATES),
+        event_type: enumParam(query.event_type, 'event_type', EVENT_TYPES),
+        limit: Math.min(integerParam(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
         before_id: cursorOf(query.cursor),
       }),
     );
@@ -63,7 +63,7 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
 
   app.post(`${PATH}/replay`, writing(replayAll), async (request) => {
     const { state: given } = queryOf(request.query, ['state']);
-    const state = oneOf(given, 'state', REPLAYABLE);
+    const state = enumParam(given, 'state', REPLAYABLE);
     if (!state) throw invalidField('state', `is required, one of ${REPLAYABLE.join(', ')}`);
     return success({ replayed: await delivery.replayAll(callerOf(request).team_id, state) });
   });

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { flag, oneOf, queryOf, wholeNumber } from '../../base/http/query.ts';
+import { enumParam, flagParam, integerParam, queryOf } from '../../base/http/query.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { MANAGED_STATUSES, TEMPLATE } from '../../contract/sandboxes.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
@@ -87,12 +87,12 @@ function registerReads(app: HttpApp, { store, sandboxes }: SandboxRouteParts): v
     if (template_id !== undefined && !TEMPLATE.test(template_id)) {
       throw invalidField('template_id', 'must be 1 to 64 of A-Z a-z 0-9 _ - .');
     }
-    const offset = wholeNumber(query.offset, 'offset', 0) ?? 0;
+    const offset = integerParam(query.offset, 'offset', 0) ?? 0;
     const { rows, count } = await store.list(callerOf(request).team_id, {
-      status: oneOf(query.status, 'status', MANAGED_STATUSES),
+      status: enumParam(query.status, 'status', MANAGED_STATUSES),
       template_id,
-      paused: query.paused === undefined ? undefined : flag(query.paused, 'paused'),
-      limit: Math.min(wholeNumber(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
+      paused: query.paused === undefined ? undefined : flagParam(query.paused, 'paused'),
+      limit: Math.min(integerParam(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
       offset,
     });
     return success({ sandboxes: rows.map(sandboxView), count, has_more: offset + rows.length < count });

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { oneOf, queryOf } from '../../base/http/query.ts';
+import { enumParam, queryOf } from '../../base/http/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { WINDOW_TYPES } from '../../contract/usage.ts';
@@ -56,7 +56,7 @@ export function registerUsageRoutes(app: HttpApp, usage: Usage): void {
       await usage.page(callerOf(request).team_id, {
         cursor: query.cursor,
         limit: limitOf(query.limit),
-        window_type: oneOf(query.window_type, 'window_type', WINDOW_TYPES),
+        window_type: enumParam(query.window_type, 'window_type', WINDOW_TYPES),
       }),
     );
   });

@@ -54,8 +54,8 @@ describe('a payload', () => {
       expect(refusal(`{"${key}":{},"payload":{}}`)).toBe('payload: must be given once');
       expect(refusal(`{"payload":{},"${key}":{}}`)).toBe('payload: must be given once');
     }
-    expect(refusal('{"payl\\u006ead":{}}')).toMatch(/^paylnad: is not known/);
-    expect(refusal('{"payl\\x6fad":{}}')).toBe('body: is not JSON');
+    expect(refusal('{"payl\\u006ead":{}}')).toMatch(/^paylnad: unknown field/);
+    expect(refusal('{"payl\\x6fad":{}}')).toBe('body: must be JSON');
   });
 
   it('pollutes no prototype', () => {
@@ -81,30 +81,30 @@ describe('a payload', () => {
 
 describe('a body is refused', () => {
   it.each<[string, string]>([
-    ['', 'body: is not JSON'],
-    ['   ', 'body: is not JSON'],
-    ['{', 'body: is not JSON'],
-    ['nonsense', 'body: is not JSON'],
-    ["{'payload':{}}", 'body: is not JSON'],
-    ['{"payload":{}', 'body: is not JSON'],
-    ['{"payload":{}}}', 'body: is not JSON'],
-    ['{"payload":{}} x', 'body: is not JSON'],
-    ['{"payload":{},}', 'body: is not JSON'],
-    ['{"payload":{}}{"payload":{}}', 'body: is not JSON'],
-    ['{"payload":{"a":NaN}}', 'body: is not JSON'],
-    ['{"payload":{"a":01}}', 'body: is not JSON'],
-    ['{"payload":{"a":"\n"}}', 'body: is not JSON'],
-    ['{"payload":{/**/}}', 'body: is not JSON'],
-    ['\ufeff{"payload":{}}', 'body: is not JSON'],
-    ['{"payload":\u00a0{}}', 'body: is not JSON'],
+    ['', 'body: must be JSON'],
+    ['   ', 'body: must be JSON'],
+    ['{', 'body: must be JSON'],
+    ['nonsense', 'body: must be JSON'],
+    ["{'payload':{}}", 'body: must be JSON'],
+    ['{"payload":{}', 'body: must be JSON'],
+    ['{"payload":{}}}', 'body: must be JSON'],
+    ['{"payload":{}} x', 'body: must be JSON'],
+    ['{"payload":{},}', 'body: must be JSON'],
+    ['{"payload":{}}{"payload":{}}', 'body: must be JSON'],
+    ['{"payload":{"a":NaN}}', 'body: must be JSON'],
+    ['{"payload":{"a":01}}', 'body: must be JSON'],
+    ['{"payload":{"a":"\n"}}', 'body: must be JSON'],
+    ['{"payload":{/**/}}', 'body: must be JSON'],
+    ['\ufeff{"payload":{}}', 'body: must be JSON'],
+    ['{"payload":\u00a0{}}', 'body: must be JSON'],
     ['[]', 'body: must be a JSON object'],
     ['null', 'body: must be a JSON object'],
     ['"payload"', 'body: must be a JSON object'],
-    ['{}', 'payload: is needed'],
-    ['{"Payload":{}}', 'Payload: is not known; the body has one key, payload'],
-    ['{"payload":{},"extra":1}', 'extra: is not known; the body has one key, payload'],
-    ['{"extra":1,"payload":{}}', 'extra: is not known; the body has one key, payload'],
-    ['{"__proto__":1,"payload":{}}', '__proto__: is not known; the body has one key, payload'],
+    ['{}', 'payload: is required'],
+    ['{"Payload":{}}', 'Payload: unknown field; the body has one key, payload'],
+    ['{"payload":{},"extra":1}', 'extra: unknown field; the body has one key, payload'],
+    ['{"extra":1,"payload":{}}', 'extra: unknown field; the body has one key, payload'],
+    ['{"__proto__":1,"payload":{}}', '__proto__: unknown field; the body has one key, payload'],
     ['{"payload":{},"payload":{}}', 'payload: must be given once'],
     ['{"payload":[],"payload":{}}', 'payload: must be given once'],
     ['{"payload":null}', 'payload: must be a JSON object'],
@@ -123,7 +123,7 @@ describe('a body is refused', () => {
     ['half a character', [0xf0, 0x9f, 0xa6]],
   ])('that is not UTF-8: %s', (_, bytes) => {
     const body = Buffer.concat([Buffer.from('{"payload":{"a":"'), Buffer.from(bytes), Buffer.from('"}}')]);
-    expect(refusal(body)).toBe('body: is not UTF-8');
+    expect(refusal(body)).toBe('body: must be UTF-8');
   });
 
   it('unless it is one key with one object, whatever else the text is', () => {
@@ -154,13 +154,13 @@ describe('a mebibyte of white space', () => {
   const space = ' '.repeat(2 ** 20);
 
   it.each([
-    ['alone', space, 'body: is not JSON'],
+    ['alone', space, 'body: must be JSON'],
     ['before the body', `${space}{"payload":{}}`, 'taken'],
     ['before the key', `{${space}"payload":{}}`, 'taken'],
     ['behind the key', `{"payload"${space}:{}}`, 'taken'],
     ['around the payload', `{"payload":${space}{}${space}}`, 'taken'],
-    ['with nothing after it', `{"payload":${space}`, 'body: is not JSON'],
-    ['before another key', `{${space}"other":{}}`, 'other: is not known; the body has one key, payload'],
+    ['with nothing after it', `{"payload":${space}`, 'body: must be JSON'],
+    ['before another key', `{${space}"other":{}}`, 'other: unknown field; the body has one key, payload'],
   ])('%s takes no more steps than it has characters', (_, body, expected) => {
     // A quadratic scan of this would take minutes and meet the time limit of the test.
     for (let i = 0; i < 10; i++) expect(refusal(body)).toBe(expected);

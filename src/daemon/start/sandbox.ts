@@ -1,0 +1,204 @@
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { ServiceGroup } from '../../base/service.ts';
+import { VERSION } from '../../base/version.ts';
+import { StartError } from '../../contract/errors.ts';
+import { Dispatcher } from '../../outbox/dispatcher.ts';
+import { UrlSender } from '../../outbox/sender.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import { Retention } from '../../outbox/sqlite/retention.ts';
+import { Supervisor } from '../../process/supervisor.ts';
+import type { Watcher } from '../../watch/thread/watcher.ts';
+import type { AddressGuard } from '../../webhook/address-guard.ts';
+import { SharedLookup } from '../../webhook/lookup.ts';
+import { HttpTransport } from '../../webhook/transport.ts';
+import type { DaemonConfig } from '../config.ts';
+import type { Environment } from '../environment.ts';
+import { MainCommand } from '../main-command.ts';
+import type { Metrics } from '../metrics.ts';
+import { PauseSwitch } from '../pause-switch.ts';
+import type { Publisher } from '../publisher.ts';
+import { OutboxTreeStore } from '../tree-store.ts';
+import { emitUntilStored } from './lifecycle-event.ts';
+
+/** Publishes accepted per turn for each connection of the delivery, while the delivery is behind. */
+const PUBLISHES_PER_DELIVERY = 1.5;
+/** The longest that the delivery of a backlog waits for the rest of the daemon. */
+const BACKLOG_WAIT_MS = 1_000;
+
+/** What a sandbox is given once: by options at start, or by `POST /sandbox/init`. */
+export interface Initialisation {
+  sandbox_id: string;
+  team_id: string;
+  webhook_url: string | null;
+  /** Empty: requests are not signed. */
+  webhook_secret: string;
+  /** The addresses that the webhook may lead to; null if the operator of the daemon has chosen it. */
+  webhook_guard: AddressGuard | null;
+  watch_dir: string | null;
+  /** 64 lowercase hex digits that authenticate the outbox's records; kept only in memory. */
+  record_key: string | null;
+}
+
+/** What a sandbox takes from its daemon. */
+export interface SandboxParts {
+  config: DaemonConfig;
+  log: Log;
+  clock: Clock;
+  metrics: Metrics;
+  environment: Environment;
+  store: OutboxClient;
+  publisher: Publisher;
+  /** Receives a copy of the main command's output. */
+  stdout: Writable;
+  /** The port of the local API, for `sandbox.ready`. */
+  port: number;
+  /** Resolves when the API is loaded. */
+  loadApi: () => Promise<void>;
+  /** Called when processes can be started. */
+  onSupervising: () => void;
+  isStopping: () => boolean;
+}
+
+/** Everything that runs once the sandbox has its identity: delivery, retention, supervision, watch, main command. */
+export class Sandbox {
+  readonly #parts: SandboxParts;
+  readonly #given: Initialisation;
+  /** Delivery and retention, which outlive the sources of events. */
+  readonly #delivery = new ServiceGroup();
+  #dispatcher: Dispatcher | null = null;
+  #supervisor: Supervisor | null = null;
+  #watcher: Watcher | null = null;
+  #main: MainCommand | null = null;
+  #switch: PauseSwitch | null = null;
+
+  constructor(given: Initialisation, parts: SandboxParts) {
+    this.#given = given;
+    this.#parts = parts;
+  }
+
+  /** Null without a webhook. */
+  get dispatcher(): Dispatcher | null {
+    return this.#dispatcher;
+  }
+
+  /** Null until supervision starts. */
+  get supervisor(): Supervisor | null {
+    return this.#supervisor;
+  }
+
+  /** Null without a watched directory or a webhook. */
+  get watcher(): Watcher | null {
+    return this.#watcher;
+  }
+
+  /** Null without a main command. */
+  get main(): MainCommand | null {
+    return this.#main;
+  }
+
+  /** Null until the start has finished. */
+  get pause_switch(): PauseSwitch | null {
+    return this.#switch;
+  }
+
+  /** Starts everything in order and emits `sandbox.ready`. Throws StartError; parts that were started keep running. */
+  async start(): Promise<void> {
+    const { clock, log, publisher, config, stdout, store } = this.#parts;
+    const { webhook_url, watch_dir } = this.#given;
+    if (webhook_url) await this.#startDelivery(webhook_url);
+    await this.#delivery.start(new Retention(store, clock, log));
+    const supervisor = await this.#startSupervision();
+    this.#parts.onSupervising();
+    if (watch_dir) await this.#startWatcher(watch_dir, webhook_url !== null);
+    if (config.command.length > 0) this.#main = await MainCommand.start(supervisor, config, stdout);
+    const ready = {
+      event_type: 'sandbox.ready' as const,
+      happened_at_ms: clock.wallMs(),
+      payload: { http_port: this.#parts.port, version: VERSION, watch_dir },
+    };
+    await emitUntilStored(this.#parts, ready, () => this.#parts.isStopping());
+    const { dispatcher, watcher } = this;
+    this.#switch = new PauseSwitch({ clock, store, publisher, supervisor, dispatcher, watcher });
+  }
+
+  /** Stops the sources of events: processes first, because the watch still reports what they write at their end. */
+  async stopSources(): Promise<void> {
+    await this.#supervisor?.stop();
+    await this.#watcher?.stop();
+  }
+
+  /** Stops retention, then delivery. Idempotent. */
+  stopDelivery(): Promise<void> {
+    return this.#delivery.stop();
+  }
+
+  async #startDelivery(url: string): Promise<void> {
+    const { store, config, clock, log, metrics, publisher } = this.#parts;
+    const { webhook_secret, webhook_guard } = this.#given;
+    const concurrency = config.delivery_concurrency;
+    const transport = new HttpTransport(clock, concurrency, new SharedLookup(webhook_guard));
+    const dispatcher = new Dispatcher(
+      { concurrency },
+      {
+        store,
+        sender: new UrlSender(url, webhook_secret, config.attempt_timeout_ms, transport),
+        clock,
+        log,
+        on_attempt: (report) => metrics.observeAttempt(report, clock.wallMs()),
+      },
+    );
+    this.#dispatcher = this.#delivery.add(dispatcher);
+    // Limits the publishes of a turn to about what can be delivered, so that publishers do not starve the delivery.
+    const pace = Math.ceil(PUBLISHES_PER_DELIVERY * concurrency);
+    store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
+    publisher.open();
+    if (store.counts().pending > 0) await this.#awaitBacklogReadiness();
+    await dispatcher.start();
+  }
+
+  /**
+   * Delays the delivery of a backlog until the API and the outbox thread are up: outcomes in the meantime would be
+   * recorded late, and a kill would then send those records twice.
+   */
+  async #awaitBacklogReadiness(): Promise<void> {
+    const { clock, loadApi, store } = this.#parts;
+    const ready = Promise.all([loadApi(), HttpTransport.load(), store.moved]);
+    await Promise.race([ready, sleep(clock, BACKLOG_WAIT_MS)]);
+  }
+
+  async #startSupervision(): Promise<Supervisor> {
+    const { clock, log, config, publisher, environment } = this.#parts;
+    this.#supervisor = new Supervisor({
+      clock,
+      log,
+      directory: join(config.state_dir, 'processes'),
+      emit: (event, key) => publisher.emit(event, key),
+      environment: () => environment.current(),
+      default_user: config.process_user,
+      grace_ms: config.shutdown_grace_ms,
+    });
+    await this.#supervisor.start();
+    return this.#supervisor;
+  }
+
+  /** Without a webhook no events are stored: then `watch_dir` is only checked. */
+  async #startWatcher(watch_dir: string, has_webhook: boolean): Promise<void> {
+    const { Watcher, checkWatchDir } = await import('../../watch/thread/watcher.ts');
+    const { config, clock, log, store } = this.#parts;
+    const own_paths = [config.state_dir, config.control_token_file, config.control_socket ?? ''].filter(
+      Boolean,
+    );
+    try {
+      checkWatchDir(watch_dir, own_paths);
+    } catch (error) {
+      throw new StartError(`--watch-dir ${(error as Error).message}`, 2, error);
+    }
+    if (!has_webhook) return;
+    const options = { watch_dir, ignore: config.watch_ignore, own_paths, clock, log };
+    this.#watcher = new Watcher({ ...options, store: new OutboxTreeStore(store) });
+    await this.#watcher.start();
+  }
+}
