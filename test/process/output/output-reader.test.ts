@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { OUTPUT_SEGMENT_BYTES } from '../../src/contract/defaults.ts';
-import type { OutputItem } from '../../src/process/output/output-reader.ts';
-import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
+import { OUTPUT_SEGMENT_BYTES } from '../../../src/contract/defaults.ts';
+import type { OutputItem } from '../../../src/process/output/output-reader.ts';
+import { isAlive, outputOf, program, start, until } from '../../support/process/harness.ts';
 
 const MIB = 1024 * 1024;
 
