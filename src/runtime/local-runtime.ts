@@ -11,9 +11,9 @@ import { removeTree } from './remove.ts';
 import type { ResourceGroups } from './resource-groups.ts';
 import {
   changeThroughDaemon,
+  DAEMON_ANSWER_TIMEOUT_MS,
   inspectSandbox,
   isLost,
-  REQUEST_TIMEOUT_MS,
   replaceEnvironment,
   updateRecord,
 } from './running-sandbox.ts';
@@ -160,7 +160,7 @@ export class LocalRuntime implements Runtime {
     // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
     if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
     files.writeRecord({ ...record, state: 'ending' });
-    const request = { method: 'POST', path: '/sandbox/stop', within_ms: REQUEST_TIMEOUT_MS };
+    const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
     const answer = await requestDaemon(files.socket_address, request);
     const is_accepted = answer.outcome === 'answered' && answer.status === 202;
     const has_ended =

@@ -6,7 +6,7 @@ import type { RuntimeChange, RuntimeState } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 
 /** How long a daemon may take to answer a request that changes nothing, in ms. */
-export const REQUEST_TIMEOUT_MS = 5_000;
+export const DAEMON_ANSWER_TIMEOUT_MS = 5_000;
 /** How long a start, a pause with its freeze and flush, or another change may take, in ms: a disk may be slow. */
 export const CHANGE_TIMEOUT_MS = 60_000;
 
@@ -50,7 +50,7 @@ export async function replaceEnvironment(
     method: 'PUT',
     path: '/sandbox/env',
     body: { env: {} },
-    within_ms: REQUEST_TIMEOUT_MS,
+    within_ms: DAEMON_ANSWER_TIMEOUT_MS,
   };
   const answer = await requestDaemon(files.socket_address, request);
   const removed = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
@@ -62,7 +62,7 @@ export async function inspectSandbox(files: SandboxFiles): Promise<RuntimeState>
   const record = files.readRecord();
   if (!record || record.state === 'creating') return 'absent';
   if (await isLost(record)) return 'lost';
-  const request = { method: 'GET', path: '/sandbox', within_ms: REQUEST_TIMEOUT_MS };
+  const request = { method: 'GET', path: '/sandbox', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
   const answer = await requestDaemon(files.socket_address, request);
   if (answer.outcome === 'answered' && answer.status === 200) {
     const { state } = (answer.data ?? {}) as Partial<SandboxView>;

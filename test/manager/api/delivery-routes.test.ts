@@ -1,9 +1,9 @@
 import { expect, it, vi } from 'vitest';
-import { sign } from '../../src/webhook/signature.ts';
-import type { Client } from '../support/manager/manager-client.ts';
-import { type RunningManager, startManager } from '../support/manager/running-manager.ts';
-import { TrackingConsumer } from '../support/manager/tracking-consumer.ts';
-import { describeOnStores } from '../support/stores.ts';
+import { sign } from '../../../src/webhook/signature.ts';
+import type { Client } from '../../support/manager/manager-client.ts';
+import { type RunningManager, startManager } from '../../support/manager/running-manager.ts';
+import { TrackingConsumer } from '../../support/manager/tracking-consumer.ts';
+import { describeOnStores } from '../../support/stores.ts';
 
 const PATH = '/api/v1/webhooks/deliveries';
 const SECRET = 'a secret made for this test';

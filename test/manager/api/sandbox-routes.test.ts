@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { startConsumer } from '../support/consumer.ts';
-import { startManager } from '../support/manager/running-manager.ts';
-import { scratchFolder } from '../support/scratch.ts';
-import { describeOnStores } from '../support/stores.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { scratchFolder } from '../../support/scratch.ts';
+import { describeOnStores } from '../../support/stores.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const SECRET = 'a-key-for-this-test';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { startManager } from '../support/manager/running-manager.ts';
-import { describeOnStores } from '../support/stores.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { describeOnStores } from '../../support/stores.ts';
 
 const TEAM = 'team_1';
 const RATE = { limit_value: 2, interval_ms: 60_000, burst_value: 3 };
