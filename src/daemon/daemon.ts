@@ -249,7 +249,7 @@ export class Daemon {
     };
     const settings = { state_dir: config.state_dir, limits };
     const store = await OutboxClient.open(settings, this.clock, fault, begins_here);
-    store.onCommit((report) => {
+    store.onCommitMeasured((report) => {
       this.metrics.committed(report);
       if (store.is_in_thread) this.#saveMemory();
       this.#outbox_health.observe(report.trouble);
@@ -410,7 +410,7 @@ export class Daemon {
         sender: new UrlSender(url, secret, config.attempt_timeout_ms, transport),
         clock,
         log,
-        on_attempt: (report) => metrics.attempted(report, clock.wallMs()),
+        onAttempt: (report) => metrics.attempted(report, clock.wallMs()),
       },
     );
     const dispatcher = this.#dispatcher;

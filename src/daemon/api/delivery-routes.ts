@@ -42,7 +42,7 @@ export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
       throw new ApiError('conflict', 'The record is of another sandbox and is never sent.');
     }
     await daemon.store.replay(event_id);
-    daemon.dispatcher?.look();
+    daemon.dispatcher?.refresh();
     return success(await daemon.store.find(event_id));
   });
 
@@ -52,7 +52,7 @@ export function registerDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
     if (!state) throw invalidField('state', `is needed, one of ${REPLAYABLE.join(', ')}`);
     mustDeliver(daemon);
     const replayed = await daemon.store.replayAll(state);
-    daemon.dispatcher?.look();
+    daemon.dispatcher?.refresh();
     return success({ replayed });
   });
 }

@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
-import { type AttemptReport, Dispatcher } from '../../outbox/dispatcher.ts';
+import type { AttemptReport } from '../../outbox/attempts.ts';
+import { Dispatcher } from '../../outbox/dispatcher.ts';
 import { endpointVerdict } from '../../webhook/retry.ts';
 import type { Transport } from '../../webhook/transport.ts';
 import type { DatabaseClock } from '../database/clock-store.ts';
@@ -72,8 +73,8 @@ export class EndpointDelivery {
         sender,
         clock,
         log,
-        on_attempt: (report) => this.#attempted(report),
-        may_start: () => permits.mayStart(this.#use, has_lease(), again),
+        onAttempt: (report) => this.#attempted(report),
+        mayStart: () => permits.mayStart(this.#use, has_lease(), again),
       },
     );
   }
@@ -96,8 +97,8 @@ export class EndpointDelivery {
   }
 
   /** A record was made due by somebody, or what held attempts up is over. */
-  look(): void {
-    this.#dispatcher.look();
+  refresh(): void {
+    this.#dispatcher.refresh();
   }
 
   /** What a look at the database told of the endpoint. */
@@ -109,7 +110,7 @@ export class EndpointDelivery {
       this.#looks -= 1;
       this.#records.committed();
     }
-    if (first_due_ms !== null && first_due_ms <= this.#records.now()) this.#dispatcher.look();
+    if (first_due_ms !== null && first_due_ms <= this.#records.now()) this.#dispatcher.refresh();
   }
 
   /** Starts no further attempt. */

@@ -1,5 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
-import type { AttemptOutcome, CommittedListener, DeliveryStore, DueRecord } from '../../outbox/store.ts';
+import type { AttemptOutcome, DeliveryStore, DueRecord, RecordsAddedListener } from '../../outbox/store.ts';
 import type { DatabaseClock } from '../database/clock-store.ts';
 import type { Database } from '../database/database.ts';
 import type { Tables } from '../database/tables.ts';
@@ -69,7 +69,7 @@ export class EndpointRecordStore implements DeliveryStore {
   readonly #untried = new Set<number>();
   /** For every read under way: the rows whose outcome was stored since it began. */
   readonly #settled = new Set<Set<number>>();
-  #listener: CommittedListener = () => {};
+  #listener: RecordsAddedListener = () => {};
 
   constructor(owned: OwnedEndpoint, parts: Parts) {
     this.#owned = owned;
@@ -80,7 +80,7 @@ export class EndpointRecordStore implements DeliveryStore {
     return this.#parts.clock.now();
   }
 
-  onCommitted(_wanted: () => boolean, listener: CommittedListener): void {
+  onRecordsAdded(_wanted: () => boolean, listener: RecordsAddedListener): void {
     this.#listener = listener;
   }
 

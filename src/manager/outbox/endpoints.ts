@@ -105,7 +105,7 @@ export class Endpoints implements Service {
 
   /** Records of these endpoints were made due by this replica, as by a replay. */
   replayed(endpoints: Iterable<string>): void {
-    for (const endpoint of endpoints) this.#deliveries.get(endpoint)?.look();
+    for (const endpoint of endpoints) this.#deliveries.get(endpoint)?.refresh();
     this.committed([...endpoints].filter((endpoint) => !this.#deliveries.has(endpoint)));
   }
 

@@ -12,17 +12,17 @@ import { Writer } from './writer.ts';
 export function openWriter(
   settings: WriterSettings,
   reply: (message: FromWriter) => void,
-  handed: WriterState | null,
+  previous: WriterState | null,
   lock: () => StateLock,
   in_thread: boolean,
 ): Writer | null {
   try {
-    return open(settings, reply, handed, lock(), in_thread);
+    return open(settings, reply, previous, lock(), in_thread);
   } catch (error) {
     const message = (error as Error).message;
     const where = error instanceof StartError ? '' : `state directory ${settings.state_dir}: `;
     // What was open a moment ago can be opened again, once the disk's trouble is over.
-    const may_pass = handed === null ? mayPass(error) : !(error instanceof StartError);
+    const may_pass = previous === null ? mayPass(error) : !(error instanceof StartError);
     reply({ kind: 'refused', message: where + message, may_pass });
     return null;
   }
@@ -31,7 +31,7 @@ export function openWriter(
 function open(
   { state_dir, limits }: WriterSettings,
   reply: (message: FromWriter) => void,
-  handed: WriterState | null,
+  previous: WriterState | null,
   lock: StateLock,
   in_thread: boolean,
 ): Writer | null {
@@ -42,7 +42,7 @@ function open(
       reply({ kind: 'salvage_due' });
       return null;
     }
-    return new Writer({ files, limits, clock: systemClock, reply, handed });
+    return new Writer({ files, limits, clock: systemClock, reply, previous });
   } catch (error) {
     files.close();
     throw error;

@@ -1,5 +1,5 @@
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft, TreeChange } from '../store.ts';
-import type { Batch, BatchDone, FromWriter, ToThread } from './protocol.ts';
+import type { Batch, BatchDone, FromWriter, ToWriterThread } from './protocol.ts';
 
 /**
  * What crosses between the threads by the thousand goes as one flat row of values: an object's names cost several
@@ -16,16 +16,16 @@ type Answer = Extract<FromWriter, { kind: 'answer' }>;
 /** An answer that holds records. */
 type PackedRead = { kind: 'read'; answer: Answer; records: Row };
 
-export type PackedToThread = Exclude<ToThread, Batch> | PackedBatch;
+export type PackedToThread = Exclude<ToWriterThread, Batch> | PackedBatch;
 export type PackedFromWriter = Exclude<FromWriter, Done> | PackedDone | PackedRead;
 
-export function packToThread(message: ToThread): PackedToThread {
+export function packToThread(message: ToWriterThread): PackedToThread {
   if (message.kind !== 'batch') return message;
   const { appends, outcomes } = message;
   return { ...message, appends: pack(appends, putAppend), outcomes: pack(outcomes, putOutcome) };
 }
 
-export function unpackToThread(message: PackedToThread): ToThread {
+export function unpackToThread(message: PackedToThread): ToWriterThread {
   if (message.kind !== 'batch') return message;
   const { appends, outcomes } = message;
   return { ...message, appends: unpack(appends, takeAppend), outcomes: unpack(outcomes, takeOutcome) };

@@ -11,11 +11,11 @@ import { DirectoryTakenError } from './files/state-lock.ts';
 import type {
   Batch,
   BatchDone,
-  Call,
   CallName,
   Calls,
   FromWriter,
   ToWriter,
+  WriterCall,
   WriterState,
 } from './protocol.ts';
 import { Inspection } from './rows/inspection.ts';
@@ -68,7 +68,7 @@ export interface WriterParts {
   clock: Clock;
   reply: (message: FromWriter) => void;
   /** What the writer before this one, in this process, left. */
-  handed?: WriterState | null;
+  previous?: WriterState | null;
 }
 
 /**
@@ -99,15 +99,15 @@ export class Writer {
   /** Acknowledged records that were pending and could not be taken over at the start. */
   #lost_at_start = 0;
 
-  constructor({ files, limits, clock, reply, handed }: WriterParts) {
+  constructor({ files, limits, clock, reply, previous }: WriterParts) {
     this.#files = files;
     this.#limits = limits;
     this.#clock = clock;
     this.#reply = reply;
     if (files.is_salvage_due) this.#expected_pending = files.goOn();
-    this.#store = new SqliteStore(files.db, clock, limits, undefined, handed?.offset_ms);
+    this.#store = new SqliteStore(files.db, clock, limits, undefined, previous?.offset_ms);
     this.#inspection = this.#inspect();
-    if (handed?.owner) this.#adopt(handed.owner);
+    if (previous?.owner) this.#adopt(previous.owner);
     const { offset_ms, sandbox_id } = this.#store;
     reply({ kind: 'opened', offset_ms, counts: this.#store.counts(), sandbox_id });
   }
@@ -151,7 +151,7 @@ export class Writer {
    * Closes the files for the next writer in this process and returns what that one goes on with. Throws where the
    * disk has trouble: then this one goes on.
    */
-  handOver(): WriterState {
+  detach(): WriterState {
     try {
       // A commit finds out whether the disk works, and puts files in place that were removed meanwhile.
       this.#write(() => {});
@@ -170,7 +170,7 @@ export class Writer {
     const waiting = this.#unrecorded;
     try {
       this.#begin(batches.reduce((sum, { appends }) => sum + draftsIn(appends), 0));
-      for (const { outcomes } of waiting) for (const outcome of outcomes) this.#store.settle(outcome);
+      for (const { outcomes } of waiting) for (const outcome of outcomes) this.#store.recordOutcome(outcome);
       const done = batches.map((batch) => this.#apply(batch));
       const added = this.#end();
       this.#unrecorded = [];
@@ -270,7 +270,7 @@ export class Writer {
   }
 
   #apply({ batch, appends, outcomes }: Batch): BatchDone {
-    for (const outcome of outcomes) this.#store.settle(outcome);
+    for (const outcome of outcomes) this.#store.recordOutcome(outcome);
     return { batch, results: appends.map((append) => this.#store.append(append)), is_recorded: true };
   }
 
@@ -279,7 +279,7 @@ export class Writer {
     this.#reply({ kind: 'done', batches, counts: this.#store.counts(), added, trouble, commit_ms });
   }
 
-  #answer(call: Call): void {
+  #answer(call: WriterCall): void {
     let output: unknown = null;
     let error: string | null = null;
     try {
@@ -300,7 +300,7 @@ export class Writer {
     if (forged > 0) this.#reply({ kind: 'mended', how: 'forged', lost_records: forged, set_aside });
   }
 
-  #call(call: Call): Calls[CallName]['out'] {
+  #call(call: WriterCall): Calls[CallName]['out'] {
     switch (call.name) {
       case 'adopt':
         return this.#adopt(call.input);
@@ -311,7 +311,7 @@ export class Writer {
       case 'overdue':
         return this.#store.overdue(call.input.limit);
       case 'probeCandidate':
-        return this.#store.probeCandidate(call.input.held);
+        return this.#store.probeCandidate(call.input.in_flight);
       case 'list':
         return this.#inspection.list(call.input);
       case 'find':

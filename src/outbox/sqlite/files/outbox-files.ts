@@ -5,14 +5,14 @@ import { goOnFrom } from '../rows/outbox-row.ts';
 import { DamagedOutbox } from '../salvage/damaged-outbox.ts';
 import { beginning, expectedPending } from '../salvage/salvage.ts';
 import { troubleOf } from '../store-errors.ts';
-import { databasePath, hasLostHeader, openDatabase } from './database-file.ts';
+import { databasePath, hasLostHeader, openOutboxDatabase } from './database-file.ts';
 import { HighWater } from './high-water.ts';
 import { copyInto, finishRestoring, replaceWith } from './restored-files.ts';
 import {
   copyAside,
   finishSettingAside,
   markSalvaged,
-  setAside,
+  setAsideDatabase,
   setAsidePath,
   unsalvaged,
 } from './set-aside.ts';
@@ -45,7 +45,7 @@ export class OutboxFiles {
     finishSettingAside(state_dir);
     const path = databasePath(state_dir);
     this.#names = [path, `${path}-wal`];
-    if (hasLostHeader(path)) setAside(state_dir);
+    if (hasLostHeader(path)) setAsideDatabase(state_dir);
     this.high_water = new HighWater(join(state_dir, 'high-water'), clock);
     this.#db = this.#openSound();
     try {
@@ -155,7 +155,7 @@ export class OutboxFiles {
 
   /** Puts a damaged database aside and closes it. `open` makes a new, empty one. */
   setAside(): void {
-    this.#unsalvaged.unshift(setAside(this.#state_dir));
+    this.#unsalvaged.unshift(setAsideDatabase(this.#state_dir));
     this.#db.close();
   }
 
@@ -176,13 +176,13 @@ export class OutboxFiles {
 
   #openOrSetAside(): Database {
     try {
-      return openDatabase(this.#state_dir);
+      return openOutboxDatabase(this.#state_dir);
     } catch (error) {
       // A schema that is none of the outbox's is only found when it is used.
       const is_foreign = (error as { code?: string }).code === 'SQLITE_ERROR';
       if (troubleOf(error) !== 'damage' && !is_foreign) throw error;
-      setAside(this.#state_dir);
-      return openDatabase(this.#state_dir);
+      setAsideDatabase(this.#state_dir);
+      return openOutboxDatabase(this.#state_dir);
     }
   }
 

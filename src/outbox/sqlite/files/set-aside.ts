@@ -23,13 +23,13 @@ export function unsalvaged(state_dir: string): number[] {
 }
 
 /** Puts the database's files aside, to be taken over; returns their number. */
-export function setAside(state_dir: string): number {
+export function setAsideDatabase(state_dir: string): number {
   const number = freeNumber(state_dir);
   put(state_dir, setAsidePath(state_dir, 'unsalvaged', number), renameSync);
   return number;
 }
 
-/** Ends what a death between two renames of `setAside` left: a log whose database is aside already. */
+/** Ends what a death between two renames of `setAsideDatabase` left: a log whose database is aside already. */
 export function finishSettingAside(state_dir: string): void {
   const [newest] = unsalvaged(state_dir);
   if (newest === undefined || exists(databasePath(state_dir))) return;

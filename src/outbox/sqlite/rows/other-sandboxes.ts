@@ -1,5 +1,5 @@
 import type { DeliveryState } from '../../../contract/deliveries.ts';
-import type { OutboxRow, SandboxRow } from './rows.ts';
+import type { OutboxRow, SandboxCounters } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** A record's state for the sandbox that it is of. */
@@ -39,7 +39,7 @@ export class OtherSandboxes {
     this.#sql.leave.run({ ...row, left_ms: now_ms });
     const left = kept(row);
     const number = this.#lastNumber() + 1;
-    const earlier = this.#sql.comeBack.get(sandbox_id) as SandboxRow | undefined;
+    const earlier = this.#sql.comeBack.get(sandbox_id) as SandboxCounters | undefined;
     Object.assign(row, earlier ?? { ...NEW_SANDBOX, number }, { sandbox_id, first_id: row.next_id });
     row.foreign += left - kept(row);
   }

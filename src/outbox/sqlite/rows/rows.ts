@@ -7,7 +7,7 @@ import type { DueRecord } from '../../store.ts';
 const RECORD_OVERHEAD_BYTES = 300;
 
 /** The numbers of one sandbox's records. */
-export interface SandboxRow extends Omit<OutboxCounts, 'foreign'> {
+export interface SandboxCounters extends Omit<OutboxCounts, 'foreign'> {
   /** By which its deliveries are found. */
   number: number;
   next_sequence: number;
@@ -16,7 +16,7 @@ export interface SandboxRow extends Omit<OutboxCounts, 'foreign'> {
 }
 
 /** What is known of the outbox as a whole, and of the sandbox that it is for. */
-export interface OutboxRow extends SandboxRow, OutboxCounts {
+export interface OutboxRow extends SandboxCounters, OutboxCounts {
   sandbox_id: string | null;
   /** From this id on a record's id minus its sequence is always the same. */
   first_id: number;
@@ -87,7 +87,7 @@ export function dueRecord(row: RecordRow): DueRecord | null {
 }
 
 /** What a record counts for against the bound. */
-export function sizeOf(headers: string, body: string): number {
+export function recordSizeBytes(headers: string, body: string): number {
   return Buffer.byteLength(body) + headers.length + RECORD_OVERHEAD_BYTES;
 }
 

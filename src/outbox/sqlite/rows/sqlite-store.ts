@@ -14,9 +14,9 @@ import {
   isWhole,
   type OutboxRow,
   type RecordRow,
+  recordSizeBytes,
   type StoredDelivery,
   type StoredRecord,
-  sizeOf,
 } from './rows.ts';
 import { prepareStatements, type Statements } from './statements.ts';
 import { keptClock, storeNow } from './store-clock.ts';
@@ -268,7 +268,7 @@ export class SqliteStore {
     const signature = owner.secret === '' ? null : sign(owner.secret, text);
     const headers = staticHeaders(envelope, 'sandboxd', signature);
     const headers_text = JSON.stringify(headers);
-    const size_bytes = sizeOf(headers_text, text);
+    const size_bytes = recordSizeBytes(headers_text, text);
     const created_at_ms = this.#clock.wallMs();
     const deadline_ms = this.now() + this.#limits.window_ms;
     const { sandbox_id } = owner;
@@ -308,14 +308,14 @@ export class SqliteStore {
   }
 
   /** Keeps an attempt and moves its record on. A record that is no longer pending stays as it is. */
-  settle(outcome: AttemptOutcome): void {
+  recordOutcome(outcome: AttemptOutcome): void {
     const { decision } = outcome;
     const wall_ms = this.#clock.wallMs();
     const now_ms = this.now();
     const is_pending = decision.state === 'pending';
     const size_bytes = this.#sql.pendingSize.get(outcome.id) as number | undefined;
     if (size_bytes === undefined) return;
-    this.#sql.settle.run(
+    this.#sql.recordOutcome.run(
       decision.state,
       outcome.attempt,
       is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
@@ -378,9 +378,9 @@ export class SqliteStore {
     return { records: this.#sendable(ready), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
   }
 
-  probeCandidate(held: number[]): DueRecord | null {
-    const rows = this.#sql.probe.all(this.#row.number, held.length + 1) as RecordRow[];
-    const row = rows.find(({ id }) => !held.includes(id));
+  probeCandidate(in_flight: number[]): DueRecord | null {
+    const rows = this.#sql.probe.all(this.#row.number, in_flight.length + 1) as RecordRow[];
+    const row = rows.find(({ id }) => !in_flight.includes(id));
     return row ? (this.#sendable([row])[0] ?? null) : null;
   }
 
@@ -541,7 +541,7 @@ export class SqliteStore {
   #neverTried({ headers, body }: StoredRecord): StoredDelivery & { state: OwnState } {
     return {
       state: 'pending',
-      size_bytes: sizeOf(headers, body),
+      size_bytes: recordSizeBytes(headers, body),
       deadline_ms: this.now() + this.#limits.window_ms,
       due_ms: 0,
       probe_ms: null,

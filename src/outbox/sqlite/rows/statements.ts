@@ -56,7 +56,7 @@ export function prepareStatements(db: Database) {
       'SELECT event_id, sequence, body FROM records WHERE sandbox_id = ? AND idempotency_key = ?',
     ),
     pendingSize: sql("SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending'").pluck(),
-    settle:
+    recordOutcome:
       sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
       finished_ms = ?, finished_at_ms = ? WHERE id = ?`),
     fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,

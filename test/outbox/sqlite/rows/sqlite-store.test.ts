@@ -37,7 +37,7 @@ function settle(rows: SqliteStore, id: number, decision: Decision, attempt = 1):
     ...{ id, attempt, started_at_ms: 0, duration_ms: 1, status: 200, error: null, response_body: null },
     decision,
   };
-  change(rows, () => rows.settle(outcome));
+  change(rows, () => rows.recordOutcome(outcome));
 }
 
 function keep(state: Keep['state'], keep_ms: number, keep_records: number, keep_bytes = 2 ** 40): Keep {

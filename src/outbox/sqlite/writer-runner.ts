@@ -6,7 +6,7 @@ import type { Writer } from './writer.ts';
 const RETRY_MS = 1_000;
 
 /** Runs a writer: hands it what arrives, and reminds it of what it could not keep and of what can wait. */
-export class WriterLoop {
+export class WriterRunner {
   readonly writer: Writer;
   readonly #clock: Clock;
   #retry: Timer | null = null;
