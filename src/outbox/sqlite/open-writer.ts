@@ -6,8 +6,8 @@ import type { FromWriter, WriterSettings, WriterState } from './protocol.ts';
 import { Writer } from './writer.ts';
 
 /**
- * Opens the outbox's files for a writer, with the lock that `lock` takes or gives; null where they are refused, or are
- * for a thread of their own (`in_thread`), which `reply` is told.
+ * Opens the outbox's files for a writer. `lock` returns the lock, and takes it where it is not held. Null where the
+ * files cannot be opened, or must be salvaged and this is not the writer thread; `reply` receives the reason.
  */
 export function openWriter(
   settings: WriterSettings,
@@ -49,7 +49,7 @@ function open(
   }
 }
 
-/** Whether an error of a start may be over by itself: no room, too many open files, or a disk that fails. */
+/** Whether an error of a start may pass: no room, too many open files, or a disk that fails. */
 function mayPass(error: unknown): boolean {
   const passing = /^(SQLITE_FULL|SQLITE_IOERR|SQLITE_NOMEM|ENOSPC|EDQUOT|EFBIG|EIO|EMFILE|ENFILE|ENOMEM)/;
   return passing.test((error as { code?: string }).code ?? '');

@@ -7,8 +7,8 @@ import { type PackedToThread, packFromWriter, unpackToThread } from './wire.ts';
 import { WriterRunner } from './writer-runner.ts';
 
 /**
- * The thread that owns the outbox's files: a sync, or a disk that hangs, holds up nothing but this thread.
- * All that arrives while one commit is under way is taken together for the next.
+ * The thread that owns the outbox's files: a sync, or a disk that hangs, blocks no other thread. Messages that arrive
+ * during a commit are handled together in the next one.
  */
 function run(port: MessagePort, settings: WriterSettings): void {
   const reply = (message: FromWriter) => port.postMessage(packFromWriter(message));

@@ -56,22 +56,23 @@ export class OutboxFiles {
     }
   }
 
+  /** The open database; another one after `open`, `restore` and `keepAsFound`. */
   get db(): Database {
     return this.#db;
   }
 
-  /** Where a damaged outbox went, or null. */
+  /** Path of a damaged outbox that was set aside, or null. */
   get set_aside(): string | null {
     return this.#set_aside;
   }
 
-  /** Whether damaged outboxes wait to be taken over. */
+  /** Whether damaged outboxes wait to be salvaged. */
   get is_salvage_due(): boolean {
     return this.#unsalvaged.length > 0;
   }
 
-  /** Makes a new database go on where those that were set aside ended; tells how many records they had pending. */
-  goOn(): number {
+  /** Makes a new database continue where those that were set aside ended; returns how many pending records they had. */
+  continueDamaged(): number {
     const damaged = this.damaged();
     const mark = this.high_water.read();
     const { sandbox_id } = this.#db.prepare('SELECT sandbox_id FROM outbox').get() as { sandbox_id: unknown };
@@ -89,12 +90,12 @@ export class OutboxFiles {
     return this.#unsalvaged.flatMap((number) => this.#damaged.get(number) ?? []);
   }
 
-  /** To be committed together with what is taken over: from then on it is not taken again. */
+  /** Notes in the database that they are salvaged. Call it in the transaction of the salvage. */
   noteSalvaged(): void {
     this.#db.pragma(`application_id = ${Math.max(...this.#unsalvaged)}`);
   }
 
-  /** After that commit. Returns where the newest damaged outbox is. */
+  /** Gives them their final names after that commit; returns the path of the newest. */
   salvaged(): string {
     const [newest = 0] = this.#unsalvaged;
     for (const number of this.#unsalvaged.splice(0)) this.#keep(number);
@@ -195,6 +196,7 @@ export class OutboxFiles {
     });
   }
 
+  /** Closes everything. Idempotent. */
   close(): void {
     for (const [number, damaged] of this.#damaged) {
       damaged.close(setAsidePath(this.#state_dir, 'unsalvaged', number));

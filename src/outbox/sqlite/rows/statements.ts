@@ -3,10 +3,10 @@ import type { Database, Statement } from 'better-sqlite3';
 const DUE = `SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum, mac, attempts, failures, deadline_ms, probe_ms,
   created_at_ms, due_ms FROM deliveries CROSS JOIN records USING (id)`;
 
-/** See `prepareStatements`. */
+/** The store's prepared statements. */
 export type Statements = ReturnType<typeof prepareStatements>;
 
-/** What the store asks of the database, prepared. */
+/** Prepares the store's statements. */
 export function prepareStatements(db: Database) {
   const sql = (text: string): Statement => db.prepare(text);
   return {

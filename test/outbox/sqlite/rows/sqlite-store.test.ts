@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { EventType } from '../../../../src/contract/events.ts';
-import type { Keep, SqliteStore } from '../../../../src/outbox/sqlite/rows/sqlite-store.ts';
+import type { Keep } from '../../../../src/outbox/sqlite/rows/retention.ts';
+import type { SqliteStore } from '../../../../src/outbox/sqlite/rows/sqlite-store.ts';
 import type { AppendResult, AttemptOutcome } from '../../../../src/outbox/store.ts';
 import type { Decision } from '../../../../src/webhook/retry.ts';
 import { verify } from '../../../../src/webhook/signature.ts';
