@@ -93,11 +93,9 @@ function roomOf(path: string): string {
 /** What is above a limit, and by how much it may be: these numbers only go down. */
 const LARGE_FILES: Record<string, number> = {
   'src/daemon/daemon.ts': 421,
-  'src/outbox/dispatcher.ts': 481,
-  'src/outbox/sqlite/client.ts': 495,
-  'src/outbox/sqlite/rows/sqlite-store.ts': 602,
-  'src/outbox/sqlite/undelivered/undelivered-records.ts': 274,
-  'src/outbox/sqlite/writer.ts': 455,
+  'src/outbox/sqlite/client.ts': 479,
+  'src/outbox/sqlite/rows/sqlite-store.ts': 584,
+  'src/outbox/sqlite/writer.ts': 412,
 };
 
 describe('the house', () => {

@@ -3,14 +3,16 @@ import { type Clock, sleep, timestamp } from '../base/clock.ts';
 import { ENDPOINT_FAILURES } from '../contract/defaults.ts';
 import { endpointBackoffMs } from '../webhook/retry.ts';
 
-/** What a finished attempt said about the endpoint, and whether it began before the endpoint backed off. */
+/** What a finished attempt says about the endpoint; `nothing` where it is about the record alone. */
 export type Verdict = 'up' | 'down' | 'nothing';
 
 /**
- * The health of one endpoint: healthy, or backing off with one probe a step.
+ * The health of one endpoint.
  *
- * healthy → backing off: the third attempt in a row, in the order in which they end, that failed as `down`.
- * backing off → healthy: any attempt that succeeds, the probe or one that was still under way.
+ * | State | Entered by | Left by |
+ * |---|---|---|
+ * | healthy | construction; any attempt that succeeds, the probe or one that was still under way | the third consecutive `down` |
+ * | backed off: one probe per step | the third consecutive `down`, in the order in which attempts end | `up`, `stop` |
  *
  * Source: contract section 3, Endpoint down.
  */
@@ -23,7 +25,7 @@ export class Endpoint {
   #recovery: AbortController | null = null;
   #next_probe_ms: number | null = null;
 
-  /** `probe` makes one attempt and tells what came of it; it may wait for something to send. */
+  /** `probe` makes one attempt and resolves to its verdict; it may wait for a record to send. `random`: in [0, 1). */
   constructor(
     clock: Clock,
     random: () => number,
@@ -36,22 +38,23 @@ export class Endpoint {
     this.#on_healthy = on_healthy;
   }
 
+  /** Whether the endpoint is not backed off. */
   get is_healthy(): boolean {
     return this.#recovery === null;
   }
 
-  /** RFC 3339, or null while healthy or while the probe is under way. */
+  /** When the next probe starts, as RFC 3339; null while healthy or while the probe is under way. */
   get next_probe_at(): string | null {
     if (this.#next_probe_ms === null) return null;
     return timestamp(this.#clock.wallMs() + this.#next_probe_ms - this.#clock.monotonicMs());
   }
 
-  /** Monotonic time of the next probe: now or earlier while it is under way or waits for something to send. */
+  /** Monotonic time of the next probe in ms; 0 while healthy, and while the probe is under way or waits for a record. */
   get next_probe_ms(): number {
     return this.#next_probe_ms ?? 0;
   }
 
-  /** Takes what an attempt said. */
+  /** Counts the verdict of an attempt that has ended. */
   observe(verdict: Verdict): void {
     if (verdict === 'up') {
       this.#failures_in_a_row = 0;
@@ -62,7 +65,7 @@ export class Endpoint {
     }
   }
 
-  /** Ends probing; tells whether there was any. */
+  /** Ends probing; returns whether the endpoint was backed off. Idempotent. */
   stop(): boolean {
     if (!this.#recovery) return false;
     this.#recovery.abort();
@@ -83,7 +86,7 @@ export class Endpoint {
       if (verdict === 'down') failed_probes += 1;
       if (verdict !== 'up') throw new Error('the endpoint is still down');
     };
-    // The wait belongs to the step, on our clock; the library only keeps the loop. It ends by `stop`.
+    // The library repeats the step until `stop`; the wait is part of the step, because it runs on our clock.
     const options = { retries: Number.POSITIVE_INFINITY, minTimeout: 0, factor: 1, signal };
     await pRetry(step, options).catch((error: unknown) => {
       if (!signal.aborted) throw error;

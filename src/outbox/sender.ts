@@ -3,21 +3,22 @@ import { standardWebhookHeaders } from '../webhook/signature.ts';
 import type { Transport } from '../webhook/transport.ts';
 import type { DueRecord } from './store.ts';
 
-/** Makes the attempts of a dispatcher: where a record goes and how an attempt at it is signed. */
+/** Makes the attempts of a dispatcher: knows where a record goes and how an attempt is signed. */
 export interface Sender {
   /** One attempt, begun at `started_at_ms` (wall time). Never rejects. */
   send(record: DueRecord, attempt: number, started_at_ms: number): Promise<AttemptResult>;
-  /** Gives up what is under way. */
+  /** Gives up the attempts under way. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Every record to one URL, with the headers of Standard Webhooks made anew at each attempt. */
+/** Sends every record to one URL; each attempt has its own Standard Webhooks headers. Source: contract section 2. */
 export class UrlSender implements Sender {
   readonly #url: string;
   readonly #secret: string;
   readonly #timeout_ms: number;
   readonly #transport: Transport;
 
+  /** `secret`: empty where nothing is signed. `timeout_ms`: of one attempt, response included. */
   constructor(url: string, secret: string, timeout_ms: number, transport: Transport) {
     this.#url = url;
     this.#secret = secret;
@@ -25,6 +26,7 @@ export class UrlSender implements Sender {
     this.#transport = transport;
   }
 
+  /** See `Sender.send`. */
   send(record: DueRecord, attempt: number, started_at_ms: number): Promise<AttemptResult> {
     const { event_id, headers, body } = record;
     const timestamp_s = Math.floor(started_at_ms / 1000);
@@ -42,6 +44,7 @@ export class UrlSender implements Sender {
     );
   }
 
+  /** See `Sender.close`. */
   close(): Promise<void> {
     return this.#transport.close();
   }

@@ -23,8 +23,8 @@ export interface TreeChange {
 }
 
 /**
- * One or more drafts that are committed together or not at all. One with a `tree` is answered when it is known what
- * became of it, however long the disk takes: whoever keeps the tree must not tell its changes twice.
+ * One or more drafts that are committed together or not at all. An append with a `tree` is answered only when its
+ * outcome is known, however long the disk takes: the watch must not report its changes twice.
  */
 export interface Append {
   drafts: EventDraft[];
@@ -53,16 +53,16 @@ export interface DueRecord {
   headers: Record<string, string>;
   body: string;
   attempts: number;
-  /** Failed attempts of the present window. */
+  /** Failed attempts of the current window. */
   failures: number;
   deadline_ms: number;
-  /** From when on it may be the endpoint's probe; 0 where it was never tried. */
+  /** When it may be the endpoint's probe; 0 where it was never tried. */
   probe_ms: number;
-  /** Wall time of its commit. */
+  /** Wall time of its commit, in ms. */
   created_at_ms: number;
 }
 
-/** One attempt that has ended, and what it means for its record. */
+/** One attempt that has ended, and the decision about its record. `started_at_ms` is wall time. */
 export interface AttemptOutcome {
   id: number;
   attempt: number;
@@ -74,28 +74,28 @@ export interface AttemptOutcome {
   decision: Decision;
 }
 
-/** What is committed and waits for its first attempt; `records` is null where they are to be read by `untried`. */
-export type CommittedListener = (records: DueRecord[] | null) => void;
+/** Receives records that were just committed; null where they must be read with `untried`. */
+export type RecordsAddedListener = (records: DueRecord[] | null) => void;
 
 /** The store as the dispatcher uses it. Verbs reject while the store is out of order. */
 export interface DeliveryStore {
-  /** The store's clock: monotonic, going on over restarts, in ms. */
+  /** The store's clock in ms: monotonic, and continued across restarts. */
   now(): number;
   /** Records that were never tried, in commit order, after `after_id`; `more` where others follow. */
   untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }>;
-  /** Records whose retry is due, due first; `next_due_ms` is the first one's that is not yet. */
+  /** Records whose retry is due, earliest first; `next_due_ms`: when the first of the others is due, or null. */
   due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }>;
-  /** Records that were tried before and whose window is over. */
+  /** Records that were tried before and whose window is over; `next_deadline_ms`: of the first of the others, or null. */
   overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }>;
-  /** The record that may be the probe first, among those that were tried before and are not in `held`. */
-  probeCandidate(held: number[]): Promise<DueRecord | null>;
-  /** Keeps an attempt and what it means; resolves once it is on stable storage. */
+  /** The record that may be the probe first, among those that were tried before and are not in `in_flight`. */
+  probeCandidate(in_flight: number[]): Promise<DueRecord | null>;
+  /** Records an attempt and its decision; resolves once both are on stable storage. */
   record(outcome: AttemptOutcome): Promise<void>;
-  /** Calls back after every commit that added records. `wanted()` tells whether to hand them over. */
-  onCommitted(wanted: () => boolean, listener: CommittedListener): void;
+  /** Calls `listener` after every commit that added records, with the records if `wanted()` returned true. */
+  onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void;
 }
 
-/** What a list of deliveries is narrowed to. */
+/** Which deliveries a list shows, newest first. */
 export interface DeliveryFilter {
   state?: DeliveryState | undefined;
   event_type?: string | undefined;
@@ -104,19 +104,23 @@ export interface DeliveryFilter {
   before_id?: number | undefined;
 }
 
-/** The store as people see it. */
+/** The store as the API shows it. Verbs reject with `outbox_unavailable` while the store is out of order. */
 export interface InspectionStore {
+  /** Records by state, and bytes, as of the last commit. */
   counts(): OutboxCounts;
+  /** One page of deliveries. */
   list(filter: DeliveryFilter): Promise<DeliveryPage>;
+  /** One delivery with its body and attempts, or null. */
   find(event_id: string): Promise<DeliveryDetail | null>;
-  /** Makes a record pending again with a new window; false where there is none. */
+  /** Makes a record pending again with a new window; false where there is no such record. */
   replay(event_id: string): Promise<boolean>;
-  /** The same for every record in a state; tells how many. */
+  /** Replays every record in a state; resolves to their number. */
   replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number>;
-  /** Committed records after a sequence, oldest first: what a stream of events shows. */
+  /** Up to `limit` committed records after a sequence, oldest first. */
   after(sequence: number, limit: number): Promise<StreamRecord[]>;
 }
 
+/** A record as a stream of events shows it. */
 export interface StreamRecord {
   sequence: number;
   event_type: string;
@@ -125,15 +129,15 @@ export interface StreamRecord {
 
 /** What was found when the store was opened for a sandbox. */
 export interface Adoption {
-  /** The sandbox was up when the store was last written: no second `sandbox.ready` is owed. */
+  /** The sandbox was up when the store was last written: `sandbox.ready` must not be sent again. */
   was_ready: boolean;
-  /** Acknowledged records that are missing after damage, whatever became of them. */
+  /** Acknowledged records that are missing after damage, in whatever state they were. */
   missing_records: number;
-  /** Those among them that were not delivered, at most. */
+  /** How many of them were not delivered, at most. */
   lost_records: number;
-  /** Where a copy of a damaged outbox is, as it was found, or null. */
+  /** Path of the copy of a damaged outbox, as it was found, or null. */
   set_aside: string | null;
-  /** Records of other sandboxes, and those among them that were not delivered. */
+  /** Records of other sandboxes, and how many of them were not delivered. */
   foreign_records: number;
   foreign_pending: number;
 }

@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/hand-over.ts';
+import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/undelivered-reader.ts';
 import { STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 

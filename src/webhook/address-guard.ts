@@ -1,4 +1,4 @@
-import { type Address, type Cidr, contains, embeddedIPv4, parseAddress, parseCidr } from './address.ts';
+import { type Cidr, contains, embeddedIPv4, type IpAddress, parseAddress, parseCidr } from './address.ts';
 
 const cidr = (text: string): Cidr => {
   const parsed = parseCidr(text);
@@ -6,7 +6,7 @@ const cidr = (text: string): Cidr => {
   return parsed;
 };
 
-/** What is not somebody else's public host. The registries of special purpose addresses say what each is. */
+/** IPv4 ranges that hold no public hosts. Source: IANA's registry of special purpose addresses. */
 const REFUSED_IPV4 = [
   '0.0.0.0/8', // this network, unspecified
   '10.0.0.0/8', // private
@@ -26,7 +26,7 @@ const REFUSED_IPV4 = [
   '240.0.0.0/4', // reserved, broadcast
 ].map(cidr);
 
-/** Where public hosts are; everything outside is loopback, link-local, unique local, multicast or reserved. */
+/** The range of public hosts; everything outside is loopback, link-local, unique local, multicast or reserved. */
 const PUBLIC_IPV6 = cidr('2000::/3');
 
 const REFUSED_IPV6 = [
@@ -35,14 +35,14 @@ const REFUSED_IPV6 = [
   '3fff::/20', // documentation
 ].map(cidr);
 
-/** IPv6 addresses that lead to the IPv4 address in them, so many bits above their end. */
+/** IPv6 ranges whose addresses lead to the IPv4 address in them, `above_end_bits` above their end. */
 const EMBEDDING = [
   { range: cidr('::ffff:0:0/96'), above_end_bits: 0 },
   { range: cidr('64:ff9b::/96'), above_end_bits: 0 },
   { range: cidr('2002::/16'), above_end_bits: 80 },
 ];
 
-/** The interface identifier that ISATAP makes of an IPv4 address, the universal bit set or not. */
+/** How ISATAP's interface identifiers begin, without and with the universal bit. */
 const ISATAP = [0x0000_5efen, 0x0200_5efen];
 
 /** Source: RFC 6761, section 6.3. */
@@ -60,15 +60,15 @@ export class AddressGuard {
     this.#allowed = allowed;
   }
 
-  /** `text` is an address as a resolver or `URL.hostname` writes it; what is no address is not allowed. */
+  /** Whether an address, as a resolver or `URL.hostname` writes it, may be dialled; false for anything else. */
   allows(text: string): boolean {
     const address = parseAddress(text);
     return address !== null && this.#allows(address);
   }
 
   /**
-   * True for a URL's host that must not be dialled: an address, or a name that always means this machine. Other names
-   * are judged by what they resolve to.
+   * Whether a URL's host is an address that must not be dialled, or a name that always means this machine. Other names
+   * are judged by the addresses that they resolve to.
    */
   refusesLiteral(hostname: string): boolean {
     if (LOCALHOST.test(hostname)) return !this.allows('127.0.0.1') && !this.allows('::1');
@@ -76,7 +76,7 @@ export class AddressGuard {
     return address !== null && !this.#allows(address);
   }
 
-  #allows(address: Address): boolean {
+  #allows(address: IpAddress): boolean {
     if (this.#allowed.some((range) => contains(range, address))) return true;
     if (address.family === 4) return !REFUSED_IPV4.some((range) => contains(range, address));
     const embedding = EMBEDDING.find(({ range }) => contains(range, address));
@@ -89,7 +89,7 @@ export class AddressGuard {
 }
 
 /**
- * Checks a webhook's URL at claim. Returns it in its one spelling, without a fragment, or what is wrong with it.
+ * Checks a webhook's URL at claim. Returns its normal form without the fragment, or what is wrong with it.
  * Source: contract section 7, "Webhook URLs are checked".
  */
 export function checkWebhookUrl(text: string, guard: AddressGuard): { url: string } | { fault: string } {

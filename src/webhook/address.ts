@@ -1,28 +1,28 @@
 import { isIP } from 'node:net';
 
 /** An IP address as its bits, most significant first. */
-export interface Address {
+export interface IpAddress {
   family: 4 | 6;
   bits: bigint;
 }
 
 /** A range of addresses: those that share the first `length_bits` bits with `address`. */
 export interface Cidr {
-  address: Address;
+  address: IpAddress;
   length_bits: number;
 }
 
 const WIDTH_BITS = { 4: 32, 6: 128 } as const;
 
-/** Reads an address as resolvers and `URL.hostname` write it: a zone and the brackets of a URL may be there. */
-export function parseAddress(text: string): Address | null {
+/** Reads an address as resolvers and `URL.hostname` write it, with an optional zone and brackets; null for anything else. */
+export function parseAddress(text: string): IpAddress | null {
   const plain = text.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
   const family = isIP(plain);
   if (family === 4) return { family, bits: bitsOfIPv4(plain) };
   return family === 6 ? { family, bits: bitsOfIPv6(plain) } : null;
 }
 
-/** Reads `10.0.0.0/8`, `fd00::/8` or a single address; bits behind the prefix do not matter. */
+/** Reads `10.0.0.0/8`, `fd00::/8` or a single address, null for anything else; bits after the prefix are ignored. */
 export function parseCidr(text: string): Cidr | null {
   const [start = '', length, ...rest] = text.split('/');
   const address = /[[\]%]/.test(start) ? null : parseAddress(start);
@@ -33,7 +33,7 @@ export function parseCidr(text: string): Cidr | null {
   return { address, length_bits: Number(length) };
 }
 
-/** A range as `parseCidr` reads it. */
+/** A range in the form that `parseCidr` reads. */
 export function cidrText({ address: { family, bits }, length_bits }: Cidr): string {
   const [width_bits, group_bits] = family === 4 ? [32, 8] : [128, 16];
   const groups = Array.from({ length: width_bits / group_bits }, (_, i) => {
@@ -43,14 +43,15 @@ export function cidrText({ address: { family, bits }, length_bits }: Cidr): stri
   return `${groups.join(family === 4 ? '.' : ':')}/${length_bits}`;
 }
 
-export function contains({ address, length_bits }: Cidr, { family, bits }: Address): boolean {
+/** Whether a range contains an address. */
+export function contains({ address, length_bits }: Cidr, { family, bits }: IpAddress): boolean {
   if (address.family !== family) return false;
   const rest_bits = BigInt(WIDTH_BITS[family] - length_bits);
   return address.bits >> rest_bits === bits >> rest_bits;
 }
 
-/** The IPv4 address that stands in an IPv6 address so many bits above its end. */
-export function embeddedIPv4({ bits }: Address, above_end_bits: number): Address {
+/** The IPv4 address in an IPv6 address, `above_end_bits` above its end. */
+export function embeddedIPv4({ bits }: IpAddress, above_end_bits: number): IpAddress {
   return { family: 4, bits: (bits >> BigInt(above_end_bits)) & 0xffff_ffffn };
 }
 

@@ -3,7 +3,7 @@ import { body as bodyOf, type Identity, staticHeaders } from './envelope.ts';
 import { sign } from './signature.ts';
 import { type StoredSignature, storedSignatures } from './stored-signatures.ts';
 
-/** The end of a sandbox, as its consumer is told. Source: contract section 2, `sandbox.deleted`. */
+/** The end of a sandbox, as its consumer receives it. Source: contract section 2, `sandbox.deleted`. */
 export interface Deletion extends Identity {
   event_id: string;
   reason: string;
@@ -11,14 +11,14 @@ export interface Deletion extends Identity {
   happened_at_ms: number;
 }
 
-/** Everything that is sent, made once: after this the secret is not needed any more. */
+/** Everything that is sent, made once, so that the secret need not be kept. `signatures`: see `storedSignatures`. */
 export interface DeletedRequest {
   headers: Record<string, string>;
   body: string;
   signatures: StoredSignature[] | null;
 }
 
-/** The exact signed request of a `sandbox.deleted`. An empty secret signs nothing. */
+/** Makes the exact signed request of a `sandbox.deleted`. An empty secret signs nothing. Source: contract section 2. */
 export function deletedRequest(deletion: Deletion, secret: string): DeletedRequest {
   const { reason, actor, event_id, happened_at_ms } = deletion;
   const payload = JSON.stringify({ reason, actor });

@@ -1,13 +1,13 @@
 import { timestamp } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 
-/** Who the events are of. Source: contract section 2, `sandbox_id`, `team_id`. */
+/** The sandbox and the team that events belong to. Source: contract section 2, `sandbox_id`, `team_id`. */
 export interface Identity {
   sandbox_id: string;
   team_id: string;
 }
 
-/** Everything a body is made of. `payload` is JSON text and goes into the body as it is. */
+/** The fields of a body. `payload` is JSON text and becomes part of the body unchanged. */
 export interface Envelope extends Identity {
   event_id: string;
   event_type: string;
@@ -17,7 +17,7 @@ export interface Envelope extends Identity {
   payload: string;
 }
 
-/** The body of an event: made once, stored, signed and sent as it is. Source: contract section 2, "Body". */
+/** The body of an event as JSON text: made once, then stored, signed and sent unchanged. Source: contract section 2, "Body". */
 export function body(envelope: Envelope): string {
   const { event_id, event_type, happened_at_ms, sandbox_id, team_id, sequence, payload } = envelope;
   return (
@@ -28,8 +28,8 @@ export function body(envelope: Envelope): string {
 }
 
 /**
- * The headers that are the same on every attempt and are stored with the record. Source: contract section 2.
- * `program` is `sandboxd` or `sandbox-manager`.
+ * The headers that are the same on every attempt and are stored with the record. `program` is `sandboxd` or
+ * `sandbox-manager`; without a signature there is no signature header. Source: contract section 2.
  */
 export function staticHeaders(
   envelope: Envelope,

@@ -2,19 +2,20 @@ import { hash } from 'node:crypto';
 
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
-/** A message that fits is put behind the key's block where that lies already. */
+/** Messages up to this size are hashed in the key's own buffer. */
 const ROOM_BYTES = 16 * 1024;
-/** What one UTF-16 unit takes in UTF-8, at most. */
+/** The most bytes that one UTF-16 unit takes in UTF-8. */
 const UNIT_BYTES = 3;
 
 /**
- * HMAC-SHA256 (RFC 2104) under a key that is used many times. The platform's own makes a native object at each call,
- * whose collection costs several times what the hashing does; so does each digest that is asked for as bytes.
+ * HMAC-SHA256 (RFC 2104) under a key that is used many times. `createHmac` makes a native object at each call, whose
+ * collection costs several times as much as the hashing; so does each digest that is returned as bytes.
  */
 export class HmacKey {
   readonly #inner = Buffer.alloc(BLOCK_BYTES + ROOM_BYTES, 0x36);
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES, 0x5c);
 
+  /** `key`: of any length. */
   constructor(key: Uint8Array) {
     const short = key.length > BLOCK_BYTES ? hash('sha256', key, 'buffer') : key;
     short.forEach((byte, i) => {
@@ -23,7 +24,7 @@ export class HmacKey {
     });
   }
 
-  /** Of the parts, one behind the other: 64 lower-case hex digits. A text stands for its UTF-8 bytes. */
+  /** The HMAC of the concatenated parts, as 64 lower-case hex digits. A text stands for its UTF-8 bytes. */
   sign(...parts: (string | Uint8Array)[]): string {
     this.#outer.write(hash('sha256', this.#behindKey(parts)), BLOCK_BYTES, 'hex');
     return hash('sha256', this.#outer);

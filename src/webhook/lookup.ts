@@ -2,7 +2,7 @@ import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { AddressGuard } from './address-guard.ts';
 import { platformResolve, type Resolve } from './resolver.ts';
 
-/** The code of the error where a name leads only to addresses that may not be dialled. */
+/** The error's code where a name resolves only to addresses that may not be dialled. */
 export const BLOCKED = 'EBLOCKED';
 
 type LookupCallback = (
@@ -12,30 +12,31 @@ type LookupCallback = (
 ) => void;
 
 /**
- * Name resolution for connections, at most one look-up per name at a time: the platform resolves on the few threads
- * that files need too, and a resolver that hangs must not take all of them.
+ * Name resolution for connections, with at most one look-up per name at a time: the platform resolves on the few
+ * threads that file operations use too, and a resolver that hangs must not occupy all of them.
  */
 export class SharedLookup {
   readonly #guard: AddressGuard | null;
   readonly #resolve: Resolve;
   readonly #waiting = new Map<string, LookupCallback[]>();
 
-  /** With a guard only the addresses that it allows are given: what is checked is what is dialled. */
+  /** With a guard, only the addresses that it allows are returned: the address that is checked is the one dialled. */
   constructor(guard: AddressGuard | null = null, resolve: Resolve = platformResolve) {
     this.#guard = guard;
     this.#resolve = resolve;
   }
 
-  /** True for a URL's host that is an address which may not be dialled: it is dialled without a look-up. */
+  /** Whether a URL's host must not be dialled: addresses are dialled without a look-up. */
   refusesLiteral(hostname: string): boolean {
     return this.#guard?.refusesLiteral(hostname) ?? false;
   }
 
-  /** True while the name is being resolved. */
+  /** Whether a look-up of the name is under way. */
   isPending(hostname: string): boolean {
     return this.#waiting.has(hostname);
   }
 
+  /** Resolves a name, in the form of `dns.lookup`. Fails with `EBLOCKED` where the guard allows no address. */
   readonly lookup = (hostname: string, options: LookupOptions, done: LookupCallback): void => {
     const answer: LookupCallback = options.all
       ? done
@@ -71,5 +72,7 @@ export class SharedLookup {
 }
 
 function blockedError(hostname: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`${hostname} leads to no address that may be dialled`), { code: BLOCKED });
+  return Object.assign(new Error(`${hostname} resolves to no address that may be dialled`), {
+    code: BLOCKED,
+  });
 }

@@ -1,4 +1,4 @@
-/** One request as it is stored and sent: the headers that never change, and the exact body. */
+/** One POST request as it is stored and sent: the static headers and the exact body. */
 export interface SignedRequest {
   url: string;
   headers: Record<string, string>;

@@ -2,14 +2,14 @@ import { promises as dns, type LookupAddress, lookup as systemLookup } from 'nod
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 
-/** Finds a name's addresses; rejects with the platform's codes. */
+/** Resolves a name to its addresses; rejects with the platform's error codes. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
 const HOSTS = '/etc/hosts';
-/** One question to one name server, and how often it is asked. */
+/** The timeout of one query to one name server, and how often it is sent. */
 const QUESTION_MS = 1_500;
 const QUESTIONS = 2;
-/** Names that only the platform may know are asked for so many at a time: each takes one of its few threads. */
+/** Concurrent look-ups by the platform: each takes one of its few threads. */
 const PLATFORM_MAX = 2;
 
 interface ResolveParts {
@@ -19,15 +19,15 @@ interface ResolveParts {
   servers?: string[];
 }
 
-/** As the platform resolves names: on the few threads that files need too. */
+/** Resolves with `dns.lookup`, on the few threads that file operations use too. */
 export const platformResolve: Resolve = (hostname) =>
   new Promise((resolve, reject) => {
     systemLookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)));
   });
 
 /**
- * Resolves names without threads, so that thousands of names that hang hold up no other: the hosts file, then the
- * name servers; the platform is asked where those say that there is no such name, as where it is short.
+ * Makes a resolver that needs no threads, so that thousands of names that hang delay no other: the hosts file, then
+ * the name servers. Where those know no such name, as with a short one, the platform is asked.
  */
 export function threadlessResolve({
   hosts = HOSTS,
@@ -50,7 +50,7 @@ export function threadlessResolve({
     const name = hostname.replace(/\.$/, '').toLowerCase();
     const known = fromHosts(name, hosts);
     if (known.length > 0) return known;
-    // Asked anew each time: the name servers may have changed.
+    // A new resolver each time: the name servers may have changed.
     const resolver = new dns.Resolver({ timeout: QUESTION_MS, tries: QUESTIONS });
     if (servers.length > 0) resolver.setServers(servers);
     const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);

@@ -7,32 +7,32 @@ import {
 } from '../contract/defaults.ts';
 import type { AttemptError } from '../contract/deliveries.ts';
 
-/** What came of one attempt: a status, or the error that kept it away. Exactly one of the two is null. */
+/** The result of one attempt: a status, or the error that prevented one. Exactly one of the two is null. */
 export interface AttemptResult {
   status: number | null;
   error: AttemptError | null;
-  /** As the response had it, or null. */
+  /** The `Retry-After` header as it was received, or null. */
   retry_after: string | null;
   /** The first 1 KiB of the response's body, or null where there was none. */
   response_body: string | null;
 }
 
-/** When an attempt began and ended and when its record's window ends, on one clock in ms. */
+/** When an attempt began and ended and when its record's window ends, in ms of one clock. */
 export interface AttemptTimes {
   started_ms: number;
   ended_ms: number;
   deadline_ms: number;
 }
 
-/** What becomes of a record after an attempt. `probe_ms`: from when on it may serve as the endpoint's probe. */
+/** The state of a record after an attempt. `due_ms`: its next attempt; `probe_ms`: when it may be the endpoint's probe. */
 export type Decision =
   | { state: 'delivered' | 'failed' | 'expired' }
   | { state: 'pending'; due_ms: number; probe_ms: number };
 
 /**
- * Decides what becomes of a record. Pure. Source: contract section 3, Success to Window.
+ * Decides a record's state after an attempt. Pure. Source: contract section 3, Success to Window.
  * `failures` counts the failed attempts of this window, this one included; `random` is in [0, 1);
- * `retry_after_ms` is what the receiver asked for, 0 where nothing.
+ * `retry_after_ms` is the wait that the receiver asked for, or 0.
  */
 export function decide(
   result: AttemptResult,
@@ -57,7 +57,7 @@ export function decide(
 }
 
 /**
- * What a result says about the endpoint as a whole: `up`, `down`, or `nothing` where it is about the record alone.
+ * The verdict of a result about the endpoint as a whole: `up`, `down`, or `nothing` where it concerns the record alone.
  * Source: contract section 3, Endpoint down.
  */
 export function endpointVerdict(result: AttemptResult): 'up' | 'down' | 'nothing' {
@@ -65,13 +65,13 @@ export function endpointVerdict(result: AttemptResult): 'up' | 'down' | 'nothing
   return isSuccess(result.status) ? 'up' : 'nothing';
 }
 
-/** The wait before the endpoint's next probe, after `failed_probes` of them. */
+/** The wait before the endpoint's next probe in ms, after `failed_probes` failures; `random` is in [0, 1). */
 export function endpointBackoffMs(failed_probes: number, random: number): number {
   const backoff_ms = jittered(BACKOFF_FIRST_MS * 2 ** Math.min(failed_probes, 16), random);
   return Math.min(backoff_ms, ENDPOINT_BACKOFF_CAP_MS);
 }
 
-/** Milliseconds that a `Retry-After` value asks for: seconds or an HTTP date; 0 for anything else or the past. */
+/** The wait that a `Retry-After` value asks for, in ms: seconds or an HTTP date; 0 for anything else or the past. */
 export function retryAfterMs(value: string | null, wall_ms: number): number {
   if (value === null) return 0;
   const text = value.trim();

@@ -29,15 +29,15 @@ export function sign(secret: string, body: string | Uint8Array): string {
 }
 
 /**
- * Whether `signature` is `sign(secret, body)`, compared in constant time. Whatever a header can hold may be
- * given: all that is not exactly 64 lower-case hex digits is false, and so is everything under an empty secret.
+ * Whether `signature` is `sign(secret, body)`, compared in constant time. It may be anything a header can hold: false
+ * where it is not exactly 64 lower-case hex digits, and under an empty secret.
  */
 export function verify(secret: string, body: string | Uint8Array, signature: unknown): boolean {
   if (secret === '' || typeof signature !== 'string' || !SIGNATURE.test(signature)) return false;
   return timingSafeEqual(Buffer.from(sign(secret, body)), Buffer.from(signature));
 }
 
-/** Whether the headers of Standard Webhooks are made with this secret. */
+/** Whether a secret asks for the headers of Standard Webhooks: `whsec_` and a key. Source: contract section 2. */
 export function asksForStandardWebhooks(secret: string): boolean {
   return standardWebhooksKey(secret) !== null;
 }
@@ -61,7 +61,7 @@ export function standardWebhookHeaders(
 ): StandardWebhookHeaders | null {
   const key = standardWebhooksKey(secret);
   if (!key) return null;
-  // A key object, because createHmac takes several times as long with the key's bytes.
+  // A key object: with the key's bytes, createHmac takes several times as long.
   const signature = createHmac('sha256', createSecretKey(key))
     .update(`${event_id}.${timestamp_s}.`)
     .update(body)

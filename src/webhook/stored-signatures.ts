@@ -1,14 +1,14 @@
 import { type StandardWebhookHeaders, standardWebhookHeaders } from './signature.ts';
 
-/** A signature holds for so long before the next one begins: receivers accept those of the last five minutes. */
+/** How long one signature is used: receivers accept timestamps of the last five minutes. */
 const STEP_MS = 4 * 60 * 1_000;
 
-/** When a signature begins, in whole seconds since the epoch, and the value of its `webhook-signature`. */
+/** When a signature becomes valid, in whole seconds since the epoch, and its `webhook-signature` value. */
 export type StoredSignature = [timestamp_s: number, signature: string];
 
 /**
- * Signatures of Standard Webhooks made ahead, one for every 4 minutes of a window that begins at `from_ms`, so that
- * the secret need not be kept. Null where the secret asks for none. Source: contract section 7, `sandbox.deleted`.
+ * Makes signatures of Standard Webhooks ahead, one for every 4 minutes of a window that begins at `from_ms` (wall time),
+ * so that the secret need not be kept. Null where the secret asks for none. Source: contract section 7, `sandbox.deleted`.
  */
 export function storedSignatures(
   secret: string,
@@ -27,7 +27,7 @@ export function storedSignatures(
   return signatures;
 }
 
-/** The headers of the latest signature that has begun; of the first where none has. */
+/** The headers of the latest signature that is valid at `now_ms` (wall time), else of the first; null without any. */
 export function storedHeaders(
   signatures: StoredSignature[],
   event_id: string,

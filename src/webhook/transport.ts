@@ -11,25 +11,25 @@ import { BLOCKED, SharedLookup } from './lookup.ts';
 import type { SignedRequest } from './request.ts';
 import type { AttemptResult } from './retry.ts';
 
-/** Makes attempts. */
+/** Makes HTTP attempts. */
 export interface Transport {
   /** One attempt, ended within `timeout_ms` whatever the receiver does. Never rejects. */
   send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult>;
-  /** Gives up what is under way and closes every connection. */
+  /** Gives up the requests under way and closes every connection. Idempotent. */
   close(): Promise<void>;
 }
 
 /** An attempt at an address that may not be dialled. */
 const REFUSED: AttemptResult = { status: null, error: 'blocked', retry_after: null, response_body: null };
 
-/** Attempts over HTTP/1.1 with kept connections. Redirects are never followed. Source: contract sections 2 and 3. */
+/** Attempts over HTTP/1.1 with kept-alive connections. Redirects are never followed. Source: contract sections 2 and 3. */
 export class HttpTransport implements Transport {
   readonly #clock: Clock;
   readonly #lookup: SharedLookup;
   readonly #connections: number;
   #agent: Agent | null = null;
   #loading: Promise<Agent> | null = null;
-  /** Nearly all requests go where the one before went. */
+  /** The parsed URL of the last request: nearly all go to the same one. */
   #target = { url: '', origin: '', path: '', hostname: '' };
 
   /** `connections` is the most connections to one origin; several transports may share a `lookup`. */
@@ -39,7 +39,7 @@ export class HttpTransport implements Transport {
     this.#connections = connections;
   }
 
-  /** Loads the library ahead of the first attempt. */
+  /** Loads the HTTP library ahead of the first attempt. */
   static async load(): Promise<void> {
     await import('undici');
   }
@@ -61,6 +61,7 @@ export class HttpTransport implements Transport {
     return this.#loading;
   }
 
+  /** See `Transport.send`. */
   send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult> {
     const { origin, path, hostname } = this.#targetOf(request.url);
     if (this.#lookup.refusesLiteral(hostname)) return Promise.resolve(REFUSED);
@@ -82,12 +83,13 @@ export class HttpTransport implements Transport {
     return this.#target;
   }
 
+  /** See `Transport.close`. */
   async close(): Promise<void> {
     await (await this.#loading)?.destroy();
   }
 }
 
-/** One request and its response; settles once. */
+/** One request and its response; resolves once. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #clock: Clock;
   readonly #isResolving: () => boolean;
@@ -129,7 +131,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#status = status;
     const retry_after = headers['retry-after'];
     this.#retry_after = (Array.isArray(retry_after) ? retry_after[0] : retry_after) ?? null;
-    // The answer is known now; what follows is only worth reading for the connection's next use.
+    // The result is known; the rest is only read so that the connection can be used again.
     this.#timer.cancel();
     const left_ms = Math.min(RESPONSE_BODY_TIMEOUT_MS, this.#end_ms - this.#clock.monotonicMs());
     this.#timer = this.#clock.after(left_ms, () => this.#giveUp(null));
@@ -144,20 +146,20 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#settle(null);
+    this.#finish(null);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settle(this.#status === null ? classify(error, this.#isResolving()) : null);
+    this.#finish(this.#status === null ? classify(error, this.#isResolving()) : null);
   }
 
   #giveUp(error: AttemptError | null): void {
     this.#given_up = true;
-    this.#settle(error);
+    this.#finish(error);
     this.#controller?.abort(new Error('given up'));
   }
 
-  #settle(error: AttemptError | null): void {
+  #finish(error: AttemptError | null): void {
     this.#timer.cancel();
     this.#resolve({
       status: this.#status,

@@ -6,7 +6,7 @@ import { startSandboxd } from '../support/sandboxd-program.ts';
 import { fault } from './support/scene.ts';
 
 const SECRET = 'a key made for this test';
-const SOURCE = join(import.meta.dirname, '../../src/outbox/sqlite/undelivered/hand-over.ts');
+const SOURCE = join(import.meta.dirname, '../../src/outbox/sqlite/undelivered/undelivered-reader.ts');
 const CLOCK = join(import.meta.dirname, '../../src/base/clock.ts');
 
 /** Reads a hand-over in a program of its own, under strace; prints how many records came, or what was thrown. */

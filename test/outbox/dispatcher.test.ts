@@ -125,7 +125,7 @@ describe('order and concurrency', () => {
     const { clock, store, transport, publish, dispatcher } = await deliver(
       () => ({ status: 200, after_ms: 10 }),
       {
-        may_start: (under_way) => under_way < room,
+        mayStart: (under_way) => under_way < room,
       },
     );
     await publish(10);
@@ -300,7 +300,7 @@ describe('retries', () => {
     await clock.advance(10_000);
     expect(state(event_id)).toBe('failed');
     store.replay(event_id);
-    dispatcher.look();
+    dispatcher.refresh();
     await clock.advance(10_000);
     expect(transport.sent.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5]);
     const times = transport.timesOf(1);
@@ -565,7 +565,7 @@ describe('the endpoint', () => {
     expect(dispatcher.endpointHealth().healthy).toBe(false);
     const before = transport.sent.length;
     store.replay(...event_ids);
-    dispatcher.look();
+    dispatcher.refresh();
     await clock.advance(0);
     expect(transport.sent.length).toBe(before + 1);
   });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { readUndelivered } from '../../src/outbox/sqlite/undelivered/hand-over.ts';
+import { readUndelivered } from '../../src/outbox/sqlite/undelivered/undelivered-reader.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { type SandboxdProgram, startSandboxd } from '../support/sandboxd-program.ts';
 

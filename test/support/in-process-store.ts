@@ -1,15 +1,15 @@
 import type { Database } from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/base/clock.ts';
-import { openDatabase } from '../../src/outbox/sqlite/files/database-file.ts';
+import { openOutboxDatabase } from '../../src/outbox/sqlite/files/database-file.ts';
 import { prepareStateDir } from '../../src/outbox/sqlite/files/state-files.ts';
 import { SqliteStore } from '../../src/outbox/sqlite/rows/sqlite-store.ts';
 import type {
   AttemptOutcome,
-  CommittedListener,
   DeliveryStore,
   DueRecord,
   EventDraft,
+  RecordsAddedListener,
 } from '../../src/outbox/store.ts';
 import { scratchFolder } from './scratch.ts';
 
@@ -29,7 +29,7 @@ export interface StoreSettings {
 export function openRows(clock: Clock, settings: StoreSettings = {}): { rows: SqliteStore; db: Database } {
   const state_dir = settings.state_dir ?? scratchFolder();
   prepareStateDir(state_dir);
-  const db = openDatabase(state_dir);
+  const db = openOutboxDatabase(state_dir);
   onTestFinished(() => void db.close());
   const rows = new SqliteStore(db, clock, {
     max_bytes: settings.max_bytes ?? 2 ** 30,
@@ -65,7 +65,7 @@ export class InProcessStore implements DeliveryStore {
   /** While set, outcomes wait as for a disk that refuses. */
   #refused: (() => void)[] | null = null;
   #wanted: () => boolean = () => false;
-  #listener: CommittedListener = () => {};
+  #listener: RecordsAddedListener = () => {};
   /** How many reads were made, by verb. */
   readonly reads = { untried: 0, due: 0, overdue: 0, probeCandidate: 0 };
 
@@ -94,7 +94,7 @@ export class InProcessStore implements DeliveryStore {
     this.rows.commit();
   }
 
-  onCommitted(wanted: () => boolean, listener: CommittedListener): void {
+  onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void {
     this.#wanted = wanted;
     this.#listener = listener;
   }
@@ -126,7 +126,7 @@ export class InProcessStore implements DeliveryStore {
   async record(outcome: AttemptOutcome): Promise<void> {
     if (this.#refused) await new Promise<void>((resolve) => this.#refused?.push(resolve));
     this.rows.begin();
-    this.rows.settle(outcome);
+    this.rows.recordOutcome(outcome);
     this.rows.commit();
   }
 

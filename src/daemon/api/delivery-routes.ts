@@ -42,7 +42,7 @@ export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: Daemon): void
       throw new ApiError('conflict', 'The record belongs to another sandbox and is never sent.');
     }
     await daemon.store.replay(event_id);
-    daemon.dispatcher?.look();
+    daemon.dispatcher?.refresh();
     return success(await daemon.store.find(event_id));
   });
 
@@ -52,7 +52,7 @@ export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: Daemon): void
     if (!state) throw invalidField('state', `is required: one of ${REPLAYABLE.join(', ')}`);
     checkWebhook(daemon);
     const replayed = await daemon.store.replayAll(state);
-    daemon.dispatcher?.look();
+    daemon.dispatcher?.refresh();
     return success({ replayed });
   });
 }

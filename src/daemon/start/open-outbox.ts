@@ -35,7 +35,7 @@ export async function openOutbox(parts: OutboxParts, begins_here: boolean): Prom
     parts.onFault();
   };
   const store = await OutboxClient.open({ state_dir: config.state_dir, limits }, clock, onFault, begins_here);
-  store.onCommit((report) => {
+  store.onCommitMeasured((report) => {
     metrics.observeCommit(report);
     if (store.is_in_thread) tightenHeap();
     health.observe(report.trouble);

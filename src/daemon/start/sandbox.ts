@@ -147,7 +147,7 @@ export class Sandbox {
         sender: new UrlSender(url, webhook_secret, config.attempt_timeout_ms, transport),
         clock,
         log,
-        on_attempt: (report) => metrics.observeAttempt(report, clock.wallMs()),
+        onAttempt: (report) => metrics.observeAttempt(report, clock.wallMs()),
       },
     );
     this.#dispatcher = this.#delivery.add(dispatcher);

@@ -1,5 +1,5 @@
 import { Counter, Histogram, type Metric } from '../../base/metrics.ts';
-import type { AttemptReport } from '../../outbox/dispatcher.ts';
+import type { AttemptReport } from '../../outbox/attempts.ts';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 

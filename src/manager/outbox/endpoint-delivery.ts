@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
-import { type AttemptReport, Dispatcher } from '../../outbox/dispatcher.ts';
+import type { AttemptReport } from '../../outbox/attempts.ts';
+import { Dispatcher } from '../../outbox/dispatcher.ts';
 import { endpointVerdict } from '../../webhook/retry.ts';
 import type { Transport } from '../../webhook/transport.ts';
 import type { Database } from '../database/database.ts';
@@ -75,8 +76,8 @@ export class EndpointDelivery {
         sender,
         clock,
         log,
-        on_attempt: (report) => this.#attempted(report),
-        may_start: () => budget.mayStart(this.#load, hasLease(), again),
+        onAttempt: (report) => this.#attempted(report),
+        mayStart: () => budget.mayStart(this.#load, hasLease(), again),
       },
     );
   }
@@ -103,7 +104,7 @@ export class EndpointDelivery {
 
   /** Reads due records again, after a record was made due. */
   refresh(): void {
-    this.#dispatcher.look();
+    this.#dispatcher.refresh();
   }
 
   /** Handles the result of a poll for the endpoint. */
@@ -115,7 +116,7 @@ export class EndpointDelivery {
       this.#reads_left -= 1;
       this.#records.committed();
     }
-    if (first_due_ms !== null && first_due_ms <= this.#records.now()) this.#dispatcher.look();
+    if (first_due_ms !== null && first_due_ms <= this.#records.now()) this.#dispatcher.refresh();
   }
 
   /** Starts no further attempts; running ones continue. */

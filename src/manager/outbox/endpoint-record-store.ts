@@ -1,5 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
-import type { AttemptOutcome, CommittedListener, DeliveryStore, DueRecord } from '../../outbox/store.ts';
+import type { AttemptOutcome, RecordsAddedListener, DeliveryStore, DueRecord } from '../../outbox/store.ts';
 import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Tables } from '../database/tables.ts';
@@ -70,7 +70,7 @@ export class EndpointRecordStore implements DeliveryStore {
   readonly #untried = new Set<number>();
   /** For each running read: the rows whose outcome was recorded since it began. */
   readonly #recorded = new Set<Set<number>>();
-  #listener: CommittedListener = () => {};
+  #listener: RecordsAddedListener = () => {};
 
   constructor(owned: OwnedEndpoint, parts: Parts) {
     this.#owned = owned;
@@ -83,7 +83,7 @@ export class EndpointRecordStore implements DeliveryStore {
   }
 
   /** Sets the listener for new records. Records are never handed over directly. */
-  onCommitted(_wanted: () => boolean, listener: CommittedListener): void {
+  onRecordsAdded(_wanted: () => boolean, listener: RecordsAddedListener): void {
     this.#listener = listener;
   }
 

@@ -7,37 +7,38 @@ import type {
   Append,
   AppendResult,
   AttemptOutcome,
-  CommittedListener,
   DeliveryFilter,
   DeliveryStore,
   DueRecord,
   InspectionStore,
+  RecordsAddedListener,
   StreamRecord,
 } from '../store.ts';
 import { OutboxThread } from './outbox-thread.ts';
+import { newBatch, type PendingBatch } from './pending-batch.ts';
+import { PendingCalls } from './pending-calls.ts';
 import type {
-  Batch,
   BatchDone,
-  Call,
   CallName,
   Calls,
   FromWriter,
   Mended,
+  WriterCall,
   WriterSettings,
 } from './protocol.ts';
 import type { Ownership } from './rows/sqlite-store.ts';
 
-/** So many appends go to a writer that has nothing to do, although more may come in this turn. */
+/** This many appends go to an idle writer at once, although more may come in this turn. */
 const EARLY_APPENDS = 8;
 /** Records made pending again in one commit. */
 const REPLAYED_AT_ONCE = 500;
 /** How long a copy of the whole database may take. */
 const COPY_TIMEOUT_MS = 60_000;
-/** Nobody waits for outcomes: they wait for an append to go with, but not more than so many, and no longer. */
+/** No caller waits for outcomes: they wait for an append to share a commit with, up to this number and this time. */
 const WAITING_OUTCOMES = 128;
 const OUTCOME_WAIT_MS = 5;
 
-/** What an outbox without backlog is asked before anything happens, and what reads nothing to speak of. */
+/** Calls of a start without backlog: cheap enough to be answered in the main thread. */
 const CALLS_OF_A_START = new Set<CallName>([
   'adopt',
   'untried',
@@ -50,34 +51,21 @@ const CALLS_OF_A_START = new Set<CallName>([
   'close',
 ]);
 
-interface PendingBatch {
-  message: Batch;
-  sent_ms: number;
-  answer: ((result: AppendResult) => void)[];
-  recorded: (() => void)[];
-  is_answered: boolean;
-  /** It took too long: who waits for an answer at once has been told. */
-  is_given_up: boolean;
-}
-
-interface PendingCall {
-  resolve: (output: unknown) => void;
-  reject: (error: Error) => void;
-}
-
-/** What a commit came to, for whoever keeps figures. */
+/** A commit that was tried, for metrics. */
 export interface CommitReport {
+  /** How long it took. */
   commit_ms: number;
   /** Appends that shared it. */
   batch_size: number;
   /** The event types of the records that it added. */
   enqueued: string[];
+  /** Why it did not reach the disk, or null. */
   trouble: string | null;
 }
 
 /**
  * The outbox as the daemon's main thread sees it: all that one turn of the event loop asks for goes to the writer
- * thread as one message. An append that is not answered in time is told `unavailable`; it may still be kept.
+ * thread as one message. An append that is not answered in time gets `unavailable`; it may still be kept.
  */
 export class OutboxClient implements DeliveryStore, InspectionStore {
   readonly #host: OutboxThread;
@@ -92,11 +80,11 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   #is_flush_due = false;
   #outcome_timer: Timer | null = null;
   readonly #batches = new Map<number, PendingBatch>();
-  readonly #calls = new Map<number, PendingCall>();
+  readonly #calls: PendingCalls;
   #timer: Timer | null = null;
   #wanted: () => boolean = () => false;
-  #on_committed: CommittedListener = () => {};
-  #on_commit: (report: CommitReport) => void = () => {};
+  #on_records_added: RecordsAddedListener = () => {};
+  #on_commit_measured: (report: CommitReport) => void = () => {};
   #on_mended: (mended: Mended) => void = () => {};
   /** An append was not answered in time, and nothing was since. */
   #is_stuck = false;
@@ -112,13 +100,14 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
       fail: (error) => this.#fail(error),
     });
     this.#clock = clock;
+    this.#calls = new PendingCalls(clock);
     this.#on_fault = on_fault;
   }
 
   /**
    * Opens the outbox, in a writer thread or, with `begins_here`, in this thread until there is more to do than a start
-   * asks for. Throws StartError where it cannot be used, and the catalogue's `outbox_unavailable` where that may
-   * pass. `on_fault`: the writer died, nothing is kept any more.
+   * asks for. Throws StartError where it cannot be used, and `outbox_unavailable` where that may pass. `on_fault`: the
+   * writer died, and nothing is kept from then on.
    */
   static async open(
     settings: WriterSettings,
@@ -142,15 +131,17 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return store;
   }
 
+  /** The store's clock, in ms. */
   now(): number {
     return Math.round(this.#clock.monotonicMs()) + this.#offset_ms;
   }
 
+  /** Records by state, and bytes, as of the last answer of the writer. */
   counts(): OutboxCounts {
     return this.#counts;
   }
 
-  /** Whom the outbox was written for when it was opened; null where it is new. */
+  /** The sandbox that the outbox belonged to when it was opened; null where it is new. */
   get found_sandbox_id(): string | null {
     return this.#sandbox_id;
   }
@@ -160,37 +151,39 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return this.#host.is_in_thread;
   }
 
-  /** Resolves when a move to the thread is over; never where none was begun. */
+  /** Resolves when the thread has the files, or cannot be started for now; never where no move was begun. */
   get moved(): Promise<void> {
     return this.#host.moved;
   }
 
-  onCommitted(wanted: () => boolean, listener: CommittedListener): void {
+  /** See `DeliveryStore.onRecordsAdded`. */
+  onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void {
     this.#wanted = wanted;
-    this.#on_committed = listener;
+    this.#on_records_added = listener;
   }
 
-  onCommit(listener: (report: CommitReport) => void): void {
-    this.#on_commit = listener;
+  /** Calls `listener` after every commit that was tried. */
+  onCommitMeasured(listener: (report: CommitReport) => void): void {
+    this.#on_commit_measured = listener;
   }
 
-  /** Calls back when the writer has put something in order that was damaged or removed. */
+  /** Calls `listener` when the writer has repaired something that was damaged or removed. */
   onMended(listener: (mended: Mended) => void): void {
     this.#on_mended = listener;
   }
 
-  /** The records that the next commit adds; null where they are to be read. */
+  /** Resolves to the records that the next commit adds; null where they must be read. */
   nextCommit(): Promise<DueRecord[] | null> {
     this.#is_commit_awaited = true;
     return this.#next_commit.promise;
   }
 
-  /** How many of the appends that wait may go on in this turn; the rest wait for the next. */
+  /** `pace` returns how many of the waiting appends may be committed in this turn; the rest wait for the next. */
   paceAppends(pace: (waiting: number) => number): void {
     this.#pace = pace;
   }
 
-  /** How long the oldest append has waited for its answer; 0 where none waits. */
+  /** How long the oldest append has waited for its answer, in ms; 0 where none waits. */
   waitingMs(): number {
     if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
     for (const { answer, sent_ms, is_given_up } of this.#batches.values()) {
@@ -199,8 +192,9 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return 0;
   }
 
+  /** Commits an append. Never rejects: see `AppendResult`. */
   append(append: Append): Promise<AppendResult> {
-    // What waits for a disk that hangs is bounded by the time it takes to find out.
+    // While the disk hangs, nothing more may queue up.
     if (this.#is_closed || this.#is_stuck) return Promise.resolve({ outcome: 'unavailable' });
     if (append.tree || append.drafts.some(({ event_type }) => event_type !== 'sandbox.ready')) {
       this.#host.moveToThread();
@@ -213,6 +207,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return answered;
   }
 
+  /** See `DeliveryStore.record`. */
   record(outcome: AttemptOutcome): Promise<void> {
     if (this.#is_closed) return new Promise(() => {});
     if (outcome.decision.state !== 'delivered') this.#host.moveToThread();
@@ -225,11 +220,11 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   }
 
   #collect(): PendingBatch {
-    this.#next ??= this.#newBatch();
+    this.#next ??= newBatch(++this.#number);
     return this.#next;
   }
 
-  /** Hands over what is collected, at the end of this turn. */
+  /** Sends what is collected, at the end of this turn. */
   #flushSoon(): void {
     if (this.#is_flush_due) return;
     this.#is_flush_due = true;
@@ -237,17 +232,6 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
       this.#is_flush_due = false;
       this.#flush();
     });
-  }
-
-  #newBatch(): PendingBatch {
-    const message: Batch = {
-      kind: 'batch',
-      batch: ++this.#number,
-      appends: [],
-      outcomes: [],
-      wants_records: false,
-    };
-    return { message, sent_ms: 0, answer: [], recorded: [], is_answered: false, is_given_up: false };
   }
 
   #flush(): void {
@@ -306,19 +290,21 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
       this.#counts = message.counts;
       const batch_size = message.batches.reduce((sum, { results }) => sum + results.length, 0);
       const enqueued = message.batches.flatMap((done) => this.#enqueued(done));
-      this.#on_commit({ commit_ms: message.commit_ms, batch_size, enqueued, trouble: message.trouble });
-      for (const done of message.batches) this.#settle(done);
+      this.#on_commit_measured({
+        commit_ms: message.commit_ms,
+        batch_size,
+        enqueued,
+        trouble: message.trouble,
+      });
+      for (const done of message.batches) this.#resolveBatch(done);
       if (message.added?.length === 0) return;
-      this.#on_committed(message.added);
+      this.#on_records_added(message.added);
       this.#next_commit.resolve(message.added);
       this.#next_commit = Promise.withResolvers();
       this.#is_commit_awaited = false;
     } else if (message.kind === 'answer') {
       this.#counts = message.counts;
-      const call = this.#calls.get(message.call);
-      this.#calls.delete(message.call);
-      if (message.error === null) call?.resolve(message.output);
-      else call?.reject(new ApiError('outbox_unavailable', undefined, { reason: message.error }));
+      this.#calls.answer(message);
     }
   }
 
@@ -329,7 +315,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     );
   }
 
-  #settle(done: BatchDone): void {
+  #resolveBatch(done: BatchDone): void {
     const batch = this.#batches.get(done.batch);
     if (!batch) return;
     if (!batch.is_answered) this.#under_way -= 1;
@@ -354,49 +340,40 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     if (this.#is_closed) return Promise.reject(new ApiError('outbox_unavailable'));
     if (!CALLS_OF_A_START.has(name)) this.#host.moveToThread();
     const call = ++this.#number;
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(within_ms, () => {
-        this.#calls.delete(call);
-        reject(new ApiError('outbox_unavailable'));
-      });
-      this.#calls.set(call, {
-        resolve: (output) => {
-          timer.cancel();
-          resolve(output as Calls[Name]['out']);
-        },
-        reject: (error) => {
-          timer.cancel();
-          reject(error);
-        },
-      });
-      this.#host.post({ kind: 'call', call, name, input } as Call);
-    });
+    const answered = this.#calls.add<Calls[Name]['out']>(call, within_ms);
+    this.#host.post({ kind: 'call', call, name, input } as WriterCall);
+    return answered;
   }
 
+  /** Makes the outbox this sandbox's. Rejects with `outbox_unavailable`. */
   async adopt(owner: Ownership): Promise<Adoption> {
     const adoption = await this.#call('adopt', owner);
-    // Not before: whoever takes the files over writes their log back, and damage is kept as it was found.
+    // Not before: the move writes the log back, and `adopt` may have to keep damaged files as it found them.
     if (this.#counts.pending > 0) this.#host.moveToThread();
     return adoption;
   }
 
+  /** See `DeliveryStore.untried`. */
   untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
     return this.#call('untried', { after_id, limit });
   }
 
+  /** See `DeliveryStore.due`. */
   due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }> {
     return this.#call('due', { limit });
   }
 
+  /** See `DeliveryStore.overdue`. */
   overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }> {
     return this.#call('overdue', { limit });
   }
 
-  probeCandidate(held: number[]): Promise<DueRecord | null> {
-    return this.#call('probeCandidate', { held });
+  /** See `DeliveryStore.probeCandidate`. */
+  probeCandidate(in_flight: number[]): Promise<DueRecord | null> {
+    return this.#call('probeCandidate', { in_flight });
   }
 
-  /** In parts: those who publish come in between. */
+  /** One page of deliveries, read in parts so that publishes are committed in between. */
   async list(filter: DeliveryFilter): Promise<DeliveryPage> {
     const deliveries: DeliveryPage['deliveries'] = [];
     let { before_id } = filter;
@@ -414,15 +391,20 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     }
   }
 
+  /** One delivery with its body and attempts, or null. */
   find(event_id: string): Promise<DeliveryDetail | null> {
     return this.#call('find', { event_id });
   }
 
+  /** See `InspectionStore.replay`. */
   replay(event_id: string): Promise<boolean> {
     return this.#call('replay', { event_id });
   }
 
-  /** In parts: those who publish come in between. What ends in that state meanwhile is left as it is. */
+  /**
+   * Replays every record in a state, in parts so that publishes are committed in between; resolves to their number.
+   * A record that ends in that state meanwhile stays as it is.
+   */
   async replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number> {
     const all = this.#counts[state];
     let replayed = 0;
@@ -435,6 +417,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return replayed;
   }
 
+  /** See `InspectionStore.after`. */
   after(sequence: number, limit: number): Promise<StreamRecord[]> {
     return this.#call('after', { sequence, limit });
   }
@@ -449,11 +432,12 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return this.#call('oldestPending', null);
   }
 
+  /** Rows of the watched tree after an id, in order. */
   tree(after_id: number, limit: number): Promise<{ id: number; entry: string }[]> {
     return this.#call('tree', { after_id, limit });
   }
 
-  /** Whether anything was kept long enough. */
+  /** Whether `prune` has something to remove or to give back. */
   isPruneDue(): Promise<boolean> {
     return this.#call('isPruneDue', null);
   }
@@ -489,7 +473,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     for (const batch of this.#batches.values()) {
       for (const answer of batch.answer) answer({ outcome: 'unavailable' });
     }
-    for (const call of this.#calls.values()) call.reject(new ApiError('outbox_unavailable'));
+    this.#calls.rejectAll();
     this.#on_fault(error as Error);
   }
 }

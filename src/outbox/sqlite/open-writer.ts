@@ -6,23 +6,23 @@ import type { FromWriter, WriterSettings, WriterState } from './protocol.ts';
 import { Writer } from './writer.ts';
 
 /**
- * Opens the outbox's files for a writer, with the lock that `lock` takes or gives; null where they are refused, or are
- * for a thread of their own (`in_thread`), which `reply` is told.
+ * Opens the outbox's files for a writer. `lock` returns the lock, and takes it where it is not held. Null where the
+ * files cannot be opened, or must be salvaged and this is not the writer thread; `reply` receives the reason.
  */
 export function openWriter(
   settings: WriterSettings,
   reply: (message: FromWriter) => void,
-  handed: WriterState | null,
+  previous: WriterState | null,
   lock: () => StateLock,
   in_thread: boolean,
 ): Writer | null {
   try {
-    return open(settings, reply, handed, lock(), in_thread);
+    return open(settings, reply, previous, lock(), in_thread);
   } catch (error) {
     const message = (error as Error).message;
     const where = error instanceof StartError ? '' : `state directory ${settings.state_dir}: `;
     // What was open a moment ago can be opened again, once the disk's trouble is over.
-    const may_pass = handed === null ? mayPass(error) : !(error instanceof StartError);
+    const may_pass = previous === null ? mayPass(error) : !(error instanceof StartError);
     reply({ kind: 'refused', message: where + message, may_pass });
     return null;
   }
@@ -31,7 +31,7 @@ export function openWriter(
 function open(
   { state_dir, limits }: WriterSettings,
   reply: (message: FromWriter) => void,
-  handed: WriterState | null,
+  previous: WriterState | null,
   lock: StateLock,
   in_thread: boolean,
 ): Writer | null {
@@ -42,14 +42,14 @@ function open(
       reply({ kind: 'salvage_due' });
       return null;
     }
-    return new Writer({ files, limits, clock: systemClock, reply, handed });
+    return new Writer({ files, limits, clock: systemClock, reply, previous });
   } catch (error) {
     files.close();
     throw error;
   }
 }
 
-/** Whether an error of a start may be over by itself: no room, too many open files, or a disk that fails. */
+/** Whether an error of a start may pass: no room, too many open files, or a disk that fails. */
 function mayPass(error: unknown): boolean {
   const passing = /^(SQLITE_FULL|SQLITE_IOERR|SQLITE_NOMEM|ENOSPC|EDQUOT|EFBIG|EIO|EMFILE|ENFILE|ENOMEM)/;
   return passing.test((error as { code?: string }).code ?? '');

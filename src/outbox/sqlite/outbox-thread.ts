@@ -3,40 +3,42 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { diskAnswered } from './files/disk-answers.ts';
 import { type FileIdentity, StateLock } from './files/state-lock.ts';
 import { openWriter } from './open-writer.ts';
-import type { FromWriter, Opened, ToThread, ToWriter, WriterSettings, WriterState } from './protocol.ts';
+import type { FromWriter, Opened, ToWriter, ToWriterThread } from './protocol.ts';
+import { isOpened, type WriterSettings, type WriterState } from './protocol.ts';
 import { type PackedFromWriter, packToThread, unpackFromWriter } from './wire.ts';
-import { WriterLoop } from './writer-loop.ts';
+import { WriterRunner } from './writer-runner.ts';
 
-/** How long until a disk that refused the thread is asked again. */
+/** How long until a move that the disk or the platform refused is tried again. */
 const RETRY_MS = 1_000;
 
-/** What a host tells whoever posts to it. */
-export interface HostHooks {
+/** Callbacks of an `OutboxThread`. */
+export interface OutboxThreadHooks {
+  /** A message of the writer. */
   receive: (message: FromWriter) => void;
-  /** The writer is gone and was not told to go. */
+  /** The writer ended without being asked to. */
   fail: (error: Error) => void;
 }
 
 /**
  * Where the writer runs. A thread of its own costs as much memory and time as a whole small program, so a writer can
- * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. What comes
- * meanwhile is done here, as soon as the disk has shown that it answers: one that hangs must not hold up this thread.
+ * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. Until then,
+ * messages are handled here once the disk has answered: a disk that hangs must not block this thread.
  */
 export class OutboxThread {
   readonly #settings: WriterSettings;
   readonly #clock: Clock;
-  readonly #hooks: HostHooks;
+  readonly #hooks: OutboxThreadHooks;
   readonly #disk_answered: () => Promise<void>;
-  #here: WriterLoop | null = null;
+  #here: WriterRunner | null = null;
   #queue: ToWriter[] = [];
   #worker: Worker | null = null;
   /** What waits for the disk to answer, or for the thread to have the files. */
   #held: ToWriter[] | null = null;
-  #handed: WriterState | null = null;
+  #previous: WriterState | null = null;
   /** Held from the start to the end where the outbox was opened in this thread, whoever writes it. */
   #lock: StateLock | null = null;
   #is_closing = false;
-  /** Runs while no thread is to be had. */
+  /** Runs while the platform grants no thread. */
   #no_thread: Timer | null = null;
   readonly #moved = Promise.withResolvers<void>();
 
@@ -44,7 +46,7 @@ export class OutboxThread {
   constructor(
     settings: WriterSettings,
     clock: Clock,
-    hooks: HostHooks,
+    hooks: OutboxThreadHooks,
     disk_answered = () => diskAnswered(settings.state_dir),
   ) {
     this.#settings = settings;
@@ -53,7 +55,7 @@ export class OutboxThread {
     this.#disk_answered = disk_answered;
   }
 
-  /** Opens the outbox in this thread. */
+  /** Opens the outbox in this thread. Call it once. */
   openHere(): Opened {
     let opened: Opened | null = null;
     const takeLock = () => {
@@ -70,34 +72,35 @@ export class OutboxThread {
       takeLock,
       false,
     );
-    if (writer) this.#here = new WriterLoop(writer, this.#clock);
+    if (writer) this.#here = new WriterRunner(writer, this.#clock);
     return opened as unknown as Opened;
   }
 
-  /** Opens the outbox in a thread of its own. */
+  /** Opens the outbox in a thread of its own. Rejects where the thread cannot be started. */
   openInThread(): Promise<Opened> {
     return new Promise((resolve, reject) => {
       const worker = this.#start();
       worker.once('error', reject);
       worker.on('message', (packed: PackedFromWriter) => {
         const message = unpackFromWriter(packed);
-        if (message.kind === 'up') this.#toThread({ kind: 'open', handed: null, held: this.#held_lock });
+        if (message.kind === 'up') this.#toThread({ kind: 'open', previous: null, held: this.#held_lock });
         else if (isOpened(message)) resolve(message);
         else this.#receive(message);
       });
     });
   }
 
-  /** Whether the thread has the files. */
+  /** Whether the files are open in the thread. */
   get is_in_thread(): boolean {
     return this.#here === null && this.#held === null;
   }
 
-  /** Resolves when the thread has the files, or none is to be had. */
+  /** Resolves when the thread has the files, or cannot be started for now. */
   get moved(): Promise<void> {
     return this.is_in_thread ? Promise.resolve() : this.#moved.promise;
   }
 
+  /** Sends a message to the writer, wherever it runs. */
   post(message: ToWriter): void {
     if (message.kind === 'call' && message.name === 'close') this.#is_closing = true;
     if (this.#held) this.#held.push(message);
@@ -105,14 +108,14 @@ export class OutboxThread {
     else this.#toThread(message);
   }
 
-  /** Gives the files to a thread as soon as there is one. Idempotent. */
+  /** Moves the files to a thread as soon as it runs. Idempotent. */
   moveToThread(): void {
     if (!this.#here || this.#worker || this.#no_thread) return;
     this.#whenDiskAnswers(() => this.#workHere());
     try {
       this.#start().on('message', (packed: PackedFromWriter) => {
         const message = unpackFromWriter(packed);
-        if (message.kind === 'up') this.#whenDiskAnswers(() => this.#handOver());
+        if (message.kind === 'up') this.#whenDiskAnswers(() => this.#moveFiles());
         else if (message.kind === 'opened') this.#release();
         else if (message.kind === 'refused') this.#refused(message);
         else this.#receive(message);
@@ -122,7 +125,7 @@ export class OutboxThread {
     }
   }
 
-  /** Holds what is posted until the disk has answered, and then goes on. */
+  /** Holds what is posted until the disk has answered, then calls `next`. */
   #whenDiskAnswers(next: () => void): void {
     this.#held ??= [];
     void this.#disk_answered().then(() => {
@@ -130,7 +133,7 @@ export class OutboxThread {
     });
   }
 
-  /** The platform grants no further thread at present: work goes on here. */
+  /** The platform grants no thread for now: the writer stays here. */
   #waitForThread(): void {
     this.#worker = null;
     this.#workHere();
@@ -141,7 +144,7 @@ export class OutboxThread {
     });
   }
 
-  /** Ends the thread. */
+  /** Ends the thread and releases the lock. */
   async end(): Promise<void> {
     this.#is_closing = true;
     this.#here?.stop();
@@ -155,7 +158,7 @@ export class OutboxThread {
   }
 
   #openHanded(): void {
-    this.#toThread({ kind: 'open', handed: this.#handed, held: this.#held_lock });
+    this.#toThread({ kind: 'open', previous: this.#previous, held: this.#held_lock });
   }
 
   #receive(message: FromWriter): void {
@@ -182,11 +185,11 @@ export class OutboxThread {
     else if (this.#worker === worker) this.#waitForThread();
   }
 
-  #toThread(message: ToThread): void {
+  #toThread(message: ToWriterThread): void {
     this.#worker?.postMessage(packToThread(message));
   }
 
-  /** All that one turn asks for is handled together, after it. */
+  /** Messages of one turn are handled together, after it. */
   #handleHere(message: ToWriter): void {
     this.#queue.push(message);
     if (this.#queue.length === 1) setImmediate(() => this.#handleQueue());
@@ -198,7 +201,7 @@ export class OutboxThread {
     if (messages.length > 0) this.#here?.handle(messages);
   }
 
-  #handOver(): void {
+  #moveFiles(): void {
     const here = this.#here;
     if (!here) return;
     if (this.#is_closing) {
@@ -208,19 +211,19 @@ export class OutboxThread {
     this.#handleQueue();
     here.stop();
     try {
-      this.#handed = here.writer.handOver();
+      this.#previous = here.writer.detach();
       this.#here = null;
       this.#held ??= [];
       this.#openHanded();
     } catch {
-      // The disk has trouble, which its commits tell: the files stay where they are open until it is over.
+      // The disk fails, which the commits report: the files stay open here until it works.
       here.handle([]);
       this.#workHere();
-      this.#clock.after(RETRY_MS, () => this.#whenDiskAnswers(() => this.#handOver()));
+      this.#clock.after(RETRY_MS, () => this.#whenDiskAnswers(() => this.#moveFiles()));
     }
   }
 
-  /** Does here what was to wait. */
+  /** Handles the held messages here. */
   #workHere(): void {
     const held = this.#held ?? [];
     this.#held = null;
@@ -238,8 +241,4 @@ export class OutboxThread {
     for (const message of held) this.#toThread(message);
     this.#moved.resolve();
   }
-}
-
-function isOpened(message: FromWriter): message is Opened {
-  return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'salvage_due';
 }

@@ -9,23 +9,23 @@ export interface WriterSettings {
   limits: OutboxLimits;
 }
 
-/** All that one turn of the event loop wants kept: it shares a commit with whatever else waits. */
+/** What one turn of the event loop wants committed: it shares a commit with everything else that waits. */
 export interface Batch {
   kind: 'batch';
   batch: number;
   appends: Append[];
   outcomes: AttemptOutcome[];
-  /** Whether the dispatcher has room for the records that this adds. */
+  /** Whether the dispatcher or a follower wants the records that this adds. */
   wants_records: boolean;
 }
 
-/** The verbs that are answered one by one, and what they take and give. */
+/** The calls that are answered one by one, with their inputs and outputs. */
 export interface Calls {
   adopt: { in: Ownership; out: Adoption };
   untried: { in: { after_id: number; limit: number }; out: { records: DueRecord[]; more: boolean } };
   due: { in: { limit: number }; out: { records: DueRecord[]; next_due_ms: number | null } };
   overdue: { in: { limit: number }; out: { records: DueRecord[]; next_deadline_ms: number | null } };
-  probeCandidate: { in: { held: number[] }; out: DueRecord | null };
+  probeCandidate: { in: { in_flight: number[] }; out: DueRecord | null };
   list: { in: DeliveryFilter; out: import('./rows/inspection.ts').ListPart };
   find: { in: { event_id: string }; out: import('../../contract/deliveries.ts').DeliveryDetail | null };
   replay: { in: { event_id: string }; out: boolean };
@@ -41,15 +41,18 @@ export interface Calls {
   close: { in: null; out: null };
 }
 
+/** The name of a call. */
 export type CallName = keyof Calls;
 
-export type Call = {
+/** One call; `call` is the number that its answer repeats. */
+export type WriterCall = {
   [Name in CallName]: { kind: 'call'; call: number; name: Name; input: Calls[Name]['in'] };
 }[CallName];
 
-export type ToWriter = Batch | Call;
+/** A message to an open writer. */
+export type ToWriter = Batch | WriterCall;
 
-/** What a writer that has closed its files leaves to the next one in this process. */
+/** What a writer that has closed its files passes on to the next one in this process. */
 export interface WriterState {
   /** Null where the outbox was not adopted yet. */
   owner: Ownership | null;
@@ -57,12 +60,14 @@ export interface WriterState {
 }
 
 /**
- * A thread first opens the outbox, then takes what a writer takes. `held`: the lock's file, where the main thread
+ * A thread first opens the outbox, then takes what a writer takes. `in_flight`: the lock's file, where the main thread
  * holds it.
  */
-export type ToThread = { kind: 'open'; handed: WriterState | null; held: FileIdentity | null } | ToWriter;
+export type ToWriterThread =
+  | { kind: 'open'; previous: WriterState | null; held: FileIdentity | null }
+  | ToWriter;
 
-/** What became of one batch. `is_recorded` is false while its outcomes wait for a disk that works. */
+/** The results of one batch. `is_recorded` is false while its outcomes wait for a disk that works. */
 export interface BatchDone {
   batch: number;
   results: AppendResult[];
@@ -70,8 +75,8 @@ export interface BatchDone {
 }
 
 /**
- * What the writer put in order while it ran.
- * - `restored`: the files were removed or replaced, and are written anew with all they held
+ * What the writer repaired while it ran.
+ * - `restored`: the files were removed or replaced, and were written again with everything they held
  * - `replaced`: the database was damaged and is set aside; what could be read of it was taken over
  * - `failed`: records that the disk changed are not sent
  * - `forged`: records that this sandbox's daemon did not make are not sent
@@ -83,13 +88,14 @@ export interface Mended {
   set_aside: string | null;
 }
 
-/** What became of opening the outbox. */
+/** The result of opening the outbox. */
 export type Opened =
   | { kind: 'opened'; offset_ms: number; counts: OutboxCounts; sandbox_id: string | null }
   | { kind: 'refused'; message: string; may_pass: boolean }
-  /** A damaged outbox is to be taken over, which may take long: only a thread of its own does that. */
+  /** A damaged outbox must be salvaged, which may take long: only the writer thread does that. */
   | { kind: 'salvage_due' };
 
+/** A message of the writer. */
 export type FromWriter =
   | Opened
   /** The thread runs, and has not opened anything. */
@@ -105,6 +111,11 @@ export type FromWriter =
       commit_ms: number;
     }
   | ({ kind: 'mended' } & Mended)
-  /** Nothing can be kept any more, and will not be. */
+  /** Nothing can be kept from now on. */
   | { kind: 'fault'; message: string }
   | { kind: 'answer'; call: number; counts: OutboxCounts; output: unknown; error: string | null };
+
+/** Whether a message says what became of opening the outbox. */
+export function isOpened(message: FromWriter): message is Opened {
+  return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'salvage_due';
+}

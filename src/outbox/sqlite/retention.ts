@@ -3,12 +3,12 @@ import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
 import type { OutboxClient } from './client.ts';
 
-/** Between two looks while there is something to prune: within the contract's 10 s. */
+/** How often records are removed: within the contract's 10 s. */
 const INTERVAL_MS = 5_000;
 
 /**
  * Removes finished records that were kept long enough and gives their space back to the file system.
- * Source: contract section 3, Retention. Nothing runs while nothing is kept.
+ * Source: contract section 3, Retention.
  */
 export class Retention implements Service {
   readonly #store: OutboxClient;
@@ -23,11 +23,13 @@ export class Retention implements Service {
     this.#log = log;
   }
 
+  /** Starts the timer. */
   async start(): Promise<void> {
     this.#is_running = true;
     this.#schedule();
   }
 
+  /** Removes nothing more. Idempotent. */
   async stop(): Promise<void> {
     this.#is_running = false;
     this.#timer?.cancel();
@@ -44,7 +46,7 @@ export class Retention implements Service {
       let more = delivered + failed + expired + foreign > 0 && (await this.#store.isPruneDue());
       while (more && this.#is_running) ({ more } = await this.#store.prune());
     } catch (error) {
-      this.#log.warn({ reason: (error as Error).message }, 'records that were kept long enough stay for now');
+      this.#log.warn({ reason: (error as Error).message }, 'old records cannot be removed now; retrying');
     }
     this.#schedule();
   }

@@ -1,16 +1,16 @@
 /**
- * What an error of the outbox says.
- * - `away`: the store cannot be used at present (no room, a failing disk, no descriptors); the same may work later
- * - `row`: this one row cannot be kept as it is, and never will be; nothing else is concerned
- * - `damage`: the database's contents are wrong, whatever is asked of them
+ * The kinds of errors of the outbox.
+ * - `away`: the store cannot be used now (no room, a failing disk, no descriptors); the same may work later
+ * - `row`: this one row can never be kept as it is; nothing else is concerned
+ * - `damage`: the database's contents are wrong
  */
 export type StoreTrouble = 'away' | 'row' | 'damage';
 
-/** No row that the outbox makes itself violates these: what is there already is wrong. */
+/** No row that the outbox makes violates these constraints: the stored rows are wrong. */
 const DAMAGE = /^SQLITE_(CORRUPT|NOTADB|CONSTRAINT_(PRIMARYKEY|ROWID|NOTNULL|CHECK))/;
 const ROW = /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE)/;
 
-/** Sorts an error of SQLite, of the system or of a row's values. */
+/** Classifies an error of SQLite, of the system or of a row's values. */
 export function troubleOf(error: unknown): StoreTrouble {
   const code = String((error as { code?: string }).code ?? '');
   if (DAMAGE.test(code)) return 'damage';
@@ -18,7 +18,7 @@ export function troubleOf(error: unknown): StoreTrouble {
   return 'away';
 }
 
-/** The error of a database whose contents cannot be what the outbox wrote. */
+/** Makes the error of a database whose contents the outbox cannot have written. */
 export function damage(message: string): Error {
   return Object.assign(new Error(message), { code: 'SQLITE_CORRUPT' });
 }

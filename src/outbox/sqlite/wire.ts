@@ -1,9 +1,9 @@
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft, TreeChange } from '../store.ts';
-import type { Batch, BatchDone, FromWriter, ToThread } from './protocol.ts';
+import type { Batch, BatchDone, FromWriter, ToWriterThread } from './protocol.ts';
 
 /**
- * What crosses between the threads by the thousand goes as one flat row of values: an object's names cost several
- * times what its values do, at both ends. Everything else goes as it is.
+ * What crosses between the threads by the thousand is sent as one flat row of values: copying an object's names costs
+ * several times as much as its values. Everything else is sent as it is.
  */
 type Row = unknown[];
 
@@ -16,21 +16,26 @@ type Answer = Extract<FromWriter, { kind: 'answer' }>;
 /** An answer that holds records. */
 type PackedRead = { kind: 'read'; answer: Answer; records: Row };
 
-export type PackedToThread = Exclude<ToThread, Batch> | PackedBatch;
+/** A message to the writer thread in the form in which it is posted. */
+export type PackedToThread = Exclude<ToWriterThread, Batch> | PackedBatch;
+/** A message of the writer thread in the form in which it is posted. */
 export type PackedFromWriter = Exclude<FromWriter, Done> | PackedDone | PackedRead;
 
-export function packToThread(message: ToThread): PackedToThread {
+/** Packs a message to the writer thread. */
+export function packToThread(message: ToWriterThread): PackedToThread {
   if (message.kind !== 'batch') return message;
   const { appends, outcomes } = message;
   return { ...message, appends: pack(appends, putAppend), outcomes: pack(outcomes, putOutcome) };
 }
 
-export function unpackToThread(message: PackedToThread): ToThread {
+/** The inverse of `packToThread`. */
+export function unpackToThread(message: PackedToThread): ToWriterThread {
   if (message.kind !== 'batch') return message;
   const { appends, outcomes } = message;
   return { ...message, appends: unpack(appends, takeAppend), outcomes: unpack(outcomes, takeOutcome) };
 }
 
+/** Packs a message of the writer thread. */
 export function packFromWriter(message: FromWriter): PackedFromWriter {
   if (message.kind === 'answer' && holdsRecords(message.output)) {
     const { records, ...output } = message.output;
@@ -41,6 +46,7 @@ export function packFromWriter(message: FromWriter): PackedFromWriter {
   return { ...message, batches, added: message.added && packRecords(message.added) };
 }
 
+/** The inverse of `packFromWriter`. */
 export function unpackFromWriter(message: PackedFromWriter): FromWriter {
   if (message.kind === 'read') {
     const { answer, records } = message;

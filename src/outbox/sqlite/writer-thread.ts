@@ -2,25 +2,25 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { systemClock } from '../../base/clock.ts';
 import { StateLock } from './files/state-lock.ts';
 import { openWriter } from './open-writer.ts';
-import type { FromWriter, ToThread, ToWriter, WriterSettings } from './protocol.ts';
+import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './protocol.ts';
 import { type PackedToThread, packFromWriter, unpackToThread } from './wire.ts';
-import { WriterLoop } from './writer-loop.ts';
+import { WriterRunner } from './writer-runner.ts';
 
 /**
- * The thread that owns the outbox's files: a sync, or a disk that hangs, holds up nothing but this thread.
- * All that arrives while one commit is under way is taken together for the next.
+ * The thread that owns the outbox's files: a sync, or a disk that hangs, blocks no other thread. Messages that arrive
+ * during a commit are handled together in the next one.
  */
 function run(port: MessagePort, settings: WriterSettings): void {
   const reply = (message: FromWriter) => port.postMessage(packFromWriter(message));
-  let loop: WriterLoop | null = null;
+  let loop: WriterRunner | null = null;
   let lock: StateLock | null = null;
-  const open = ({ handed, held }: Extract<ToThread, { kind: 'open' }>) => {
+  const open = ({ previous, held }: Extract<ToWriterThread, { kind: 'open' }>) => {
     const takeLock = () => {
       lock ??= new StateLock(settings.state_dir, held);
       return lock;
     };
-    const writer = openWriter(settings, reply, handed, takeLock, true);
-    loop = writer && new WriterLoop(writer, systemClock);
+    const writer = openWriter(settings, reply, previous, takeLock, true);
+    loop = writer && new WriterRunner(writer, systemClock);
   };
   port.on('message', (packed: PackedToThread) => {
     const first = unpackToThread(packed);

@@ -1,74 +1,48 @@
 import type { Clock } from '../../base/clock.ts';
-import {
-  RETAIN_DELIVERED_MS,
-  RETAIN_DELIVERED_RECORDS,
-  RETAIN_DELIVERED_SHARE,
-  RETAIN_FAILED_MS,
-} from '../../contract/defaults.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord } from '../store.ts';
 import type { OutboxFiles } from './files/outbox-files.ts';
 import { DirectoryTakenError } from './files/state-lock.ts';
+import { Maintenance, PRUNE_ROWS, VACUUM_LOG_BYTES, VACUUM_PAGES } from './maintenance.ts';
 import type {
   Batch,
   BatchDone,
-  Call,
   CallName,
   Calls,
   FromWriter,
   ToWriter,
+  WriterCall,
   WriterState,
 } from './protocol.ts';
 import { Inspection } from './rows/inspection.ts';
-import { type Keep, type OutboxLimits, SqliteStore } from './rows/sqlite-store.ts';
+import { type OutboxLimits, SqliteStore } from './rows/sqlite-store.ts';
 import { salvage } from './salvage/salvage.ts';
 import { troubleOf } from './store-errors.ts';
 
-/** Written back to the database file when about so much was added to the log and nothing waits: a short moment. */
+/** The log is written back when about this much was added and nothing waits: that takes a short moment. */
 const WRITE_BACK_BYTES = 1024 * 1024;
-/** The same, whatever waits. */
+/** The log is written back at this size, whatever waits. */
 const WRITE_BACK_AT_LATEST_BYTES = 4 * 1024 * 1024;
-/** Early, it may take this part of the time, 1 / 25: where syncs are slow, or commits many, few and long ones cost less. */
+/** Early writing back may take 1 / 25 of the time: with slow syncs or many commits, few and long ones cost less. */
 const WRITE_BACK_SHARE = 25;
-/** Until the next early one at most: one that took long may have met something else. */
+/** The longest pause until the next early one: a slow one may have been delayed by something else. */
 const WRITE_BACK_PAUSE_MAX_MS = 1_000;
-/** What a commit adds to the log whatever it holds, and each row beside its texts: a page is shared by several. */
+/** What each commit adds to the log, and each row beside its texts: several share a page. */
 const COMMIT_LOG_BYTES = 24 * 1024;
 const ROW_LOG_BYTES = 1024;
-/** Removed in one transaction, so that publishes wait only shortly. */
-const PRUNE_ROWS = 500;
-const VACUUM_PAGES = 500;
-const VACUUM_LOG_BYTES = 1024 * 1024;
-/** For so long after a record came, free pages are left for the next ones, up to a share of all: moving costs much. */
+/** For this long after a record was added, free pages are left for the next ones. */
 const GROWING_MS = 5_000;
-const SPARE_PAGES = 2_048;
-const SPARE_SHARE = 0.25;
-/** How long, and how much at most, finished records are kept. Source: contract section 3, Retention. */
-function retention({ max_bytes }: OutboxLimits): Keep[] {
-  const unbounded = { keep_records: Number.POSITIVE_INFINITY, keep_bytes: Number.POSITIVE_INFINITY };
-  return [
-    {
-      state: 'delivered',
-      keep_ms: RETAIN_DELIVERED_MS,
-      keep_records: RETAIN_DELIVERED_RECORDS,
-      keep_bytes: max_bytes * RETAIN_DELIVERED_SHARE,
-    },
-    { state: 'failed', keep_ms: RETAIN_FAILED_MS, ...unbounded },
-    { state: 'expired', keep_ms: RETAIN_FAILED_MS, ...unbounded },
-  ];
-}
-const KEEP_FOREIGN = { delivered_ms: RETAIN_DELIVERED_MS, all_ms: RETAIN_FAILED_MS };
 
-/** A damaged database is set aside at most so often: a disk that damages everything must not be filled up. */
+/** The least time between two databases that are set aside: a disk that damages everything must not be filled up. */
 const SET_ASIDE_INTERVAL_MS = 60_000;
 
-/** What a writer is made of. */
+/** What a writer works with. */
 export interface WriterParts {
   files: OutboxFiles;
   limits: OutboxLimits;
   clock: Clock;
   reply: (message: FromWriter) => void;
-  /** What the writer before this one, in this process, left. */
-  handed?: WriterState | null;
+  /** State of the previous writer in this process. */
+  previous?: WriterState | null;
 }
 
 /**
@@ -99,15 +73,15 @@ export class Writer {
   /** Acknowledged records that were pending and could not be taken over at the start. */
   #lost_at_start = 0;
 
-  constructor({ files, limits, clock, reply, handed }: WriterParts) {
+  constructor({ files, limits, clock, reply, previous }: WriterParts) {
     this.#files = files;
     this.#limits = limits;
     this.#clock = clock;
     this.#reply = reply;
-    if (files.is_salvage_due) this.#expected_pending = files.goOn();
-    this.#store = new SqliteStore(files.db, clock, limits, undefined, handed?.offset_ms);
+    if (files.is_salvage_due) this.#expected_pending = files.continueDamaged();
+    this.#store = new SqliteStore(files.db, clock, limits, undefined, previous?.offset_ms);
     this.#inspection = this.#inspect();
-    if (handed?.owner) this.#adopt(handed.owner);
+    if (previous?.owner) this.#adopt(previous.owner);
     const { offset_ms, sandbox_id } = this.#store;
     reply({ kind: 'opened', offset_ms, counts: this.#store.counts(), sandbox_id });
   }
@@ -117,7 +91,7 @@ export class Writer {
     return this.#unrecorded.length > 0;
   }
 
-  /** Takes everything that waits: one commit for all that writes, then the questions, then housekeeping. */
+  /** Handles everything that waits: one commit for all writes, then the calls, then a due checkpoint. Never throws. */
   handle(messages: ToWriter[]): void {
     const batches = messages.filter((message): message is Batch => message.kind === 'batch');
     if (batches.length > 0 || this.#unrecorded.length > 0) this.#commit(batches);
@@ -125,19 +99,19 @@ export class Writer {
     if (this.#log_bytes > WRITE_BACK_AT_LATEST_BYTES) this.#checkpoint('PASSIVE');
   }
 
-  /** True where `writeBack` has something to do. A log in doubt is written back by the next commit. */
+  /** Whether `writeBack` has something to do. A doubtful log is written back by the next commit. */
   get is_write_back_due(): boolean {
     if (this.#log_bytes <= WRITE_BACK_BYTES || this.#is_log_doubtful) return false;
     return this.#clock.monotonicMs() >= this.#early_from_ms;
   }
 
-  /** To be called when nothing waits: whoever comes meanwhile waits for it, and the longer the log the longer. */
+  /** Writes the log back early. Call it when nothing waits: messages that arrive meanwhile wait for it. */
   writeBack(): void {
     if (!this.is_write_back_due) return;
     const began_ms = this.#clock.monotonicMs();
     this.#checkpoint('PASSIVE');
     try {
-      // The first commit to a log that begins anew has a sync more: it is one that nobody waits for.
+      // The first commit to an emptied log needs one more sync: this one, which no caller waits for.
       this.#write(() => {}, 0);
     } catch (error) {
       this.#undo(error);
@@ -148,10 +122,10 @@ export class Writer {
   }
 
   /**
-   * Closes the files for the next writer in this process and returns what that one goes on with. Throws where the
-   * disk has trouble: then this one goes on.
+   * Closes the files for the next writer in this process and returns its state. Throws while the disk fails; then this
+   * writer stays in use.
    */
-  handOver(): WriterState {
+  detach(): WriterState {
     try {
       // A commit finds out whether the disk works, and puts files in place that were removed meanwhile.
       this.#write(() => {});
@@ -170,7 +144,7 @@ export class Writer {
     const waiting = this.#unrecorded;
     try {
       this.#begin(batches.reduce((sum, { appends }) => sum + draftsIn(appends), 0));
-      for (const { outcomes } of waiting) for (const outcome of outcomes) this.#store.settle(outcome);
+      for (const { outcomes } of waiting) for (const outcome of outcomes) this.#store.recordOutcome(outcome);
       const done = batches.map((batch) => this.#apply(batch));
       const added = this.#end();
       this.#unrecorded = [];
@@ -238,7 +212,7 @@ export class Writer {
     return added;
   }
 
-  /** Takes back what is left of a change that failed, and sees to what made it fail. */
+  /** Rolls back a change that failed, and handles the reason: a damaged database, or another owner. */
   #undo(error: unknown): void {
     this.#is_log_doubtful = true;
     if (this.#files.db.open) this.#store.rollback();
@@ -270,7 +244,7 @@ export class Writer {
   }
 
   #apply({ batch, appends, outcomes }: Batch): BatchDone {
-    for (const outcome of outcomes) this.#store.settle(outcome);
+    for (const outcome of outcomes) this.#store.recordOutcome(outcome);
     return { batch, results: appends.map((append) => this.#store.append(append)), is_recorded: true };
   }
 
@@ -279,7 +253,7 @@ export class Writer {
     this.#reply({ kind: 'done', batches, counts: this.#store.counts(), added, trouble, commit_ms });
   }
 
-  #answer(call: Call): void {
+  #answer(call: WriterCall): void {
     let output: unknown = null;
     let error: string | null = null;
     try {
@@ -300,7 +274,7 @@ export class Writer {
     if (forged > 0) this.#reply({ kind: 'mended', how: 'forged', lost_records: forged, set_aside });
   }
 
-  #call(call: Call): Calls[CallName]['out'] {
+  #call(call: WriterCall): Calls[CallName]['out'] {
     switch (call.name) {
       case 'adopt':
         return this.#adopt(call.input);
@@ -311,7 +285,7 @@ export class Writer {
       case 'overdue':
         return this.#store.overdue(call.input.limit);
       case 'probeCandidate':
-        return this.#store.probeCandidate(call.input.held);
+        return this.#store.probeCandidate(call.input.in_flight);
       case 'list':
         return this.#inspection.list(call.input);
       case 'find':
@@ -329,7 +303,7 @@ export class Writer {
       case 'tree':
         return this.#store.tree(call.input.after_id, call.input.limit);
       case 'isPruneDue':
-        return this.#prunable().length > 0 || this.#isForeignDue() || this.#surplusPages() > 0;
+        return this.#maintenance().isDue();
       case 'prune':
         return this.#prune();
       case 'checkpoint':
@@ -387,43 +361,26 @@ export class Writer {
     return event_ids.length;
   }
 
-  #prunable(): Keep[] {
-    return retention(this.#limits).filter((rule) => this.#store.hasPrunable(rule));
-  }
-
-  #isForeignDue(): boolean {
-    return this.#store.hasPrunableForeign(KEEP_FOREIGN);
-  }
-
-  /** Free pages that no record will need soon. */
-  #surplusPages(): number {
-    const pages = (name: string) => this.#files.db.pragma(name, { simple: true }) as number;
-    const is_growing = this.#clock.monotonicMs() - this.#added_ms < GROWING_MS;
-    const spare = is_growing ? Math.max(SPARE_PAGES, Math.ceil(pages('page_count') * SPARE_SHARE)) : 0;
-    return Math.max(0, pages('freelist_count') - spare);
-  }
-
   /** Removes what was kept long enough and gives its space back, a part at a time. Source: contract section 3. */
   #prune(): { more: boolean } {
-    const due = this.#prunable();
-    const is_foreign_due = this.#isForeignDue();
-    let removed = 0;
-    if (due.length > 0 || is_foreign_due) {
-      this.#write(() => {
-        for (const rule of due) removed += this.#store.prune(rule, PRUNE_ROWS);
-        if (is_foreign_due) removed += this.#store.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
-      }, PRUNE_ROWS);
-    }
-    const surplus_pages = this.#surplusPages();
+    const is_removal_due = this.#maintenance().isRemovalDue();
+    const removed = is_removal_due ? this.#write(() => this.#maintenance().remove(), PRUNE_ROWS) : 0;
+    const surplus_pages = this.#maintenance().surplusPages();
     if (surplus_pages > 0) {
-      this.#files.db.exec(`PRAGMA incremental_vacuum(${Math.min(surplus_pages, VACUUM_PAGES)})`);
+      this.#maintenance().giveBack(surplus_pages);
       this.#log_bytes += VACUUM_LOG_BYTES;
     }
-    const is_rest_due = removed > 0 && (this.#prunable().length > 0 || this.#isForeignDue());
+    const is_rest_due = removed > 0 && this.#maintenance().isRemovalDue();
     const more = is_rest_due || surplus_pages > VACUUM_PAGES;
     // The file becomes shorter when the log is written back.
     if (surplus_pages > 0 && !more) this.#checkpoint('PASSIVE');
     return { more };
+  }
+
+  /** Of the store and the database as they are now: both change when files are repaired. */
+  #maintenance(): Maintenance {
+    const is_growing = this.#clock.monotonicMs() - this.#added_ms < GROWING_MS;
+    return new Maintenance(this.#files.db, this.#store, this.#limits, is_growing);
   }
 
   #write<Result>(change: () => Result, rows = 1): Result {

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../src/base/clock.ts';
-import { readUndelivered } from '../../../src/outbox/sqlite/undelivered/hand-over.ts';
+import { readUndelivered } from '../../../src/outbox/sqlite/undelivered/undelivered-reader.ts';
 import { verify } from '../../../src/webhook/signature.ts';
 import { SECRET } from './daemon.ts';
 import { serve } from './program.ts';

@@ -46,7 +46,7 @@ describe('the store over its thread', () => {
     const { store } = await open(join(scratchFolder(), 'state'));
     const seen: (DueRecord[] | null)[] = [];
     let has_room = true;
-    store.onCommitted(
+    store.onRecordsAdded(
       () => has_room,
       (records) => seen.push(records),
     );
@@ -75,7 +75,7 @@ describe('the store over its thread', () => {
   it('takes only as many appends a turn as it is told, the rest in the next, in order', async () => {
     const { store } = await open(join(scratchFolder(), 'state'));
     const sizes: number[] = [];
-    store.onCommit(({ batch_size }) => sizes.push(batch_size));
+    store.onCommitMeasured(({ batch_size }) => sizes.push(batch_size));
     store.paceAppends(() => 3);
     const results = await Promise.all(Array.from({ length: 10 }, () => append(store)));
     expect(results.map((result) => ('records' in result ? result.records[0]?.sequence : 0))).toEqual([

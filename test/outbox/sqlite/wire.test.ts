@@ -1,7 +1,7 @@
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { FromWriter, ToThread } from '../../../src/outbox/sqlite/protocol.ts';
+import type { FromWriter, ToWriterThread } from '../../../src/outbox/sqlite/protocol.ts';
 import {
   packFromWriter,
   packToThread,
@@ -89,7 +89,7 @@ describe('messages between the threads', () => {
   it('to the writer arrive as they were', () => {
     fc.assert(
       fc.property(fc.array(append), fc.array(outcome), (appends, outcomes) => {
-        const message: ToThread = { kind: 'batch', batch: 7, appends, outcomes, wants_records: true };
+        const message: ToWriterThread = { kind: 'batch', batch: 7, appends, outcomes, wants_records: true };
         expect(unpackToThread(sent(packToThread(message)))).toEqual(message);
       }),
     );

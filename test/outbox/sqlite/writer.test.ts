@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OutboxFiles } from '../../../src/outbox/sqlite/files/outbox-files.ts';
 import { StateLock } from '../../../src/outbox/sqlite/files/state-lock.ts';
-import type { Batch, Call, FromWriter } from '../../../src/outbox/sqlite/protocol.ts';
+import type { Batch, FromWriter, WriterCall } from '../../../src/outbox/sqlite/protocol.ts';
 import { Writer } from '../../../src/outbox/sqlite/writer.ts';
-import { WriterLoop } from '../../../src/outbox/sqlite/writer-loop.ts';
+import { WriterRunner } from '../../../src/outbox/sqlite/writer-runner.ts';
 import type { Append, AttemptOutcome } from '../../../src/outbox/store.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -25,8 +25,11 @@ function open(clock = new ManualClock(), state_dir = join(scratchFolder(), 'stat
   });
   const writer = new Writer({ files, limits: LIMITS, clock, reply: (message) => replies.push(message) });
   let number = 0;
-  const call = <Name extends Call['name']>(name: Name, input: Extract<Call, { name: Name }>['input']) => {
-    writer.handle([{ kind: 'call', call: ++number, name, input } as Call]);
+  const call = <Name extends WriterCall['name']>(
+    name: Name,
+    input: Extract<WriterCall, { name: Name }>['input'],
+  ) => {
+    writer.handle([{ kind: 'call', call: ++number, name, input } as WriterCall]);
     return replies.at(-1) as Extract<FromWriter, { kind: 'answer' }>;
   };
   call('adopt', { sandbox_id: 'sb-1', team_id: 't', secret: '' });
@@ -194,7 +197,7 @@ describe('the log', () => {
 
   it('is not written back by a loop before all that has arrived is handled, nor after it has stopped', async () => {
     const opened = open();
-    const loop = new WriterLoop(opened.writer, opened.clock);
+    const loop = new WriterRunner(opened.writer, opened.clock);
     const turn = () => new Promise((resolve) => setImmediate(resolve));
     const before = database_bytes(opened.files);
     for (let n = 1; n <= 8; n++) loop.handle([part(n)]);

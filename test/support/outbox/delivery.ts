@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
-import { type AttemptReport, Dispatcher, type DispatcherOptions } from '../../../src/outbox/dispatcher.ts';
+import type { AttemptReport } from '../../../src/outbox/attempts.ts';
+import { Dispatcher, type DispatcherOptions } from '../../../src/outbox/dispatcher.ts';
 import { UrlSender } from '../../../src/outbox/sender.ts';
 import { draft, InProcessStore, openRows, type StoreSettings } from '../in-process-store.ts';
 import { ManualClock } from '../manual-clock.ts';
@@ -25,7 +26,7 @@ export type DeliveryOptions = Partial<DispatcherOptions> &
   StoreSettings & {
     attempt_timeout_ms?: number;
     random?: () => number;
-    may_start?: (under_way: number) => boolean;
+    mayStart?: (under_way: number) => boolean;
   };
 
 /** A started dispatcher on real rows, with a receiver that answers as told and a clock that the test moves. */
@@ -65,8 +66,8 @@ async function dispatch(
       log: pino({ level: 'info' }, { write: (line) => void logged.push(JSON.parse(line)) }),
       // In the middle of the jitter: waits are as long as they are named.
       random: options.random ?? (() => 0.5),
-      on_attempt: (report) => reports.push(report),
-      ...(options.may_start ? { may_start: options.may_start } : {}),
+      onAttempt: (report) => reports.push(report),
+      ...(options.mayStart ? { mayStart: options.mayStart } : {}),
     },
   );
   onTestFinished(() => dispatcher.stop());

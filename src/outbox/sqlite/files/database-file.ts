@@ -26,7 +26,7 @@ export function touch(path: string): void {
 }
 
 /** Opens or makes the database. Throws where SQLite cannot use it, or it cannot be what the outbox wrote. */
-export function openDatabase(state_dir: string): Database.Database {
+export function openOutboxDatabase(state_dir: string): Database.Database {
   const path = databasePath(state_dir);
   touch(path);
   const db = new Database(path, { timeout: 0 });

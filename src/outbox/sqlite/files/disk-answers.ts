@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { makeFolder } from '../../../base/folder.ts';
 
-/** A disk that takes longer is waited for where it holds up nobody. */
+/** How long a disk may take to answer before the caller stops waiting for it here. */
 const ANSWER_MS = 500;
 
 /**
- * Resolves once the state directory's disk has taken a change, tried outside of this thread. What is wrong with a
- * directory that refuses one is for whoever opens it to say.
+ * Resolves once the state directory's disk has answered a change, made outside of this thread. Never rejects: opening
+ * the directory reports what is wrong with it.
  */
 export async function diskAnswered(state_dir: string): Promise<void> {
   const probe = join(state_dir, '.probe');
@@ -18,7 +18,7 @@ export async function diskAnswered(state_dir: string): Promise<void> {
     .catch(() => rmdir(probe).catch(() => {}));
 }
 
-/** Whether it does so before long. */
+/** Whether the disk answers within 0.5 s. */
 export function diskAnswers(state_dir: string, clock: Clock): Promise<boolean> {
   const answered = diskAnswered(state_dir).then(() => true);
   return Promise.race([answered, sleep(clock, ANSWER_MS).then(() => false)]);

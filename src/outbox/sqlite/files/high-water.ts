@@ -17,12 +17,12 @@ const SYNC_DELAY_MS = 5_000;
 /** Two numbers and an id. */
 const MARK_MAX_BYTES = 4 * 1024;
 
-/** What was true after a commit. */
+/** The state after a commit. */
 export interface Mark {
   sandbox_id: string;
-  /** The highest sequence that was given out. */
+  /** The highest sequence that was assigned. */
   sequence: number;
-  /** How many records were not delivered yet. */
+  /** How many records are pending. */
   pending: number;
 }
 
@@ -43,7 +43,7 @@ export class HighWater {
     this.#clock = clock;
   }
 
-  /** The mark that was left; null where there is none, or one of no daemon's making. */
+  /** The stored mark; null where there is none, or none that a daemon wrote. Throws where the file cannot be read. */
   read(): Mark | null {
     const text = textOf(this.#path);
     const match = /^(\d{16}) (\d{16}) (.*)\n$/s.exec(text);
@@ -51,7 +51,7 @@ export class HighWater {
     return { sequence: Number(match[1]), pending: Number(match[2]), sandbox_id: match[3] as string };
   }
 
-  /** Starts to keep the mark, with what is true now. */
+  /** Opens the file and writes the current mark. Throws where the file cannot be opened. */
   open(mark: Mark): void {
     this.close();
     this.#file = openSync(this.#path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
@@ -65,6 +65,7 @@ export class HighWater {
     this.write(mark.sequence, mark.pending);
   }
 
+  /** Writes the mark after a commit; syncs it some seconds later. Never throws. */
   write(sequence: number, pending: number): void {
     if (this.#file === undefined) return;
     try {
@@ -75,6 +76,7 @@ export class HighWater {
     this.#sync ??= this.#clock.after(SYNC_DELAY_MS, () => this.#syncNow());
   }
 
+  /** Closes the file. Idempotent. */
   close(): void {
     this.#sync?.cancel();
     this.#sync = null;

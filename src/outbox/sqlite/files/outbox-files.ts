@@ -5,14 +5,14 @@ import { goOnFrom } from '../rows/outbox-row.ts';
 import { DamagedOutbox } from '../salvage/damaged-outbox.ts';
 import { beginning, expectedPending } from '../salvage/salvage.ts';
 import { troubleOf } from '../store-errors.ts';
-import { databasePath, hasLostHeader, openDatabase } from './database-file.ts';
+import { databasePath, hasLostHeader, openOutboxDatabase } from './database-file.ts';
 import { HighWater } from './high-water.ts';
 import { copyInto, finishRestoring, replaceWith } from './restored-files.ts';
 import {
   copyAside,
   finishSettingAside,
   markSalvaged,
-  setAside,
+  setAsideDatabase,
   setAsidePath,
   unsalvaged,
 } from './set-aside.ts';
@@ -45,7 +45,7 @@ export class OutboxFiles {
     finishSettingAside(state_dir);
     const path = databasePath(state_dir);
     this.#names = [path, `${path}-wal`];
-    if (hasLostHeader(path)) setAside(state_dir);
+    if (hasLostHeader(path)) setAsideDatabase(state_dir);
     this.high_water = new HighWater(join(state_dir, 'high-water'), clock);
     this.#db = this.#openSound();
     try {
@@ -56,22 +56,23 @@ export class OutboxFiles {
     }
   }
 
+  /** The open database; another one after `open`, `restore` and `keepAsFound`. */
   get db(): Database {
     return this.#db;
   }
 
-  /** Where a damaged outbox went, or null. */
+  /** Path of a damaged outbox that was set aside, or null. */
   get set_aside(): string | null {
     return this.#set_aside;
   }
 
-  /** Whether damaged outboxes wait to be taken over. */
+  /** Whether damaged outboxes wait to be salvaged. */
   get is_salvage_due(): boolean {
     return this.#unsalvaged.length > 0;
   }
 
-  /** Makes a new database go on where those that were set aside ended; tells how many records they had pending. */
-  goOn(): number {
+  /** Makes a new database continue where those that were set aside ended; returns how many pending records they had. */
+  continueDamaged(): number {
     const damaged = this.damaged();
     const mark = this.high_water.read();
     const { sandbox_id } = this.#db.prepare('SELECT sandbox_id FROM outbox').get() as { sandbox_id: unknown };
@@ -89,12 +90,12 @@ export class OutboxFiles {
     return this.#unsalvaged.flatMap((number) => this.#damaged.get(number) ?? []);
   }
 
-  /** To be committed together with what is taken over: from then on it is not taken again. */
+  /** Notes in the database that they are salvaged. Call it in the transaction of the salvage. */
   noteSalvaged(): void {
     this.#db.pragma(`application_id = ${Math.max(...this.#unsalvaged)}`);
   }
 
-  /** After that commit. Returns where the newest damaged outbox is. */
+  /** Gives them their final names after that commit; returns the path of the newest. */
   salvaged(): string {
     const [newest = 0] = this.#unsalvaged;
     for (const number of this.#unsalvaged.splice(0)) this.#keep(number);
@@ -155,7 +156,7 @@ export class OutboxFiles {
 
   /** Puts a damaged database aside and closes it. `open` makes a new, empty one. */
   setAside(): void {
-    this.#unsalvaged.unshift(setAside(this.#state_dir));
+    this.#unsalvaged.unshift(setAsideDatabase(this.#state_dir));
     this.#db.close();
   }
 
@@ -176,13 +177,13 @@ export class OutboxFiles {
 
   #openOrSetAside(): Database {
     try {
-      return openDatabase(this.#state_dir);
+      return openOutboxDatabase(this.#state_dir);
     } catch (error) {
       // A schema that is none of the outbox's is only found when it is used.
       const is_foreign = (error as { code?: string }).code === 'SQLITE_ERROR';
       if (troubleOf(error) !== 'damage' && !is_foreign) throw error;
-      setAside(this.#state_dir);
-      return openDatabase(this.#state_dir);
+      setAsideDatabase(this.#state_dir);
+      return openOutboxDatabase(this.#state_dir);
     }
   }
 
@@ -195,6 +196,7 @@ export class OutboxFiles {
     });
   }
 
+  /** Closes everything. Idempotent. */
   close(): void {
     for (const [number, damaged] of this.#damaged) {
       damaged.close(setAsidePath(this.#state_dir, 'unsalvaged', number));

@@ -35,7 +35,7 @@ export function replaceWith(db: Database, state_dir: string, is_foreign: boolean
   putInPlace(state_dir);
 }
 
-/** Ends what a death left of `replaceWith`. A database that has its name is newer. */
+/** Completes a `replaceWith` that a crash cut off. A database that has its name is newer. */
 export function finishRestoring(state_dir: string): void {
   const restored = join(state_dir, RESTORED);
   if (!existsSync(restored)) return;

@@ -22,14 +22,14 @@ export function unsalvaged(state_dir: string): number[] {
   return [...new Set(numbers.map(({ number }) => number))].sort((a, b) => b - a);
 }
 
-/** Puts the database's files aside, to be taken over; returns their number. */
-export function setAside(state_dir: string): number {
+/** Renames the database's files so that they can be salvaged; returns their number. */
+export function setAsideDatabase(state_dir: string): number {
   const number = freeNumber(state_dir);
   put(state_dir, setAsidePath(state_dir, 'unsalvaged', number), renameSync);
   return number;
 }
 
-/** Ends what a death between two renames of `setAside` left: a log whose database is aside already. */
+/** Completes a `setAsideDatabase` that a crash cut off between two renames. */
 export function finishSettingAside(state_dir: string): void {
   const [newest] = unsalvaged(state_dir);
   if (newest === undefined || exists(databasePath(state_dir))) return;
@@ -81,7 +81,7 @@ function put(state_dir: string, target: string, move: (from: string, to: string)
   syncPath(state_dir);
 }
 
-/** Above all others, so that the newest has the highest; whoever plants a name can only use up the numbers above. */
+/** Above all others, so that the newest has the highest; planted names can only use up the numbers above. */
 function freeNumber(state_dir: string): number {
   const taken = new Set(found(state_dir).map(({ number }) => number));
   let free = Math.max(0, ...[...taken].filter((number) => number < NUMBERS)) + 1;

@@ -27,7 +27,7 @@ export function prepareStateDir(state_dir: string): void {
   for (const name of [...DATABASE_FILES, ...OTHER_FILES]) checkFile(join(state_dir, name));
 }
 
-/** Refuses what is no plain file of its own; what is one can be read and written by its owner alone. */
+/** Throws StartError unless a file is missing or a plain file of this user; makes its mode 0600. */
 export function checkFile(path: string): void {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (!stat) return;

@@ -15,7 +15,7 @@ export interface FileIdentity {
   ino: number;
 }
 
-/** What a name leads to at present. */
+/** The file that a name leads to now. */
 export function identityOf(path: string): FileIdentity | undefined {
   return statSync(path, { throwIfNoEntry: false });
 }
@@ -23,7 +23,7 @@ export function identityOf(path: string): FileIdentity | undefined {
 /** Another daemon has the state directory. */
 export class DirectoryTakenError extends StartError {}
 
-/** Whether two looks found the same file. */
+/** Whether two identities are of the same file. */
 export function isSameFile(one: FileIdentity | undefined, other: FileIdentity | undefined): boolean {
   return one?.ino === other?.ino && one?.dev === other?.dev;
 }
@@ -46,7 +46,7 @@ export class StateLock {
     else this.take();
   }
 
-  /** What another thread's `StateLock` is made with. */
+  /** The lock's file, for another thread's `StateLock`. */
   get identity(): FileIdentity | null {
     return this.#identity ?? null;
   }
@@ -56,7 +56,7 @@ export class StateLock {
     return isSameFile(identityOf(this.#path), this.#identity);
   }
 
-  /** Takes the lock under its name, also where that leads to another file by now. Throws StartError where it is taken. */
+  /** Takes the lock under its name, even if that leads to another file by now. Throws StartError where it is taken. */
   take(): void {
     prepareStateDir(this.#state_dir);
     touch(this.#path);
@@ -67,6 +67,7 @@ export class StateLock {
     this.#identity = { dev, ino };
   }
 
+  /** Releases the lock. Idempotent. */
   release(): void {
     this.#db?.close();
     this.#db = null;

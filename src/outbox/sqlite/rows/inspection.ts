@@ -34,7 +34,7 @@ const STATE = "CASE sandbox WHEN @number THEN state ELSE 'foreign' END AS state"
 const VIEW_COLUMNS = `id, event_id, event_type, sequence, ${STATE}, created_at_ms, finished_at_ms, due_ms`;
 const VIEW = 'deliveries JOIN records USING (id)';
 
-/** Records looked at for one part of a list. */
+/** Records read for one part of a list. */
 const SCANNED_RECORDS = 2_000;
 
 /** A part of a list of deliveries. */
@@ -44,24 +44,24 @@ export interface ListPart {
   last_id: number | null;
   /** Whether others follow that were found already. */
   more: boolean;
-  /** The id before which the next part goes on; null where all were looked at. */
+  /** The id before which the next part begins; null where all records were read. */
   scanned_to: number | null;
 }
 
-/** What people may see of the outbox. Reads only. Source: contract section 4, `/webhook/deliveries`. */
+/** The outbox as the API shows it. Reads only. Source: contract section 4, `/webhook/deliveries`. */
 export class Inspection {
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #store: () => SqliteStore;
 
-  /** `store` has the clock in which due times are kept, and knows which records are foreign. */
+  /** `store` has the clock of due times, and knows which records are foreign. */
   constructor(db: Database, clock: Clock, store: () => SqliteStore) {
     this.#db = db;
     this.#clock = clock;
     this.#store = store;
   }
 
-  /** Newest first, a part of what the filter lets through: see `ListPart`. */
+  /** A part of the deliveries that match a filter, newest first: see `ListPart`. */
   list(filter: DeliveryFilter): ListPart {
     const { number } = this.#store();
     const before_id = filter.before_id ?? Number.MAX_SAFE_INTEGER;
@@ -72,7 +72,7 @@ export class Inspection {
       const due = filter.state === 'pending' ? 'NOT NULL' : 'NULL';
       conditions.push('sandbox = @number', 'deliveries.state = @state', `due_ms IS ${due}`);
     }
-    // No index leads to what is rare among all: so much of them is looked at, whatever is found there.
+    // No index finds rare event types: a part reads a fixed number of records, however many match.
     const floor_id = filter.event_type ? this.#idBelow(before_id) : null;
     if (filter.event_type) conditions.push('id >= @floor_id', 'event_type = @event_type');
     const rows = this.#db
@@ -96,7 +96,7 @@ export class Inspection {
     };
   }
 
-  /** The id that is so many records below another; null where there are fewer. */
+  /** The id `SCANNED_RECORDS` records below another; null where there are fewer. */
   #idBelow(id: number): number | null {
     const sql = 'SELECT id FROM deliveries WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?';
     return (
@@ -107,6 +107,7 @@ export class Inspection {
     );
   }
 
+  /** One delivery with its body and attempts, or null. */
   find(event_id: string): DeliveryDetail | null {
     const row = this.#db
       .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = @event_id`)
@@ -133,7 +134,7 @@ export class Inspection {
     };
   }
 
-  /** Records of this sandbox after a sequence, oldest first. */
+  /** Up to `limit` records of this sandbox after a sequence, oldest first. */
   after(sequence: number, limit: number): StreamRecord[] {
     const { sandbox_id } = this.#store();
     return this.#db
@@ -143,7 +144,7 @@ export class Inspection {
   }
 
   #view(row: ViewRow): DeliveryView {
-    // Due times are on the store's clock; people are told wall time.
+    // Due times are on the store's clock; the API shows wall time.
     const to_wall_ms = this.#clock.wallMs() - this.#store().now();
     return {
       event_id: row.event_id,

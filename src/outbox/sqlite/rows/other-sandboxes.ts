@@ -1,11 +1,11 @@
 import type { DeliveryState } from '../../../contract/deliveries.ts';
-import type { OutboxRow, SandboxRow } from './rows.ts';
+import type { OutboxRow, SandboxCounters } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** A record's state for the sandbox that it is of. */
+/** A record's state for its own sandbox. */
 export type OwnState = Exclude<DeliveryState, 'foreign'>;
 
-/** How long what a sandbox left is kept after it was no longer the present one: what it had delivered, and the rest. */
+/** How long records are kept after their sandbox is no longer the current one: delivered ones, and all. */
 export interface KeepForeign {
   delivered_ms: number;
   all_ms: number;
@@ -24,8 +24,8 @@ const NEW_SANDBOX = {
 };
 
 /**
- * The numbers of the sandboxes whose records lie in an outbox that is another's at present. Their records are as they
- * left them, and `foreign` as long as they are away. Source: contract section 3, Scope.
+ * The counters of the other sandboxes with records in the outbox. Their records stay as they were, and are `foreign`
+ * until their sandbox is the current one again. Source: contract section 3, Scope.
  */
 export class OtherSandboxes {
   readonly #sql: Statements;
@@ -34,12 +34,12 @@ export class OtherSandboxes {
     this.#sql = sql;
   }
 
-  /** Puts the present sandbox's numbers in `row` away and those of `sandbox_id` in their place, new or as it left them. */
+  /** Stores the current sandbox's counters in `row` and replaces them by those of `sandbox_id`, new or as it left them. */
   change(row: OutboxRow, sandbox_id: string, now_ms: number): void {
     this.#sql.leave.run({ ...row, left_ms: now_ms });
     const left = kept(row);
     const number = this.#lastNumber() + 1;
-    const earlier = this.#sql.comeBack.get(sandbox_id) as SandboxRow | undefined;
+    const earlier = this.#sql.comeBack.get(sandbox_id) as SandboxCounters | undefined;
     Object.assign(row, earlier ?? { ...NEW_SANDBOX, number }, { sandbox_id, first_id: row.next_id });
     row.foreign += left - kept(row);
   }
@@ -48,7 +48,7 @@ export class OtherSandboxes {
     return this.#sql.lastNumber.get() as number;
   }
 
-  /** How many of their records were not delivered. */
+  /** How many of their records are pending. */
   pending(): number {
     return this.#sql.foreignPending.get() as number;
   }
@@ -81,7 +81,7 @@ export class OtherSandboxes {
     return rows.map(({ id }) => id);
   }
 
-  /** Counts a record that was found; returns the number of its sandbox. One that is not known yet left just now. */
+  /** Counts a salvaged record; returns the number of its sandbox, which counts as having left now where it is new. */
   found(sandbox_id: string, sequence: number, state: OwnState, present: number, now_ms: number): number {
     let number = this.#sql.numberOf.get(sandbox_id) as number | undefined;
     if (number === undefined) {

@@ -8,7 +8,7 @@ const OWN_COLUMNS = [
   'delivered_bytes',
 ];
 
-/** Whether the numbers of an outbox are ones that it can go on with. */
+/** Whether the numbers of an outbox are valid. */
 export function isOutboxRow(row: OutboxRow): boolean {
   const { sandbox_id, next_sequence, next_id, pending, delivered, failed, expired, foreign, bytes } = row;
   const counts = [pending, delivered, failed, expired, foreign, bytes, row.clock_ms, row.clock_wall_ms];
@@ -31,8 +31,8 @@ export function isOutboxRow(row: OutboxRow): boolean {
 }
 
 /**
- * Throws damage where the outbox's row is none that it can go on with, or where not every record that it counts as
- * pending can be found: SQLite does not notice rows that are out of their order or missing from an index.
+ * Throws damage where the outbox's row is invalid, or where not every record that it counts as pending can be found:
+ * SQLite does not notice rows that are out of order or missing from an index.
  */
 export function checkOutboxRow(db: Database): void {
   const row = db.prepare('SELECT * FROM outbox').get() as OutboxRow | undefined;
@@ -53,7 +53,7 @@ export function checkOutboxRow(db: Database): void {
   if (found !== row.pending || indexed !== tried) throw damage('pending records cannot be found');
 }
 
-/** Makes a new outbox go on where another one ended: its sandbox, its numbers and its clock. */
+/** Makes a new outbox continue where another one ended: its sandbox, its numbers and its clock. */
 export function goOnFrom(db: Database, row: Partial<OutboxRow>): void {
   const now = db.prepare('SELECT * FROM outbox').get() as Record<string, unknown>;
   const columns = Object.keys(now).filter((name) => name in row && !OWN_COLUMNS.includes(name));

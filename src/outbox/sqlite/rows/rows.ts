@@ -6,17 +6,17 @@ import type { DueRecord } from '../../store.ts';
 /** What a record costs beside its texts: its row, its index entries and its first attempt. */
 const RECORD_OVERHEAD_BYTES = 300;
 
-/** The numbers of one sandbox's records. */
-export interface SandboxRow extends Omit<OutboxCounts, 'foreign'> {
-  /** By which its deliveries are found. */
+/** The counters of one sandbox's records. */
+export interface SandboxCounters extends Omit<OutboxCounts, 'foreign'> {
+  /** Marks its deliveries. */
   number: number;
   next_sequence: number;
   is_ready: number;
   delivered_bytes: number;
 }
 
-/** What is known of the outbox as a whole, and of the sandbox that it is for. */
-export interface OutboxRow extends SandboxRow, OutboxCounts {
+/** The counters of the outbox as a whole, and of the sandbox that it is for. */
+export interface OutboxRow extends SandboxCounters, OutboxCounts {
   sandbox_id: string | null;
   /** From this id on a record's id minus its sequence is always the same. */
   first_id: number;
@@ -38,7 +38,7 @@ export interface RecordRow extends Omit<DueRecord, 'headers'> {
   due_ms: number;
 }
 
-/** A record's row as it is on disk, as far as it matters to whoever takes it over. */
+/** A record's row as it is on disk, as far as taking it over needs it. */
 export interface StoredRecord {
   id: number;
   event_id: string;
@@ -53,7 +53,7 @@ export interface StoredRecord {
   mac?: Uint8Array | null;
 }
 
-/** What became of a record, as it is on disk. */
+/** A record's delivery, as it is on disk. Times are in ms of the store's clock, `finished_at_ms` in wall time. */
 export interface StoredDelivery {
   state: DeliveryState;
   size_bytes: number;
@@ -66,7 +66,7 @@ export interface StoredDelivery {
   failures: number;
 }
 
-/** The record as the dispatcher takes it; null where its headers are none. */
+/** The record in the dispatcher's form; null where its headers are not an object of strings. */
 export function dueRecord(row: RecordRow): DueRecord | null {
   const { id, event_id, event_type, body, attempts, failures, deadline_ms, created_at_ms } = row;
   const headers = parsedHeaders(row.headers);
@@ -86,12 +86,12 @@ export function dueRecord(row: RecordRow): DueRecord | null {
   };
 }
 
-/** What a record counts for against the bound. */
-export function sizeOf(headers: string, body: string): number {
+/** What a record counts against the bound, in bytes. */
+export function recordSizeBytes(headers: string, body: string): number {
   return Buffer.byteLength(body) + headers.length + RECORD_OVERHEAD_BYTES;
 }
 
-/** Over the exact texts. */
+/** CRC-32 of the exact texts. */
 export function checksumOf(headers: string, body: string): number {
   return crc32(body, crc32(headers));
 }

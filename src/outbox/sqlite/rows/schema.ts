@@ -58,8 +58,8 @@ export function emptyOutbox(): Buffer {
 const WAL_LIMIT_BYTES = 8 * 1024 * 1024;
 
 /**
- * Makes the database what the outbox needs: write-ahead log, a sync at every commit, one owner, space given back.
- * Throws where the platform does not grant it. Source: contract section 5.
+ * Sets a database up for the outbox: write-ahead log, a sync at every commit, one owner, space given back, the current
+ * format. Throws StartError where the platform does not support that, or for a newer format. Source: contract section 5.
  */
 export function prepareDatabase(db: Database): void {
   db.pragma('locking_mode = EXCLUSIVE');

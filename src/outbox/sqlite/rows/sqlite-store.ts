@@ -8,23 +8,24 @@ import { sign } from '../../../webhook/signature.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from '../../store.ts';
 import { type KeepForeign, OtherSandboxes, type OwnState } from './other-sandboxes.ts';
 import { isAuthentic, recordKey, recordMac, type UntrustedRow } from './record-mac.ts';
+import { hasPrunable, type Keep, takePrunable } from './retention.ts';
 import {
   checksumOf,
   dueRecord,
   isWhole,
   type OutboxRow,
   type RecordRow,
+  recordSizeBytes,
   type StoredDelivery,
   type StoredRecord,
-  sizeOf,
 } from './rows.ts';
 import { prepareStatements, type Statements } from './statements.ts';
 import { keptClock, storeNow } from './store-clock.ts';
 
-/** How much of the backlog is read at once: records may have a mebibyte each. */
+/** How much of the backlog is read at once: a record may have a mebibyte. */
 const READ_BYTES = 4 * 1024 * 1024;
 
-/** What file events may use of both bounds: the rest is for those who publish. Names wait in the watch meanwhile. */
+/** The share of both bounds that file events may use: the rest is for publishes. Meanwhile, names wait in the watch. */
 const FILE_EVENTS_SHARE = 0.5;
 
 /** What a record of the reserve takes at most, on average: two previews of output and more. */
@@ -44,18 +45,9 @@ export interface Ownership extends Identity {
   record_key?: string | null;
 }
 
-/** How long, and how much at most, is kept of the records in a final state. */
-export interface Keep {
-  state: OwnState;
-  keep_ms: number;
-  keep_records: number;
-  /** Of delivered records alone: the others count against the bounds. */
-  keep_bytes: number;
-}
-
 /**
- * The outbox's rows: every verb is synchronous and belongs to whoever holds the database. Changes are made between
- * `begin` and `commit`, so that many share one sync; after `rollback` nothing of them is left, in memory either.
+ * The outbox's rows. Every verb is synchronous and throws what SQLite throws. Changes are made between `begin` and
+ * `commit`, so that many share one sync; after `rollback` nothing of them is left, in memory either.
  */
 export class SqliteStore {
   readonly #db: Database;
@@ -67,19 +59,19 @@ export class SqliteStore {
   #key: Buffer | null = null;
   #row: OutboxRow;
   #before: OutboxRow;
-  /** Store time minus monotonic time: makes the store's clock go on over restarts. */
+  /** Store time minus monotonic time: continues the store's clock across restarts. */
   readonly #offset_ms: number;
   #added: DueRecord[] = [];
-  /** Ids for what this transaction adds: one question to the kernel for all of them. */
+  /** Event ids for what this transaction adds, made with one call to the kernel. */
   #event_ids: string[] = [];
   /** No record up to this one is untried. */
   #tried_up_to_id = 0;
-  /** Ids of pending records that were read and must not be sent: changed by the disk, or by somebody else. */
+  /** Ids of pending records that were read and must not be sent: changed by the disk, or made by another program. */
   readonly #unsendable = { damaged: [] as number[], forged: [] as number[] };
 
   /**
-   * `before`: the store whose place this one takes; numbers and the clock go on from there. `offset_ms`: where only
-   * the clock goes on, because the rows are the same.
+   * `before`: the store that this one replaces; numbers and the clock continue from there. `offset_ms`: continues the
+   * clock alone, because the rows are the same.
    */
   constructor(db: Database, clock: Clock, limits: OutboxLimits, before?: SqliteStore, offset_ms?: number) {
     this.#db = db;
@@ -98,28 +90,33 @@ export class SqliteStore {
     Object.assign(this.#row, { number, sandbox_id, next_sequence, first_id, next_id, is_ready });
   }
 
+  /** The sandbox that the outbox is for; null before `adopt`. */
   get owner(): Ownership | null {
     return this.#owner;
   }
 
+  /** Store time minus monotonic time, in ms. */
   get offset_ms(): number {
     return this.#offset_ms;
   }
 
+  /** The store's clock, in ms. */
   now(): number {
     return Math.round(this.#clock.monotonicMs()) + this.#offset_ms;
   }
 
+  /** Records by state, and bytes. */
   counts(): OutboxCounts {
     const { pending, delivered, failed, expired, foreign, bytes } = this.#row;
     return { pending, delivered, failed, expired, foreign, bytes };
   }
 
+  /** The sequence of the next record. */
   get next_sequence(): number {
     return this.#row.next_sequence;
   }
 
-  /** By which the deliveries of this sandbox are found; those of another number are foreign. */
+  /** The number that marks the deliveries of this sandbox; those with another number are foreign. */
   get number(): number {
     return this.#row.number;
   }
@@ -131,21 +128,22 @@ export class SqliteStore {
     return id >= first_id - 1 ? id : sequence;
   }
 
-  /** The highest id that was given out. */
+  /** The highest id that was assigned. */
   get last_id(): number {
     return this.#row.next_id - 1;
   }
 
-  /** Whom the outbox was last written for; null before the first time. */
+  /** The sandbox that the outbox was last written for; null where it is new. */
   get sandbox_id(): string | null {
     return this.#row.sandbox_id;
   }
 
+  /** Whether `sandbox.ready` was committed and no `sandbox.killed` after it. */
   get is_ready(): boolean {
     return this.#row.is_ready === 1;
   }
 
-  /** `drafts`: how many are about to be appended, at least. */
+  /** Begins a transaction. `drafts`: how many are about to be appended, at least. */
   begin(drafts = 0): void {
     this.#before = { ...this.#row };
     this.#added = [];
@@ -163,6 +161,7 @@ export class SqliteStore {
     return this.#added;
   }
 
+  /** Takes back everything since `begin`. */
   rollback(): void {
     if (this.#db.inTransaction) this.#sql.rollback.run();
     this.#row = this.#before;
@@ -194,13 +193,14 @@ export class SqliteStore {
     return this.#others.pending();
   }
 
-  /** Sequences up to this one were given out before, by an outbox that is lost: they are not used again. */
+  /** Does not use sequences up to `highest` again: a lost outbox has assigned them. */
   skipSequence(highest: number): void {
     const skipped = Math.max(0, highest + 1 - this.#row.next_sequence);
     this.#row.next_sequence += skipped;
     this.#row.next_id += skipped;
   }
 
+  /** Adds the records of an append, or says why not. */
   append(append: Append): AppendResult {
     const { drafts, tree, requires } = append;
     if (requires !== undefined && !this.#keyed(requires)) return { outcome: 'unneeded' };
@@ -268,7 +268,7 @@ export class SqliteStore {
     const signature = owner.secret === '' ? null : sign(owner.secret, text);
     const headers = staticHeaders(envelope, 'sandboxd', signature);
     const headers_text = JSON.stringify(headers);
-    const size_bytes = sizeOf(headers_text, text);
+    const size_bytes = recordSizeBytes(headers_text, text);
     const created_at_ms = this.#clock.wallMs();
     const deadline_ms = this.now() + this.#limits.window_ms;
     const { sandbox_id } = owner;
@@ -307,15 +307,15 @@ export class SqliteStore {
     return { event_id, sequence };
   }
 
-  /** Keeps an attempt and moves its record on. A record that is no longer pending stays as it is. */
-  settle(outcome: AttemptOutcome): void {
+  /** Records an attempt and the new state of its record. A record that is no longer pending stays as it is. */
+  recordOutcome(outcome: AttemptOutcome): void {
     const { decision } = outcome;
     const wall_ms = this.#clock.wallMs();
     const now_ms = this.now();
     const is_pending = decision.state === 'pending';
     const size_bytes = this.#sql.pendingSize.get(outcome.id) as number | undefined;
     if (size_bytes === undefined) return;
-    this.#sql.settle.run(
+    this.#sql.recordOutcome.run(
       decision.state,
       outcome.attempt,
       is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
@@ -344,6 +344,7 @@ export class SqliteStore {
     this.#row[to === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
   }
 
+  /** See `DeliveryStore.untried`. */
   untried(after_id: number, limit: number): { records: DueRecord[]; more: boolean } {
     const rows: RecordRow[] = [];
     let bytes = 0;
@@ -359,11 +360,12 @@ export class SqliteStore {
       rows.push(row);
       bytes += row.body.length;
     }
-    // Nothing becomes untried again: what was stepped over once need not be looked at any more.
+    // Nothing becomes untried again: what was skipped once need not be read again.
     if (from_id === this.#tried_up_to_id) this.#tried_up_to_id = (rows[0]?.id ?? this.#row.next_id) - 1;
     return { records: this.#sendable(rows), more };
   }
 
+  /** See `DeliveryStore.due`. */
   due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
     const now_ms = this.now();
     const rows = this.#sql.due.all(this.#row.number, limit + 1) as RecordRow[];
@@ -371,6 +373,7 @@ export class SqliteStore {
     return { records: this.#sendable(ready), next_due_ms: rows[ready.length]?.due_ms ?? null };
   }
 
+  /** See `DeliveryStore.overdue`. */
   overdue(limit: number): { records: DueRecord[]; next_deadline_ms: number | null } {
     const now_ms = this.now();
     const rows = this.#sql.overdue.all(this.#row.number, limit + 1) as RecordRow[];
@@ -378,13 +381,14 @@ export class SqliteStore {
     return { records: this.#sendable(ready), next_deadline_ms: rows[ready.length]?.deadline_ms ?? null };
   }
 
-  probeCandidate(held: number[]): DueRecord | null {
-    const rows = this.#sql.probe.all(this.#row.number, held.length + 1) as RecordRow[];
-    const row = rows.find(({ id }) => !held.includes(id));
+  /** See `DeliveryStore.probeCandidate`. */
+  probeCandidate(in_flight: number[]): DueRecord | null {
+    const rows = this.#sql.probe.all(this.#row.number, in_flight.length + 1) as RecordRow[];
+    const row = rows.find(({ id }) => !in_flight.includes(id));
     return row ? (this.#sendable([row])[0] ?? null) : null;
   }
 
-  /** Leaves out, and remembers, the records that are not as they were committed: they are never sent. */
+  /** Leaves out, and notes, the records that are not as they were committed: they are never sent. */
   #sendable(rows: RecordRow[]): DueRecord[] {
     return rows.flatMap((row) => {
       const is_own = this.#isOwn(row);
@@ -395,17 +399,17 @@ export class SqliteStore {
     });
   }
 
-  /** Whether this sandbox's daemon made a record; true without a record key, where nobody can tell. */
+  /** Whether this sandbox's daemon made a record; true without a record key, where that cannot be checked. */
   #isOwn(row: UntrustedRow): boolean {
     return this.#key === null || (row.sandbox_id === this.#owner?.sandbox_id && isAuthentic(this.#key, row));
   }
 
-  /** True where records were read that must not be sent. */
+  /** Whether records were read that must not be sent. */
   get has_unsendable(): boolean {
     return this.#unsendable.damaged.length + this.#unsendable.forged.length > 0;
   }
 
-  /** Makes the records that must not be sent `failed`; tells how many the disk changed and how many others made. */
+  /** Makes the records that must not be sent `failed`; returns how many were damaged and how many forged. */
   failUnsendable(): { damaged: number; forged: number } {
     const { damaged, forged } = this.#unsendable;
     return { damaged: this.#fail(damaged.splice(0)), forged: this.#fail(forged.splice(0)) };
@@ -444,37 +448,13 @@ export class SqliteStore {
 
   /** Whether `prune` would remove anything. */
   hasPrunable(rule: Keep): boolean {
-    if (this.#surplus(rule) > 0) return true;
-    const [oldest] = this.#sql.oldest.all(this.#row.number, rule.state, 1) as { finished_ms: number }[];
-    return oldest !== undefined && oldest.finished_ms <= this.now() - rule.keep_ms;
+    return hasPrunable(this.#sql, this.#row, rule, this.now());
   }
 
-  /** Records that are too many by number; at least 1 where they are too large. */
-  #surplus({ state, keep_records, keep_bytes }: Keep): number {
-    const is_large = state === 'delivered' && this.#row.delivered_bytes > keep_bytes;
-    return Math.max(this.#row[state] - keep_records, is_large && this.#row[state] > 0 ? 1 : 0);
-  }
-
-  /** Removes up to `limit` finished records that were kept long enough, or are too many, oldest first; tells how many. */
+  /** Removes up to `limit` finished records that were kept long enough, or are too many, oldest first; returns how many. */
   prune(rule: Keep, limit: number): number {
-    const { state, keep_ms, keep_bytes } = rule;
-    const rows = this.#sql.oldest.all(this.#row.number, state, limit) as {
-      id: number;
-      finished_ms: number;
-      size_bytes: number;
-    }[];
-    const surplus = this.#surplus({ ...rule, keep_bytes: Number.POSITIVE_INFINITY });
-    const cutoff_ms = this.now() - keep_ms;
-    const counted = state === 'delivered' ? 'delivered_bytes' : 'bytes';
-    const gone: number[] = [];
-    for (const { id, finished_ms, size_bytes } of rows) {
-      const is_large = state === 'delivered' && this.#row.delivered_bytes > keep_bytes;
-      if (gone.length >= surplus && finished_ms > cutoff_ms && !is_large) break;
-      gone.push(id);
-      this.#row[counted] -= size_bytes;
-    }
+    const gone = takePrunable(this.#sql, this.#row, rule, this.now(), limit);
     this.#remove(gone);
-    this.#row[state] -= gone.length;
     return gone.length;
   }
 
@@ -511,8 +491,8 @@ export class SqliteStore {
   }
 
   /**
-   * Takes a record over from a damaged outbox, if it is whole; tells its state, or null. One of which nothing else is
-   * known is sent: a duplicate is better than a loss.
+   * Takes a record over from a damaged outbox, if it is whole; returns its state, or null. A record whose delivery is
+   * not known is sent: a duplicate is better than a loss.
    */
   takeOver(record: StoredRecord, known: StoredDelivery | null, attempts: unknown[][]): DeliveryState | null {
     if (!isWhole(record)) return null;
@@ -541,7 +521,7 @@ export class SqliteStore {
   #neverTried({ headers, body }: StoredRecord): StoredDelivery & { state: OwnState } {
     return {
       state: 'pending',
-      size_bytes: sizeOf(headers, body),
+      size_bytes: recordSizeBytes(headers, body),
       deadline_ms: this.now() + this.#limits.window_ms,
       due_ms: 0,
       probe_ms: null,
@@ -552,7 +532,7 @@ export class SqliteStore {
     };
   }
 
-  /** Makes a change, or nothing of it where it throws. Call it between `begin` and `commit`. */
+  /** Makes a change wholly or, where it throws, not at all. Call it between `begin` and `commit`. */
   wholly<Result>(change: () => Result): Result {
     const row = { ...this.#row };
     const added = this.#added.length;
@@ -578,13 +558,13 @@ export class SqliteStore {
     return this.#sql.stateOf.get(event_id) !== undefined;
   }
 
-  /** An id that no record has. */
+  /** Assigns an id that no record has. */
   newId(): number {
     this.#row.first_id = this.#row.next_id + 1;
     return this.#row.next_id++;
   }
 
-  /** Gives neither this record's id nor, where it is this sandbox's, its sequence to another. */
+  /** Assigns neither a record's id nor, where it is this sandbox's, its sequence to another record. */
   passOver({ id, sandbox_id, sequence }: { id: number; sandbox_id: string; sequence: number }): void {
     this.#row.next_id = Math.max(this.#row.next_id, id + 1);
     this.#row.first_id = this.#row.next_id;
@@ -592,10 +572,12 @@ export class SqliteStore {
     this.#row.next_sequence = Math.max(this.#row.next_sequence, sequence + 1);
   }
 
+  /** Takes rows of the watched tree over from a damaged outbox. */
   takeOverTree(rows: { id: number; entry: string }[]): void {
     for (const { id, entry } of rows) this.#sql.putTree.run(id, entry);
   }
 
+  /** Rows of the watched tree after an id, in order. */
   tree(after_id: number, limit: number): { id: number; entry: string }[] {
     return this.#sql.tree.all(after_id, limit) as { id: number; entry: string }[];
   }

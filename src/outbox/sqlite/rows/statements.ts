@@ -3,10 +3,10 @@ import type { Database, Statement } from 'better-sqlite3';
 const DUE = `SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum, mac, attempts, failures, deadline_ms, probe_ms,
   created_at_ms, due_ms FROM deliveries CROSS JOIN records USING (id)`;
 
-/** See `prepareStatements`. */
+/** The store's prepared statements. */
 export type Statements = ReturnType<typeof prepareStatements>;
 
-/** What the store asks of the database, prepared. */
+/** Prepares the store's statements. */
 export function prepareStatements(db: Database) {
   const sql = (text: string): Statement => db.prepare(text);
   return {
@@ -56,7 +56,7 @@ export function prepareStatements(db: Database) {
       'SELECT event_id, sequence, body FROM records WHERE sandbox_id = ? AND idempotency_key = ?',
     ),
     pendingSize: sql("SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending'").pluck(),
-    settle:
+    recordOutcome:
       sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
       finished_ms = ?, finished_at_ms = ? WHERE id = ?`),
     fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,

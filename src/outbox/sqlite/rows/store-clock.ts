@@ -1,6 +1,6 @@
 import type { Clock } from '../../../base/clock.ts';
 
-/** What is kept of the clocks with each commit. */
+/** The clocks as they are stored with each commit. */
 export interface KeptClock {
   clock_ms: number;
   clock_wall_ms: number;
@@ -9,16 +9,15 @@ export interface KeptClock {
   boot_ms?: number;
 }
 
-/** What a commit keeps, at `clock_ms` of the store's clock. */
+/** The clocks that a commit stores, at `clock_ms` of the store's clock. */
 export function keptClock(clock: Clock, clock_ms: number): Required<KeptClock> {
   const { id, ms } = clock.boot();
   return { clock_ms, clock_wall_ms: clock.wallMs(), boot_id: id, boot_ms: Math.round(ms) };
 }
 
 /**
- * The store's clock now: what it was at the last commit, and the time since. In the same boot the machine's own clock
- * tells it. Otherwise only what the wall clock says counts, which may have been stepped, and of that no more than has
- * passed for certain: the time since this boot. Source: contract section 3, Clock.
+ * The store's clock now, in ms: its value at the last commit plus the time since, by the machine's own clock in the same
+ * boot. After another boot the wall clock counts, which may have been stepped, but no more than the time since this boot. Source: contract section 3, Clock.
  */
 export function storeNow(kept: KeptClock, clock: Clock): number {
   const wall_ms = clock.wallMs();

@@ -46,7 +46,7 @@ export class DamagedOutbox {
     this.#columns = names.map((name) => (name === 'id' ? name : fitting(name))).join(', ');
   }
 
-  /** Null where nothing in it can be read. */
+  /** Opens a damaged outbox; null where nothing in it can be read. */
   static open(path: string): DamagedOutbox | null {
     const first_page = new FirstPage(path);
     let db: Database | null = null;
@@ -63,7 +63,7 @@ export class DamagedOutbox {
     return null;
   }
 
-  /** What the outbox says of itself; null where that is damaged. */
+  /** The outbox's own row; null where it is damaged. */
   outbox(): OutboxRow | null {
     const row = readable(() => this.#statement('SELECT * FROM outbox').get()) as OutboxRow | undefined;
     return row && isOutboxRow(row) ? row : null;

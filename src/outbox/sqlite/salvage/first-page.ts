@@ -27,7 +27,7 @@ export class FirstPage {
     this.#path = path;
   }
 
-  /** False where it is replaced already. */
+  /** Replaces the page; false where it is replaced already. */
   replace(): boolean {
     if (this.#replaced) return false;
     this.#was_missing = !lstatSync(this.#path, { throwIfNoEntry: false });
@@ -48,6 +48,7 @@ export class FirstPage {
     return true;
   }
 
+  /** Puts the page back, into the file's current name. Does nothing where it was not replaced. */
   restore(path: string): void {
     const found = this.#replaced;
     this.#replaced = null;

@@ -5,7 +5,7 @@ import { troubleOf } from '../store-errors.ts';
 import type { DamagedOutbox } from './damaged-outbox.ts';
 import { type SalvagedRecord, salvagedAttempts, salvagedDelivery, salvagedRecord } from './salvaged-rows.ts';
 
-/** What the records that are taken over are compared with. */
+/** The current wall time and the delivery window, with which salvaged records are compared. */
 export interface SalvageTime {
   wall_ms: number;
   window_ms: number;
@@ -53,7 +53,7 @@ function takeOver<State>(
   }
 }
 
-/** Where a new outbox begins that takes the place of damaged ones: with what those say of themselves. */
+/** The numbers with which a new outbox continues damaged ones, as far as those and the mark show them. */
 export function beginning(damaged: DamagedOutbox[], mark: Mark | null): Partial<OutboxRow> {
   for (const outbox of damaged) {
     const row = outbox.outbox();
@@ -72,7 +72,7 @@ export function beginning(damaged: DamagedOutbox[], mark: Mark | null): Partial<
   return { sandbox_id: mark.sandbox_id, next_sequence: next, next_id: next };
 }
 
-/** How many pending records damaged outboxes held, by what they and the mark beside them say. */
+/** How many pending records damaged outboxes held, by their own counts and the mark. */
 export function expectedPending(damaged: DamagedOutbox[], mark: Mark | null): number {
   const rows = damaged.flatMap((outbox) => outbox.outbox() ?? []);
   if (rows.length === 0) return mark?.pending ?? 0;

@@ -1,5 +1,5 @@
 import type { DeliveryState } from '../../../contract/deliveries.ts';
-import { isWhole, type StoredDelivery, type StoredRecord, sizeOf } from '../rows/rows.ts';
+import { isWhole, recordSizeBytes, type StoredDelivery, type StoredRecord } from '../rows/rows.ts';
 import type { FoundRow } from './damaged-outbox.ts';
 
 /** The longest that a receiver may ask to be left alone: nothing is due later. */
@@ -78,7 +78,12 @@ export function salvagedDelivery(
   const is_pending = state === 'pending';
   const has_state = STATES.has(state as DeliveryState) && isCount(attempts) && isCount(failures);
   if (!has_state || !isCount(deadline_ms)) return null;
-  const common = { size_bytes: sizeOf(record.headers, record.body), deadline_ms, attempts, failures };
+  const common = {
+    size_bytes: recordSizeBytes(record.headers, record.body),
+    deadline_ms,
+    attempts,
+    failures,
+  };
   if (!is_pending) {
     if (due_ms !== null || !isCount(finished_ms) || !isCount(finished_at_ms)) return null;
     const finished = { due_ms: null, probe_ms: null, finished_ms, finished_at_ms };

@@ -8,13 +8,14 @@ import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 /** The first message is the source, each further one asks for another page. */
 export type ToReader = HandOverSource | 'next';
 
+/** A message of the reader process. */
 export type FromReader =
   | { kind: 'page'; page: UndeliveredPage }
   | { kind: 'end' }
   /** An error that may pass. */
   | { kind: 'failed'; code: string; reason: string };
 
-/** How long a whole outbox may take to read; what takes longer was made to. */
+/** How long reading a whole outbox may take; longer ones are hostile. */
 const READ_MAX_MS = 60_000;
 /** What of that time a reader has the processor where nothing but the files keeps it busy, on a busy machine too. */
 const WORKED_SHARE = 0.1;

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../base/clock.ts';
-import { readUndelivered } from './hand-over.ts';
 import type { FromReader, ToReader } from './hand-over-process.ts';
+import { readUndelivered } from './undelivered-reader.ts';
 import type { HandOverSource } from './undelivered-record.ts';
 
 /**

@@ -5,16 +5,15 @@ import { DELIVERY_WINDOW_MS } from '../../../contract/defaults.ts';
 import { databasePath, hasLostHeader } from '../files/database-file.ts';
 import type { Mark } from '../files/high-water.ts';
 import { setAsidePath, unsalvaged } from '../files/set-aside.ts';
-import { checkOutboxRow } from '../rows/outbox-row.ts';
 import type { OutboxRow } from '../rows/rows.ts';
 import { ownVersion } from '../rows/schema.ts';
 import { storeNow } from '../rows/store-clock.ts';
 import { DamagedOutbox, type FoundRecord } from '../salvage/damaged-outbox.ts';
 import { expectedPending } from '../salvage/salvage.ts';
 import { salvagedDelivery, salvagedRecord } from '../salvage/salvaged-rows.ts';
-import { damage } from '../store-errors.ts';
 import type { PendingRow } from './belief.ts';
 import { mayPass } from './passing-errors.ts';
+import { countOf, missingAtEnd, storedAttempts, trustedOutboxRow } from './trusted-outbox.ts';
 import {
   type HandOverSource,
   type NotHandedOver,
@@ -27,7 +26,6 @@ const PAGE_RECORDS = 200;
 const PAGE_BYTES = 4 * 1024 * 1024;
 /** A row whose texts are longer was written by no daemon; it is not even read. */
 const TEXT_MAX_BYTES = 8 * 1024 * 1024;
-const ATTEMPTS_MAX = 1_000;
 /** More than an outbox's bounds leave room for: what lies behind it is not read. */
 const TOTAL_MAX_BYTES = 1024 * 1024 * 1024;
 
@@ -46,17 +44,19 @@ export class UndeliveredRecords {
   #rejected = 0;
   #bytes = 0;
 
+  /** `mark`: the sandbox's high-water mark, or null where there is none. */
   constructor(source: HandOverSource, clock: Clock, mark: Mark | null) {
     this.#source = source;
     this.#clock = clock;
     this.#mark = mark;
   }
 
-  /** Records that were read and are whole. */
+  /** How many records were read and are whole. */
   get read(): number {
     return this.#seen.size;
   }
 
+  /** Yields the pages. Throws what may pass, such as a disk in trouble; damage ends in the last page's `trouble`. */
   *pages(): Generator<UndeliveredPage> {
     const { state_dir } = this.#source;
     const path = databasePath(state_dir);
@@ -88,7 +88,7 @@ export class UndeliveredRecords {
     let unfinished: number[];
     let expected: number;
     try {
-      const outbox = openTrusted(db);
+      const outbox = trustedOutboxRow(db);
       yield* this.#pagesOf(db, outbox);
       const salvaged = db.pragma('application_id', { simple: true }) as number;
       unfinished = waiting.filter((number) => number > salvaged);
@@ -113,15 +113,9 @@ export class UndeliveredRecords {
   /** How many records are pending by the outbox's own count; the last start may have been under another id. */
   #expected(db: Database.Database, outbox: OutboxRow): number {
     const { sandbox_id } = this.#source;
-    if (outbox.sandbox_id === sandbox_id) return count(outbox.pending) + this.#missing(outbox);
+    if (outbox.sandbox_id === sandbox_id) return countOf(outbox.pending) + missingAtEnd(outbox, this.#mark);
     if (ownVersion(db) === 1) return 0;
-    return count(db.prepare('SELECT pending FROM sandboxes WHERE sandbox_id = ?').pluck().get(sandbox_id));
-  }
-
-  /** Records that are gone from the end of the outbox without a trace in it. */
-  #missing({ next_sequence }: OutboxRow): number {
-    if (!this.#mark) return 0;
-    return Math.min(count(this.#mark.pending), Math.max(0, count(this.#mark.sequence) + 1 - next_sequence));
+    return countOf(db.prepare('SELECT pending FROM sandboxes WHERE sandbox_id = ?').pluck().get(sandbox_id));
   }
 
   #last(lost_records: number, trouble: string | null): UndeliveredPage {
@@ -154,7 +148,7 @@ export class UndeliveredRecords {
       const next_id = rows.at(-1)?.id ?? last_id;
       if (next_id <= last_id) return;
       last_id = next_id;
-      const records = rows.flatMap((row) => this.#takenWhole(row, attemptsOf(db, row.id), now_ms));
+      const records = rows.flatMap((row) => this.#takenWhole(row, storedAttempts(db, row.id), now_ms));
       if (records.length > 0) yield { records, lost_records: 0, set_aside: 0, trouble: null };
     }
   }
@@ -190,7 +184,7 @@ export class UndeliveredRecords {
         if (outbox) opened.push({ path, outbox });
       }
       const outboxes = opened.map(({ outbox }) => outbox);
-      const expected = count(expectedPending(outboxes, this.#mark));
+      const expected = countOf(expectedPending(outboxes, this.#mark));
       const passed = new Set<string>();
       for (const outbox of outboxes) yield* this.#pagesOfDamaged(outbox, passed);
       const lost = Math.max(0, expected - this.read - this.#set_aside.size, this.#rejected);
@@ -249,26 +243,4 @@ export class UndeliveredRecords {
     this.#set_aside.delete(record.event_id);
     return taken;
   }
-}
-
-/** What the outbox says of itself, with nothing in it trusted. Throws damage where it is not its daemon's. */
-function openTrusted(db: Database.Database): OutboxRow {
-  db.pragma('locking_mode = EXCLUSIVE');
-  db.pragma('trusted_schema = OFF');
-  db.pragma('query_only = ON');
-  if (ownVersion(db) === null) throw damage('the outbox has tables that are not of its daemon');
-  checkOutboxRow(db);
-  return db.prepare('SELECT * FROM outbox').get() as OutboxRow;
-}
-
-function attemptsOf(db: Database.Database, id: number): unknown[] {
-  return db
-    .prepare(`SELECT attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms,
-      substr(response_body, 1, 1024) AS response_body FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ?`)
-    .all(id, ATTEMPTS_MAX);
-}
-
-/** A count of the outbox's own, or nothing where it is none. */
-function count(value: unknown): number {
-  return Number.isSafeInteger(value) ? Math.max(0, value as number) : 0;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
-import { readUndelivered } from '../../../../src/outbox/sqlite/undelivered/hand-over.ts';
+import { readUndelivered } from '../../../../src/outbox/sqlite/undelivered/undelivered-reader.ts';
 import { draft, openRows } from '../../../support/in-process-store.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { scratchFolder } from '../../../support/scratch.ts';

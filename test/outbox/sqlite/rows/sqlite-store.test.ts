@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { EventType } from '../../../../src/contract/events.ts';
-import type { Keep, SqliteStore } from '../../../../src/outbox/sqlite/rows/sqlite-store.ts';
+import type { Keep } from '../../../../src/outbox/sqlite/rows/retention.ts';
+import type { SqliteStore } from '../../../../src/outbox/sqlite/rows/sqlite-store.ts';
 import type { AppendResult, AttemptOutcome } from '../../../../src/outbox/store.ts';
 import type { Decision } from '../../../../src/webhook/retry.ts';
 import { verify } from '../../../../src/webhook/signature.ts';
@@ -37,7 +38,7 @@ function settle(rows: SqliteStore, id: number, decision: Decision, attempt = 1):
     ...{ id, attempt, started_at_ms: 0, duration_ms: 1, status: 200, error: null, response_body: null },
     decision,
   };
-  change(rows, () => rows.settle(outcome));
+  change(rows, () => rows.recordOutcome(outcome));
 }
 
 function keep(state: Keep['state'], keep_ms: number, keep_records: number, keep_bytes = 2 ** 40): Keep {

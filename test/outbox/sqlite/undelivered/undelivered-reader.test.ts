@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
-import { readUndelivered } from '../../../../src/outbox/sqlite/undelivered/hand-over.ts';
+import { readUndelivered } from '../../../../src/outbox/sqlite/undelivered/undelivered-reader.ts';
 import type {
   UndeliveredPage,
   UndeliveredRecord,
