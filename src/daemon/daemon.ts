@@ -25,13 +25,13 @@ import { OutboxHealth } from './outbox-health.ts';
 import { isOwnAddress } from './own-address.ts';
 import type { PauseSwitch } from './pause-switch.ts';
 import { Publisher } from './publisher.ts';
-import { type Readiness, readiness } from './readiness.ts';
+import { type DaemonReadiness, readiness } from './readiness.ts';
 import { DiskWait } from './start/disk-wait.ts';
 import { emitUntilStored } from './start/lifecycle-event.ts';
 import { openOutbox } from './start/open-outbox.ts';
 import { type Initialisation, Sandbox } from './start/sandbox.ts';
 import { StartGate, startingError } from './start-gate.ts';
-import { sandboxView } from './views.ts';
+import { readSandboxView } from './views.ts';
 
 /** A commit in progress for longer than this makes the daemon not ready. */
 const SLOW_COMMIT_MS = 2_000;
@@ -330,7 +330,7 @@ export class Daemon {
   view(): Promise<SandboxView> {
     const { state, uptime_ms, store, dispatcher, watcher } = this;
     const supervisor = this.#sandbox?.supervisor ?? null;
-    return sandboxView({
+    return readSandboxView({
       identity: this.#identity,
       state,
       uptime_ms,
@@ -342,7 +342,7 @@ export class Daemon {
   }
 
   /** The answer to `GET /readyz`. */
-  readiness(): Readiness {
+  readiness(): DaemonReadiness {
     const is_slow = (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS;
     const { trouble, damages } = this.#outbox_health;
     const outbox_trouble = trouble ?? (is_slow ? 'the disk does not answer' : null);

@@ -1,12 +1,27 @@
-import type { Daemon } from './daemon.ts';
+import type { Clock } from '../base/clock.ts';
+import type { SandboxState } from '../contract/sandboxes.ts';
+import type { Dispatcher } from '../outbox/dispatcher.ts';
+import type { OutboxClient } from '../outbox/sqlite/client.ts';
+import type { Supervisor } from '../process/supervisor.ts';
+import type { Watcher } from '../watch/thread/watcher.ts';
 import type { Gauge } from './metrics.ts';
 
+/** What the gauges are read from: a slice of the daemon. */
+export interface GaugeSources {
+  readonly clock: Clock;
+  readonly state: SandboxState | 'starting';
+  readonly store: Pick<OutboxClient, 'counts' | 'oldestPending'>;
+  readonly dispatcher: Pick<Dispatcher, 'endpointHealth'> | null;
+  readonly supervisor: Pick<Supervisor, 'list'>;
+  readonly watcher: Pick<Watcher, 'status'> | null;
+}
+
 /** Reads the gauges of `/metrics`: outbox, endpoint, processes, watcher. */
-export async function readGauges(daemon: Daemon): Promise<Gauge[]> {
+export async function readGauges(daemon: GaugeSources): Promise<Gauge[]> {
   return [...(await outboxGauges(daemon)), ...(await processGauges(daemon)), ...watcherGauges(daemon)];
 }
 
-async function outboxGauges({ store, dispatcher, clock }: Daemon): Promise<Gauge[]> {
+async function outboxGauges({ store, dispatcher, clock }: GaugeSources): Promise<Gauge[]> {
   const { bytes, ...states } = store.counts();
   const oldest_at_ms = await store.oldestPending().catch(() => null);
   const age_s = oldest_at_ms === null ? 0 : Math.max(0, clock.wallMs() - oldest_at_ms) / 1000;
@@ -23,7 +38,7 @@ async function outboxGauges({ store, dispatcher, clock }: Daemon): Promise<Gauge
   ];
 }
 
-async function processGauges(daemon: Daemon): Promise<Gauge[]> {
+async function processGauges(daemon: GaugeSources): Promise<Gauge[]> {
   const processes =
     daemon.state === 'running' || daemon.state === 'paused' ? await daemon.supervisor.list() : [];
   const states = ['running', 'paused', 'restarting', 'exited', 'crashed'];
@@ -34,7 +49,7 @@ async function processGauges(daemon: Daemon): Promise<Gauge[]> {
   return [{ name: 'sandbox_processes', help: 'Supervised processes kept, by state.', samples }];
 }
 
-function watcherGauges({ watcher }: Daemon): Gauge[] {
+function watcherGauges({ watcher }: GaugeSources): Gauge[] {
   if (!watcher) return [];
   const { directories_watched, index_size, queued, degraded, reconciles } = watcher.status();
   return [

@@ -17,7 +17,7 @@ const NOT_READY: Record<string, string> = {
 const STOPPING = 'the daemon is shutting down';
 
 /** The answer to a readiness check. */
-export interface Readiness {
+export interface DaemonReadiness {
   /** Why the daemon is not ready; null if it is. */
   not_ready: string | null;
   /** What is lost or works with limits, one line each. */
@@ -25,7 +25,7 @@ export interface Readiness {
 }
 
 /** Judges readiness. Source: contract section 4, `/readyz`. */
-export function readiness(facts: ReadinessFacts): Readiness {
+export function readiness(facts: ReadinessFacts): DaemonReadiness {
   const { outbox_trouble, outbox_damages, watcher_degraded } = facts;
   const trouble = outbox_trouble === null ? null : `the outbox cannot be written: ${outbox_trouble}`;
   return {

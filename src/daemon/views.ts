@@ -17,7 +17,7 @@ export interface ViewParts {
 }
 
 /** Reads the answer of `GET /sandbox`. Source: contract section 4. */
-export async function sandboxView(parts: ViewParts): Promise<SandboxView> {
+export async function readSandboxView(parts: ViewParts): Promise<SandboxView> {
   const { identity, state, uptime_ms, store, dispatcher, watcher, supervisor } = parts;
   return {
     ...identity,

@@ -5,7 +5,16 @@ import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { DELIVERY_STATES, type DeliveryState } from '../../contract/deliveries.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
-import type { Daemon } from '../daemon.ts';
+import type { Dispatcher } from '../../outbox/dispatcher.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import type { Publisher } from '../publisher.ts';
+
+/** The slice of the daemon that the delivery routes use. */
+export interface DeliveryContext {
+  readonly publisher: Pick<Publisher, 'has_webhook'>;
+  readonly store: Pick<OutboxClient, 'list' | 'find' | 'replay' | 'replayAll'>;
+  readonly dispatcher: Dispatcher | null;
+}
 
 const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
 
@@ -14,7 +23,7 @@ interface EventParams {
 }
 
 /** Adds the routes that list, show and replay deliveries. Source: contract section 4, rows `/webhook/deliveries…`. */
-export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: Daemon): void {
+export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryContext): void {
   app.get('/api/v1/webhook/deliveries', async (request) => {
     const query = queryOf(request.query, ['state', 'event_type', 'limit', 'cursor']);
     return success(
@@ -57,7 +66,7 @@ export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: Daemon): void
   });
 }
 
-function checkWebhook(daemon: Daemon): void {
+function checkWebhook(daemon: DeliveryContext): void {
   if (!daemon.publisher.has_webhook) throw new ApiError('webhook_not_configured');
 }
 

@@ -1,8 +1,15 @@
+import type { Clock } from '../../base/clock.ts';
 import type { HttpApp } from '../../base/http/app.ts';
 import { invalidField } from '../../contract/errors.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { DueRecord, StreamRecord } from '../../outbox/store.ts';
-import type { Daemon } from '../daemon.ts';
 import { SseResponse, untilDisconnect } from './sse-response.ts';
+
+/** The slice of the daemon that the event stream uses. */
+export interface EventStreamContext {
+  readonly clock: Clock;
+  readonly store: Pick<OutboxClient, 'lastSequence' | 'nextCommit' | 'after'>;
+}
 
 /** The most records read at a time for one follower. */
 const PAGE_RECORDS = 200;
@@ -11,7 +18,7 @@ const PAGE_RECORDS = 200;
  * Adds `GET /events/stream`, which sends every record when it is committed. A `Last-Event-ID` above the last sequence,
  * such as one of a fork's parent, starts with the next record. Source: contract section 4.
  */
-export function registerEventStream(app: HttpApp, daemon: Daemon): void {
+export function registerEventStream(app: HttpApp, daemon: EventStreamContext): void {
   app.get('/api/v1/events/stream', async (request, reply) => {
     const { store } = daemon;
     const seen = lastEventId(request.headers['last-event-id']);
@@ -26,7 +33,7 @@ export function registerEventStream(app: HttpApp, daemon: Daemon): void {
  * Sends the stored records after `sequence`, then waits for commits. The records of a commit are sent from memory if
  * they directly follow the last one sent; otherwise they are read. A slow follower delays only itself.
  */
-async function follow({ store }: Daemon, sequence: number, writer: SseResponse): Promise<void> {
+async function follow({ store }: EventStreamContext, sequence: number, writer: SseResponse): Promise<void> {
   let last = sequence;
   let added: StreamRecord[] = [];
   while (!writer.gone.aborted) {

@@ -1,10 +1,17 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
-import type { Daemon } from '../daemon.ts';
-import { readGauges } from '../gauges.ts';
+import { type GaugeSources, readGauges } from '../gauges.ts';
+import type { Metrics } from '../metrics.ts';
+import type { DaemonReadiness } from '../readiness.ts';
+
+/** The slice of the daemon that health and metrics use. */
+export interface HealthContext extends GaugeSources {
+  readonly metrics: Pick<Metrics, 'text'>;
+  readiness(): DaemonReadiness;
+}
 
 /** Adds liveness, readiness and metrics at the root; none requires a token. Source: contract section 4. */
-export function registerDaemonHealthRoutes(app: HttpApp, daemon: Daemon): void {
+export function registerDaemonHealthRoutes(app: HttpApp, daemon: HealthContext): void {
   app.get('/healthz', async () => success({ alive: true }));
 
   app.get('/readyz', async (_request, reply) => {

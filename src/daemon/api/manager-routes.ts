@@ -2,15 +2,22 @@ import { once } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
-import type { Daemon } from '../daemon.ts';
+import type { SandboxState } from '../../contract/sandboxes.ts';
 import { disconnectSignal } from './sse-response.ts';
+
+/** The slice of the daemon that the manager's routes use. */
+export interface ManagerContext {
+  readonly state: SandboxState | 'starting';
+  stop(reason: 'api', signal: null): Promise<void>;
+  quiesce(work: () => Promise<void>): Promise<void>;
+}
 
 /**
  * Adds the routes that only the manager uses, over the control socket. Source: contract section 7.
  * - `stop` ends the sandbox: it stops processes, emits `sandbox.killed` with reason `api`, and exits without a flush
  * - `hold` quiesces the sandbox for a fork while the request's body is open
  */
-export async function registerManagerRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
+export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext): Promise<void> {
   app.post('/api/v1/sandbox/stop', async (_request, reply) => {
     reply.code(202);
     void daemon.stop('api', null);
@@ -26,7 +33,7 @@ export async function registerManagerRoutes(app: HttpApp, daemon: Daemon): Promi
  * Answers with one line of JSON when the sandbox is quiescent and another when it has resumed, which it does when the
  * client ends the body or disconnects.
  */
-async function quiesce(daemon: Daemon, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function quiesce(daemon: ManagerContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const gone = disconnectSignal(reply);
   const { raw } = reply;
   allowLongBody(request, reply);

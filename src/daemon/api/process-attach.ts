@@ -1,15 +1,21 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RawData, WebSocket } from 'ws';
-import type { Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { integerParam, queryOf } from '../../base/http/query.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, errorBody, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
-import type { Daemon } from '../daemon.ts';
+import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachFrame, parseFrame } from './attach-frame.ts';
 import { outputData } from './process-output.ts';
+
+/** The slice of the daemon that an attached client uses. */
+export interface AttachContext {
+  readonly clock: Clock;
+  readonly supervisor: Supervisor;
+}
 
 /** The most unread stdin of a process before the connection is no longer read. */
 const STDIN_PENDING_BYTES = BODY_MAX_BYTES;
@@ -27,7 +33,7 @@ const FRAME_COST_BYTES = 1024;
  * fails is answered with a frame of type `error`. Source: contract section 4.
  */
 export async function answerAttach(
-  daemon: Daemon,
+  daemon: AttachContext,
   process_id: string,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -64,7 +70,7 @@ function checkHandshake(request: FastifyRequest): void {
 
 /** One client attached to a process. */
 class Attachment {
-  readonly #daemon: Daemon;
+  readonly #daemon: AttachContext;
   readonly #process_id: string;
   readonly #socket: WebSocket;
   readonly #gone: AbortSignal;
@@ -75,7 +81,7 @@ class Attachment {
   #pending_bytes = 0;
   #room = Promise.withResolvers<void>();
 
-  constructor(daemon: Daemon, process_id: string, socket: WebSocket, gone: AbortSignal) {
+  constructor(daemon: AttachContext, process_id: string, socket: WebSocket, gone: AbortSignal) {
     this.#daemon = daemon;
     this.#process_id = process_id;
     this.#socket = socket;

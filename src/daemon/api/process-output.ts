@@ -1,11 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
 import { enumParam, flagParam, integerParam, type Query, queryOf } from '../../base/http/query.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
-import type { Daemon } from '../daemon.ts';
+import type { Supervisor } from '../../process/supervisor.ts';
 import { disconnectSignal, SseResponse, writeWithRoom } from './sse-response.ts';
+
+/** The slice of the daemon that reading output uses. */
+export interface OutputContext {
+  readonly clock: Clock;
+  readonly supervisor: Pick<Supervisor, 'output'>;
+}
 
 const STARTS = ['offset', 'tail_bytes', 'tail_lines'] as const;
 
@@ -20,7 +27,7 @@ export interface OutputData {
 
 /** Answers `GET /processes/{id}/output` with server-sent events or the bytes of one stream. Contract section 4. */
 export async function answerOutput(
-  daemon: Daemon,
+  daemon: OutputContext,
   process_id: string,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -6,12 +6,17 @@ import { enumParam, flagParam, integerParam, queryOf } from '../../base/http/que
 import { OUTPUT_ANSWER_BYTES, PROCESS_WAIT_MAX_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
+import type { SandboxState } from '../../contract/sandboxes.ts';
 import { continuationBytes } from '../../process/output/preview.ts';
 import { parseProcessRequest } from '../../process/start/request.ts';
-import type { Daemon } from '../daemon.ts';
-import { answerAttach } from './process-attach.ts';
+import { type AttachContext, answerAttach } from './process-attach.ts';
 import { answerOutput } from './process-output.ts';
 import { disconnectSignal } from './sse-response.ts';
+
+/** The slice of the daemon that the process routes use. */
+export interface ProcessRouteContext extends AttachContext {
+  readonly state: SandboxState | 'starting';
+}
 
 const closed = { additionalProperties: false };
 
@@ -33,7 +38,7 @@ interface ProcessRoute {
 }
 
 /** Adds the routes that start, follow and end processes. Source: contract section 4, rows `/processes…`. */
-export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
+export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteContext): Promise<void> {
   app.post('/api/v1/processes', (request, reply) => start(daemon, request, reply));
 
   app.get('/api/v1/processes', async (request) => {
@@ -100,7 +105,11 @@ export async function registerProcessRoutes(app: HttpApp, daemon: Daemon): Promi
   });
 }
 
-async function start(daemon: Daemon, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+async function start(
+  daemon: ProcessRouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
   const query = queryOf(request.query, ['wait_ms']);
   const wait_ms = integerParam(query.wait_ms, 'wait_ms', 0, PROCESS_WAIT_MAX_MS);
   const wanted = parseProcessRequest(request.body);
@@ -112,7 +121,12 @@ async function start(daemon: Daemon, request: FastifyRequest, reply: FastifyRepl
 }
 
 /** The process when it has ended or the time is up, with the end of its output as text. */
-async function outcome(daemon: Daemon, { process_id }: ProcessView, timeout_ms: number, signal: AbortSignal) {
+async function outcome(
+  daemon: ProcessRouteContext,
+  { process_id }: ProcessView,
+  timeout_ms: number,
+  signal: AbortSignal,
+) {
   const { supervisor } = daemon;
   const ended = await supervisor.wait(process_id, { for: 'exit', timeout_ms, signal });
   const process = ended ?? (await supervisor.get(process_id));
@@ -133,7 +147,7 @@ function textOf(tail: Buffer, is_cut: boolean): string {
 }
 
 async function writeStdin(
-  daemon: Daemon,
+  daemon: ProcessRouteContext,
   process_id: string,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -3,14 +3,23 @@ import { success } from '../../base/http/app.ts';
 import { WEBHOOK_TEST_WAIT_MS } from '../../contract/defaults.ts';
 import type { DeliveryDetail } from '../../contract/deliveries.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
-import type { Daemon } from '../daemon.ts';
+import type { Dispatcher } from '../../outbox/dispatcher.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import type { Publisher } from '../publisher.ts';
 import { payloadText } from './payload.ts';
+
+/** The slice of the daemon that publishing uses. */
+export interface PublishContext {
+  readonly publisher: Pick<Publisher, 'publish'>;
+  readonly store: Pick<OutboxClient, 'find'>;
+  readonly dispatcher: Pick<Dispatcher, 'attempted'> | null;
+}
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 const TEST_PAYLOAD = '{"test":true}';
 
 /** Adds `POST /webhook/publish` and `POST /webhook/test`. Source: contract section 4. */
-export function registerPublishRoutes(app: HttpApp, daemon: Daemon): void {
+export function registerPublishRoutes(app: HttpApp, daemon: PublishContext): void {
   app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
     if (request.body === undefined) {
       throw new ApiError('unsupported_media_type');

@@ -10,6 +10,20 @@ import { AddressGuard } from '../../webhook/address-guard.ts';
 import { identifier, watchDir, webhookUrl } from '../config.ts';
 import type { Daemon } from '../daemon.ts';
 
+/** The slice of the daemon that the sandbox routes use. */
+export type SandboxContext = Pick<
+  Daemon,
+  | 'config'
+  | 'environment'
+  | 'state'
+  | 'view'
+  | 'pause'
+  | 'resume'
+  | 'initialise'
+  | 'isControl'
+  | 'forgetToken'
+>;
+
 /** The init body's field for each option that an error may name. */
 const FIELDS = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
 
@@ -53,7 +67,7 @@ const ReasonBody = Type.Object(
 );
 
 /** Adds state, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
-export function registerDaemonSandboxRoutes(app: HttpApp, daemon: Daemon): void {
+export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext): void {
   let initialised: { body: unknown; done: Promise<void> } | null = null;
 
   app.get('/api/v1/sandbox', async () => success(await daemon.view()));
@@ -104,7 +118,11 @@ export function registerDaemonSandboxRoutes(app: HttpApp, daemon: Daemon): void 
   });
 }
 
-async function initialise(daemon: Daemon, body: Static<typeof InitBody>, is_control: boolean): Promise<void> {
+async function initialise(
+  daemon: SandboxContext,
+  body: Static<typeof InitBody>,
+  is_control: boolean,
+): Promise<void> {
   const { webhook, env } = body;
   const given = asField(() => ({
     sandbox_id: identifier(body.sandbox_id, 'sandbox_id'),
