@@ -35,7 +35,7 @@ export class OutboxThread {
   /** What waits for the disk to answer, or for the thread to have the files. */
   #held: ToWriter[] | null = null;
   #previous: WriterState | null = null;
-  /** Held from the start to the end where the outbox was opened in this thread, whoever writes it. */
+  /** Held from start to end where the outbox was opened in this thread, also while the writer runs in its own. */
   #lock: StateLock | null = null;
   #is_closing = false;
   /** Runs while the platform grants no thread. */

@@ -26,11 +26,13 @@ export const RECORDS = `
   CREATE UNIQUE INDEX records_event_id ON records (event_id);
 `;
 
+/** The index that makes idempotency keys unique within a sandbox. */
 export const IDEMPOTENCY_KEYS = `
   CREATE UNIQUE INDEX records_idempotency_key ON records (sandbox_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 `;
 
+/** The counters of the other sandboxes. */
 export const SANDBOXES = `
   CREATE TABLE sandboxes (
     number INTEGER PRIMARY KEY,
@@ -48,6 +50,7 @@ export const SANDBOXES = `
   CREATE UNIQUE INDEX sandboxes_sandbox_id ON sandboxes (sandbox_id);
 `;
 
+/** The delivery of each record. */
 export const DELIVERIES = `
   CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY,
@@ -64,6 +67,7 @@ export const DELIVERIES = `
   );
 `;
 
+/** The partial indexes that find due, overdue and finished deliveries. */
 export const DELIVERY_INDEXES = `
   CREATE INDEX deliveries_due ON deliveries (sandbox, due_ms) WHERE due_ms > 0;
   CREATE INDEX deliveries_deadline ON deliveries (sandbox, deadline_ms) WHERE due_ms > 0;
@@ -71,6 +75,7 @@ export const DELIVERY_INDEXES = `
   CREATE INDEX deliveries_finished ON deliveries (sandbox, state, finished_ms) WHERE due_ms IS NULL;
 `;
 
+/** The log of attempts, and the watched tree. */
 export const ATTEMPTS_AND_TREE = `
   CREATE TABLE attempts (
     record_id INTEGER NOT NULL,
@@ -86,6 +91,7 @@ export const ATTEMPTS_AND_TREE = `
   CREATE TABLE tree (id INTEGER PRIMARY KEY, entry TEXT NOT NULL);
 `;
 
+/** The one row of the outbox: its sandbox, counters and clocks. */
 export const OUTBOX = `
   CREATE TABLE outbox (
     id INTEGER PRIMARY KEY CHECK (id = 1),

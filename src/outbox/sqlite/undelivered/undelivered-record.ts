@@ -18,13 +18,13 @@ export interface UndeliveredAttempt {
 
 /**
  * A record that a stopped daemon had not delivered: what is sent as it was stored, and where its delivery stands.
- * `…_in_ms` counts from the moment it was read, 0 where that time has come; whoever takes it over adds its own clock.
+ * `…_in_ms` counts from the moment it was read, 0 where that time has come; the receiving side adds its own clock.
  */
 export interface UndeliveredRecord {
   event_id: string;
   event_type: string;
   sequence: number;
-  /** The static headers, `X-Service-Signature` among them; those of each attempt are made by whoever sends it. */
+  /** The static headers, `X-Service-Signature` among them; the sender makes those of each attempt. */
   headers: Record<string, string>;
   body: string;
   /** How many attempts were made: the next one's number is one more. */

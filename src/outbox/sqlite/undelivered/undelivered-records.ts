@@ -154,7 +154,7 @@ export class UndeliveredRecords {
   }
 
   #takenWhole(row: PendingRow, attempts: unknown[], now_ms: number): UndeliveredRecord[] {
-    // A column that the disk changed is told by the headers, too.
+    // The headers repeat most columns: they can replace one that the disk changed.
     const repaired = () => salvagedRecord({ ...row });
     const taken = this.#taken(row, attempts, now_ms);
     if (typeof taken !== 'string') return taken;
@@ -188,8 +188,8 @@ export class UndeliveredRecords {
       const passed = new Set<string>();
       for (const outbox of outboxes) yield* this.#pagesOfDamaged(outbox, passed);
       const lost = Math.max(0, expected - this.read - this.#set_aside.size, this.#rejected);
-      const told = this.#isTooMuch ? TOO_MUCH : lost > 0 ? trouble : null;
-      if (told !== null || this.#set_aside.size > 0) yield this.#last(lost, told);
+      const reported = this.#isTooMuch ? TOO_MUCH : lost > 0 ? trouble : null;
+      if (reported !== null || this.#set_aside.size > 0) yield this.#last(lost, reported);
     } finally {
       for (const { path, outbox } of opened) outbox.close(path);
     }
