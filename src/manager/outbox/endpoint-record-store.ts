@@ -1,5 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
-import type { AttemptOutcome, RecordsAddedListener, DeliveryStore, DueRecord } from '../../outbox/store.ts';
+import type { AttemptOutcome, DeliveryStore, DueRecord, RecordsAddedListener } from '../../outbox/store.ts';
 import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Tables } from '../database/tables.ts';

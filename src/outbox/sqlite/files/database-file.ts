@@ -33,12 +33,26 @@ export function openOutboxDatabase(state_dir: string): Database.Database {
   try {
     prepareDatabase(db);
     if (!hasOwnSchema(db)) throw damage('the tables of the outbox are not its own');
+    checkPages(db);
     checkOutboxRow(db);
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
+}
+
+/** A larger database is not read whole at a start: reading it would take longer than the rest of the start. */
+const CHECKED_MAX_BYTES = 16 * 1024 * 1024;
+
+/** Throws damage where the pages contradict each other: what is written to such a file can overwrite records. */
+function checkPages(db: Database.Database): void {
+  const size_bytes = ['page_count', 'page_size']
+    .map((name) => db.pragma(name, { simple: true }) as number)
+    .reduce((product, value) => product * value);
+  if (size_bytes > CHECKED_MAX_BYTES) return;
+  const result = db.pragma('quick_check(1)', { simple: true });
+  if (result !== 'ok') throw damage(`the outbox is damaged: ${result}`);
 }
 
 /** Whether a database's beginning is missing or wrong although there was one. */
