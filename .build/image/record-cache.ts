@@ -14,11 +14,11 @@ const REST_MS = 1_500;
  */
 const [folder = '', ...args] = process.argv.slice(2);
 const loader = new ProgramLoader(folder, createRequire(import.meta.url));
-const { main } = loader.require('./sandboxd.sandboxd-options.cjs') as {
-  main: (argv: string[], secret: undefined, environment: object) => Promise<void>;
+const { runSandboxd } = loader.require('./sandboxd.sandboxd-options.cjs') as {
+  runSandboxd: (argv: string[], secret: undefined, environment: object) => Promise<void>;
 };
 process.once('message', () => systemClock.after(REST_MS, writeCaches));
-void main(['node', 'sandboxd', ...args], undefined, {});
+void runSandboxd(['node', 'sandboxd', ...args], undefined, {});
 
 function writeCaches(): void {
   for (const name of readdirSync(folder).filter((each) => /\..*\.cjs$/.test(each))) {

@@ -46,7 +46,7 @@ describe('a start that fails', () => {
   });
 
   it.each<[string[], RegExp]>([
-    [['--port', 'x'], /^sandboxd: .*--port.*whole number from 0 to 65535.*\n$/],
+    [['--port', 'x'], /^sandboxd: .*--port.*integer from 0 to 65535.*\n$/],
     [['--nonsense'], /^sandboxd: .*--nonsense.*\n$/],
     [['--webhook-url', 'ftp://x/'], /^sandboxd: --webhook-url must be an http or https URL\n$/],
     [['--restart', 'perhaps'], /^sandboxd: .*--restart.*never, on-failure, always.*\n$/],

@@ -178,12 +178,12 @@ describe('sandboxctl run', () => {
     const running = daemon.ctl('run', '--', process.execPath, '-e', COUNTER);
     await running.wrote(/\n20\n/);
     await daemon.end('SIGKILL');
-    await running.wrote(/trying again/);
+    await running.wrote(/retrying/);
     await daemon.restart();
     const { code, stdout, stderr } = await running.end();
     expect(stdout).toBe(Array.from({ length: 300 }, (_, i) => `${i}\n`).join(''));
     // The new daemon is not its parent: nobody can know, and nobody makes it up.
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/is not known\n$/)]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/it is unknown how \S+ ended\n$/)]);
   });
 
   it('ends the process when nobody reads any more', async () => {
