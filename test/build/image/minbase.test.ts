@@ -210,7 +210,9 @@ describe.skipIf(root === null)('in an empty root with glibc and no Node', () => 
   it('says in the log that a state directory in memory does not persist', async () => {
     const sandbox = await Sandbox.start([], [TINI, '--', 'sandboxd'], ['--state-dir', '/tmp/state']);
     await sandbox.until(() => sandbox.log.includes('in memory'));
-    expect(sandbox.log).toMatch(/"level":"warn".*"state_dir":"\/tmp\/state".*a reboot loses acknowledged events/);
+    expect(sandbox.log).toMatch(
+      /"level":"warn".*"state_dir":"\/tmp\/state".*a reboot loses acknowledged events/,
+    );
   });
 
   it('is in order to its own doctor', async () => {
