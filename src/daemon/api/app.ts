@@ -1,9 +1,12 @@
 import { createHttpApp, type HttpApp } from '../../base/http/app.ts';
-import type { Daemon } from '../daemon.ts';
-import { registerDaemonRoutes } from './routes.ts';
+import type { Log } from '../../base/log.ts';
+import { type RouteSlices, registerDaemonRoutes } from './routes.ts';
+
+/** What the application is made for: the slices of its routes, and the log of failures. */
+export type AppDaemon = RouteSlices & { readonly log: Log };
 
 /** Creates the daemon's application, ready to route. `prepare` adds the hooks that run before every route. */
-export async function createApp(daemon: Daemon, prepare: (app: HttpApp) => void): Promise<HttpApp> {
+export async function createApp(daemon: AppDaemon, prepare: (app: HttpApp) => void): Promise<HttpApp> {
   const app = createHttpApp(daemon.log);
   prepare(app);
   await registerDaemonRoutes(app, daemon);

@@ -13,7 +13,7 @@ import type { Publisher } from '../publisher.ts';
 export interface DeliveryContext {
   readonly publisher: Pick<Publisher, 'has_webhook'>;
   readonly store: Pick<OutboxClient, 'list' | 'find' | 'replay' | 'replayAll'>;
-  readonly dispatcher: Dispatcher | null;
+  readonly dispatcher: Pick<Dispatcher, 'refresh'> | null;
 }
 
 const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;

@@ -14,7 +14,7 @@ import { outputData } from './process-output.ts';
 /** The slice of the daemon that an attached client uses. */
 export interface AttachContext {
   readonly clock: Clock;
-  readonly supervisor: Supervisor;
+  readonly supervisor: Pick<Supervisor, 'output' | 'writeStdin' | 'resize' | 'signal'>;
 }
 
 /** The most unread stdin of a process before the connection is no longer read. */

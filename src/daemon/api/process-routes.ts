@@ -9,13 +9,27 @@ import type { ProcessView } from '../../contract/processes.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
 import { continuationBytes } from '../../process/output/preview.ts';
 import { parseProcessRequest } from '../../process/start/request.ts';
+import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachContext, answerAttach } from './process-attach.ts';
-import { answerOutput } from './process-output.ts';
+import { answerOutput, type OutputContext } from './process-output.ts';
 import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that the process routes use. */
-export interface ProcessRouteContext extends AttachContext {
+export interface ProcessRouteContext extends AttachContext, OutputContext {
   readonly state: SandboxState | 'starting';
+  readonly supervisor: Pick<
+    Supervisor,
+    | 'spawn'
+    | 'list'
+    | 'get'
+    | 'remove'
+    | 'wait'
+    | 'signal'
+    | 'resize'
+    | 'output'
+    | 'outputTail'
+    | 'writeStdin'
+  >;
 }
 
 const closed = { additionalProperties: false };

@@ -1,16 +1,24 @@
 import type { HttpApp } from '../../base/http/app.ts';
-import type { Daemon } from '../daemon.ts';
-import { registerDaemonDeliveryRoutes } from './delivery-routes.ts';
-import { registerEventStream } from './event-stream.ts';
-import { registerDaemonHealthRoutes } from './health-routes.ts';
-import { registerManagerRoutes } from './manager-routes.ts';
-import { registerProcessRoutes } from './process-routes.ts';
-import { registerPublishRoutes } from './publish-routes.ts';
+import { type DeliveryContext, registerDaemonDeliveryRoutes } from './delivery-routes.ts';
+import { type EventStreamContext, registerEventStream } from './event-stream.ts';
+import { type HealthContext, registerDaemonHealthRoutes } from './health-routes.ts';
+import { type ManagerContext, registerManagerRoutes } from './manager-routes.ts';
+import { type ProcessRouteContext, registerProcessRoutes } from './process-routes.ts';
+import { type PublishContext, registerPublishRoutes } from './publish-routes.ts';
 import { accessOf } from './route-access.ts';
-import { registerDaemonSandboxRoutes } from './sandbox-routes.ts';
+import { registerDaemonSandboxRoutes, type SandboxContext } from './sandbox-routes.ts';
+
+/** The slices of the daemon that its routes use: each route's own, beside the route. */
+export type RouteSlices = PublishContext &
+  DeliveryContext &
+  EventStreamContext &
+  SandboxContext &
+  ManagerContext &
+  ProcessRouteContext &
+  HealthContext;
 
 /** Adds all routes of the local API. Source: contract section 4, "The local API". */
-export async function registerDaemonRoutes(app: HttpApp, daemon: Daemon): Promise<void> {
+export async function registerDaemonRoutes(app: HttpApp, daemon: RouteSlices): Promise<void> {
   app.addHook('onRoute', ({ url, method }) => {
     const unlisted = [method].flat().find((each) => accessOf(each, url) === undefined);
     if (unlisted) throw new Error(`route-access.ts has no row for ${unlisted} ${url}`);

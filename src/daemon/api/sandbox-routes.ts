@@ -1,28 +1,30 @@
+import type { Socket } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { type Static, Type } from 'typebox';
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
 import { ApiError, invalidField, StartError } from '../../contract/errors.ts';
+import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { checkEnvironment } from '../../process/start/request.ts';
 import { parseCidr } from '../../webhook/address.ts';
 import { AddressGuard } from '../../webhook/address-guard.ts';
-import { identifier, watchDir, webhookUrl } from '../config.ts';
-import type { Daemon } from '../daemon.ts';
+import { type DaemonConfig, identifier, watchDir, webhookUrl } from '../config.ts';
+import type { Environment } from '../environment.ts';
+import type { Initialisation } from '../start/sandbox.ts';
 
 /** The slice of the daemon that the sandbox routes use. */
-export type SandboxContext = Pick<
-  Daemon,
-  | 'config'
-  | 'environment'
-  | 'state'
-  | 'view'
-  | 'pause'
-  | 'resume'
-  | 'initialise'
-  | 'isControl'
-  | 'forgetToken'
->;
+export interface SandboxContext {
+  readonly config: Pick<DaemonConfig, 'await_init'>;
+  readonly environment: Pick<Environment, 'change'>;
+  readonly state: SandboxState | 'starting';
+  view(): Promise<SandboxView>;
+  pause(reason: string | null, flush_ms?: number): Promise<void>;
+  resume(reason: string | null): Promise<void>;
+  initialise(given: Initialisation, env: Record<string, string>): Promise<void>;
+  isControl(socket: Socket): boolean;
+  forgetToken(): void;
+}
 
 /** The init body's field for each option that an error may name. */
 const FIELDS = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
