@@ -2,11 +2,9 @@ import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { DatabaseClock } from '../../src/manager/database/database-clock-store.ts';
 import { OutboxStore } from '../../src/manager/outbox/outbox-store.ts';
-import { Deferrals } from '../../src/manager/sandboxes/deferrals.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { noticeOf, opened, SEAL, SECRET } from '../support/manager/outbox.ts';
 import { startManager } from '../support/manager/running-manager.ts';
-import { ManualClock } from '../support/manual-clock.ts';
 import { describeOnStores } from '../support/stores.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
@@ -73,48 +71,4 @@ describeOnStores('trouble with one row', (fresh) => {
     }, LATER);
     expect(consumer.deliveries).toHaveLength(1);
   });
-
-  it('of more memory than can be metered does not keep a sandbox from being paused and deleted', async () => {
-    const url = await fresh();
-    const { client } = await startManager(url);
-    const team = await client('team_1', 'sandboxes:write');
-    const config = { resources: { memory: '999999999Ti' } };
-    const refused = await team.post(SANDBOXES, { config });
-    expect([refused.status, refused.error?.details?.field]).toEqual([400, 'config.resources.memory']);
-    const id = await team.claim();
-    // As a claim of before was taken, an hour ago.
-    const { db } = await opened(url);
-    const memory_mib = 999_999_999 * 1024 * 1024;
-    const at_ms = Date.now() - 3_600_000;
-    await db.updateTable('sandboxes').set({ memory_mib }).execute();
-    await db.updateTable('leases').set({ memory_mib, counted_until_ms: at_ms }).execute();
-    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
-  });
-
-  it('that does not let itself be ended does not take the turn of what does', async () => {
-    const url = await fresh();
-    const { client } = await startManager(url);
-    const team = await client('team_1', 'sandboxes:write');
-    const ids = await Promise.all(Array.from({ length: 101 }, () => team.claim()));
-    const last = ids.at(-1) as string;
-    const { db } = await opened(url);
-    // Their secrets do not open any more, so that no deletion of theirs commits.
-    const webhook = { webhook_url: 'http://127.0.0.1:9/', webhook_secret_sealed: 'damaged' };
-    await db.updateTable('sandboxes').set(webhook).where('sandbox_id', '!=', last).execute();
-    await db.updateTable('sandboxes').set({ hard_expires_at_ms: 1 }).execute();
-    await vi.waitFor(async () => expect((await team.get(`${SANDBOXES}/${last}`)).status).toBe(404), LATER);
-  });
-});
-
-it('defers what fails ever longer, and no longer than a minute', async () => {
-  const clock = new ManualClock();
-  const deferrals = new Deferrals(clock);
-  const delays: number[] = [];
-  for (let i = 0; i < 9; i++) {
-    deferrals.defer('one');
-    const began_ms = clock.monotonicMs();
-    while (deferrals.current().length > 0) await clock.advance(500);
-    delays.push(clock.monotonicMs() - began_ms);
-  }
-  expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
 });

@@ -1,11 +1,16 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openDatabase } from '../../src/manager/database/database.ts';
-import { Limiter } from '../../src/manager/sandboxes/limiter.ts';
-import type { RuntimeChange, RuntimeState } from '../../src/runtime/runtime.ts';
-import { startManager } from '../support/manager/running-manager.ts';
-import { ScriptedRuntime } from '../support/manager/scripted-runtime.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { openDatabase } from '../../../src/manager/database/database.ts';
+import type { RuntimeChange, RuntimeState } from '../../../src/runtime/runtime.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { opened } from '../../support/manager/outbox.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { SANDBOXES, startScripted, statusOf } from '../../support/manager/scripted-manager.ts';
+import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
+import { scratchFolder } from '../../support/scratch.ts';
+import { describeOnStores } from '../../support/stores.ts';
+
+const LATER = { timeout: 20_000, interval: 100 };
 
 /** Sandboxes of one team answer nothing: every question waits for as long as the test runs. */
 class SilentRuntime extends ScriptedRuntime {
@@ -53,7 +58,7 @@ async function scene() {
 }
 
 describe('sandboxes whose daemons do not answer', () => {
-  it('hold up neither metering, nor death detection, nor deletions of others', async () => {
+  it('delay neither metering, nor the detection of dead runtimes, nor deletions of others', async () => {
     const { runtime, hostile, other, claimSilent, heartbeat } = await scene();
     const silent = await Promise.all(Array.from({ length: 40 }, () => claimSilent()));
     const id = await other.claim();
@@ -69,7 +74,7 @@ describe('sandboxes whose daemons do not answer', () => {
     expect((await hostile.call('DELETE', `/api/v1/sandboxes/${silent[0]}`)).status).toBe(200);
   });
 
-  it('hold up no end of a ttl but their own', async () => {
+  it('do not delay the end of the ttl of others', async () => {
     const { other, claimSilent } = await scene();
     await claimSilent({ ttl: 1 });
     const id = await other.claim({ ttl: 2 });
@@ -80,36 +85,34 @@ describe('sandboxes whose daemons do not answer', () => {
   });
 });
 
-describe('cleanups', () => {
-  it('of one team leave places for those of others', async () => {
-    const limiter = new Limiter(4, 2);
-    const ran: string[] = [];
-    const never = () => new Promise<void>(() => {});
-    for (let n = 0; n < 10; n++) void limiter.run('hostile', never);
-    for (let n = 0; n < 3; n++) {
-      await limiter.run('other', async () => {
-        ran.push(`other ${n}`);
-      });
-    }
-    expect(ran).toEqual(['other 0', 'other 1', 'other 2']);
+describeOnStores('a sandbox whose hard ttl has expired', (fresh) => {
+  it('that cannot be deleted does not take the turn of one that can', async () => {
+    const url = await fresh();
+    const { client } = await startManager(url);
+    const team = await client('team_1', 'sandboxes:write');
+    const ids = await Promise.all(Array.from({ length: 101 }, () => team.claim()));
+    const last = ids.at(-1) as string;
+    const { db } = await opened(url);
+    // Their secrets do not open any more, so that no deletion of theirs commits.
+    const webhook = { webhook_url: 'http://127.0.0.1:9/', webhook_secret_sealed: 'damaged' };
+    await db.updateTable('sandboxes').set(webhook).where('sandbox_id', '!=', last).execute();
+    await db.updateTable('sandboxes').set({ hard_expires_at_ms: 1 }).execute();
+    await vi.waitFor(async () => expect((await team.get(`${SANDBOXES}/${last}`)).status).toBe(404), LATER);
   });
+});
 
-  it('run in the order in which they came, as many as there are places', async () => {
-    const limiter = new Limiter(2, 2);
-    const ends: (() => void)[] = [];
-    const begun: number[] = [];
-    const works = Array.from({ length: 5 }, (_, n) =>
-      limiter.run('team', () => {
-        begun.push(n);
-        return new Promise<void>((resolve) => ends.push(resolve));
-      }),
-    );
-    for (let n = 0; n < 5; n++) {
-      await vi.waitFor(() => expect(ends.length).toBeGreaterThan(n));
-      expect(begun.length - n).toBeLessThanOrEqual(2);
-      ends[n]?.();
-    }
-    await Promise.all(works);
-    expect(begun).toEqual([0, 1, 2, 3, 4]);
+describeOnStores('the end of a ttl', (fresh) => {
+  it('pauses the sandbox, and the end of a hard ttl deletes it, within a second', async () => {
+    const consumer = await startConsumer();
+    const { runtime, team } = await startScripted(await fresh());
+    const began_ms = Date.now();
+    const id = await team.claim({ ttl: 1, hard_ttl: 2, webhook: { url: consumer.url } });
+    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('paused'), { timeout: 5_000 });
+    expect(Date.now() - began_ms).toBeLessThan(2_000);
+    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('gone'), { timeout: 5_000 });
+    expect(Date.now() - began_ms).toBeGreaterThanOrEqual(2_000);
+    const { event } = await consumer.arrival('sandbox.deleted');
+    expect(event.payload).toEqual({ reason: 'ttl_expired', actor: null });
+    expect(runtime.calls.filter((call) => call.startsWith('pause'))).toHaveLength(1);
   });
 });

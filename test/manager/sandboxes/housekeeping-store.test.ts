@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { rowOf, storeWith } from '../../support/manager/sandbox-rows.ts';
+import { describeOnStores } from '../../support/stores.ts';
+
+describeOnStores('the store of the housekeeping', (fresh) => {
+  it('finds the sandboxes that have expired, and when the next one does', async () => {
+    const { housekeeping } = await storeWith(
+      await fresh(),
+      rowOf('soft', { expires_at_ms: 10 }),
+      rowOf('soft-paused', { expires_at_ms: 10, status: 'paused' }),
+      rowOf('soft-later', { expires_at_ms: 60 }),
+      rowOf('hard', { hard_expires_at_ms: 10 }),
+      rowOf('hard-failed', { hard_expires_at_ms: 10, status: 'failed' }),
+      rowOf('hard-busy', { hard_expires_at_ms: 10, operation: 'forking' }),
+      rowOf('hard-going', { hard_expires_at_ms: 10, status: 'terminating', operation: 'cleaning' }),
+      rowOf('hard-later', { hard_expires_at_ms: 50, status: 'paused' }),
+    );
+    const { rows, next_ms } = await housekeeping.expired(20, 100, []);
+    expect(rows.map(({ sandbox_id }) => sandbox_id).sort()).toEqual(['hard', 'hard-failed', 'soft']);
+    expect(next_ms).toBe(50);
+    expect((await housekeeping.expired(5, 100, [])).next_ms).toBe(10);
+  });
+
+  it('purges what is gone, which nobody sees any more', async () => {
+    const { store, housekeeping } = await storeWith(
+      await fresh(),
+      rowOf('gone', { deleted_at_ms: 10 }),
+      rowOf('here'),
+    );
+    expect(await store.find(store.db, 'gone', 'team_1')).toBeNull();
+    expect(await store.list('team_1', { limit: 10, offset: 0 })).toMatchObject({ count: 1 });
+    expect(await housekeeping.purge(10, 100)).toBe(0);
+    expect(await housekeeping.purge(11, 100)).toBe(1);
+    expect(await housekeeping.purge(11, 100)).toBe(0);
+  });
+});

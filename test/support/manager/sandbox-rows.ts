@@ -1,0 +1,47 @@
+import { onTestFinished } from 'vitest';
+import { openDatabase } from '../../../src/manager/database/database.ts';
+import { HousekeepingStore } from '../../../src/manager/sandboxes/housekeeping-store.ts';
+import { type ManagedSandboxRow, SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
+
+/** A row of a running sandbox. */
+export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> = {}): ManagedSandboxRow {
+  return {
+    sandbox_id,
+    team_id: 'team_1',
+    template_id: 'default',
+    status: 'running',
+    operation: null,
+    operation_owner: null,
+    operation_until_ms: null,
+    auto_resume: 0,
+    pod_name: 'pod',
+    runtime_generation: 1,
+    memory_mib: 512,
+    cpu_millis: 100,
+    resources: '{"memory":"512Mi","cpu":0.1}',
+    network: null,
+    webhook_url: null,
+    webhook_secret_sealed: null,
+    watch_dir: null,
+    env_sealed: null,
+    ttl_s: 0,
+    hard_ttl_s: 0,
+    expires_at_ms: null,
+    hard_expires_at_ms: null,
+    claimed_at_ms: 1,
+    created_at_ms: 1,
+    updated_at_ms: 1,
+    deleted_at_ms: null,
+    node: 'local',
+    ...overrides,
+  };
+}
+
+/** A store of sandboxes with these rows; it is closed with the present test. */
+export async function storeWith(url: string, ...rows: ManagedSandboxRow[]) {
+  const database = await openDatabase(url);
+  onTestFinished(() => database.close());
+  const store = new SandboxStore(database);
+  for (const row of rows) await store.write((tx) => store.insert(tx, row));
+  return { store, housekeeping: new HousekeepingStore(database.db), database };
+}
