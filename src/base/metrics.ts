@@ -1,9 +1,31 @@
+/** One value of a metric, with its labels. */
+export interface Sample {
+  /** Where it is not the metric's own: of a bucket, the sum or the number of a histogram. */
+  metricName?: string;
+  labels?: Record<string, string | number>;
+  value: number;
+}
+
+/** One metric of `/metrics`, read on each scrape. */
+export interface Metric {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  /** The current values. One that throws or rejects leaves the metric out of that scrape. */
+  samples(): Sample[] | Promise<Sample[]>;
+}
+
 /** A counter with one value per combination of label values. */
-export class Counter {
+export class Counter implements Metric {
+  readonly name: string;
+  readonly type = 'counter';
+  readonly help: string;
   readonly #labels: string[];
   readonly #counts = new Map<string, number>();
 
-  constructor(labels: string[]) {
+  constructor(name: string, help: string, labels: string[] = []) {
+    this.name = name;
+    this.help = help;
     this.#labels = labels;
   }
 
@@ -14,7 +36,7 @@ export class Counter {
   }
 
   /** The current values, one sample per combination of labels seen so far. */
-  samples(): { labels: Record<string, string>; value: number }[] {
+  samples(): Sample[] {
     return [...this.#counts].map(([key, value]) => {
       const values = key.split('\0');
       const labels = Object.fromEntries(this.#labels.map((label, i) => [label, values[i] ?? '']));
@@ -24,14 +46,19 @@ export class Counter {
 }
 
 /** A histogram: observations counted per bucket, with their sum and number. */
-export class Histogram {
+export class Histogram implements Metric {
+  readonly name: string;
+  readonly type = 'histogram';
+  readonly help: string;
   readonly #bounds: number[];
   readonly #counts: number[];
   #sum = 0;
   #count = 0;
 
   /** `bounds` are the upper bounds of the buckets, ascending, without `+Inf`. */
-  constructor(bounds: number[]) {
+  constructor(name: string, help: string, bounds: number[]) {
+    this.name = name;
+    this.help = help;
     this.#bounds = bounds;
     this.#counts = bounds.map(() => 0);
   }
@@ -45,7 +72,8 @@ export class Histogram {
   }
 
   /** The current buckets, cumulative as in Prometheus' text format, with `_sum` and `_count`. */
-  samples(name: string): { metricName: string; labels: Record<string, string | number>; value: number }[] {
+  samples(): Sample[] {
+    const { name } = this;
     let below = 0;
     const buckets = this.#bounds.map((bound, i) => {
       below += this.#counts[i] ?? 0;
@@ -60,18 +88,21 @@ export class Histogram {
   }
 }
 
-interface Sample {
-  metricName?: string;
-  labels?: Record<string, string | number>;
-  value: number;
+/** A gauge with one value, read on each scrape. */
+export function gauge(name: string, help: string, read: () => number | Promise<number>): Metric {
+  return { name, type: 'gauge', help, samples: async () => [{ value: await read() }] };
 }
 
-/** One metric of `/metrics`, read on each scrape. */
-export interface Metric {
-  name: string;
-  type: 'counter' | 'gauge' | 'histogram';
-  help: string;
-  samples(): Sample[] | Promise<Sample[]>;
+/** A gauge with one value per value of a label, read on each scrape. */
+export function labelledGauge(
+  name: string,
+  help: string,
+  label: string,
+  read: () => Record<string, number> | Promise<Record<string, number>>,
+): Metric {
+  const samples = async () =>
+    Object.entries(await read()).map(([text, value]) => ({ labels: { [label]: text }, value }));
+  return { name, type: 'gauge', help, samples };
 }
 
 /** All metrics of a program; each part adds its own. */
@@ -83,15 +114,27 @@ export class MetricsRegistry {
     this.#metrics.push(...metrics);
   }
 
-  /** Returns the metrics in Prometheus' text format. Leaves out a metric that cannot be read right now. */
+  /**
+   * Returns the metrics in Prometheus' text format. Leaves out a metric that cannot be read right now. The library
+   * that formats them is loaded with the first call.
+   */
   async text(): Promise<string> {
     const { Registry } = await import('prom-client');
     const registry = new Registry();
-    for (const { name, type, help, samples } of this.#metrics) {
-      const values = await Promise.resolve(samples()).catch(() => null);
+    for (const metric of this.#metrics) {
+      const { name, type, help } = metric;
+      const values = await samplesOf(metric);
       if (values === null) continue;
       registry.registerMetric({ name, type, help, get: async () => ({ name, type, help, values }) } as never);
     }
     return registry.metrics();
+  }
+}
+
+async function samplesOf(metric: Metric): Promise<Sample[] | null> {
+  try {
+    return await metric.samples();
+  } catch {
+    return null;
   }
 }

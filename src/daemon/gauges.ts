@@ -1,10 +1,12 @@
 import type { Clock } from '../base/clock.ts';
+import { gauge, labelledGauge, type Metric } from '../base/metrics.ts';
 import type { SandboxState } from '../contract/sandboxes.ts';
 import type { Dispatcher } from '../outbox/dispatcher.ts';
 import type { OutboxClient } from '../outbox/sqlite/client.ts';
 import type { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/thread/watcher.ts';
-import type { Gauge } from './metrics.ts';
+
+const PROCESS_STATES = ['running', 'paused', 'restarting', 'exited', 'crashed'];
 
 /** What the gauges are read from: a slice of the daemon. */
 export interface GaugeSources {
@@ -16,55 +18,52 @@ export interface GaugeSources {
   readonly watcher: Pick<Watcher, 'status'> | null;
 }
 
-/** Reads the gauges of `/metrics`: outbox, endpoint, processes, watcher. */
-export async function readGauges(daemon: GaugeSources): Promise<Gauge[]> {
-  return [...(await outboxGauges(daemon)), ...(await processGauges(daemon)), ...watcherGauges(daemon)];
+/** The gauges of `/metrics`: outbox, endpoint, processes, and the watcher where there is one. */
+export function daemonGauges(daemon: GaugeSources): Metric[] {
+  return [...outboxGauges(daemon), processGauge(daemon), ...watcherGauges(daemon)];
 }
 
-async function outboxGauges({ store, dispatcher, clock }: GaugeSources): Promise<Gauge[]> {
-  const { bytes, ...states } = store.counts();
-  const oldest_at_ms = await store.oldestPending().catch(() => null);
-  const age_s = oldest_at_ms === null ? 0 : Math.max(0, clock.wallMs() - oldest_at_ms) / 1000;
-  const healthy = dispatcher?.endpointHealth().healthy ?? true;
+function outboxGauges({ store, dispatcher, clock }: GaugeSources): Metric[] {
+  const states = () => {
+    const { bytes: _bytes, ...records } = store.counts();
+    return records;
+  };
+  const age_s = async () => {
+    const oldest_at_ms = await store.oldestPending().catch(() => null);
+    return oldest_at_ms === null ? 0 : Math.max(0, clock.wallMs() - oldest_at_ms) / 1000;
+  };
+  const is_healthy = () => ((dispatcher?.endpointHealth().healthy ?? true) ? 1 : 0);
   return [
-    {
-      name: 'webhook_outbox_records',
-      help: 'Records kept, by state.',
-      samples: Object.entries(states).map(([state, value]) => ({ labels: { state }, value })),
-    },
-    gauge('webhook_outbox_bytes', 'Bytes of undelivered records.', bytes),
+    labelledGauge('webhook_outbox_records', 'Records kept, by state.', 'state', states),
+    gauge('webhook_outbox_bytes', 'Bytes of undelivered records.', () => store.counts().bytes),
     gauge('webhook_outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
-    gauge('webhook_endpoint_healthy', '1 unless the endpoint is in backoff.', healthy ? 1 : 0),
+    gauge('webhook_endpoint_healthy', '1 unless the endpoint is in backoff.', is_healthy),
   ];
 }
 
-async function processGauges(daemon: GaugeSources): Promise<Gauge[]> {
-  const processes =
-    daemon.state === 'running' || daemon.state === 'paused' ? await daemon.supervisor.list() : [];
-  const states = ['running', 'paused', 'restarting', 'exited', 'crashed'];
-  const samples = states.map((state) => ({
-    labels: { state },
-    value: processes.filter((process) => process.state === state).length,
-  }));
-  return [{ name: 'sandbox_processes', help: 'Supervised processes kept, by state.', samples }];
+function processGauge(daemon: GaugeSources): Metric {
+  const states = async () => {
+    const is_up = daemon.state === 'running' || daemon.state === 'paused';
+    const processes = is_up ? await daemon.supervisor.list() : [];
+    return Object.fromEntries(
+      PROCESS_STATES.map((state) => [state, processes.filter((each) => each.state === state).length]),
+    );
+  };
+  return labelledGauge('sandbox_processes', 'Supervised processes kept, by state.', 'state', states);
 }
 
-function watcherGauges({ watcher }: GaugeSources): Gauge[] {
+function watcherGauges({ watcher }: GaugeSources): Metric[] {
   if (!watcher) return [];
   const { directories_watched, index_size, queued, degraded, reconciles } = watcher.status();
   return [
-    gauge('watcher_directories_watched', 'Directories with a watch.', directories_watched),
-    gauge('watcher_index_size', 'Known files and directories.', index_size),
-    gauge('watcher_queued', 'Names waiting to be examined or stored.', queued),
-    gauge('watcher_degraded', '1 if changes may be missed or are only found by rescans.', degraded ? 1 : 0),
-    {
-      name: 'watcher_reconciles',
-      help: 'Rescans of the tree, by reason.',
-      samples: Object.entries(reconciles).map(([reason, value]) => ({ labels: { reason }, value })),
-    },
+    gauge('watcher_directories_watched', 'Directories with a watch.', () => directories_watched),
+    gauge('watcher_index_size', 'Known files and directories.', () => index_size),
+    gauge('watcher_queued', 'Names waiting to be examined or stored.', () => queued),
+    gauge('watcher_degraded', '1 if changes may be missed or are only found by rescans.', () =>
+      degraded ? 1 : 0,
+    ),
+    labelledGauge('watcher_reconciles', 'Rescans of the tree, by reason.', 'reason', () => ({
+      ...reconciles,
+    })),
   ];
-}
-
-function gauge(name: string, help: string, value: number): Gauge {
-  return { name, help, samples: [{ value }] };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { MetricsRegistry } from '../base/metrics.ts';
+import { labelledGauge, MetricsRegistry } from '../base/metrics.ts';
 import { Schedule } from '../base/schedule.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
@@ -116,13 +116,9 @@ function metricsOf({ services, delivery, quotas, usage }: Metered): MetricsRegis
     ...delivery.metrics(),
     ...quotas.metrics(),
     ...usage.metrics(),
-    {
-      name: 'sandboxes',
-      type: 'gauge',
-      help: 'Sandboxes of all teams.',
-      samples: async () =>
-        (await store.countByStatus()).map(({ status, count }) => ({ labels: { status }, value: count })),
-    },
+    labelledGauge('sandboxes', 'Sandboxes of all teams.', 'status', async () =>
+      Object.fromEntries((await store.countByStatus()).map(({ status, count }) => [status, count])),
+    ),
   ]);
   return registry;
 }

@@ -1,6 +1,6 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
-import { type GaugeSources, readGauges } from '../gauges.ts';
+import { daemonGauges, type GaugeSources } from '../gauges.ts';
 import type { Metrics } from '../metrics.ts';
 import type { DaemonReadiness } from '../readiness.ts';
 
@@ -25,6 +25,6 @@ export function registerDaemonHealthRoutes(app: HttpApp, daemon: HealthContext):
 
   app.get('/metrics', async (_request, reply) => {
     reply.type('text/plain; version=0.0.4; charset=utf-8');
-    return daemon.metrics.text(await readGauges(daemon));
+    return daemon.metrics.text(daemonGauges(daemon));
   });
 }

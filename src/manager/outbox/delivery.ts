@@ -1,9 +1,10 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { Metric } from '../../base/metrics.ts';
+import { gauge, labelledGauge, type Metric } from '../../base/metrics.ts';
 import type { Service } from '../../base/service.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
+import { DeliveryMetrics } from '../../outbox/delivery-metrics.ts';
 import type { UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
 import { SharedLookup } from '../../webhook/lookup.ts';
@@ -15,7 +16,6 @@ import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
 import type { DeletionNotice, DeletionOutbox, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
 import { AttemptBudget } from './attempt-budget.ts';
-import { DeliveryMetrics } from './delivery-metrics.ts';
 import { DeliveryViewStore } from './delivery-view-store.ts';
 import { EndpointStore } from './endpoint-store.ts';
 import { Endpoints } from './endpoints.ts';
@@ -65,7 +65,7 @@ export class Delivery implements DeletionOutbox, Service {
       budget: new AttemptBudget(),
       outcomes: this.#outcomes,
       makeTransport: makeTransport ?? (() => new HttpTransport(clock, DELIVERY_CONCURRENCY, lookup)),
-      onAttempt: (report) => this.#metrics.attempted(report, clock.wallMs()),
+      onAttempt: (report) => this.#metrics.observeAttempt(report, clock.wallMs()),
       endpoints: new EndpointStore(database, database_clock, replica),
       outbox: this.#outbox,
     });
@@ -92,14 +92,14 @@ export class Delivery implements DeletionOutbox, Service {
   /** Writes the signed `sandbox.deleted` in the transaction that commits the deletion. Errors: `unavailable`. */
   async sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void> {
     await this.#outbox.insertDeleted(tx, notice);
-    this.#metrics.enqueued.add(['sandbox.deleted']);
+    this.#metrics.countEnqueued(['sandbox.deleted']);
     this.#written.add(endpointOf(notice.webhook_url));
   }
 
   /** Takes over the undelivered records of a sandbox, in order; returns those that were new. Errors: `unavailable`. */
   async handOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]> {
     const taken = await this.#outbox.takeOver(tx, sender, records);
-    for (const { event_type } of records) this.#metrics.enqueued.add([event_type]);
+    this.#metrics.countEnqueued(records.map(({ event_type }) => event_type));
     this.#written.add(endpointOf(sender.webhook_url));
     return taken;
   }
@@ -130,36 +130,19 @@ export class Delivery implements DeletionOutbox, Service {
 
   /** The metrics of delivery, for the registry. */
   metrics(): Metric[] {
-    const gauge = (name: string, help: string, value: () => Promise<number> | number): Metric => ({
-      name,
-      type: 'gauge',
-      help,
-      samples: async () => [{ value: await value() }],
-    });
     const age_s = async () => {
       const { oldest_at_ms } = await this.views.counts();
       return oldest_at_ms === null ? 0 : Math.max(0, this.#clock.wallMs() - oldest_at_ms) / 1000;
     };
+    const pending = async () => ({ pending: (await this.views.counts()).pending });
+    const endpoints = () => this.#endpoints.counts();
     return [
       ...this.#metrics.metrics(),
-      {
-        name: 'webhook_outbox_records',
-        type: 'gauge',
-        help: 'Pending records of all replicas.',
-        samples: async () => [{ labels: { state: 'pending' }, value: (await this.views.counts()).pending }],
-      },
+      labelledGauge('webhook_outbox_records', 'Pending records of all replicas.', 'state', pending),
       gauge('webhook_outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
-      gauge(
-        'webhook_endpoints_owned',
-        'Endpoints that this replica delivers to.',
-        () => this.#endpoints.counts().owned,
-      ),
-      gauge(
-        'webhook_endpoints_backing_off',
-        'Owned endpoints in backoff.',
-        () => this.#endpoints.counts().backing_off,
-      ),
-      gauge('webhook_attempts_under_way', 'Running attempts.', () => this.#endpoints.counts().under_way),
+      gauge('webhook_endpoints_owned', 'Endpoints that this replica delivers to.', () => endpoints().owned),
+      gauge('webhook_endpoints_backing_off', 'Owned endpoints in backoff.', () => endpoints().backing_off),
+      gauge('webhook_attempts_under_way', 'Running attempts.', () => endpoints().under_way),
       {
         name: 'webhook_outcomes_refused_total',
         type: 'counter',

@@ -33,7 +33,9 @@ export type UsageSpan = Omit<ClosedSpan, 'window_id'>;
  */
 export class Meter implements Metering {
   /** Windows closed by this replica, by type. */
-  readonly windows = new Counter(['window_type']);
+  readonly windows = new Counter('usage_windows_total', 'Usage windows that this replica has closed.', [
+    'window_type',
+  ]);
   readonly #parts: MeterParts;
 
   constructor(parts: MeterParts) {

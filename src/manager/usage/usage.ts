@@ -70,14 +70,7 @@ export class Usage {
 
   /** The metrics of usage, for the registry. */
   metrics(): Metric[] {
-    return [
-      {
-        name: 'usage_windows_total',
-        type: 'counter',
-        help: 'Usage windows that this replica has closed.',
-        samples: () => this.#meter?.windows.samples() ?? [],
-      },
-    ];
+    return this.#meter ? [this.#meter.windows] : [];
   }
 
   /** A page of a team's closed windows after a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */
