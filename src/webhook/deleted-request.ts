@@ -1,6 +1,5 @@
 import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
-import { body as bodyOf, type Identity, staticHeaders } from './envelope.ts';
-import { sign } from './signature.ts';
+import { type Identity, type SignedEvent, signedEvent } from './signed-event.ts';
 import { type StoredSignature, storedSignatures } from './stored-signatures.ts';
 
 /** The end of a sandbox, as its consumer receives it. Source: contract section 2, `sandbox.deleted`. */
@@ -12,9 +11,7 @@ export interface Deletion extends Identity {
 }
 
 /** Everything that is sent, made once, so that the secret need not be kept. `signatures`: see `storedSignatures`. */
-export interface DeletedRequest {
-  headers: Record<string, string>;
-  body: string;
+export interface DeletedRequest extends SignedEvent {
   signatures: StoredSignature[] | null;
 }
 
@@ -23,11 +20,7 @@ export function deletedRequest(deletion: Deletion, secret: string): DeletedReque
   const { reason, actor, event_id, happened_at_ms } = deletion;
   const payload = JSON.stringify({ reason, actor });
   const envelope = { ...deletion, event_type: 'sandbox.deleted', sequence: null, payload };
-  const body = bodyOf(envelope);
-  const signature = secret === '' ? null : sign(secret, body);
-  return {
-    headers: staticHeaders(envelope, 'sandbox-manager', signature),
-    body,
-    signatures: storedSignatures(secret, event_id, body, happened_at_ms, DELIVERY_WINDOW_MS),
-  };
+  const event = signedEvent(envelope, 'sandbox-manager', secret);
+  const signatures = storedSignatures(secret, event_id, event.body, happened_at_ms, DELIVERY_WINDOW_MS);
+  return { ...event, signatures };
 }

@@ -7,8 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { newEventIds } from '../../base/ids.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import type { DeliveryDetail } from '../../contract/deliveries.ts';
-import { body, staticHeaders } from '../../webhook/envelope.ts';
-import { sign } from '../../webhook/signature.ts';
+import { signedEvent } from '../../webhook/signed-event.ts';
 import type { Client } from '../api/client.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
@@ -90,13 +89,12 @@ export async function sendTest(url: URL, secret: string, clock: Clock): Promise<
     ...{ event_id, event_type: 'agent.event', happened_at_ms, sandbox_id: '', team_id: '', sequence: 1 },
     payload: '{"test":true}',
   };
-  const text = body(envelope);
-  const headers = staticHeaders(envelope, 'sandboxd', secret === '' ? null : sign(secret, text));
+  const { headers, body } = signedEvent(envelope, 'sandboxd', secret);
   try {
     const { statusCode = 0, headers: answered } = await post(
       url,
       { ...headers, 'X-Service-Attempt': '1' },
-      text,
+      body,
     );
     const signed = secret === '' ? 'unsigned' : 'signed';
     const message = `a ${signed} test event was answered ${statusCode}`;

@@ -1,7 +1,6 @@
 import { Agent, type Dispatcher } from 'undici';
 import { newEventIds } from '../../../src/base/ids.ts';
-import { body, staticHeaders } from '../../../src/webhook/envelope.ts';
-import { sign } from '../../../src/webhook/signature.ts';
+import { signedEvent } from '../../../src/webhook/signed-event.ts';
 import { payloadOf } from './payload.ts';
 import { serve } from './program.ts';
 
@@ -57,9 +56,8 @@ function makeRequests(count: number, secret: string): { headers: Record<string, 
       sequence: i + 1,
       payload: payloadOf(i),
     };
-    const text = body(envelope);
-    const headers = staticHeaders(envelope, 'sandboxd', sign(secret, text));
-    return { headers: { ...headers, 'X-Service-Attempt': '1' }, body: text };
+    const { headers, body } = signedEvent(envelope, 'sandboxd', secret);
+    return { headers: { ...headers, 'X-Service-Attempt': '1' }, body };
   });
 }
 

@@ -3,8 +3,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { newEventIds } from '../../../base/ids.ts';
 import { OUTBOX_RESERVE_RECORDS } from '../../../contract/defaults.ts';
 import type { DeliveryState, OutboxCounts } from '../../../contract/deliveries.ts';
-import { body, type Identity, staticHeaders } from '../../../webhook/envelope.ts';
-import { sign } from '../../../webhook/signature.ts';
+import { type Identity, signedEvent } from '../../../webhook/signed-event.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from '../../store.ts';
 import { type KeepForeign, OtherSandboxes, type OwnState } from './other-sandboxes.ts';
 import { isAuthentic, recordKey, recordMac, type UntrustedRow } from './record-mac.ts';
@@ -264,11 +263,9 @@ export class SqliteStore {
       sequence,
       payload: draft.payload,
     };
-    const text = body(envelope);
-    const signature = owner.secret === '' ? null : sign(owner.secret, text);
-    const headers = staticHeaders(envelope, 'sandboxd', signature);
+    const { headers, body } = signedEvent(envelope, 'sandboxd', owner.secret);
     const headers_text = JSON.stringify(headers);
-    const size_bytes = recordSizeBytes(headers_text, text);
+    const size_bytes = recordSizeBytes(headers_text, body);
     const created_at_ms = this.#clock.wallMs();
     const deadline_ms = this.now() + this.#limits.window_ms;
     const { sandbox_id } = owner;
@@ -281,11 +278,11 @@ export class SqliteStore {
       sandbox_id,
       sequence,
       headers_text,
-      text,
-      checksumOf(headers_text, text),
+      body,
+      checksumOf(headers_text, body),
       draft.idempotency_key ?? null,
       created_at_ms,
-      this.#key && recordMac(this.#key, { ...fields, headers: headers_text, body: text }),
+      this.#key && recordMac(this.#key, { ...fields, headers: headers_text, body }),
     );
     this.#sql.insertDelivery.run(id, this.#row.number, size_bytes, deadline_ms);
     this.#row.pending += 1;
@@ -297,7 +294,7 @@ export class SqliteStore {
       event_id,
       event_type: draft.event_type,
       headers,
-      body: text,
+      body,
       attempts: 0,
       failures: 0,
       deadline_ms,

@@ -1,12 +1,16 @@
+import { createHmac } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/base/version.ts';
 import { EVENT_TYPES, type EventPayloads, type EventType } from '../../src/contract/events.ts';
-import { body, type Envelope, staticHeaders } from '../../src/webhook/envelope.ts';
+import { verify } from '../../src/webhook/signature.ts';
+import { type Envelope, signedEvent } from '../../src/webhook/signed-event.ts';
 
 /** Not `.json`: whoever formats JSON must leave these bytes alone. */
 const FOLDER = new URL('../../fixtures/events/', import.meta.url);
+
+const SECRET = 'made for this test';
 
 const usage = { cpu_ms: 1_250, memory_bytes: 73_400_320, processes: 3 };
 
@@ -63,6 +67,8 @@ function envelope(event_type: EventType): Envelope {
   };
 }
 
+const bodyOf = (given: Envelope) => signedEvent(given, 'sandboxd', '').body;
+
 describe('the golden bodies', () => {
   it('are one for every kind of event', () => {
     expect(readdirSync(FOLDER).toSorted()).toEqual(EVENT_TYPES.map((type) => `${type}.body`).toSorted());
@@ -70,7 +76,7 @@ describe('the golden bodies', () => {
 
   it.each(EVENT_TYPES)('of %s is made byte by byte', (event_type) => {
     const golden = readFileSync(new URL(`${event_type}.body`, FOLDER), 'utf8');
-    expect(body(envelope(event_type))).toBe(golden);
+    expect(bodyOf(envelope(event_type))).toBe(golden);
   });
 });
 
@@ -108,7 +114,7 @@ describe('a body', () => {
   it('is JSON with the keys in their order, without sequence where there is none', () => {
     fc.assert(
       fc.property(envelopes, payloadTexts, (given, payload) => {
-        const parsed = JSON.parse(body({ ...given, payload }));
+        const parsed = JSON.parse(bodyOf({ ...given, payload }));
         const { happened_at_ms, sequence, ...rest } = given;
         expect(Object.keys(parsed)).toEqual([
           'event_id',
@@ -131,7 +137,7 @@ describe('a body', () => {
   it('holds the payload as it was written, and no white space of its own', () => {
     fc.assert(
       fc.property(envelopes, payloadTexts, (given, payload) => {
-        const text = body({ ...given, payload });
+        const text = bodyOf({ ...given, payload });
         const around = text.slice(0, text.length - payload.length - 1);
         expect(text).toBe(`${around}${payload}}`);
         expect(around.endsWith('"payload":')).toBe(true);
@@ -141,12 +147,25 @@ describe('a body', () => {
   });
 });
 
+describe('the signature', () => {
+  it('is over the exact body, whatever the payload', () => {
+    fc.assert(
+      fc.property(envelopes, payloadTexts, (given, payload) => {
+        const { headers, body } = signedEvent({ ...given, payload }, 'sandboxd', SECRET);
+        expect(verify(SECRET, body, headers['X-Service-Signature'])).toBe(true);
+      }),
+    );
+  });
+});
+
 describe('the headers that never change', () => {
   it('are those of the contract and no others', () => {
-    expect(staticHeaders(envelope('agent.event'), 'sandboxd', 'ab'.repeat(32))).toEqual({
+    const { headers, body } = signedEvent(envelope('agent.event'), 'sandboxd', SECRET);
+    const signature = createHmac('sha256', SECRET).update(body).digest('hex');
+    expect(headers).toEqual({
       'Content-Type': 'application/json',
       'User-Agent': `sandboxd/${VERSION}`,
-      'X-Service-Signature': 'ab'.repeat(32),
+      'X-Service-Signature': signature,
       'ce-specversion': '1.0',
       'ce-id': 'evt_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47',
       'ce-source': '/sandboxes/sb-7f3a',
@@ -157,7 +176,7 @@ describe('the headers that never change', () => {
   });
 
   it('leave out the signature without a secret, and the sequence of a deletion', () => {
-    const headers = staticHeaders(envelope('sandbox.deleted'), 'sandbox-manager', null);
+    const { headers } = signedEvent(envelope('sandbox.deleted'), 'sandbox-manager', '');
     expect(headers).not.toHaveProperty('X-Service-Signature');
     expect(headers).not.toHaveProperty('ce-sequence');
     expect(headers['User-Agent']).toBe(`sandbox-manager/${VERSION}`);
@@ -166,7 +185,7 @@ describe('the headers that never change', () => {
   it('can be sent whatever the ids are', () => {
     fc.assert(
       fc.property(envelopes, (given) => {
-        const headers = staticHeaders({ ...given, payload: '{}' }, 'sandboxd', null);
+        const { headers } = signedEvent({ ...given, payload: '{}' }, 'sandboxd', '');
         expect(() => new Headers(headers)).not.toThrow();
       }),
     );
