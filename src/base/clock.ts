@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
+import { readBootId } from './linux/procfs.ts';
 
 /** The only source of time and timers, so that tests can control both. */
 export interface Clock {
@@ -35,14 +35,6 @@ const BOOT_CHECK_MS = 1_000;
 
 let boot: { id: string; ms: number; at_ms: number } | null = null;
 
-function bootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-  } catch {
-    return '';
-  }
-}
-
 /** The machine's clock. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
@@ -51,7 +43,7 @@ export const systemClock: Clock = {
   boot() {
     const now_ms = systemClock.monotonicMs();
     if (boot === null || now_ms - boot.at_ms >= BOOT_CHECK_MS) {
-      boot = { id: boot?.id ?? bootId(), ms: uptime() * 1_000, at_ms: now_ms };
+      boot = { id: boot?.id ?? readBootId(), ms: uptime() * 1_000, at_ms: now_ms };
     }
     return { id: boot.id, ms: boot.ms + now_ms - boot.at_ms };
   },

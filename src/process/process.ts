@@ -1,4 +1,5 @@
 import { timestamp } from '../base/clock.ts';
+import type { ProcStat } from '../base/linux/procfs.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
 import type { OutputStream, ProcessState, ProcessView, PtySize } from '../contract/processes.ts';
@@ -11,7 +12,6 @@ import { type ProcessRecord, removeFolder } from './record.ts';
 import type { Run } from './run.ts';
 import type { ProcessContext } from './start/context.ts';
 import type { Stdin } from './stdin.ts';
-import type { ProcStat } from './tree/proc.ts';
 import { trySignal } from './tree/terminate-tree.ts';
 import type { TreeRoot } from './tree/tree.ts';
 

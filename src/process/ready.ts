@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import type { Clock, Timer } from '../base/clock.ts';
+import { listenersOn } from '../base/linux/sockets.ts';
 import type { OutputStream, ReadyProbe } from '../contract/processes.ts';
 import type { ProcessRecord } from './record.ts';
 
 /** How often the sockets are read while a port is awaited. */
 const POLL_MS = 50;
-const LISTENING = '0A';
 
 /** Watches one run of a process until it is ready; then calls `onReady` once. */
 export class ReadyWatch {
@@ -46,7 +45,8 @@ export class ReadyWatch {
   }
 
   async #poll(port: number): Promise<void> {
-    const is_listening = await isListening(port);
+    // No connection is made: the program would see it.
+    const is_listening = (await listenersOn(port)).length > 0;
     if (this.#is_over) return;
     if (is_listening) return this.#finish();
     this.#timer = this.#clock.after(POLL_MS, () => void this.#poll(port));
@@ -57,20 +57,6 @@ export class ReadyWatch {
     this.#is_ready = true;
     this.#onReady();
   }
-}
-
-/** Whether a socket listens on this TCP port of the sandbox, on any address. No connection is made. */
-async function isListening(port: number): Promise<boolean> {
-  const hex = port.toString(16).toUpperCase().padStart(4, '0');
-  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    const text = await readFile(table, 'latin1').catch(() => '');
-    const is_listening = text.split('\n').some((line) => {
-      const [, local, , state] = line.trim().split(/\s+/);
-      return state === LISTENING && local?.endsWith(`:${hex}`);
-    });
-    if (is_listening) return true;
-  }
-  return false;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { bootTicks, isZombie, readStat, readStatNow, readVariable } from '../base/linux/procfs.ts';
 import type { OutputStream } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import type { OutputLog } from './output/output-log.ts';
@@ -7,7 +8,6 @@ import type { RunRecord } from './record.ts';
 import type { ProcessContext } from './start/context.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
 import { pipePath } from './start/pipes.ts';
-import { bootTicks, readStat, readStatNow, readVariable } from './tree/proc.ts';
 import { TAG_VARIABLE } from './tree/tree.ts';
 
 /** How often the kernel's process table is read for the end of a process that is not a child of this daemon. */
@@ -77,7 +77,7 @@ class Sighting {
   #look(): boolean {
     try {
       const stat = readStatNow(this.#run.pid);
-      return stat?.start_ticks === this.#run.start_ticks && stat.state !== 'Z' && stat.state !== 'X';
+      return stat?.start_ticks === this.#run.start_ticks && !isZombie(stat);
     } catch {
       return true; // an end that cannot be seen is not assumed
     }

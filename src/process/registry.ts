@@ -1,10 +1,10 @@
 import { kernelRandom } from '../base/entropy.ts';
+import type { ProcStat } from '../base/linux/procfs.ts';
 import { PROCESSES_LIVE_MAX } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
 import type { ProcessView } from '../contract/processes.ts';
 import type { SupervisedProcess } from './process.ts';
-import type { ProcStat } from './tree/proc.ts';
 import type { TreeFinder } from './tree/tree.ts';
 import { NO_USAGE, sumUsage } from './tree/usage.ts';
 

@@ -1,4 +1,5 @@
 import type { Timer } from '../base/clock.ts';
+import { CLOCK_TICK_MS } from '../base/linux/procfs.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { OutputStream } from '../contract/processes.ts';
 import { classifyEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
@@ -8,7 +9,6 @@ import type { TimerSet } from './pausable-timer.ts';
 import type { ProcessRecord, RunRecord } from './record.ts';
 import type { ProcessContext } from './start/context.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
-import { CLOCK_TICK_MS } from './tree/proc.ts';
 import type { TreeRoot } from './tree/tree.ts';
 
 /** How a run ended and when, with its event. */

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../base/folder.ts';
+import { readBootId } from '../base/linux/procfs.ts';
 import type { Service } from '../base/service.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
@@ -21,7 +22,6 @@ import { requestFingerprint } from './start/request.ts';
 import type { StdinWrite } from './stdin.ts';
 import type { SpawnExtras, SpawnResult, SupervisorOptions } from './supervisor-options.ts';
 import { Freezer } from './tree/freezer.ts';
-import { readBootId } from './tree/proc.ts';
 import { parseSignal } from './tree/signals.ts';
 import { TreeFinder } from './tree/tree.ts';
 import { type WaitQuery, waitFor } from './wait.ts';
@@ -74,7 +74,7 @@ export class Supervisor implements Service {
   /** Recovers what an earlier daemon left: running processes, ended ones with their output, and unsent events. */
   async start(): Promise<void> {
     const { directory } = this.#options;
-    this.#boot_id = await readBootId();
+    this.#boot_id = readBootId();
     await makeFolder(directory);
     await this.#trees.open();
     await Promise.all([this.#folders.open(), this.#oom.open(), this.#freezer.open()]);

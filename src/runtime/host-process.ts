@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
 import { type Clock, sleep } from '../base/clock.ts';
+import { isZombie, readAllStats, readBootId, readEnvironment, readStat } from '../base/linux/procfs.ts';
 
 /** Identifies a process even if its pid is reused. */
 export interface ProcessIdentity {
@@ -19,14 +19,6 @@ const POLL_MS = 10;
 /** A process that SIGKILL does not end within this is stuck in the kernel. */
 const KILL_TIMEOUT_MS = 10_000;
 
-interface Stat {
-  pid: number;
-  parent: number;
-  start_ticks: number;
-  /** Ended and waiting to be reaped. */
-  is_zombie: boolean;
-}
-
 /** The mark of a sandbox's directory: a hash, because its processes can read it and must not see the host's path. */
 export function markOf(directory: string): string {
   return createHash('sha256').update(directory).digest('hex');
@@ -35,14 +27,14 @@ export function markOf(directory: string): string {
 /** The identity of the process with this pid, or null if there is none. */
 export async function identify(pid: number): Promise<ProcessIdentity | null> {
   const stat = await readStat(pid);
-  return stat && { pid, start_ticks: stat.start_ticks, boot_id: await bootId() };
+  return stat && { pid, start_ticks: stat.start_ticks, boot_id: readBootId() };
 }
 
 /** Whether a process is still running; a zombie is not. */
 export async function isProcessAlive(process: ProcessIdentity): Promise<boolean> {
   const stat = await readStat(process.pid);
-  if (!stat || stat.is_zombie || stat.start_ticks !== process.start_ticks) return false;
-  return process.boot_id === (await bootId());
+  if (!stat || isZombie(stat) || stat.start_ticks !== process.start_ticks) return false;
+  return process.boot_id === readBootId();
 }
 
 /** Resolves with true once a process has ended, with false after `within_ms`. */
@@ -61,7 +53,8 @@ export async function waitForExit(
 
 /** The pids of a process's living children. */
 export async function childrenOf(pid: number): Promise<number[]> {
-  return (await allStats()).filter((stat) => stat.parent === pid && !stat.is_zombie).map((stat) => stat.pid);
+  const stats = [...(await readAllStats()).values()];
+  return stats.filter((stat) => stat.parent === pid && !isZombie(stat)).map((stat) => stat.pid);
 }
 
 /**
@@ -80,17 +73,17 @@ export async function killMarked(clock: Clock, directory: string): Promise<void>
 }
 
 async function findMarked(directory: string): Promise<number[]> {
-  const stats = (await allStats()).filter(({ pid, is_zombie }) => pid !== process.pid && !is_zombie);
+  const stats = [...(await readAllStats()).values()];
+  const running = stats.filter((stat) => stat.pid !== process.pid && !isZombie(stat));
   const marks = [`${SANDBOX_MARK_VARIABLE}=${markOf(directory)}`, `${PATH_VARIABLE}=${directory}`];
-  const bears = await Promise.all(stats.map(({ pid }) => hasVariable(pid, marks)));
-  const marked = new Set(stats.filter((_, i) => bears[i]).map(({ pid }) => pid));
-  const children = stats.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);
+  const are_marked = await Promise.all(running.map(({ pid }) => hasVariable(pid, marks)));
+  const marked = new Set(running.filter((_, index) => are_marked[index]).map(({ pid }) => pid));
+  const children = running.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);
   return [...new Set([...marked, ...children])];
 }
 
-async function hasVariable(pid: number, entries: string[]): Promise<boolean> {
-  const block = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
-  return entries.some((entry) => `\0${block}`.includes(`\0${entry}\0`));
+async function hasVariable(pid: number, marks: string[]): Promise<boolean> {
+  return (await readEnvironment(pid)).some((entry) => marks.includes(entry));
 }
 
 function kill(pid: number): void {
@@ -99,22 +92,4 @@ function kill(pid: number): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-}
-
-async function allStats(): Promise<Stat[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  return (await Promise.all(pids.map(readStat))).filter((stat) => stat !== null);
-}
-
-/** Source: proc_pid_stat(5). The name, in parentheses, may hold anything. */
-async function readStat(pid: number): Promise<Stat | null> {
-  const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
-  if (text === null) return null;
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state = '', parent] = fields;
-  return { pid, parent: Number(parent), start_ticks: Number(fields[19]), is_zombie: /^[ZX]/.test(state) };
-}
-
-async function bootId(): Promise<string> {
-  return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1')).trim();
 }

@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { unifiedMountPoint } from '../base/linux/cgroup.ts';
 import type { Log } from '../base/log.ts';
 
 /** Limits of one sandbox: MiB, and thousandths of a core. */
@@ -24,7 +25,7 @@ export class ResourceGroups {
   }
 
   /** Prepares the hierarchy at `mount` (null: there is none). Never throws. */
-  static open(log: Log, mount: string | null = mountPoint()): ResourceGroups {
+  static open(log: Log, mount: string | null = unifiedMountPoint()): ResourceGroups {
     try {
       if (mount === null) throw new Error('no cgroup2 file system is mounted');
       const folder = join(mount, GROUP);
@@ -70,9 +71,4 @@ export class ResourceGroups {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
   }
-}
-
-function mountPoint(): string | null {
-  const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
-  return mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4] ?? null;
 }

@@ -1,5 +1,5 @@
 import { lstatSync, readdirSync, statSync } from 'node:fs';
-import { type FileSystem, fileSystemOf } from './file-systems.ts';
+import { type FileSystem, fileSystemOf } from '../base/linux/filesystem.ts';
 import type { ProbeResult } from './index/file-stat.ts';
 import { nameOf, systemPath } from './index/name.ts';
 
@@ -9,7 +9,7 @@ export interface Disk {
   probe(path: string, follow?: boolean): ProbeResult;
   /** The names in a directory; null if it cannot be listed. */
   list(path: string): string[] | null;
-  /** The file system of a directory; null if it is an ordinary local one or unknown. */
+  /** The file system of a directory; null if that cannot be told. */
   fileSystem(path: string): FileSystem | null;
 }
 
@@ -40,5 +40,11 @@ export const disk: Disk = {
     }
   },
 
-  fileSystem: fileSystemOf,
+  fileSystem(path) {
+    try {
+      return fileSystemOf(systemPath(path));
+    } catch {
+      return null;
+    }
+  },
 };

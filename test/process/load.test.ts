@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { readAllStats } from '../../src/process/tree/proc.ts';
+import { readAllStats } from '../../src/base/linux/procfs.ts';
 import { isAlive, program, start, until } from '../support/process/harness.ts';
 
 const MIB = 1024 * 1024;

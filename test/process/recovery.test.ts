@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { bootTicks, readBootId } from '../../src/base/linux/procfs.ts';
 import type { ProcessRequest, ProcessView } from '../../src/contract/processes.ts';
 import { loadRecord, type RunRecord } from '../../src/process/record.ts';
-import { bootTicks, readBootId } from '../../src/process/tree/proc.ts';
 import { TAG_VARIABLE } from '../../src/process/tree/tree.ts';
 import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
@@ -221,7 +221,7 @@ test('a run that a daemon began anew and was killed before it could note is foun
   const command = ['sleep', '1000'];
   const run = {
     pid: 999_999_999,
-    boot_id: await readBootId(),
+    boot_id: readBootId(),
     start_ticks: 1,
     started_at_ms: 1,
     is_ready: null,

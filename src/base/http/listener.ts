@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
-import { areDescriptorsShort, descriptorLimit } from '../descriptors.ts';
+import { areDescriptorsShort, descriptorLimit } from '../linux/descriptors.ts';
 import {
   type BareAnswer,
   bareAnswer,

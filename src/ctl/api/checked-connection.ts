@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { type Listener, listenersNowOn, takersOf } from '../../base/linux/sockets.ts';
 import { EXIT, Failure } from '../failure.ts';
 import type { TokenOwner } from './config.ts';
-import { type Listener, listenersOn, takersOf } from './port-owner.ts';
 
 const ROOT = 0;
 
@@ -13,14 +13,14 @@ const ROOT = 0;
  */
 export async function checkedConnection(url: URL, owner: TokenOwner, signal?: AbortSignal): Promise<Socket> {
   const port = Number(url.port || 80);
-  const before = listenersOn(port);
+  const before = listenersNowOn(port);
   const socket = connect({
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port,
     ...(signal ? { signal } : {}),
   });
   await once(socket, 'connect');
-  const takers = takersOf(socket.remoteAddress ?? '', listenersOn(port));
+  const takers = takersOf(socket.remoteAddress ?? '', listenersNowOn(port));
   // The same socket before and after: no other program has listened in between.
   const isKnown = ({ inode }: Listener) => before.some((each) => each.inode === inode);
   const stranger = takers.find((each) => !isKnown(each) || (each.uid !== owner.uid && each.uid !== ROOT));

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
+import { readKernelSetting, readProgramName } from '../../base/linux/procfs.ts';
 import { pause } from '../pause.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
@@ -18,7 +19,7 @@ const EARLIEST_MS = Date.UTC(2026, 0, 1);
 export async function checkInotify(watch_dir: string | null): Promise<Finding[]> {
   const name = 'inotify';
   if (watch_dir === null) return [ok(name, 'no directory is watched')];
-  const limit = Number(read('/proc/sys/fs/inotify/max_user_watches') || Number.NaN);
+  const limit = Number(readKernelSetting('fs/inotify/max_user_watches') || Number.NaN);
   if (Number.isNaN(limit)) return [warning(name, 'cannot read the limit on watches')];
   if (!existsSync(watch_dir))
     return [ok(name, `${watch_dir} does not exist yet; ${limit} watches are allowed`)];
@@ -47,7 +48,7 @@ async function countDirectories(root: string): Promise<number> {
 /** Checks whether orphaned processes are reaped, by orphaning one. */
 export async function checkReaper(clock: Clock): Promise<Finding[]> {
   const name = 'init';
-  const init = read('/proc/1/comm').trim() || 'unknown';
+  const init = readProgramName(1) || 'unknown';
   const orphan = await orphaned();
   if (orphan === null)
     return [
@@ -76,12 +77,4 @@ export async function checkClock(clock: Clock): Promise<Finding[]> {
   const now = new Date(clock.wallMs()).toISOString();
   if (clock.wallMs() < EARLIEST_MS) return [error('clock', `set to ${now}: certificates are not valid yet`)];
   return [ok('clock', `set to ${now}`)];
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }

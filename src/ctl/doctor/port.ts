@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
+import { findSocketHolder, readProgramName } from '../../base/linux/procfs.ts';
+import { listenersOn } from '../../base/linux/sockets.ts';
 import type { DaemonAddress } from '../api/config.ts';
-import { listenersOn } from '../api/port-owner.ts';
 import { error, type Finding, ok } from './finding.ts';
 
 const ANSWER_MS = 2_000;
@@ -16,7 +16,7 @@ export async function checkPort({ url, socket_path }: DaemonAddress): Promise<Fi
   const refused = await listenError(host, port);
   if (refused === null) return [ok('port', `${port} is free`)];
   if (refused !== 'EADDRINUSE') return [error('port', `${port} is not available: ${refused}`)];
-  return [error('port', `${port} is held by ${holder(port) ?? 'another program'}`)];
+  return [error('port', `${port} is held by ${(await holder(port)) ?? 'another program'}`)];
 }
 
 async function isDaemon(url: URL): Promise<boolean> {
@@ -39,27 +39,7 @@ function listenError(host: string, port: number): Promise<string | null> {
 }
 
 /** The program that listens on a port; null if this user may not see it. */
-function holder(port: number): string | null {
-  const links = new Set(listenersOn(port).map(({ inode }) => `socket:[${inode}]`));
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    if (filesOf(pid).some((link) => links.has(link)))
-      return `${read(`/proc/${pid}/comm`).trim()} (pid ${pid})`;
-  }
-  return null;
-}
-
-function filesOf(pid: string): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
-  } catch {
-    return []; // of another user, or ended meanwhile
-  }
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
+async function holder(port: number): Promise<string | null> {
+  const pid = findSocketHolder(new Set((await listenersOn(port)).map(({ inode }) => inode)));
+  return pid === null ? null : `${readProgramName(pid)} (pid ${pid})`;
 }

@@ -13,27 +13,12 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileSystemOf } from '../../base/linux/filesystem.ts';
+import { PAGE_BYTES } from '../../base/linux/procfs.ts';
 import { reason } from '../failure.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
-/** File systems by their type number in statfs(2). */
-const VOLATILE: Record<number, string> = { 16914836: 'tmpfs', 2240043254: 'ramfs' };
-const REMOTE: Record<number, string> = {
-  26985: 'NFS',
-  16914839: '9p',
-  1702057286: 'FUSE',
-  4283649346: 'CIFS',
-};
-const LOCAL: Record<number, string> = {
-  61267: 'ext4',
-  1481003842: 'XFS',
-  2435016766: 'Btrfs',
-  2035054128: 'overlay, as durable as its upper layer',
-  801189825: 'ZFS',
-};
-
 const SYNCS = 16;
-const PAGE_BYTES = 4096;
 /** No disk is faster: a quicker sync has left the data in memory. */
 const HONEST_SYNC_MS = 0.02;
 const SLOW_SYNC_MS = 100;
@@ -74,13 +59,14 @@ function checkDirectory(state_dir: string, place: string): Finding {
 
 function checkPersistence(place: string): Finding {
   const name = 'persistence';
-  const { type, bavail, bsize } = statfsSync(place);
+  const { kind, name: type } = fileSystemOf(place);
+  if (kind === 'memory') return error(name, `${place} is on ${type}: acknowledged events are lost on reboot`);
+  if (kind === 'remote')
+    return warning(name, `${place} is on ${type}: make sure that its server honours syncs`);
+  const { bavail, bsize } = statfsSync(place);
   const free = `${Math.round((bavail * bsize) / 2 ** 20)} MiB free`;
-  const lost = VOLATILE[type];
-  if (lost) return error(name, `${place} is on ${lost}: acknowledged events are lost on reboot`);
-  const remote = REMOTE[type];
-  if (remote) return warning(name, `${place} is on ${remote}: make sure that its server honours syncs`);
-  return ok(name, `${place} is on ${LOCAL[type] ?? `file system 0x${type.toString(16)}`}, ${free}`);
+  const note = type === 'overlay' ? ', as durable as its upper layer' : '';
+  return ok(name, `${place} is on ${type}${note}, ${free}`);
 }
 
 function checkSync(place: string): Finding {

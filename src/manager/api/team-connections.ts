@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { descriptorLimit } from '../../base/linux/descriptors.ts';
 import { ApiError } from '../../contract/errors.ts';
 
 /** The limit if descriptors allow more: an idle connection costs memory, too. */
@@ -133,17 +133,7 @@ function shareOf(max: number): number {
 }
 
 function connectionsMax(): number {
-  const descriptors = Number(limitOfFiles() ?? DESCRIPTORS);
-  const max = Math.floor(
-    (Number.isFinite(descriptors) ? descriptors : DESCRIPTORS) / DESCRIPTORS_PER_CONNECTION,
-  );
-  return Math.max(LEAST, Math.min(CONNECTIONS_MAX, max));
-}
-
-function limitOfFiles(): string | undefined {
-  try {
-    return /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
-  } catch {
-    return undefined;
-  }
+  const limit = descriptorLimit();
+  const descriptors = Number.isFinite(limit) ? limit : DESCRIPTORS;
+  return Math.max(LEAST, Math.min(CONNECTIONS_MAX, Math.floor(descriptors / DESCRIPTORS_PER_CONNECTION)));
 }

@@ -1,5 +1,5 @@
-import { readFileSync, readlinkSync } from 'node:fs';
 import { kernelRandom } from '../../base/entropy.ts';
+import { isZombie, readBootId, readPidNamespace, readStatNow } from '../../base/linux/procfs.ts';
 
 /** A unique name for this replica: machine and PID namespace, pid, start time of the process, and a random part. */
 export function replicaName(): string {
@@ -21,8 +21,8 @@ export function hasEnded(replica: string): boolean {
 
 function machine(): string {
   try {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    return `${boot}:${readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')}`;
+    const boot_id = readBootId();
+    return boot_id === '' ? 'unknown' : `${boot_id}:${readPidNamespace().replace(/\D/g, '')}`;
   } catch {
     return 'unknown';
   }
@@ -31,11 +31,10 @@ function machine(): string {
 /** Start time of a process in kernel ticks; `ended` for a zombie, null if it is not visible. */
 function startOf(pid: number): string | null {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return state === 'Z' || state === 'X' ? 'ended' : (fields[18] ?? null);
+    const stat = readStatNow(pid);
+    return stat && (isZombie(stat) ? 'ended' : String(stat.start_ticks));
   } catch {
-    return null;
+    return null; // no descriptor is left to read with
   }
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readKernelSetting } from '../../base/linux/procfs.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { nodeResources } from '../../runtime/node-resources.ts';
 import type { ManagerConfig, NodeBudget } from '../config/config.ts';
@@ -83,15 +83,7 @@ function exhausted(part: keyof NodeBudget): ApiError {
 
 function machineBudget(data_dir: string): Budget {
   const { memory_mib, cpu_millis, disk_bytes } = nodeResources(data_dir);
-  const pids = pidsMax();
-  const sandboxes = pids === null ? null : Math.floor(pids / SANDBOX_PIDS);
+  const pids = readKernelSetting('kernel/pid_max');
+  const sandboxes = pids === '' ? null : Math.floor(Number(pids) / SANDBOX_PIDS);
   return { memory_mib, cpu_millis, sandboxes, disk_mib: Math.floor(disk_bytes / MIB) };
-}
-
-function pidsMax(): number | null {
-  try {
-    return Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8'));
-  } catch {
-    return null;
-  }
 }

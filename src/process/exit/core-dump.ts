@@ -1,5 +1,6 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { readKernelSetting } from '../../base/linux/procfs.ts';
 import { dumpsCore } from '../tree/signals.ts';
 
 /**
@@ -14,16 +15,12 @@ export async function hasDumpedCore(
   since_ms: number,
 ): Promise<boolean> {
   if (!dumpsCore(signal)) return false;
-  const pattern = (await read('/proc/sys/kernel/core_pattern')).trim();
+  const pattern = readKernelSetting('kernel/core_pattern');
   if (pattern.startsWith('|')) return true;
   if (pattern === '') return false;
   const name = pattern.replaceAll(/%[pPiI]/g, String(pid)).replaceAll('%%', '%');
-  const with_pid = name === pattern && (await read('/proc/sys/kernel/core_uses_pid')).trim() !== '0';
+  const with_pid = name === pattern && readKernelSetting('kernel/core_uses_pid') !== '0';
   const file = resolve(cwd, with_pid ? `${name}.${pid}` : name);
   const entry = await stat(file).catch(() => null);
   return entry !== null && entry.mtimeMs >= since_ms - 1_000;
-}
-
-function read(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => '');
 }

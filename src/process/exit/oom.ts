@@ -1,5 +1,6 @@
 import { constants, writeFileSync } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { readGroups } from '../../base/linux/cgroup.ts';
 
 /** The longest record of the kernel's log: PRINTK_MESSAGE_MAX and its header. */
 const RECORD_BYTES = 8 * 1024;
@@ -83,20 +84,13 @@ export class OomWatch {
 
 /** Out-of-memory kills in the daemon's memory cgroup, of either version; 0 if they cannot be read. */
 async function countKills(): Promise<number> {
-  const table = await readFile('/proc/self/cgroup', 'utf8').catch(() => '');
-  for (const line of table.split('\n')) {
-    const [, controllers, path] = line.split(':');
-    if (path === undefined) continue;
-    const files =
-      controllers === ''
-        ? [`/sys/fs/cgroup${path}/memory.events`]
-        : controllers?.split(',').includes('memory')
-          ? [`/sys/fs/cgroup/memory${path}/memory.oom_control`]
-          : [];
-    for (const file of files) {
-      const kills = /^oom_kill (\d+)$/m.exec(await readFile(file, 'utf8').catch(() => ''))?.[1];
-      if (kills !== undefined) return Number(kills);
-    }
+  for (const { controllers, path } of await readGroups('self')) {
+    const file =
+      controllers.length === 0
+        ? `/sys/fs/cgroup${path}/memory.events`
+        : controllers.includes('memory') && `/sys/fs/cgroup/memory${path}/memory.oom_control`;
+    const kills = file && /^oom_kill (\d+)$/m.exec(await readFile(file, 'utf8').catch(() => ''))?.[1];
+    if (kills) return Number(kills);
   }
   return 0;
 }

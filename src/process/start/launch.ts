@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync } from 'node:fs';
+import { bootTicks } from '../../base/linux/procfs.ts';
 import type { PtySize } from '../../contract/processes.ts';
 import type { Stdin } from '../stdin.ts';
-import { bootTicks } from '../tree/proc.ts';
 import { checkStart, spawnRefusal } from './command.ts';
 import { coveredTerminals } from './leaked-terminals.ts';
 import type { OpenPipes } from './open-pipes.ts';

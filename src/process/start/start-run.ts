@@ -1,8 +1,8 @@
 import { rename } from 'node:fs/promises';
 import { allEnded } from '../../base/all-ended.ts';
+import { readStatNow } from '../../base/linux/procfs.ts';
 import type { Outlet } from '../output/outlet.ts';
 import type { ProcessRecord, RecordFile } from '../record.ts';
-import { readStatNow } from '../tree/proc.ts';
 import type { ProcessContext } from './context.ts';
 import { type Launched, launch } from './launch.ts';
 import { OpenPipes } from './open-pipes.ts';

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { type Clock, sleep, type Timer } from '../../base/clock.ts';
+import { ownGroup, unifiedPath } from '../../base/linux/cgroup.ts';
+import type { ProcStat } from '../../base/linux/procfs.ts';
 import type { Log } from '../../base/log.ts';
-import type { ProcStat } from './proc.ts';
 import { signalProcess } from './terminate-tree.ts';
 import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
 
@@ -163,23 +164,4 @@ export class Freezer {
     const path = await unifiedPath(pid);
     return path === group.path || (path?.startsWith(`${group.path}/`) ?? false);
   }
-}
-
-/** The daemon's own group in the unified hierarchy: its folder and its name. */
-async function ownGroup(): Promise<{ folder: string; path: string } | null> {
-  const path = await unifiedPath('self');
-  if (path === null) return null;
-  const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
-  for (const line of mounts.split('\n')) {
-    if (!line.includes(' - cgroup2 ')) continue;
-    const [, , , root, point] = line.split(' ');
-    if (root === undefined || point === undefined) continue;
-    return { folder: join(point, relative(root, path)), path };
-  }
-  return null;
-}
-
-async function unifiedPath(pid: number | 'self'): Promise<string | null> {
-  const table = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
-  return /^0::(.*)$/m.exec(table)?.[1] ?? null;
 }

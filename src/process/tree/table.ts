@@ -1,5 +1,5 @@
-import { readdir, readlink } from 'node:fs/promises';
-import type { ProcStat } from './proc.ts';
+import { readlinkSync } from 'node:fs';
+import { isZombie, type ProcStat, readPidNamespace, readPids } from '../../base/linux/procfs.ts';
 
 /** The process table that a machine boots with, as /proc/self/ns/pid names it: PROC_PID_INIT_INO. */
 const TABLE_OF_THE_MACHINE = 'pid:[4026531836]';
@@ -11,13 +11,9 @@ const TABLE_OF_THE_MACHINE = 'pid:[4026531836]';
  */
 export async function ownsTable(): Promise<boolean> {
   try {
-    const [table, self, names] = await Promise.all([
-      readlink('/proc/self/ns/pid'),
-      readlink('/proc/self'),
-      readdir('/proc'),
-    ]);
-    const others = names.filter((name) => /^\d+$/.test(name) && name !== '1' && name !== self);
-    return table !== TABLE_OF_THE_MACHINE && self === String(process.pid) && others.length === 0;
+    const self = Number(readlinkSync('/proc/self'));
+    const others = (await readPids()).filter((pid) => pid !== 1 && pid !== self);
+    return readPidNamespace() !== TABLE_OF_THE_MACHINE && self === process.pid && others.length === 0;
   } catch {
     return false;
   }
@@ -31,7 +27,7 @@ export function ofSandbox(stats: ReadonlyMap<number, ProcStat>): ProcStat[] {
   const daemon = stats.get(process.pid);
   if (!daemon) return [];
   return [...stats.values()].filter((stat) => {
-    if (stat.pid <= 1 || stat.pid === daemon.pid || stat.state === 'Z' || stat.state === 'X') return false;
+    if (stat.pid <= 1 || stat.pid === daemon.pid || isZombie(stat)) return false;
     const is_helper = stat.parent === daemon.pid && stat.session === daemon.session;
     return !is_helper && !isFromOutside(stat, stats);
   });

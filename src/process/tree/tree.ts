@@ -1,4 +1,4 @@
-import { type ProcStat, readAllStats, readStatNow, readVariable } from './proc.ts';
+import { isZombie, type ProcStat, readAllStats, readStatNow, readVariable } from '../../base/linux/procfs.ts';
 import { ofSandbox, ownsTable } from './table.ts';
 
 /**
@@ -114,7 +114,7 @@ function membersOf(
   const members = new Set<ProcStat>();
   const add = (stat: ProcStat) => {
     if (members.has(stat)) return;
-    if (stat.state !== 'Z' && stat.state !== 'X') members.add(stat);
+    if (!isZombie(stat)) members.add(stat);
     for (const child of children.get(stat.pid) ?? []) add(child);
   };
   for (const stat of stats.values()) if (tags.get(stat.pid) === root.tag) add(stat);

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
+import { readKernelSetting } from '../../base/linux/procfs.ts';
 
 /** Time from the suspicion until the rescan, so that the burst can end first. */
 const QUIET_MS = 1_000;
@@ -48,9 +48,5 @@ export class OverflowGuess {
 }
 
 function queueLength(): number {
-  try {
-    return Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8')) || QUEUE_DEFAULT;
-  } catch {
-    return QUEUE_DEFAULT;
-  }
+  return Number(readKernelSetting('fs/inotify/max_queued_events')) || QUEUE_DEFAULT;
 }

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { readAllStats, readStat } from '../../../src/base/linux/procfs.ts';
 import { Freezer } from '../../../src/process/tree/freezer.ts';
-import { readAllStats, readStat } from '../../../src/process/tree/proc.ts';
 import { rootByTag, TAG_VARIABLE, TreeFinder, type TreeRoot } from '../../../src/process/tree/tree.ts';
 import { runningRoot, until } from '../../support/process/harness.ts';
 

@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { systemClock } from '../../../src/base/clock.ts';
+import { bootTicks, readStat } from '../../../src/base/linux/procfs.ts';
 import { Supervisor } from '../../../src/process/supervisor.ts';
-import { bootTicks, readStat } from '../../../src/process/tree/proc.ts';
 
 const [directory = '', how = ''] = process.argv.slice(2);
 

@@ -5,8 +5,8 @@
  */
 import { pino } from 'pino';
 import { systemClock } from '../../../src/base/clock.ts';
+import { readStat } from '../../../src/base/linux/procfs.ts';
 import { Supervisor } from '../../../src/process/supervisor.ts';
-import { readStat } from '../../../src/process/tree/proc.ts';
 
 const supervisor = new Supervisor({
   clock: systemClock,

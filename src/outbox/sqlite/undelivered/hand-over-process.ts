@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Clock, sleep } from '../../../base/clock.ts';
+import { CLOCK_TICK_MS, readStatNow } from '../../../base/linux/procfs.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 
@@ -19,8 +19,6 @@ export type FromReader =
 const READ_MAX_MS = 60_000;
 /** What of that time a reader has the processor where nothing but the files keeps it busy, on a busy machine too. */
 const WORKED_SHARE = 0.1;
-/** The kernel's unit in `/proc/<pid>/stat`. */
-const TICKS_PER_S = 100;
 
 /** What a program dies of that was given files it cannot digest. */
 const CRASHES = ['SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP'];
@@ -112,14 +110,8 @@ function answered(reader: ChildProcess, message: ToReader, over: AbortSignal): P
 }
 
 /** A reader that has worked for some of the time was given endless work; one that has not waits for a disk. */
-function tooLong({ pid }: ChildProcess, within_ms: number): Error {
-  if (cpuMs(pid) > within_ms * WORKED_SHARE) return new Indigestible('reading it takes too long');
+function tooLong({ pid = 0 }: ChildProcess, within_ms: number): Error {
+  const worked_ms = (readStatNow(pid)?.cpu_ticks ?? 0) * CLOCK_TICK_MS;
+  if (worked_ms > within_ms * WORKED_SHARE) return new Indigestible('reading it takes too long');
   return Object.assign(new Error('the disk does not answer'), { code: 'ETIMEDOUT' });
-}
-
-/** Source: proc_pid_stat(5), fields 14 and 15. */
-function cpuMs(pid: number | undefined): number {
-  const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_S;
 }

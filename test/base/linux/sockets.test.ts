@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { listenersOn, takersOf } from '../../../src/ctl/api/port-owner.ts';
+import { listenersNowOn, listenersOn, takersOf } from '../../../src/base/linux/sockets.ts';
 
 describe("the kernel's table of listeners", () => {
   const listener = (address: string, uid: number) => ({ address, uid, inode: String(uid) });
@@ -27,7 +27,11 @@ describe("the kernel's table of listeners", () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
-    expect(listenersOn(port)).toMatchObject([{ address: '0100007F', uid: process.getuid?.() }]);
-    expect(listenersOn(port + 0x10000)).toEqual([]);
+    const expected = [
+      { address: '0100007F', uid: process.getuid?.(), inode: expect.stringMatching(/^\d+$/) },
+    ];
+    expect(await listenersOn(port)).toEqual(expected);
+    expect(listenersNowOn(port)).toEqual(expected);
+    expect(listenersNowOn(port + 0x10000)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { uptime } from 'node:os';
 import { ApiError } from '../../contract/errors.ts';
@@ -24,13 +24,18 @@ export const CLOCK_TICK_MS = 10;
 /** Size of a memory page. */
 export const PAGE_BYTES = 4096;
 
+/** Errors that say nothing about the process: this program has no descriptor or memory left to read with. */
+const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+
 /** The present time in ticks after boot, the unit of `start_ticks`. */
 export function bootTicks(): number {
   return Math.round((uptime() * 1_000) / CLOCK_TICK_MS);
 }
 
-/** Errors that say nothing about the process: the daemon has no descriptor or memory left to read with. */
-const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+/** Whether a process has ended and only waits to be reaped. */
+export function isZombie({ state }: ProcStat): boolean {
+  return state === 'Z' || state === 'X';
+}
 
 /** The process with this pid, or null if there is none. Throws `too_many_requests` if that cannot be read now. */
 export async function readStat(pid: number): Promise<ProcStat | null> {
@@ -53,28 +58,76 @@ function unlessExhausted(error: unknown): null {
   throw new ApiError('too_many_requests', `The process table cannot be read at present (${code}).`);
 }
 
+/** The pids of all visible processes. Throws `too_many_requests` if the table cannot be read now. */
+export async function readPids(): Promise<number[]> {
+  return ((await readdir('/proc').catch(unlessExhausted)) ?? []).filter(isPid).map(Number);
+}
+
+function isPid(name: string): boolean {
+  return /^\d+$/.test(name);
+}
+
 /** Every visible process, by pid. Throws `too_many_requests` if the table cannot be read now. */
 export async function readAllStats(): Promise<Map<number, ProcStat>> {
-  const names = (await readdir('/proc').catch(unlessExhausted)) ?? [];
-  const pids = names.filter((name) => /^\d+$/.test(name)).map(Number);
-  const stats = await Promise.all(pids.map(readStat));
+  const stats = await Promise.all((await readPids()).map(readStat));
   return new Map(stats.flatMap((stat) => (stat ? [[stat.pid, stat] as const] : [])));
 }
 
 /**
- * The value of one variable in the environment that a process was started with, or null if it is not set or may not be
- * read. Throws `too_many_requests` if that cannot be read now.
+ * The environment that a process was started with, as `NAME=value`; empty if it may not be read. Throws
+ * `too_many_requests` if it cannot be read now.
  */
+export async function readEnvironment(pid: number): Promise<string[]> {
+  const block = (await readFile(`/proc/${pid}/environ`, 'utf8').catch(unlessExhausted)) ?? '';
+  return block.split('\0').filter((entry) => entry !== '');
+}
+
+/** The value of one variable of `readEnvironment`, or null. Errors as there. */
 export async function readVariable(pid: number, name: string): Promise<string | null> {
-  const block = (await readFile(`/proc/${pid}/environ`, 'latin1').catch(unlessExhausted)) ?? '';
   const prefix = `${name}=`;
-  const entry = block.split('\0').find((part) => part.startsWith(prefix));
+  const entry = (await readEnvironment(pid)).find((each) => each.startsWith(prefix));
   return entry?.slice(prefix.length) ?? null;
 }
 
+/** The name of a process's program, at most 15 bytes; empty if it cannot be read. */
+export function readProgramName(pid: number): string {
+  return or('', () => readFileSync(`/proc/${pid}/comm`, 'latin1')).trim();
+}
+
+/** The pid of a process that has a socket open, by the socket's inode; null if this user may not see one. */
+export function findSocketHolder(inodes: ReadonlySet<string>): number | null {
+  const links = new Set([...inodes].map((inode) => `socket:[${inode}]`));
+  const pids = readdirSync('/proc').filter(isPid).map(Number);
+  return pids.find((pid) => openFiles(pid).some((link) => links.has(link))) ?? null;
+}
+
+function openFiles(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`;
+  return or([], () => readdirSync(folder)).map((fd) => or('', () => readlinkSync(`${folder}/${fd}`)));
+}
+
+/** What cannot be read is of another user, or has ended meanwhile. */
+function or<T>(otherwise: T, read: () => T): T {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
+}
+
 /** The id of this boot of the machine; empty if it cannot be read. */
-export async function readBootId(): Promise<string> {
-  return (await readFile('/proc/sys/kernel/random/boot_id', 'latin1').catch(() => '')).trim();
+export function readBootId(): string {
+  return readKernelSetting('kernel/random/boot_id');
+}
+
+/** The process table (pid namespace) that this process is in, as `pid:[<inode>]`. Throws the system's error. */
+export function readPidNamespace(): string {
+  return readlinkSync('/proc/self/ns/pid');
+}
+
+/** A file below /proc/sys, such as `kernel/pid_max`, without the end of its line; empty if it cannot be read. */
+export function readKernelSetting(name: string): string {
+  return or('', () => readFileSync(`/proc/sys/${name}`, 'latin1')).trim();
 }
 
 /** Reads a line of /proc/<pid>/stat; the name, in parentheses, may hold anything. */

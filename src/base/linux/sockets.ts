@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
 
 /** A listening TCP socket of this machine. */
@@ -10,21 +11,30 @@ export interface Listener {
   inode: string;
 }
 
+const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 const LISTENING = '0A';
 const ANY = /^0+$/;
 const MAPPED_IPV4 = `${'0'.repeat(16)}FFFF0000`;
 
-/** The sockets that listen on a port, from `/proc/net/tcp` and `tcp6`; see proc_pid_net(5). */
-export function listenersOn(port: number): Listener[] {
+/** The sockets that listen on a port of this network namespace; see proc_pid_net(5). A table that cannot be read has none. */
+export async function listenersOn(port: number): Promise<Listener[]> {
+  const tables = await Promise.all(TABLES.map((table) => readFile(table, 'latin1').catch(() => '')));
+  return tables.flatMap((table) => listenersIn(table, port));
+}
+
+/** Like `listenersOn`, but synchronous: what is seen is the state at the time of the call. */
+export function listenersNowOn(port: number): Listener[] {
+  return TABLES.flatMap((table) => listenersIn(read(table), port));
+}
+
+function listenersIn(table: string, port: number): Listener[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
-  return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => {
-    const rows = read(table).trim().split('\n').slice(1);
-    return rows.flatMap((row) => {
-      const columns = row.trim().split(/\s+/);
-      const [address = '', local_port] = columns[1]?.split(':') ?? [];
-      if (columns[3] !== LISTENING || local_port !== hex) return [];
-      return [{ address, uid: Number(columns[7]), inode: columns[9] ?? '' }];
-    });
+  const rows = table.trim().split('\n').slice(1);
+  return rows.flatMap((row) => {
+    const columns = row.trim().split(/\s+/);
+    const [address = '', local_port] = columns[1]?.split(':') ?? [];
+    if (columns[3] !== LISTENING || local_port !== hex) return [];
+    return [{ address, uid: Number(columns[7]), inode: columns[9] ?? '' }];
   });
 }
 
