@@ -1,43 +1,20 @@
-import { rmSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
 import type { HttpApp } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
-import { VERSION } from '../base/version.ts';
-import { PAUSE_FLUSH_MS } from '../contract/defaults.ts';
-import { ApiError, StartError } from '../contract/errors.ts';
-import type { SandboxState, SandboxView } from '../contract/sandboxes.ts';
-import type { Dispatcher } from '../outbox/dispatcher.ts';
-import type { OutboxClient } from '../outbox/sqlite/client.ts';
-import { diskAnswers } from '../outbox/sqlite/files/disk-answers.ts';
-import type { Supervisor } from '../process/supervisor.ts';
-import type { Watcher } from '../watch/thread/watcher.ts';
-import { HttpTransport } from '../webhook/transport.ts';
-import { LocalApi } from './api/local-api.ts';
+import { ServiceGroup } from '../base/service.ts';
+import { ApiError } from '../contract/errors.ts';
+import type { SandboxState } from '../contract/sandboxes.ts';
+import { ApiContext } from './api/api-context.ts';
 import type { DaemonConfig } from './config.ts';
-import { ControlToken } from './control-token.ts';
+import { DaemonState } from './daemon-state.ts';
 import { Environment } from './environment.ts';
 import type { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
-import { OutboxHealth } from './outbox-health.ts';
-import { isOwnAddress } from './own-address.ts';
-import type { PauseSwitch } from './pause-switch.ts';
-import { Publisher } from './publisher.ts';
-import { type DaemonReadiness, readiness } from './readiness.ts';
-import { DiskWait } from './start/disk-wait.ts';
-import { emitUntilStored } from './start/lifecycle-event.ts';
-import { openOutbox } from './start/open-outbox.ts';
-import { type Initialisation, Sandbox } from './start/sandbox.ts';
-import { StartGate, startingError } from './start-gate.ts';
-import { readSandboxView } from './views.ts';
-
-/** A commit in progress for longer than this makes the daemon not ready. */
-const SLOW_COMMIT_MS = 2_000;
-
-/** A copy of the outbox; exists only while the sandbox is quiesced for a fork. */
-const OUTBOX_COPY = 'outbox-copy.db';
+import { DaemonCore } from './start/core.ts';
+import { type Initialisation, Sandbox, type SandboxParts } from './start/sandbox.ts';
+import type { EndReason } from './stop/last-event.ts';
 
 /** What a daemon is given. */
 export interface DaemonParts {
@@ -49,109 +26,48 @@ export interface DaemonParts {
   /** Receives a copy of the main command's output. */
   stdout: Writable;
   /** Creates the local API; called with its first request. */
-  createApp: (daemon: Daemon, prepare: (app: HttpApp) => void) => Promise<HttpApp>;
+  createApp: (context: ApiContext, prepare: (app: HttpApp) => void) => Promise<HttpApp>;
 }
 
-/** Why a sandbox ends. Source: contract section 2, `sandbox.killed`. */
-export type EndReason = 'signal' | 'main_process_exited' | 'api';
-
 /**
- * The composition root of `sandboxd`.
- *
- * | state | entered by | API |
- * |---|---|---|
- * | `starting` | construction | requests wait, then 503 |
- * | `awaiting_init` | `start` with `--await-init` | no processes, no publishes |
- * | `running` | `start`, or `initialise` after `awaiting_init` | everything |
- * | `paused` | `pause`, until `resume` | everything; processes are frozen |
- * | `stopping` | `stop` or `abandon`; final | until the last event is flushed |
- *
- * It starts the API, the outbox, and then the sandbox: delivery, retention, supervision, watch, main command. It stops
- * in the order that loses no event: processes, watch, the last event and its flush, the API, retention, delivery, and
- * the outbox last.
+ * The composition root of `sandboxd`: a group of services, started in order and stopped in reverse. First the core
+ * (local API, outbox), then the sandbox once it has its identity. The stages of its life are those of DaemonState.
  */
 export class Daemon {
   readonly config: DaemonConfig;
-  readonly log: Log;
-  readonly clock: Clock;
-  readonly environment: Environment;
-  readonly metrics = new Metrics();
   /** Called when the daemon has failed and its program must end. */
   onFault: () => void = () => {};
   /** Called when a `stop` has finished. */
   onStopped: () => void = () => {};
   readonly #stdout: Writable;
+  readonly #common: Pick<SandboxParts, 'config' | 'log' | 'clock' | 'metrics' | 'environment'>;
   readonly #started_ms: number;
-  readonly #api: LocalApi;
-  readonly #token: ControlToken;
-  readonly #gate: StartGate;
-  readonly #outbox_health: OutboxHealth;
-  readonly #disk: DiskWait;
-  /** Damage found outside the outbox, one line each. */
-  readonly #damages: string[] = [];
-  #state: Exclude<SandboxState, 'paused'> | 'starting' = 'starting';
-  #identity = { sandbox_id: '', team_id: '' };
-  #store: OutboxClient | null = null;
-  #publisher: Publisher | null = null;
+  readonly #life = new DaemonState();
+  readonly #services = new ServiceGroup();
+  readonly #core: DaemonCore;
   #sandbox: Sandbox | null = null;
-  #starting: Promise<void> = Promise.resolve();
+  /** The start, and the inits so far. */
+  #starting: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | null = null;
   #is_hurried = false;
 
-  constructor({ config, log, clock, environment, stdout, createApp }: DaemonParts) {
+  constructor({ config, log, clock, environment: plain, stdout, createApp }: DaemonParts) {
     this.config = config;
-    this.log = log;
-    this.clock = clock;
-    this.environment = new Environment(join(config.state_dir, 'environment.json'), environment);
     this.#stdout = stdout;
     this.#started_ms = clock.monotonicMs();
-    const probe = () => void this.#store?.append({ drafts: [] });
-    this.#outbox_health = new OutboxHealth(log, this.metrics, clock, probe);
-    this.#gate = new StartGate(clock);
-    this.#token = new ControlToken(config.control_token_file, config.state_dir, clock);
-    this.#disk = new DiskWait(clock, (reason) => this.#reportDiskTrouble(reason));
-    this.#api = new LocalApi({
-      host: config.host,
-      port: config.port,
-      token: this.#token,
-      gate: this.#gate,
-      isGateBypassed: () => this.#disk.is_waiting,
-      createApp: (prepare) => createApp(this, prepare),
+    const environment = new Environment(join(config.state_dir, 'environment.json'), plain);
+    this.#common = { config, log, clock, metrics: new Metrics(), environment };
+    this.#core = new DaemonCore({
+      ...this.#common,
+      services: this.#services,
+      createApp: (prepare) => createApp(this.#apiContext(), prepare),
+      onFault: () => this.onFault(),
     });
   }
 
-  /** The present state; the table above. */
+  /** The present state, as clients see it. */
   get state(): SandboxState | 'starting' {
-    return this.#state === 'running' && this.#sandbox?.pause_switch?.is_paused ? 'paused' : this.#state;
-  }
-
-  /** The outbox. Throws `outbox_unavailable` until it is open. */
-  get store(): OutboxClient {
-    if (!this.#store) throw startingError();
-    return this.#store;
-  }
-
-  /** Where clients publish. Throws `outbox_unavailable` until the daemon has started. */
-  get publisher(): Publisher {
-    if (this.#publisher && this.#gate.is_open && !this.#disk.is_waiting) return this.#publisher;
-    throw startingError();
-  }
-
-  /** The processes. Throws `conflict` before the init and `outbox_unavailable` until the daemon has started. */
-  get supervisor(): Supervisor {
-    if (this.#state === 'awaiting_init') throw new ApiError('conflict', 'The sandbox awaits its init.');
-    if (!this.#sandbox?.supervisor || !this.#gate.is_open) throw startingError();
-    return this.#sandbox.supervisor;
-  }
-
-  /** The delivery; null without a webhook. */
-  get dispatcher(): Dispatcher | null {
-    return this.#sandbox?.dispatcher ?? null;
-  }
-
-  /** The directory watch; null if there is none. */
-  get watcher(): Watcher | null {
-    return this.#sandbox?.watcher ?? null;
+    return this.#life.shown;
   }
 
   /** The main command; null if there is none. */
@@ -161,194 +77,82 @@ export class Daemon {
 
   /** The base URL of the local API. */
   get url(): string {
-    return this.#api.url;
+    return this.#core.api.url;
   }
 
   /** The port of the local API. */
   get port(): number {
-    return this.#api.port;
-  }
-
-  /** Time since construction, in ms. */
-  get uptime_ms(): number {
-    return Math.round(this.clock.monotonicMs() - this.#started_ms);
+    return this.#core.api.port;
   }
 
   /** Starts everything, up to `awaiting_init` or `running`. Throws StartError with a message of one line. */
   start(): Promise<void> {
-    this.#starting = this.#start();
-    return this.#starting;
+    const started = this.#start();
+    this.#starting = started;
+    return started;
   }
 
   async #start(): Promise<void> {
-    const { config, clock, log, metrics } = this;
-    await this.#api.start();
-    const begins_here = await diskAnswers(config.state_dir, clock);
-    const onFault = () => this.onFault();
-    const parts = { config, clock, log, metrics, health: this.#outbox_health, token: this.#token, onFault };
-    this.#store = await this.#disk.untilAccepted(() => openOutbox(parts, begins_here));
-    this.#publisher = new Publisher(this.#store, clock);
-    await this.#publishAddress();
-    if (config.await_init) {
-      this.#state = 'awaiting_init';
-      this.#gate.open();
-      await this.#preload();
-      return;
+    await this.#core.start();
+    const { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir, await_init } = this.config;
+    if (await_init) {
+      this.#life.enter('awaiting_init');
+      this.#core.gate.open();
+      return this.#core.preload();
     }
-    const { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir } = config;
     const given = { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir };
-    await this.initialise({ ...given, webhook_guard: null, record_key: null });
+    await this.#startSandbox({ ...given, webhook_guard: null, record_key: null }, {});
   }
 
-  /** Loads what the init will need: a daemon of a warm pool has time now, and none then. */
-  async #preload(): Promise<void> {
-    await Promise.all([this.#api.load(), HttpTransport.load()]);
+  async #initialise(given: Initialisation, env: Record<string, string>): Promise<void> {
+    if (this.#life.is_ending) throw new ApiError('shutting_down');
+    const started = this.#startSandbox(given, env);
+    this.#starting = Promise.allSettled([this.#starting, started]);
+    await started;
   }
 
-  async #reportDiskTrouble(reason: string): Promise<void> {
-    this.#outbox_health.observe(reason);
-    this.#gate.release();
-    await this.#publishAddress();
-  }
-
-  /** Reads token and environment and makes the API's address known, as soon as the API can answer anything. */
-  async #publishAddress(): Promise<void> {
-    const { config } = this;
-    if (this.#token.is_read) return;
-    this.#token.read();
-    this.#loadEnvironment();
-    this.environment.add({ SANDBOXD_URL: this.url });
-    if (config.control_socket) await this.#api.listenOnSocket(config.control_socket);
-    this.log.info({ url: this.url, version: VERSION }, 'listening');
-  }
-
-  #loadEnvironment(): void {
-    const set_aside = this.environment.load();
-    if (set_aside === null) return;
-    this.log.error({ set_aside }, 'environment.json is damaged and is set aside: its variables are missing');
-    this.#damages.push(`a damaged environment.json is set aside at ${set_aside}: its variables are missing`);
-  }
-
-  /** Gives the sandbox its identity and starts all of it. Throws StartError, or `invalid_request` for a field. */
-  async initialise(given: Initialisation, env: Record<string, string> = {}): Promise<void> {
-    const { store, config, clock, log, metrics, environment } = this;
-    const publisher = this.#publisher;
-    if (!publisher) throw startingError();
-    await this.#checkWebhook(given.webhook_url);
-    const { sandbox_id, team_id, webhook_secret: secret, record_key } = given;
-    const found = store.found_sandbox_id;
-    // Must precede the adoption: after a crash in between, the parent's token must not be left in place.
-    if (found !== null && found !== sandbox_id) this.#forgetOtherSandbox();
-    const owner = { sandbox_id, team_id, secret, record_key };
-    const adoption = await this.#disk.untilAccepted(() => store.adopt(owner));
-    this.#identity = { sandbox_id, team_id };
-    this.#outbox_health.reportAdoption(adoption);
-    this.#outbox_health.observe(null);
-    if (Object.keys(env).length > 0) environment.change(env);
-    this.#sandbox = new Sandbox(given, {
-      config,
-      clock,
-      log,
-      metrics,
-      environment,
+  async #startSandbox(given: Initialisation, env: Record<string, string>): Promise<void> {
+    const { own_publisher: publisher, store, api, gate } = this.#core;
+    await this.#core.adopt(given);
+    if (Object.keys(env).length > 0) this.#common.environment.change(env);
+    const sandbox = new Sandbox(given, {
+      ...this.#common,
       store,
       publisher,
       stdout: this.#stdout,
-      port: this.port,
-      loadApi: () => this.#api.load(),
-      onSupervising: () => this.#gate.open(),
-      isStopping: () => this.#state === 'stopping',
+      port: api.port,
+      loadApi: () => api.load(),
+      uptimeMs: () => this.#uptimeMs(),
+      onSupervising: () => gate.open(),
+      onStage: (stage) => this.#life.enter(stage),
+      isStopping: () => this.#life.is_ending,
     });
-    await this.#sandbox.start();
-    if (this.#state !== 'stopping') this.#state = 'running';
-    log.info({ sandbox_id }, 'ready');
-  }
-
-  async #checkWebhook(webhook_url: string | null): Promise<void> {
-    if (!webhook_url) return;
-    if (await isOwnAddress(new URL(webhook_url), this.#api.addresses, this.#api.port)) {
-      throw new StartError(
-        "--webhook-url is this daemon's own API: each delivery would be the next event",
-        2,
-      );
+    this.#sandbox = sandbox;
+    try {
+      await this.#services.start(sandbox);
+    } catch (error) {
+      // An init may be tried again, with another sandbox.
+      this.#sandbox = null;
+      throw error;
     }
+    this.#life.enter('running');
+    this.#common.log.info({ sandbox_id: given.sandbox_id }, 'ready');
   }
 
-  /** Removes what a fork inherits from its parent: token, environment and processes. */
-  #forgetOtherSandbox(): void {
-    this.#token.renew();
-    this.environment.clear();
-    rmSync(join(this.config.state_dir, 'processes'), { recursive: true, force: true });
-  }
-
-  /** Whether a connection came over the control socket. */
-  isControl(socket: Socket): boolean {
-    return this.#api.isControl(socket);
-  }
-
-  /** Removes the control token: from now on only the control socket grants control. */
-  forgetToken(): void {
-    this.#token.forget();
-  }
-
-  /** Freezes all processes and stops delivering. Idempotent. Source: contract section 4, `/sandbox/pause`. */
-  async pause(reason: string | null, flush_ms = PAUSE_FLUSH_MS): Promise<void> {
-    await this.#pauseSwitch().pause(reason, flush_ms);
-  }
-
-  /** Resumes processes and delivery. Idempotent. Source: contract section 4, `/sandbox/resume`. */
-  async resume(reason: string | null): Promise<void> {
-    await this.#pauseSwitch().resume(reason);
-  }
-
-  /**
-   * Freezes all processes during `work`, without an event, with a consistent copy of the outbox beside it: the whole
-   * root file system can then be copied, with that copy in place of the outbox.
-   */
-  async quiesce(work: () => Promise<void>): Promise<void> {
-    const copy = join(this.config.state_dir, OUTBOX_COPY);
-    await this.#pauseSwitch().quiesce(async () => {
-      try {
-        await this.store.copyTo(copy);
-        await work();
-      } finally {
-        rmSync(copy, { force: true });
-      }
+  #apiContext(): ApiContext {
+    return new ApiContext({
+      ...this.#common,
+      life: this.#life,
+      core: this.#core,
+      sandbox: () => this.#sandbox,
+      uptimeMs: () => this.#uptimeMs(),
+      initialise: (given, env) => this.#initialise(given, env),
+      stop: () => this.stop('api', null),
     });
   }
 
-  #pauseSwitch(): PauseSwitch {
-    if (this.#state === 'stopping') throw new ApiError('shutting_down');
-    const pause_switch = this.#sandbox?.pause_switch;
-    if (this.#state !== 'running' || !pause_switch) {
-      throw new ApiError('conflict', `The sandbox is ${this.#state}.`);
-    }
-    return pause_switch;
-  }
-
-  /** The answer of `GET /sandbox`. */
-  view(): Promise<SandboxView> {
-    const { state, uptime_ms, store, dispatcher, watcher } = this;
-    const supervisor = this.#sandbox?.supervisor ?? null;
-    return readSandboxView({
-      identity: this.#identity,
-      state,
-      uptime_ms,
-      store,
-      dispatcher,
-      watcher,
-      supervisor,
-    });
-  }
-
-  /** The answer to `GET /readyz`. */
-  readiness(): DaemonReadiness {
-    const is_slow = (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS;
-    const { trouble, damages } = this.#outbox_health;
-    const outbox_trouble = trouble ?? (is_slow ? 'the disk does not answer' : null);
-    const watcher_degraded = this.watcher?.status().degraded ?? null;
-    const outbox_damages = [...this.#damages, ...damages];
-    return readiness({ state: this.state, outbox_damages, outbox_trouble, watcher_degraded });
+  #uptimeMs(): number {
+    return Math.round(this.#common.clock.monotonicMs() - this.#started_ms);
   }
 
   /** Sends a signal to the main command; returns false if none runs. */
@@ -358,64 +162,35 @@ export class Daemon {
 
   /**
    * Ends the sandbox: processes, then `sandbox.killed`, then the flush. Idempotent. For `api` nothing more is
-   * delivered: the caller takes over the pending records.
+   * delivered: the caller takes over the pending records. Throws the first error of a part that did not stop.
    */
   stop(reason: EndReason, signal: string | null): Promise<void> {
     this.#stopping ??= this.#stop(reason, signal);
     return this.#stopping;
   }
 
+  async #stop(reason: EndReason, signal: string | null): Promise<void> {
+    this.#life.enter('stopping');
+    this.#core.release();
+    await this.#starting.catch(() => {});
+    await this.#sandbox?.announceEnd({ reason, signal });
+    if (this.#is_hurried) await this.#sandbox?.hurry();
+    await this.#services.stop();
+    this.#life.enter('stopped');
+    this.onStopped();
+  }
+
   /** Stops what a failed start has started. */
   async abandon(): Promise<void> {
-    this.#beginStop();
-    await this.#api.stop();
-    await this.#sandbox?.stopSources();
-    await this.#sandbox?.stopDelivery();
-    await this.#store?.close();
+    this.#life.enter('stopping');
+    this.#core.release();
+    await this.#services.stop();
+    this.#life.enter('stopped');
   }
 
   /** Makes a `stop` in progress end at once: it waits only for the last event. */
   async hurry(): Promise<void> {
     this.#is_hurried = true;
-    const supervisor = this.#sandbox?.supervisor;
-    for (const { process_id, exited_at } of (await supervisor?.list()) ?? []) {
-      if (exited_at === null) supervisor?.signal(process_id, 'SIGKILL');
-    }
-    this.dispatcher?.pause();
-  }
-
-  #beginStop(): void {
-    this.#state = 'stopping';
-    this.#disk.cancel();
-  }
-
-  async #stop(reason: EndReason, signal: string | null): Promise<void> {
-    this.#beginStop();
-    this.#gate.release();
-    await this.#starting.catch(() => {});
-    const sandbox = this.#sandbox;
-    if (reason === 'api') this.dispatcher?.pause();
-    else if (sandbox?.supervisor?.is_paused) await this.dispatcher?.start();
-    await sandbox?.stopSources();
-    this.#publisher?.close();
-    if (sandbox?.supervisor) await this.#emitKilled(reason, signal);
-    const grace_ms = this.config.shutdown_grace_ms;
-    if (!this.#is_hurried && reason !== 'api') await this.dispatcher?.flush(grace_ms);
-    await this.#api.stop();
-    await sandbox?.stopDelivery();
-    await this.#store?.close();
-    this.onStopped();
-  }
-
-  /** Gives up after the grace period, or at once when hurried. */
-  async #emitKilled(reason: EndReason, signal: string | null): Promise<void> {
-    const { clock, log, uptime_ms } = this;
-    const publisher = this.#publisher;
-    if (!publisher) return;
-    const end_ms = clock.monotonicMs() + this.config.shutdown_grace_ms;
-    const payload = { reason, signal, uptime_ms };
-    const event = { event_type: 'sandbox.killed' as const, happened_at_ms: clock.wallMs(), payload };
-    const givesUp = (retry_at_ms: number) => retry_at_ms > end_ms || this.#is_hurried;
-    await emitUntilStored({ publisher, clock, log }, event, givesUp);
+    await this.#sandbox?.hurry();
   }
 }

@@ -64,8 +64,8 @@ export class Listeners {
       } catch (error) {
         const { code } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
         if (NO_IPV6.has(code ?? '')) return;
-        if (port !== 0 || tries === FREE_PORT_TRIES) throw error;
         await this.#closeServers();
+        if (port !== 0 || tries === FREE_PORT_TRIES) throw error;
       }
     }
   }

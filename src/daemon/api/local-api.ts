@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { HttpApp } from '../../base/http/app.ts';
 import type { ControlToken } from '../control-token.ts';
 import { Listeners } from '../listeners.ts';
-import type { StartGate } from '../start-gate.ts';
+import type { StartGate } from '../start/start-gate.ts';
 import { Guard } from './guard.ts';
 import { LazyApp } from './lazy-app.ts';
 

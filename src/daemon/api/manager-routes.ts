@@ -8,7 +8,8 @@ import { disconnectSignal } from './sse-response.ts';
 /** The slice of the daemon that the manager's routes use. */
 export interface ManagerContext {
   readonly state: SandboxState | 'starting';
-  stop(reason: 'api', signal: null): Promise<void>;
+  /** Ends the sandbox without delivering what is pending. */
+  stop(): Promise<void>;
   quiesce(work: () => Promise<void>): Promise<void>;
 }
 
@@ -20,7 +21,7 @@ export interface ManagerContext {
 export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext): Promise<void> {
   app.post('/api/v1/sandbox/stop', async (_request, reply) => {
     reply.code(202);
-    void daemon.stop('api', null);
+    void daemon.stop();
     return success({ state: daemon.state });
   });
 

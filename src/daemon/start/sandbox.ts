@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { ServiceGroup } from '../../base/service.ts';
+import { type Service, ServiceGroup } from '../../base/service.ts';
 import { VERSION } from '../../base/version.ts';
 import { StartError } from '../../contract/errors.ts';
 import { Dispatcher } from '../../outbox/dispatcher.ts';
@@ -16,12 +16,13 @@ import { SharedLookup } from '../../webhook/lookup.ts';
 import { HttpTransport } from '../../webhook/transport.ts';
 import type { DaemonConfig } from '../config.ts';
 import type { Environment } from '../environment.ts';
+import { emitUntilStored } from '../lifecycle-event.ts';
 import { MainCommand } from '../main-command.ts';
 import type { Metrics } from '../metrics.ts';
-import { PauseSwitch } from '../pause-switch.ts';
+import { PauseSwitch, type PauseSwitchParts } from '../pause/pause-switch.ts';
 import type { Publisher } from '../publisher.ts';
+import { type Ending, LastEvent } from '../stop/last-event.ts';
 import { OutboxTreeStore } from '../tree-store.ts';
-import { emitUntilStored } from './lifecycle-event.ts';
 
 /** Publishes accepted per turn for each connection of the delivery, while the delivery is behind. */
 const PUBLISHES_PER_DELIVERY = 1.5;
@@ -57,17 +58,22 @@ export interface SandboxParts {
   port: number;
   /** Resolves when the API is loaded. */
   loadApi: () => Promise<void>;
+  uptimeMs: () => number;
   /** Called when processes can be started. */
   onSupervising: () => void;
+  onStage: PauseSwitchParts['onStage'];
   isStopping: () => boolean;
 }
 
-/** Everything that runs once the sandbox has its identity: delivery, retention, supervision, watch, main command. */
-export class Sandbox {
+/**
+ * Everything that runs once the sandbox has its identity. Started in this order and stopped in reverse, so that no
+ * event is lost: delivery, retention, last event, watch, supervision with the main command.
+ */
+export class Sandbox implements Service {
   readonly #parts: SandboxParts;
   readonly #given: Initialisation;
-  /** Delivery and retention, which outlive the sources of events. */
-  readonly #delivery = new ServiceGroup();
+  readonly #services = new ServiceGroup();
+  #last_event: LastEvent | null = null;
   #dispatcher: Dispatcher | null = null;
   #supervisor: Supervisor | null = null;
   #watcher: Watcher | null = null;
@@ -104,12 +110,49 @@ export class Sandbox {
     return this.#switch;
   }
 
-  /** Starts everything in order and emits `sandbox.ready`. Throws StartError; parts that were started keep running. */
+  /** Starts everything in order and emits `sandbox.ready`. Throws StartError; then everything is stopped again. */
   async start(): Promise<void> {
-    const { clock, log, publisher, config, stdout, store } = this.#parts;
+    try {
+      await this.#start();
+    } catch (error) {
+      await this.#services.stop();
+      throw error;
+    }
+  }
+
+  /** Says how the sandbox ends, before `stop`. For `api` nothing more is delivered. */
+  async announceEnd(ending: Ending): Promise<void> {
+    this.#last_event?.announce(ending);
+    if (ending.reason === 'api') this.#dispatcher?.pause();
+    else if (this.#supervisor?.is_paused) await this.#dispatcher?.start();
+  }
+
+  /** Makes a `stop` end at once: processes are killed, and only the last event is waited for. */
+  async hurry(): Promise<void> {
+    this.#last_event?.hurry();
+    for (const { process_id, exited_at } of (await this.#supervisor?.list()) ?? []) {
+      if (exited_at === null) this.#supervisor?.signal(process_id, 'SIGKILL');
+    }
+    this.#dispatcher?.pause();
+  }
+
+  /** Stops everything in reverse. Idempotent. */
+  stop(): Promise<void> {
+    return this.#services.stop();
+  }
+
+  async #start(): Promise<void> {
+    const { clock, log, publisher, config, stdout, store, uptimeMs, onStage } = this.#parts;
     const { webhook_url, watch_dir } = this.#given;
     if (webhook_url) await this.#startDelivery(webhook_url);
-    await this.#delivery.start(new Retention(store, clock, log));
+    await this.#services.start(new Retention(store, clock, log));
+    const { dispatcher } = this;
+    const grace_ms = config.shutdown_grace_ms;
+    this.#last_event = this.#services.add(
+      new LastEvent({ clock, log, publisher, dispatcher, grace_ms, uptimeMs }),
+    );
+    // Before the processes, because it stops after them: it still reports what they write at their end.
+    this.#services.add({ stop: async () => this.#watcher?.stop() });
     const supervisor = await this.#startSupervision();
     this.#parts.onSupervising();
     if (watch_dir) await this.#startWatcher(watch_dir, webhook_url !== null);
@@ -120,19 +163,8 @@ export class Sandbox {
       payload: { http_port: this.#parts.port, version: VERSION, watch_dir },
     };
     await emitUntilStored(this.#parts, ready, () => this.#parts.isStopping());
-    const { dispatcher, watcher } = this;
-    this.#switch = new PauseSwitch({ clock, store, publisher, supervisor, dispatcher, watcher });
-  }
-
-  /** Stops the sources of events: processes first, because the watch still reports what they write at their end. */
-  async stopSources(): Promise<void> {
-    await this.#supervisor?.stop();
-    await this.#watcher?.stop();
-  }
-
-  /** Stops retention, then delivery. Idempotent. */
-  stopDelivery(): Promise<void> {
-    return this.#delivery.stop();
+    const { watcher } = this;
+    this.#switch = new PauseSwitch({ clock, store, publisher, supervisor, dispatcher, watcher, onStage });
   }
 
   async #startDelivery(url: string): Promise<void> {
@@ -150,7 +182,7 @@ export class Sandbox {
         onAttempt: (report) => metrics.observeAttempt(report, clock.wallMs()),
       },
     );
-    this.#dispatcher = this.#delivery.add(dispatcher);
+    this.#dispatcher = this.#services.add(dispatcher);
     // Limits the publishes of a turn to about what can be delivered, so that publishers do not starve the delivery.
     const pace = Math.ceil(PUBLISHES_PER_DELIVERY * concurrency);
     store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
@@ -171,7 +203,7 @@ export class Sandbox {
 
   async #startSupervision(): Promise<Supervisor> {
     const { clock, log, config, publisher, environment } = this.#parts;
-    this.#supervisor = new Supervisor({
+    const supervisor = new Supervisor({
       clock,
       log,
       directory: join(config.state_dir, 'processes'),
@@ -180,8 +212,9 @@ export class Sandbox {
       default_user: config.process_user,
       grace_ms: config.shutdown_grace_ms,
     });
-    await this.#supervisor.start();
-    return this.#supervisor;
+    this.#supervisor = this.#services.add(supervisor);
+    await supervisor.start();
+    return supervisor;
   }
 
   /** Without a webhook no events are stored: then `watch_dir` is only checked. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type StreamEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
+import { Supervisor } from '../../../src/process/supervisor.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 
 let daemon: LocalDaemon;
@@ -226,7 +227,8 @@ describe('GET /processes/{id}/output as server-sent events', () => {
 
   it('ends its reading when the client has gone', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
-    const read = vi.spyOn(daemon.daemon.supervisor, 'output');
+    const read = vi.spyOn(Supervisor.prototype, 'output');
+    onTestFinished(() => read.mockRestore());
     const { sent } = await open(process_id, '?follow=true');
     const items = await read.mock.results[0]?.value;
     const ended = vi.waitFor(async () => expect((await items.next()).done).toBe(true));

@@ -20,13 +20,13 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
   }
 
   override async pause(sandbox_id?: string, reason?: string | null): Promise<RuntimeChange> {
-    await this.#daemon(sandbox_id).pause(reason ?? null, 0);
+    await this.#ask(sandbox_id, 'pause', { reason: reason ?? null, flush_ms: 0 });
     this.states.set(sandbox_id as string, 'paused');
     return 'done';
   }
 
   override async resume(sandbox_id?: string, reason?: string | null): Promise<RuntimeChange> {
-    await this.#daemon(sandbox_id).resume(reason ?? null);
+    await this.#ask(sandbox_id, 'resume', { reason: reason ?? null });
     this.states.set(sandbox_id as string, 'running');
     return 'done';
   }
@@ -47,10 +47,16 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
   /** The daemon goes, and nobody says so. */
   async lose(sandbox_id: string): Promise<void> {
     this.states.set(sandbox_id, 'lost');
-    await this.#daemon(sandbox_id).stop('signal', 'SIGTERM');
+    await this.#running(sandbox_id).daemon.stop('signal', 'SIGTERM');
   }
 
-  #daemon(sandbox_id: string | undefined) {
-    return (this.#daemons.get(sandbox_id as string) as Running).daemon;
+  async #ask(sandbox_id: string | undefined, change: 'pause' | 'resume', body: object): Promise<void> {
+    const { call } = this.#running(sandbox_id);
+    const answer = await call('POST', `/api/v1/sandbox/${change}`, { body: JSON.stringify(body) });
+    if (answer.status !== 200) throw new Error(answer.text);
+  }
+
+  #running(sandbox_id: string | undefined): Running {
+    return this.#daemons.get(sandbox_id as string) as Running;
   }
 }

@@ -1,11 +1,11 @@
-import type { Clock } from '../base/clock.ts';
-import { newId } from '../base/ids.ts';
-import type { SandboxEvent } from '../contract/events.ts';
-import type { Dispatcher } from '../outbox/dispatcher.ts';
-import type { OutboxClient } from '../outbox/sqlite/client.ts';
-import type { Supervisor } from '../process/supervisor.ts';
-import type { Watcher } from '../watch/thread/watcher.ts';
-import type { Publisher } from './publisher.ts';
+import type { Clock } from '../../base/clock.ts';
+import { newId } from '../../base/ids.ts';
+import type { SandboxEvent } from '../../contract/events.ts';
+import type { Dispatcher } from '../../outbox/dispatcher.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import type { Supervisor } from '../../process/supervisor.ts';
+import type { Watcher } from '../../watch/thread/watcher.ts';
+import type { Publisher } from '../publisher.ts';
 
 /** The delay before an event that takes back a change is retried. */
 const TAKE_BACK_RETRY_MS = 1_000;
@@ -13,15 +13,17 @@ const TAKE_BACK_RETRY_MS = 1_000;
 /** What a pause switch acts on. */
 export interface PauseSwitchParts {
   clock: Clock;
-  store: OutboxClient;
-  publisher: Publisher;
-  supervisor: Supervisor;
-  dispatcher: Dispatcher | null;
-  watcher: Watcher | null;
+  store: Pick<OutboxClient, 'checkpoint'>;
+  publisher: Pick<Publisher, 'emit'>;
+  supervisor: Pick<Supervisor, 'pause' | 'resume' | 'usage'>;
+  dispatcher: Pick<Dispatcher, 'start' | 'flush' | 'pause'> | null;
+  watcher: Pick<Watcher, 'reconcile'> | null;
+  /** Called when a change of the daemon's stage begins, succeeds or fails. */
+  onStage: (stage: 'running' | 'pausing' | 'paused') => void;
 }
 
 /**
- * Pauses, resumes and quiesces the sandbox, one change at a time.
+ * Pauses, resumes and quiesces the sandbox, one change at a time. The stages are those of DaemonState.
  * Source: contract section 4, POST `/sandbox/pause` and `/sandbox/resume`; `quiesce` is for a fork (section 7).
  *
  * | from | by | to | event |
@@ -75,8 +77,24 @@ export class PauseSwitch {
 
   async #pause(reason: string | null, flush_ms: number): Promise<void> {
     if (this.is_paused) return;
-    const { clock, store, supervisor, dispatcher } = this.#parts;
+    const { clock, store, dispatcher, onStage } = this.#parts;
     await this.#takeBack();
+    onStage('pausing');
+    try {
+      await this.#freeze(reason);
+    } catch (error) {
+      onStage('running');
+      throw error;
+    }
+    this.#paused_at_ms = clock.monotonicMs();
+    onStage('paused');
+    await dispatcher?.flush(flush_ms);
+    dispatcher?.pause();
+    await store.checkpoint();
+  }
+
+  async #freeze(reason: string | null): Promise<void> {
+    const { clock, supervisor } = this.#parts;
     const began_ms = clock.monotonicMs();
     await supervisor.pause();
     await this.#emitOrUndo(
@@ -86,15 +104,11 @@ export class PauseSwitch {
         return this.#resumedEvent(reason, began_ms);
       },
     );
-    this.#paused_at_ms = clock.monotonicMs();
-    await dispatcher?.flush(flush_ms);
-    dispatcher?.pause();
-    await store.checkpoint();
   }
 
   async #resume(reason: string | null): Promise<void> {
     if (this.#paused_at_ms === null) return;
-    const { supervisor, dispatcher, watcher } = this.#parts;
+    const { supervisor, dispatcher, watcher, onStage } = this.#parts;
     await this.#takeBack();
     const paused_at_ms = this.#paused_at_ms;
     await supervisor.resume();
@@ -106,6 +120,7 @@ export class PauseSwitch {
       },
     );
     this.#paused_at_ms = null;
+    onStage('running');
     await dispatcher?.start();
     void watcher?.reconcile('resume');
   }

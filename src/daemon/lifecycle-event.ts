@@ -1,15 +1,15 @@
-import { type Clock, sleep } from '../../base/clock.ts';
-import { newId } from '../../base/ids.ts';
-import type { Log } from '../../base/log.ts';
-import type { SandboxEvent } from '../../contract/events.ts';
-import type { Publisher } from '../publisher.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
+import type { SandboxEvent } from '../contract/events.ts';
+import type { Publisher } from './publisher.ts';
 
 /** The delay before an event that the outbox refused is retried. */
 const EMIT_RETRY_MS = 1_000;
 
 /** What `emitUntilStored` works with. */
 export interface EmitParts {
-  publisher: Publisher;
+  publisher: Pick<Publisher, 'emit'>;
   clock: Clock;
   log: Log;
 }

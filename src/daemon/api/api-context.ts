@@ -1,0 +1,171 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { PAUSE_FLUSH_MS } from '../../contract/defaults.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
+import type { Dispatcher } from '../../outbox/dispatcher.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import type { Supervisor } from '../../process/supervisor.ts';
+import type { Watcher } from '../../watch/thread/watcher.ts';
+import type { DaemonConfig } from '../config.ts';
+import type { DaemonState } from '../daemon-state.ts';
+import type { Environment } from '../environment.ts';
+import type { Metrics } from '../metrics.ts';
+import { withOutboxCopy } from '../pause/outbox-copy.ts';
+import type { PauseSwitch } from '../pause/pause-switch.ts';
+import type { Publisher } from '../publisher.ts';
+import { type DaemonReadiness, readiness } from '../readiness.ts';
+import type { DaemonCore } from '../start/core.ts';
+import type { Initialisation, Sandbox } from '../start/sandbox.ts';
+import { startingError } from '../start/start-gate.ts';
+import { readSandboxView } from '../views.ts';
+
+/** What an API context reads and acts on. */
+export interface ApiContextParts {
+  config: DaemonConfig;
+  log: Log;
+  clock: Clock;
+  metrics: Metrics;
+  environment: Environment;
+  life: DaemonState;
+  core: DaemonCore;
+  /** The sandbox; null until it has an identity. */
+  sandbox: () => Sandbox | null;
+  uptimeMs: () => number;
+  /** Gives the sandbox its identity and starts it. Throws StartError, or `shutting_down`. */
+  initialise: (given: Initialisation, env: Record<string, string>) => Promise<void>;
+  /** Ends the sandbox without delivering what is pending. */
+  stop: () => Promise<void>;
+}
+
+/**
+ * What the routes can see and do while the daemon runs. Each route is given only its slice of it, as an interface
+ * beside the route. Parts that do not exist yet are refused with the error that the client gets.
+ */
+export class ApiContext {
+  readonly config: DaemonConfig;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly environment: Environment;
+  readonly #parts: ApiContextParts;
+
+  constructor(parts: ApiContextParts) {
+    this.config = parts.config;
+    this.log = parts.log;
+    this.clock = parts.clock;
+    this.metrics = parts.metrics;
+    this.environment = parts.environment;
+    this.#parts = parts;
+  }
+
+  /** The present state. */
+  get state(): SandboxState | 'starting' {
+    return this.#parts.life.shown;
+  }
+
+  /** The outbox. Throws `outbox_unavailable` until it is open. */
+  get store(): OutboxClient {
+    return this.#parts.core.store;
+  }
+
+  /** Where clients publish. Throws `outbox_unavailable` until the daemon has started. */
+  get publisher(): Publisher {
+    return this.#parts.core.publisher;
+  }
+
+  /** The processes. Throws `conflict` before the init and `outbox_unavailable` until the daemon has started. */
+  get supervisor(): Supervisor {
+    const { life, core } = this.#parts;
+    if (life.stage === 'awaiting_init') throw awaitingInit();
+    const supervisor = this.#sandbox?.supervisor;
+    if (!supervisor || !core.gate.is_open) throw startingError();
+    return supervisor;
+  }
+
+  /** The delivery; null without a webhook. */
+  get dispatcher(): Dispatcher | null {
+    return this.#sandbox?.dispatcher ?? null;
+  }
+
+  /** The directory watch; null if there is none. */
+  get watcher(): Watcher | null {
+    return this.#sandbox?.watcher ?? null;
+  }
+
+  get #sandbox(): Sandbox | null {
+    return this.#parts.sandbox();
+  }
+
+  /** Whether a connection came over the control socket. */
+  isControl(socket: Socket): boolean {
+    return this.#parts.core.api.isControl(socket);
+  }
+
+  /** Removes the control token: from now on only the control socket grants control. */
+  forgetToken(): void {
+    this.#parts.core.token.forget();
+  }
+
+  /** Gives the sandbox its identity and starts it. Throws StartError, or `shutting_down`. */
+  initialise(given: Initialisation, env: Record<string, string>): Promise<void> {
+    return this.#parts.initialise(given, env);
+  }
+
+  /** Freezes all processes and stops delivering. Idempotent. Source: contract section 4, `/sandbox/pause`. */
+  async pause(reason: string | null, flush_ms = PAUSE_FLUSH_MS): Promise<void> {
+    await this.#pauseSwitch().pause(reason, flush_ms);
+  }
+
+  /** Resumes processes and delivery. Idempotent. Source: contract section 4, `/sandbox/resume`. */
+  async resume(reason: string | null): Promise<void> {
+    await this.#pauseSwitch().resume(reason);
+  }
+
+  /**
+   * Freezes all processes during `work`, without an event, with a consistent copy of the outbox beside it: the whole
+   * root file system can then be copied, with that copy in place of the outbox.
+   */
+  async quiesce(work: () => Promise<void>): Promise<void> {
+    const { state_dir } = this.config;
+    await this.#pauseSwitch().quiesce(() => withOutboxCopy(this.store, state_dir, work));
+  }
+
+  #pauseSwitch(): PauseSwitch {
+    const { life } = this.#parts;
+    if (life.is_ending) throw new ApiError('shutting_down');
+    if (life.stage === 'awaiting_init') throw awaitingInit();
+    const pause_switch = this.#sandbox?.pause_switch;
+    if (life.stage === 'starting' || !pause_switch) {
+      throw new ApiError('conflict', 'The sandbox is starting.');
+    }
+    return pause_switch;
+  }
+
+  /** Ends the sandbox without delivering what is pending: the caller takes over. Idempotent. */
+  stop(): Promise<void> {
+    return this.#parts.stop();
+  }
+
+  /** The answer of `GET /sandbox`. */
+  view(): Promise<SandboxView> {
+    const { state, store, dispatcher, watcher } = this;
+    const { core, uptimeMs } = this.#parts;
+    const supervisor = this.#sandbox?.supervisor ?? null;
+    const { identity } = core;
+    const uptime_ms = uptimeMs();
+    return readSandboxView({ identity, state, uptime_ms, store, dispatcher, watcher, supervisor });
+  }
+
+  /** The answer to `GET /readyz`. */
+  readiness(): DaemonReadiness {
+    const { trouble: outbox_trouble, damages: outbox_damages } = this.#parts.core;
+    const watcher_degraded = this.watcher?.status().degraded ?? null;
+    return readiness({ state: this.state, outbox_damages, outbox_trouble, watcher_degraded });
+  }
+}
+
+function awaitingInit(): ApiError {
+  return new ApiError('conflict', 'The sandbox awaits its init.');
+}

@@ -1,0 +1,198 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { HttpApp } from '../../base/http/app.ts';
+import type { Log } from '../../base/log.ts';
+import type { ServiceGroup } from '../../base/service.ts';
+import { VERSION } from '../../base/version.ts';
+import { StartError } from '../../contract/errors.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import { diskAnswers } from '../../outbox/sqlite/files/disk-answers.ts';
+import { HttpTransport } from '../../webhook/transport.ts';
+import { LocalApi } from '../api/local-api.ts';
+import type { DaemonConfig } from '../config.ts';
+import { ControlToken } from '../control-token.ts';
+import type { Environment } from '../environment.ts';
+import type { Metrics } from '../metrics.ts';
+import { OutboxHealth } from '../outbox-health.ts';
+import { Publisher } from '../publisher.ts';
+import { DiskWait } from './disk-wait.ts';
+import { openOutbox } from './open-outbox.ts';
+import { isOwnAddress } from './own-address.ts';
+import type { Initialisation } from './sandbox.ts';
+import { StartGate, startingError } from './start-gate.ts';
+
+/** A commit in progress for longer than this makes the daemon not ready. */
+const SLOW_COMMIT_MS = 2_000;
+
+/** What a core is made of. */
+export interface CoreParts {
+  config: DaemonConfig;
+  log: Log;
+  clock: Clock;
+  metrics: Metrics;
+  environment: Environment;
+  /** Receives what is started, and stops it. */
+  services: ServiceGroup;
+  /** Creates the local API; called with its first request. */
+  createApp: (prepare: (app: HttpApp) => void) => Promise<HttpApp>;
+  /** Called when the outbox can no longer be written and the daemon must end. */
+  onFault: () => void;
+}
+
+/** What a daemon has before its sandbox has an identity: local API, control token, environment, outbox, publisher. */
+export class DaemonCore {
+  readonly api: LocalApi;
+  readonly token: ControlToken;
+  /** Holds requests until the sandbox has started. */
+  readonly gate: StartGate;
+  readonly #parts: CoreParts;
+  readonly #health: OutboxHealth;
+  readonly #disk: DiskWait;
+  /** Damage found outside the outbox, one line each. */
+  readonly #damages: string[] = [];
+  #identity = { sandbox_id: '', team_id: '' };
+  #store: OutboxClient | null = null;
+  #publisher: Publisher | null = null;
+
+  constructor(parts: CoreParts) {
+    const { config, log, clock, metrics, createApp } = parts;
+    this.#parts = parts;
+    const probe = () => void this.#store?.append({ drafts: [] });
+    this.#health = new OutboxHealth(log, metrics, clock, probe);
+    this.gate = new StartGate(clock);
+    this.token = new ControlToken(config.control_token_file, config.state_dir, clock);
+    this.#disk = new DiskWait(clock, (reason) => this.#reportDiskTrouble(reason));
+    this.api = new LocalApi({
+      host: config.host,
+      port: config.port,
+      token: this.token,
+      gate: this.gate,
+      isGateBypassed: () => this.#disk.is_waiting,
+      createApp,
+    });
+  }
+
+  /** The outbox. Throws `outbox_unavailable` until it is open. */
+  get store(): OutboxClient {
+    if (!this.#store) throw startingError();
+    return this.#store;
+  }
+
+  /** The publisher of the daemon's own events. Throws `outbox_unavailable` until the outbox is open. */
+  get own_publisher(): Publisher {
+    if (!this.#publisher) throw startingError();
+    return this.#publisher;
+  }
+
+  /** Where clients publish. Throws `outbox_unavailable` until the daemon has started. */
+  get publisher(): Publisher {
+    if (!this.gate.is_open || this.#disk.is_waiting) throw startingError();
+    return this.own_publisher;
+  }
+
+  /** Whose sandbox it is; empty until `adopt`. */
+  get identity(): { sandbox_id: string; team_id: string } {
+    return this.#identity;
+  }
+
+  /** Why the outbox cannot be written; null if it can. */
+  get trouble(): string | null {
+    const is_slow = (this.#store?.waitingMs() ?? 0) > SLOW_COMMIT_MS;
+    return this.#health.trouble ?? (is_slow ? 'the disk does not answer' : null);
+  }
+
+  /** What was found damaged or missing since the start, one line each. */
+  get damages(): readonly string[] {
+    return [...this.#damages, ...this.#health.damages];
+  }
+
+  /** Listens, opens the outbox, and reads token and environment. Throws StartError. */
+  async start(): Promise<void> {
+    const { config, clock, log, metrics, services, onFault } = this.#parts;
+    await services.start(this.api);
+    const begins_here = await diskAnswers(config.state_dir, clock);
+    const parts = { config, clock, log, metrics, health: this.#health, token: this.token, onFault };
+    const store = await this.#disk.untilAccepted(() => openOutbox(parts, begins_here));
+    services.add({ stop: () => store.close() });
+    // Once more, because its requests use the outbox: they end before it closes.
+    services.add(this.api);
+    this.#store = store;
+    this.#publisher = new Publisher(store, clock);
+    await this.#publishAddress();
+  }
+
+  /** Loads what an init will need: a daemon of a warm pool has time now, and none then. */
+  async preload(): Promise<void> {
+    await Promise.all([this.api.load(), HttpTransport.load()]);
+  }
+
+  /** Gives the outbox its owner, and removes what another sandbox has left. Throws StartError. */
+  async adopt({
+    sandbox_id,
+    team_id,
+    webhook_url,
+    webhook_secret,
+    record_key,
+  }: Initialisation): Promise<void> {
+    const { store } = this;
+    await this.#checkWebhook(webhook_url);
+    const found = store.found_sandbox_id;
+    // Must precede the adoption: after a crash in between, the parent's token must not be left in place.
+    if (found !== null && found !== sandbox_id) this.#forgetOtherSandbox();
+    const owner = { sandbox_id, team_id, secret: webhook_secret, record_key };
+    this.#health.reportAdoption(await this.#disk.untilAccepted(() => store.adopt(owner)));
+    this.#health.observe(null);
+    this.#identity = { sandbox_id, team_id };
+  }
+
+  /** Ends all waiting, because the daemon ends: for the disk, and of requests for the start. */
+  release(): void {
+    this.#disk.cancel();
+    this.gate.release();
+  }
+
+  async #reportDiskTrouble(reason: string): Promise<void> {
+    this.#health.observe(reason);
+    this.gate.release();
+    await this.#publishAddress();
+  }
+
+  /** Reads token and environment and makes the API's address known, as soon as the API can answer anything. */
+  async #publishAddress(): Promise<void> {
+    const { config, environment, log } = this.#parts;
+    const { url } = this.api;
+    if (this.token.is_read) return;
+    this.token.read();
+    this.#loadEnvironment();
+    environment.add({ SANDBOXD_URL: url });
+    if (config.control_socket) await this.api.listenOnSocket(config.control_socket);
+    log.info({ url, version: VERSION }, 'listening');
+  }
+
+  #loadEnvironment(): void {
+    const { environment, log } = this.#parts;
+    const set_aside = environment.load();
+    if (set_aside === null) return;
+    log.error({ set_aside }, 'environment.json is damaged and is set aside: its variables are missing');
+    this.#damages.push(`a damaged environment.json is set aside at ${set_aside}: its variables are missing`);
+  }
+
+  async #checkWebhook(webhook_url: string | null): Promise<void> {
+    if (!webhook_url) return;
+    if (await isOwnAddress(new URL(webhook_url), this.api.addresses, this.api.port)) {
+      throw new StartError(
+        "--webhook-url is this daemon's own API: each delivery would be the next event",
+        2,
+      );
+    }
+  }
+
+  /** Removes what a fork inherits from its parent: token, environment and processes. */
+  #forgetOtherSandbox(): void {
+    const { config, environment } = this.#parts;
+    this.token.renew();
+    environment.clear();
+    rmSync(join(config.state_dir, 'processes'), { recursive: true, force: true });
+  }
+}

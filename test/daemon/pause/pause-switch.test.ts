@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError } from '../../../src/contract/errors.ts';
+import type { SandboxEvent } from '../../../src/contract/events.ts';
+import { PauseSwitch } from '../../../src/daemon/pause/pause-switch.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const USAGE = { cpu_ms: 1, memory_bytes: 2, processes: 3 };
+
+/** A switch over parts that note what is done to them; `refuse` decides which events the outbox refuses. */
+function pauseSwitch(refuse: (event: SandboxEvent) => boolean = () => false) {
+  const clock = new ManualClock();
+  const steps: string[] = [];
+  const stages: string[] = [];
+  const emitted: { event: SandboxEvent; key: string; only_after?: string | undefined }[] = [];
+  const note = (step: string) => async () => void steps.push(step);
+  const pause_switch = new PauseSwitch({
+    clock,
+    store: { checkpoint: note('checkpoint') },
+    publisher: {
+      emit: async (event, key, only_after) => {
+        if (refuse(event)) throw new ApiError('outbox_unavailable');
+        steps.push(event.event_type);
+        emitted.push({ event, key, only_after });
+      },
+    },
+    supervisor: { pause: note('freeze'), resume: note('thaw'), usage: async () => USAGE },
+    dispatcher: {
+      start: note('deliver'),
+      flush: async (ms: number) => void steps.push(`flush ${ms}`),
+      pause: () => void steps.push('hold'),
+    },
+    watcher: { reconcile: note('rescan') },
+    onStage: (stage) => void stages.push(stage),
+  });
+  return { clock, steps, stages, emitted, pause_switch };
+}
+
+describe('a pause', () => {
+  it('freezes, commits its event, delivers what is pending, and only then holds deliveries back', async () => {
+    const { pause_switch, steps, stages, emitted } = pauseSwitch();
+    await pause_switch.pause('idle', 2_000);
+    expect(steps).toEqual(['freeze', 'sandbox.paused', 'flush 2000', 'hold', 'checkpoint']);
+    expect(stages).toEqual(['pausing', 'paused']);
+    expect(emitted[0]?.event.payload).toEqual({ reason: 'idle', resource_usage: USAGE });
+    expect(pause_switch.is_paused).toBe(true);
+  });
+
+  it('of a paused sandbox does nothing', async () => {
+    const { pause_switch, steps } = pauseSwitch();
+    await pause_switch.pause(null, 0);
+    const { length } = steps;
+    await pause_switch.pause(null, 0);
+    expect(steps).toHaveLength(length);
+  });
+
+  it('whose event the outbox refuses lets the processes run again', async () => {
+    const { pause_switch, steps, stages } = pauseSwitch(() => true);
+    await expect(pause_switch.pause(null, 0)).rejects.toMatchObject({ code: 'outbox_unavailable' });
+    expect(steps).toEqual(['freeze', 'thaw']);
+    expect(stages).toEqual(['pausing', 'running']);
+    expect(pause_switch.is_paused).toBe(false);
+  });
+
+  it('that failed is taken back as soon as the outbox takes events, if its own event was stored', async () => {
+    let is_refusing = true;
+    const { pause_switch, clock, emitted } = pauseSwitch(() => is_refusing);
+    await expect(pause_switch.pause('idle', 0)).rejects.toThrow();
+    await clock.advance(3_000);
+    expect(emitted).toEqual([]);
+    is_refusing = false;
+    await clock.advance(1_000);
+    expect(emitted).toHaveLength(1);
+    const [{ event, key, only_after } = { event: null, key: '' }] = emitted;
+    expect(event).toMatchObject({ event_type: 'sandbox.resumed', payload: { reason: 'idle', paused_ms: 0 } });
+    expect(key).toBe(`${only_after} undone`);
+    await clock.advance(60_000);
+    expect(emitted).toHaveLength(1);
+  });
+});
+
+describe('a resume', () => {
+  it('thaws, commits its event with the length of the pause, delivers again, and rescans', async () => {
+    const { pause_switch, clock, steps, stages, emitted } = pauseSwitch();
+    await pause_switch.pause(null, 0);
+    steps.length = 0;
+    await clock.advance(1_500);
+    await pause_switch.resume('back');
+    expect(steps).toEqual(['thaw', 'sandbox.resumed', 'deliver', 'rescan']);
+    expect(stages.at(-1)).toBe('running');
+    expect(emitted[1]?.event.payload).toEqual({ reason: 'back', paused_ms: 1_500 });
+  });
+
+  it('of a running sandbox does nothing', async () => {
+    const { pause_switch, steps } = pauseSwitch();
+    await pause_switch.resume(null);
+    expect(steps).toEqual([]);
+  });
+
+  it('whose event the outbox refuses leaves the sandbox paused', async () => {
+    const { pause_switch, steps } = pauseSwitch((event) => event.event_type === 'sandbox.resumed');
+    await pause_switch.pause(null, 0);
+    steps.length = 0;
+    await expect(pause_switch.resume(null)).rejects.toMatchObject({ code: 'outbox_unavailable' });
+    expect(steps).toEqual(['thaw', 'freeze']);
+    expect(pause_switch.is_paused).toBe(true);
+  });
+});
+
+describe('a quiesced sandbox', () => {
+  it('is frozen during the work, without an event and without being paused', async () => {
+    const { pause_switch, steps, stages } = pauseSwitch();
+    await pause_switch.quiesce(async () => {
+      steps.push('work');
+      expect(pause_switch.is_paused).toBe(false);
+    });
+    expect(steps).toEqual(['freeze', 'work', 'thaw']);
+    expect(stages).toEqual([]);
+  });
+
+  it('runs again when the work fails', async () => {
+    const { pause_switch, steps } = pauseSwitch();
+    const work = () => Promise.reject(new Error('the copy failed'));
+    await expect(pause_switch.quiesce(work)).rejects.toThrow('the copy failed');
+    expect(steps).toEqual(['freeze', 'thaw']);
+  });
+
+  it('that was paused stays frozen', async () => {
+    const { pause_switch, steps } = pauseSwitch();
+    await pause_switch.pause(null, 0);
+    steps.length = 0;
+    await pause_switch.quiesce(async () => void steps.push('work'));
+    expect(steps).toEqual(['work']);
+  });
+
+  it('lets a pause that is asked for meanwhile wait for the end of the work', async () => {
+    const { pause_switch, steps } = pauseSwitch();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const quiesced = pause_switch.quiesce(() => promise);
+    const paused = pause_switch.pause(null, 0);
+    await new Promise((done) => setImmediate(done));
+    expect(steps).toEqual(['freeze']);
+    resolve();
+    await Promise.all([quiesced, paused]);
+    expect(steps).toEqual(['freeze', 'thaw', 'freeze', 'sandbox.paused', 'flush 0', 'hold', 'checkpoint']);
+  });
+});
