@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { LIST_LIMIT } from '../src/contract/defaults.ts';
-import { DELIVERY_STATES } from '../src/contract/deliveries.ts';
+import { DELIVERY_STATES, FINAL_STATES, type FinalState } from '../src/contract/deliveries.ts';
 import { EVENT_TYPES } from '../src/contract/events.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
 import { interruption } from '../src/ctl/command.ts';
@@ -9,7 +9,7 @@ import { events, followEvents } from '../src/ctl/events.ts';
 import { forwardTarget } from '../src/ctl/listen/forward.ts';
 import { LISTEN_HOST, LISTEN_PORT, listen } from '../src/ctl/listen/listen.ts';
 import { publish } from '../src/ctl/publish.ts';
-import { REPLAYABLE_STATES, replay, replayAll } from '../src/ctl/replay.ts';
+import { replay, replayAll } from '../src/ctl/replay.ts';
 import { show } from '../src/ctl/show.ts';
 import { status } from '../src/ctl/status.ts';
 import { testDelivery } from '../src/ctl/test-delivery.ts';
@@ -81,17 +81,15 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
     .command('replay')
     .description('deliver an event again, or all events in a state')
     .argument('[event_id]')
-    .addOption(new Option('--state <state>', 'all events in this state').choices(REPLAYABLE_STATES))
-    .action(
-      (event_id: string | undefined, { state }: { state?: (typeof REPLAYABLE_STATES)[number] }, command) => {
-        if ((event_id === undefined) === (state === undefined)) {
-          command.error('error: replay takes either an event_id or --state');
-        }
-        return withDaemon((context) =>
-          event_id === undefined ? replayAll(context, state ?? 'failed') : replay(context, event_id),
-        );
-      },
-    );
+    .addOption(new Option('--state <state>', 'all events in this state').choices(FINAL_STATES))
+    .action((event_id: string | undefined, { state }: { state?: FinalState }, command) => {
+      if ((event_id === undefined) === (state === undefined)) {
+        command.error('error: replay takes either an event_id or --state');
+      }
+      return withDaemon((context) =>
+        event_id === undefined ? replayAll(context, state ?? 'failed') : replay(context, event_id),
+      );
+    });
 
   program
     .command('test')

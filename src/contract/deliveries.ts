@@ -6,6 +6,12 @@ export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'expired', 'fo
 /** One of `DELIVERY_STATES`. */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
+/** The states of a record that is no longer attempted, in which it can be replayed. */
+export const FINAL_STATES = ['failed', 'expired', 'delivered'] as const satisfies DeliveryState[];
+
+/** One of `FINAL_STATES`. */
+export type FinalState = (typeof FINAL_STATES)[number];
+
 /** Why an attempt got no response head; `blocked` is an address that the address guard refuses. */
 export const ATTEMPT_ERRORS = ['dns', 'connect', 'tls', 'timeout', 'reset', 'protocol', 'blocked'] as const;
 
@@ -26,7 +32,10 @@ export interface AttemptView {
   response_body: string | null;
 }
 
-/** A record in a list of deliveries. Times are RFC 3339 UTC with milliseconds, or null where they are not set. */
+/**
+ * A record in a list of deliveries. Times are RFC 3339 UTC with milliseconds, or null where they are not set.
+ * `last_status` and `last_error` are those of its latest attempt, both null before the first.
+ */
 export interface DeliveryView {
   event_id: string;
   event_type: string;
@@ -35,6 +44,9 @@ export interface DeliveryView {
   created_at: string;
   finished_at: string | null;
   next_attempt_at: string | null;
+  attempt_count: number;
+  last_status: number | null;
+  last_error: AttemptError | null;
 }
 
 /** One record with its exact body, its static headers and every attempt, oldest first. */

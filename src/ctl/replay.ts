@@ -1,10 +1,7 @@
-import type { DeliveryState, DeliveryView } from '../contract/deliveries.ts';
+import type { DeliveryView, FinalState } from '../contract/deliveries.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import { deliveryPath } from './show.ts';
-
-/** The states in which all records can be replayed with one request. */
-export const REPLAYABLE_STATES = ['failed', 'expired', 'delivered'] as const satisfies DeliveryState[];
 
 /** Makes one record pending again. Contract section 4, `POST /webhook/deliveries/{event_id}/replay`. */
 export async function replay({ client, out, json }: Context, event_id: string): Promise<ExitCode> {
@@ -14,10 +11,7 @@ export async function replay({ client, out, json }: Context, event_id: string): 
 }
 
 /** Makes all records of a state pending again. Contract section 4, `POST /webhook/deliveries/replay`. */
-export async function replayAll(
-  { client, out, json }: Context,
-  state: (typeof REPLAYABLE_STATES)[number],
-): Promise<ExitCode> {
+export async function replayAll({ client, out, json }: Context, state: FinalState): Promise<ExitCode> {
   const result = await client.call<{ replayed: number }>('POST', '/webhook/deliveries/replay', {
     query: { state },
   });

@@ -3,6 +3,7 @@ import type {
   DeliveryDetail,
   DeliveryPage,
   DeliveryState,
+  FinalState,
   OutboxCounts,
 } from '../contract/deliveries.ts';
 import type { EventType } from '../contract/events.ts';
@@ -115,7 +116,7 @@ export interface InspectionStore {
   /** Makes a record pending again with a new window; false where there is no such record. */
   replay(event_id: string): Promise<boolean>;
   /** Replays every record in a state; resolves to their number. */
-  replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number>;
+  replayAll(state: FinalState): Promise<number>;
   /** Up to `limit` committed records after a sequence, oldest first. */
   after(sequence: number, limit: number): Promise<StreamRecord[]>;
 }

@@ -5,7 +5,7 @@ import {
   ENDPOINT_BACKOFF_CAP_MS,
   RETRY_AFTER_CAP_MS,
 } from '../contract/defaults.ts';
-import type { AttemptError } from '../contract/deliveries.ts';
+import type { AttemptError, FinalState } from '../contract/deliveries.ts';
 
 /** The result of one attempt: a status, or the error that prevented one. Exactly one of the two is null. */
 export interface AttemptResult {
@@ -25,9 +25,7 @@ export interface AttemptTimes {
 }
 
 /** The state of a record after an attempt. `due_ms`: its next attempt; `probe_ms`: when it may be the endpoint's probe. */
-export type Decision =
-  | { state: 'delivered' | 'failed' | 'expired' }
-  | { state: 'pending'; due_ms: number; probe_ms: number };
+export type Decision = { state: FinalState } | { state: 'pending'; due_ms: number; probe_ms: number };
 
 /**
  * Decides a record's state after an attempt. Pure. Source: contract section 3, Success to Window.

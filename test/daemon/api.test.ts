@@ -337,6 +337,9 @@ describe('deliveries', () => {
       'created_at',
       'finished_at',
       'next_attempt_at',
+      'attempt_count',
+      'last_status',
+      'last_error',
     ]);
   });
 

@@ -2,7 +2,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
 import { enumParam, integerParam, queryOf } from '../../base/http/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { DELIVERY_STATES, type DeliveryState } from '../../contract/deliveries.ts';
+import { DELIVERY_STATES, type DeliveryState, FINAL_STATES } from '../../contract/deliveries.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
@@ -15,8 +15,6 @@ export interface DeliveryContext {
   readonly store: Pick<OutboxClient, 'list' | 'find' | 'replay' | 'replayAll'>;
   readonly dispatcher: Pick<Dispatcher, 'refresh'> | null;
 }
-
-const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
 
 interface EventParams {
   event_id: string;
@@ -57,8 +55,8 @@ export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryConte
 
   app.post('/api/v1/webhook/deliveries/replay', async (request) => {
     const query = queryOf(request.query, ['state']);
-    const state = enumParam(query.state as DeliveryState | undefined, 'state', REPLAYABLE);
-    if (!state) throw invalidField('state', `is required: one of ${REPLAYABLE.join(', ')}`);
+    const state = enumParam(query.state as DeliveryState | undefined, 'state', FINAL_STATES);
+    if (!state) throw invalidField('state', `is required: one of ${FINAL_STATES.join(', ')}`);
     checkWebhook(daemon);
     const replayed = await daemon.store.replayAll(state);
     daemon.dispatcher?.refresh();

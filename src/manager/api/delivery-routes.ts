@@ -1,7 +1,7 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { enumParam, integerParam, queryOf } from '../../base/http/query.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { DELIVERY_STATES } from '../../contract/deliveries.ts';
+import { DELIVERY_STATES, FINAL_STATES } from '../../contract/deliveries.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import type { Delivery } from '../outbox/delivery.ts';
@@ -10,7 +10,6 @@ import {
   DeliveryData,
   DeliveryPageData,
   DeliveryQuery,
-  REPLAYABLE,
   ReplayedData,
   ReplayQuery,
 } from './delivery-schemas.ts';
@@ -63,8 +62,8 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
 
   app.post(`${PATH}/replay`, writing(replayAll), async (request) => {
     const { state: given } = queryOf(request.query, ['state']);
-    const state = enumParam(given, 'state', REPLAYABLE);
-    if (!state) throw invalidField('state', `is required, one of ${REPLAYABLE.join(', ')}`);
+    const state = enumParam(given, 'state', FINAL_STATES);
+    if (!state) throw invalidField('state', `is required, one of ${FINAL_STATES.join(', ')}`);
     return success({ replayed: await delivery.replayAll(callerOf(request).team_id, state) });
   });
 }

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { DELIVERY_STATES } from '../../contract/deliveries.ts';
+import { ATTEMPT_ERRORS, DELIVERY_STATES, FINAL_STATES } from '../../contract/deliveries.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import { OptionalTime, Time } from './schemas.ts';
 
@@ -8,8 +8,7 @@ import { OptionalTime, Time } from './schemas.ts';
 const closed = { additionalProperties: false };
 const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
 
-/** The states of records that can be replayed. */
-export const REPLAYABLE = ['failed', 'expired', 'delivered'] as const;
+const AttemptErrorData = orNull(Type.Enum([...ATTEMPT_ERRORS]));
 
 const view = {
   event_id: Type.String(),
@@ -20,6 +19,9 @@ const view = {
   created_at: Time,
   finished_at: OptionalTime,
   next_attempt_at: OptionalTime,
+  attempt_count: Type.Integer(),
+  last_status: orNull(Type.Integer()),
+  last_error: AttemptErrorData,
 };
 
 const AttemptData = Type.Object(
@@ -28,7 +30,7 @@ const AttemptData = Type.Object(
     started_at: Time,
     duration_ms: Type.Number(),
     status: orNull(Type.Integer()),
-    error: orNull(Type.Enum(['dns', 'connect', 'tls', 'timeout', 'reset', 'protocol', 'blocked'])),
+    error: AttemptErrorData,
     next_attempt_at: OptionalTime,
     response_body: orNull(Type.String()),
   },
@@ -64,7 +66,7 @@ export const DeliveryQuery = Type.Object(
 );
 
 /** The query of a replay of all records in a state. */
-export const ReplayQuery = Type.Object({ state: Type.Enum([...REPLAYABLE]) }, closed);
+export const ReplayQuery = Type.Object({ state: Type.Enum([...FINAL_STATES]) }, closed);
 
 /** How many records are replayed. */
 export const ReplayedData = Type.Object({ replayed: Type.Integer() }, closed);

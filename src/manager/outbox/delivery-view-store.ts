@@ -1,17 +1,16 @@
-import { timestamp } from '../../base/clock.ts';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
 import type {
-  AttemptView,
   DeliveryDetail,
   DeliveryPage,
   DeliveryState,
   DeliveryView,
   OfSandbox,
 } from '../../contract/deliveries.ts';
+import { replayChange } from '../../outbox/delivery-lifecycle.ts';
+import { deliveryDetail, deliveryView } from '../../outbox/delivery-view.ts';
 import type { DeliveryFilter } from '../../outbox/store.ts';
 import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
-import type { OutboxAttemptTable } from '../database/tables.ts';
 
 /** Number of records that one commit makes pending again. */
 const REPLAYED_AT_ONCE = 500;
@@ -26,18 +25,10 @@ const VIEW_COLUMNS = [
   'created_at_ms',
   'finished_at_ms',
   'due_ms',
+  'attempts',
+  'last.status as last_status',
+  'last.error as last_error',
 ] as const;
-
-interface ViewRow {
-  event_id: string;
-  event_type: string;
-  sandbox_id: string;
-  sequence: number | null;
-  state: DeliveryState;
-  created_at_ms: number;
-  finished_at_ms: number | null;
-  due_ms: number | null;
-}
 
 /** The number of pending records, and the commit time of the oldest one (wall time in ms), or null. */
 export interface PendingCounts {
@@ -58,7 +49,7 @@ export class DeliveryViewStore {
   /** A page of deliveries, newest first. The cursor is the id of the last record on the page. */
   async list(team_id: string, filter: DeliveryFilter): Promise<DeliveryPage<OfSandbox<DeliveryView>>> {
     const { state, event_type, limit, before_id } = filter;
-    let query = this.#database.db.selectFrom('outbox').select(VIEW_COLUMNS).where('team_id', '=', team_id);
+    let query = recordsOf(this.#database).select(VIEW_COLUMNS).where('team_id', '=', team_id);
     if (before_id !== undefined) query = query.where('id', '<', before_id);
     if (state) query = query.where('state', '=', state);
     if (event_type) query = query.where('event_type', '=', event_type as never);
@@ -69,33 +60,26 @@ export class DeliveryViewStore {
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     return {
-      deliveries: page.map(viewOf),
+      deliveries: page.map((row) => ({ ...deliveryView(row, TO_WALL_MS), sandbox_id: row.sandbox_id })),
       next_cursor: rows.length > limit && last ? String(last.id) : null,
     };
   }
 
   /** A delivery with its request and attempts; null if the team has no such event. */
   async find(team_id: string, event_id: string): Promise<OfSandbox<DeliveryDetail> | null> {
-    const { db } = this.#database;
-    const row = await db
-      .selectFrom('outbox')
+    const row = await recordsOf(this.#database)
       .select([...VIEW_COLUMNS, 'headers', 'body'])
       .where('team_id', '=', team_id)
       .where('event_id', '=', event_id)
       .executeTakeFirst();
     if (!row) return null;
-    const attempts = await db
+    const attempts = await this.#database.db
       .selectFrom('outbox_attempts')
       .selectAll()
       .where('record_id', '=', row.id)
       .orderBy('attempt')
       .execute();
-    return {
-      ...viewOf(row),
-      body: row.body,
-      headers: JSON.parse(row.headers),
-      attempts: attempts.map(attemptOf),
-    };
+    return { ...deliveryDetail(row, attempts, TO_WALL_MS), sandbox_id: row.sandbox_id };
   }
 
   /** Makes a final record pending again, with the same bytes and a new window. Returns its endpoint, or nothing if it is not final. */
@@ -133,14 +117,7 @@ export class DeliveryViewStore {
     const now_ms = this.#clock.now();
     const rows = await this.#database.db
       .updateTable('outbox')
-      .set({
-        state: 'pending',
-        failures: 0,
-        due_ms: now_ms,
-        probe_ms: now_ms,
-        deadline_ms: now_ms + DELIVERY_WINDOW_MS,
-        finished_at_ms: null,
-      })
+      .set({ state: 'pending', finished_at_ms: null, ...replayChange(now_ms, DELIVERY_WINDOW_MS) })
       .where('id', 'in', narrow(finalsOf(this.#database)))
       .where('due_ms', 'is', null)
       .returning('endpoint')
@@ -165,31 +142,13 @@ function finalsOf({ db }: Database) {
   return db.selectFrom('outbox').select('id').where('due_ms', 'is', null);
 }
 
-function viewOf(row: ViewRow): OfSandbox<DeliveryView> {
-  return {
-    event_id: row.event_id,
-    event_type: row.event_type,
-    sandbox_id: row.sandbox_id,
-    sequence: row.sequence,
-    state: row.state,
-    created_at: timestamp(row.created_at_ms),
-    finished_at: optionalTimestamp(row.finished_at_ms),
-    next_attempt_at: row.due_ms ? timestamp(row.due_ms) : null,
-  };
-}
+/** Due times are wall time in this engine. */
+const TO_WALL_MS = 0;
 
-function attemptOf(row: OutboxAttemptTable): AttemptView {
-  return {
-    attempt: row.attempt,
-    started_at: timestamp(row.started_at_ms),
-    duration_ms: row.duration_ms,
-    status: row.status,
-    error: row.error,
-    next_attempt_at: optionalTimestamp(row.next_attempt_at_ms),
-    response_body: row.response_body,
-  };
-}
-
-function optionalTimestamp(wall_ms: number | null): string | null {
-  return wall_ms === null ? null : timestamp(wall_ms);
+function recordsOf({ db }: Database) {
+  return db
+    .selectFrom('outbox')
+    .leftJoin('outbox_attempts as last', (join) =>
+      join.onRef('last.record_id', '=', 'outbox.id').onRef('last.attempt', '=', 'outbox.attempts'),
+    );
 }

@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts';
 import { gauge, labelledGauge, type Metric } from '../../base/metrics.ts';
 import type { Service } from '../../base/service.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
+import type { FinalState } from '../../contract/deliveries.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { DeliveryMetrics } from '../../outbox/delivery-metrics.ts';
 import type { UndeliveredRecord } from '../../runtime/runtime.ts';
@@ -122,7 +123,7 @@ export class Delivery implements DeletionOutbox, Service {
   }
 
   /** The same for every record of a team in a state; returns their number. Errors: `unavailable`. */
-  async replayAll(team_id: string, state: 'failed' | 'expired' | 'delivered'): Promise<number> {
+  async replayAll(team_id: string, state: FinalState): Promise<number> {
     const { replayed, endpoints } = await this.views.replayAll(team_id, state);
     this.#endpoints.replayed(endpoints);
     return replayed;

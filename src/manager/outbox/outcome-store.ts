@@ -1,5 +1,6 @@
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { attemptRow, outcomeChange } from '../../outbox/delivery-lifecycle.ts';
 import type { AttemptOutcome } from '../../outbox/store.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
@@ -136,17 +137,16 @@ export class OutcomeStore {
   }
 
   async #recordOutcome(tx: Transaction, { id, attempt, decision }: AttemptOutcome): Promise<void> {
-    const is_pending = decision.state === 'pending';
+    const change = outcomeChange(decision, this.#database_clock.now());
     await tx
       .updateTable('outbox')
       .set(({ eb }) => ({
-        state: decision.state,
+        state: change.state,
         attempts: attempt,
         failures: eb('failures', '+', 1),
-        // 0 is reserved for records that were never tried.
-        due_ms: is_pending ? Math.max(1, decision.due_ms) : null,
-        probe_ms: is_pending ? decision.probe_ms : 0,
-        finished_at_ms: is_pending ? null : this.#database_clock.now(),
+        due_ms: change.due_ms,
+        probe_ms: change.probe_ms ?? 0,
+        finished_at_ms: change.finished_ms,
       }))
       .where('id', '=', id)
       .where('state', '=', 'pending')
@@ -159,16 +159,11 @@ export class OutcomeStore {
     await tx
       .insertInto('outbox_attempts')
       .values(
-        outcomes.map(({ id, decision, ...outcome }) => ({
-          record_id: id,
-          attempt: outcome.attempt,
-          started_at_ms: outcome.started_at_ms,
-          duration_ms: outcome.duration_ms,
-          status: outcome.status,
-          error: outcome.error,
-          next_attempt_at_ms: decision.state === 'pending' ? decision.due_ms : null,
-          response_body: has_bodies ? outcome.response_body : null,
-        })),
+        outcomes.map((outcome) => {
+          // Due times are wall time in this engine.
+          const row = { record_id: outcome.id, ...attemptRow(outcome, 0) };
+          return has_bodies ? row : { ...row, response_body: null };
+        }),
       )
       .onConflict((conflict) => conflict.columns(['record_id', 'attempt']).doNothing())
       .execute();

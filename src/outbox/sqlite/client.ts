@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
-import type { DeliveryDetail, DeliveryPage, OutboxCounts } from '../../contract/deliveries.ts';
+import type { DeliveryDetail, DeliveryPage, FinalState, OutboxCounts } from '../../contract/deliveries.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
 import type {
   Adoption,
@@ -405,7 +405,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
    * Replays every record in a state, in parts so that publishes are committed in between; resolves to their number.
    * A record that ends in that state meanwhile stays as it is.
    */
-  async replayAll(state: 'failed' | 'expired' | 'delivered'): Promise<number> {
+  async replayAll(state: FinalState): Promise<number> {
     const all = this.#counts[state];
     let replayed = 0;
     while (replayed < all) {

@@ -1,4 +1,4 @@
-import type { OutboxCounts } from '../../contract/deliveries.ts';
+import type { FinalState, OutboxCounts } from '../../contract/deliveries.ts';
 import type { Adoption, Append, AppendResult, AttemptOutcome, DeliveryFilter, DueRecord } from '../store.ts';
 import type { FileIdentity } from './files/state-lock.ts';
 import type { OutboxLimits, Ownership } from './rows/sqlite-store.ts';
@@ -29,7 +29,7 @@ export interface Calls {
   list: { in: DeliveryFilter; out: import('./rows/inspection.ts').ListPart };
   find: { in: { event_id: string }; out: import('../../contract/deliveries.ts').DeliveryDetail | null };
   replay: { in: { event_id: string }; out: boolean };
-  replaySome: { in: { state: 'failed' | 'expired' | 'delivered'; limit: number }; out: number };
+  replaySome: { in: { state: FinalState; limit: number }; out: number };
   after: { in: { sequence: number; limit: number }; out: import('../store.ts').StreamRecord[] };
   lastSequence: { in: null; out: number };
   oldestPending: { in: null; out: number | null };

@@ -59,6 +59,9 @@ describeOnStores('the routes of deliveries', (fresh) => {
       created_at: JSON.parse(body).timestamp,
       finished_at: expect.any(String),
       next_attempt_at: null,
+      attempt_count: 2,
+      last_status: 204,
+      last_error: null,
       body,
       headers: expect.objectContaining({ 'X-Service-Signature': sign(SECRET, body), 'ce-id': event_id }),
       attempts: [
@@ -90,10 +93,13 @@ describeOnStores('the routes of deliveries', (fresh) => {
     expect(listed).toEqual(sandbox_ids.toReversed());
     expect(rest.next_cursor).toBeNull();
     expect(Object.keys(first.deliveries[0]).sort()).toEqual([
+      'attempt_count',
       'created_at',
       'event_id',
       'event_type',
       'finished_at',
+      'last_error',
+      'last_status',
       'next_attempt_at',
       'sandbox_id',
       'sequence',

@@ -82,6 +82,9 @@ export function delivery(sequence: number, changes: Partial<DeliveryView> = {}):
     created_at: '2026-01-01T00:00:00.000Z',
     finished_at: '2026-01-01T00:00:01.000Z',
     next_attempt_at: null,
+    attempt_count: 2,
+    last_status: 204,
+    last_error: null,
     ...changes,
   };
 }

@@ -1,38 +1,21 @@
 import type { Database } from 'better-sqlite3';
-import { type Clock, timestamp } from '../../../base/clock.ts';
-import type {
-  AttemptError,
-  DeliveryDetail,
-  DeliveryState,
-  DeliveryView,
-} from '../../../contract/deliveries.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { DeliveryDetail, DeliveryView } from '../../../contract/deliveries.ts';
+import {
+  type AttemptRow,
+  type DeliveryRow,
+  type DetailRow,
+  deliveryDetail,
+  deliveryView,
+} from '../../delivery-view.ts';
 import type { DeliveryFilter, StreamRecord } from '../../store.ts';
 import type { SqliteStore } from './sqlite-store.ts';
 
-interface ViewRow {
-  id: number;
-  event_id: string;
-  event_type: string;
-  sequence: number | null;
-  state: DeliveryState;
-  created_at_ms: number;
-  finished_at_ms: number | null;
-  due_ms: number | null;
-}
-
-interface AttemptRow {
-  attempt: number;
-  started_at_ms: number;
-  duration_ms: number;
-  status: number | null;
-  error: AttemptError | null;
-  next_attempt_at_ms: number | null;
-  response_body: string | null;
-}
-
 const STATE = "CASE sandbox WHEN @number THEN state ELSE 'foreign' END AS state";
-const VIEW_COLUMNS = `id, event_id, event_type, sequence, ${STATE}, created_at_ms, finished_at_ms, due_ms`;
-const VIEW = 'deliveries JOIN records USING (id)';
+const VIEW_COLUMNS = `id, event_id, event_type, sequence, ${STATE}, created_at_ms, finished_at_ms, due_ms,
+  attempts, last.status AS last_status, last.error AS last_error`;
+const VIEW = `deliveries JOIN records USING (id)
+  LEFT JOIN attempts AS last ON last.record_id = deliveries.id AND last.attempt = deliveries.attempts`;
 
 /** Records read for one part of a list. */
 const SCANNED_RECORDS = 2_000;
@@ -86,10 +69,11 @@ export class Inspection {
         state: filter.state,
         event_type: filter.event_type,
         limit: filter.limit + 1,
-      }) as ViewRow[];
+      }) as ({ id: number } & DeliveryRow)[];
     const page = rows.slice(0, filter.limit);
+    const to_wall_ms = this.#toWallMs();
     return {
-      deliveries: page.map((row) => this.#view(row)),
+      deliveries: page.map((row) => deliveryView(row, to_wall_ms)),
       last_id: page.at(-1)?.id ?? null,
       more: rows.length > filter.limit,
       scanned_to: floor_id,
@@ -111,27 +95,12 @@ export class Inspection {
   find(event_id: string): DeliveryDetail | null {
     const row = this.#db
       .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = @event_id`)
-      .get({ event_id, number: this.#store().number }) as
-      | (ViewRow & { headers: string; body: string })
-      | undefined;
+      .get({ event_id, number: this.#store().number }) as ({ id: number } & DetailRow) | undefined;
     if (!row) return null;
     const attempts = this.#db
       .prepare('SELECT * FROM attempts WHERE record_id = ? ORDER BY attempt')
       .all(row.id) as AttemptRow[];
-    return {
-      ...this.#view(row),
-      body: row.body,
-      headers: JSON.parse(row.headers),
-      attempts: attempts.map((attempt) => ({
-        attempt: attempt.attempt,
-        started_at: timestamp(attempt.started_at_ms),
-        duration_ms: attempt.duration_ms,
-        status: attempt.status,
-        error: attempt.error,
-        next_attempt_at: optionalTimestamp(attempt.next_attempt_at_ms),
-        response_body: attempt.response_body,
-      })),
-    };
+    return deliveryDetail(row, attempts, this.#toWallMs());
   }
 
   /** Up to `limit` records of this sandbox after a sequence, oldest first. */
@@ -143,21 +112,8 @@ export class Inspection {
       .all(this.#store().idBefore(sequence), sandbox_id, sequence, limit) as StreamRecord[];
   }
 
-  #view(row: ViewRow): DeliveryView {
-    // Due times are on the store's clock; the API shows wall time.
-    const to_wall_ms = this.#clock.wallMs() - this.#store().now();
-    return {
-      event_id: row.event_id,
-      event_type: row.event_type,
-      sequence: row.sequence,
-      state: row.state,
-      created_at: timestamp(row.created_at_ms),
-      finished_at: optionalTimestamp(row.finished_at_ms),
-      next_attempt_at: row.due_ms && row.state === 'pending' ? timestamp(row.due_ms + to_wall_ms) : null,
-    };
+  /** Due times are on the store's clock; the API shows wall time. */
+  #toWallMs(): number {
+    return this.#clock.wallMs() - this.#store().now();
   }
-}
-
-function optionalTimestamp(wall_ms: number | null): string | null {
-  return wall_ms === null ? null : timestamp(wall_ms);
 }

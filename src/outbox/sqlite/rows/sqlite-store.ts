@@ -4,6 +4,7 @@ import { newEventIds } from '../../../base/ids.ts';
 import { OUTBOX_RESERVE_RECORDS } from '../../../contract/defaults.ts';
 import type { DeliveryState, OutboxCounts } from '../../../contract/deliveries.ts';
 import { type Identity, signedEvent } from '../../../webhook/signed-event.ts';
+import { attemptRow, outcomeChange, replayChange } from '../../delivery-lifecycle.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft } from '../../store.ts';
 import { type KeepForeign, OtherSandboxes, type OwnState } from './other-sandboxes.ts';
 import { isAuthentic, recordKey, recordMac, type UntrustedRow } from './record-mac.ts';
@@ -306,32 +307,15 @@ export class SqliteStore {
 
   /** Records an attempt and the new state of its record. A record that is no longer pending stays as it is. */
   recordOutcome(outcome: AttemptOutcome): void {
-    const { decision } = outcome;
     const wall_ms = this.#clock.wallMs();
     const now_ms = this.now();
-    const is_pending = decision.state === 'pending';
     const size_bytes = this.#sql.pendingSize.get(outcome.id) as number | undefined;
     if (size_bytes === undefined) return;
-    this.#sql.recordOutcome.run(
-      decision.state,
-      outcome.attempt,
-      is_pending ? Math.max(1, Math.round(decision.due_ms)) : null,
-      is_pending ? Math.max(1, Math.round(decision.probe_ms)) : null,
-      is_pending ? null : now_ms,
-      is_pending ? null : wall_ms,
-      outcome.id,
-    );
-    this.#move('pending', decision.state, size_bytes);
-    this.#sql.insertAttempt.run(
-      outcome.id,
-      outcome.attempt,
-      Math.round(outcome.started_at_ms),
-      Math.round(outcome.duration_ms),
-      outcome.status,
-      outcome.error,
-      is_pending ? Math.round(wall_ms + decision.due_ms - now_ms) : null,
-      outcome.response_body,
-    );
+    const change = outcomeChange(outcome.decision, now_ms);
+    const finished_at_ms = change.finished_ms === null ? null : wall_ms;
+    this.#sql.recordOutcome.run({ ...change, finished_at_ms, attempts: outcome.attempt, id: outcome.id });
+    this.#move('pending', change.state, size_bytes);
+    this.#sql.recordAttempt.run({ record_id: outcome.id, ...attemptRow(outcome, wall_ms - now_ms) });
   }
 
   #move(from: OwnState, to: OwnState, size_bytes: number): void {
@@ -432,7 +416,7 @@ export class SqliteStore {
     if (row?.sandbox !== this.#row.number) return false;
     if (row.state === 'pending') return true;
     const now_ms = this.now();
-    this.#sql.replay.run({ id: row.id, now_ms, deadline_ms: now_ms + this.#limits.window_ms });
+    this.#sql.replay.run({ id: row.id, ...replayChange(now_ms, this.#limits.window_ms) });
     this.#move(row.state, 'pending', row.size_bytes);
     return true;
   }

@@ -57,8 +57,11 @@ export function prepareStatements(db: Database) {
     ),
     pendingSize: sql("SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending'").pluck(),
     recordOutcome:
-      sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
-      finished_ms = ?, finished_at_ms = ? WHERE id = ?`),
+      sql(`UPDATE deliveries SET state = @state, attempts = @attempts, failures = failures + 1, due_ms = @due_ms,
+      probe_ms = @probe_ms, finished_ms = @finished_ms, finished_at_ms = @finished_at_ms WHERE id = @id`),
+    recordAttempt:
+      sql(`INSERT OR REPLACE INTO attempts VALUES (@record_id, @attempt, @started_at_ms, @duration_ms, @status, @error,
+      @next_attempt_at_ms, @response_body)`),
     fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
       finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
     insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
@@ -68,7 +71,8 @@ export function prepareStatements(db: Database) {
     probe: sql(`${DUE} WHERE sandbox = ? AND due_ms > 0 ORDER BY probe_ms LIMIT ?`),
     stateOf: sql(`SELECT id, sandbox, state, size_bytes FROM deliveries JOIN records USING (id)
       WHERE event_id = ?`),
-    replay: sql(`UPDATE deliveries SET state = 'pending', failures = 0, due_ms = @now_ms, probe_ms = @now_ms,
+    replay:
+      sql(`UPDATE deliveries SET state = 'pending', failures = @failures, due_ms = @due_ms, probe_ms = @probe_ms,
       deadline_ms = @deadline_ms, finished_ms = NULL, finished_at_ms = NULL WHERE id = @id`),
     idsIn:
       sql(`SELECT event_id FROM deliveries JOIN records USING (id) WHERE sandbox = ? AND due_ms IS NULL AND state = ?

@@ -1,20 +1,10 @@
 import { Buffer } from 'node:buffer';
 import { DELIVERY_WINDOW_MS } from '../../../contract/defaults.ts';
-import { ATTEMPT_ERRORS, type AttemptError } from '../../../contract/deliveries.ts';
+import { ATTEMPT_ERRORS } from '../../../contract/deliveries.ts';
 import { EVENT_TYPES } from '../../../contract/events.ts';
+import type { AttemptRow } from '../../delivery-view.ts';
 import { isWhole } from '../rows/rows.ts';
 import { isBelieved, type PendingRow, type Trust } from './belief.ts';
-
-/** An attempt that a sandbox's own daemon made. Times are wall time in ms. */
-export interface UndeliveredAttempt {
-  attempt: number;
-  started_at_ms: number;
-  duration_ms: number;
-  status: number | null;
-  error: AttemptError | null;
-  next_attempt_at_ms: number | null;
-  response_body: string | null;
-}
 
 /**
  * A record that a stopped daemon had not delivered: what is sent as it was stored, and where its delivery stands.
@@ -39,7 +29,7 @@ export interface UndeliveredRecord {
   probe_in_ms: number;
   /** What is left of its window of 24 h; 0 where one last attempt is owed. */
   deadline_in_ms: number;
-  attempt_log: UndeliveredAttempt[];
+  attempt_log: AttemptRow[];
 }
 
 /**
@@ -129,9 +119,9 @@ export function undeliveredRecord(
 }
 
 /** The attempts that can have been made, each once. */
-function attemptsOf(log: unknown[], attempts: number): UndeliveredAttempt[] {
-  const seen = new Map<number, UndeliveredAttempt>();
-  for (const each of log as Record<keyof UndeliveredAttempt, unknown>[]) {
+function attemptsOf(log: unknown[], attempts: number): AttemptRow[] {
+  const seen = new Map<number, AttemptRow>();
+  for (const each of log as Record<keyof AttemptRow, unknown>[]) {
     const { attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms, response_body } = each;
     if (!isWithin(attempt, 1, attempts) || !isWithin(started_at_ms, 0, TIME_MAX_MS)) continue;
     seen.set(attempt, {
