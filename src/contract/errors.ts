@@ -50,9 +50,27 @@ export function errorBody({ code, message, details }: ApiError) {
   return { success: false, error: { code, message, ...(details === undefined ? {} : { details }) } };
 }
 
-/** An `invalid_request` (400) that names the invalid field: the message starts with it, `details` is `{field}`. */
-export function invalidField(field: string, message: string): ApiError {
-  return new ApiError('invalid_request', `${field}: ${message}`, { field });
+/** What is wrong with a field: its path, such as `config.ttl`, and the problem in words, such as "is required". */
+export interface Problem {
+  field: string;
+  problem: string;
+}
+
+/** An `invalid_request` (400) about one field: the message is `field: problem`, `details` is `{field}`. */
+export class FieldError extends ApiError implements Problem {
+  readonly field: string;
+  readonly problem: string;
+
+  constructor({ field, problem }: Problem) {
+    super('invalid_request', `${field}: ${problem}`, { field });
+    this.field = field;
+    this.problem = problem;
+  }
+}
+
+/** The error for one invalid field, such as `invalidField('limit', 'must be an integer')`. */
+export function invalidField(field: string, problem: string): FieldError {
+  return new FieldError({ field, problem });
 }
 
 /** A start that cannot succeed. The message is the one line that the user sees; exit code 1, or 2 for invalid options. */

@@ -12,12 +12,13 @@ import {
   type RawServerDefault,
 } from 'fastify';
 import type { TSchema } from 'typebox';
-import { Value } from 'typebox/value';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { kernelRandom } from '../entropy.ts';
 import type { Log } from '../log.ts';
+import { problemOf } from '../schema.ts';
 import { answerError, NO_PATH } from './errors.ts';
+import { convertQuery } from './query.ts';
 import { RoutePaths } from './route-paths.ts';
 
 declare module 'fastify' {
@@ -142,30 +143,14 @@ function parseBody(
   }
 }
 
-function validator({ schema }: { schema: TSchema }) {
+/** The function that checks one part of a route's requests. */
+function validator({ schema, httpPart }: { schema: TSchema; httpPart?: string }) {
+  if (httpPart === 'querystring') return (query: object) => convertQuery(schema, query);
   return (value: unknown) => {
-    if (value === null || value === undefined) {
-      if (Value.Check(schema, {})) return { value };
-      return { error: invalidField('body', 'is required') };
-    }
-    if (Value.Check(schema, value)) return { value };
-    const [first] = Value.Errors(schema, value);
-    return { error: invalidField(...fieldOf(first)) };
+    const is_absent = value === null || value === undefined;
+    const wrong = problemOf(schema, is_absent ? {} : value);
+    if (wrong === null) return { value };
+    if (is_absent) return { error: invalidField('body', 'is required') };
+    return { error: invalidField(wrong.field || 'body', wrong.problem) };
   };
-}
-
-/** The invalid field and the problem, from a schema's first error. */
-function fieldOf(
-  error: { keyword: string; instancePath: string; message: string; params?: object } | undefined,
-): [string, string] {
-  const params = error?.params as
-    | { additionalProperties?: string[]; requiredProperties?: string[] }
-    | undefined;
-  const path = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
-  const inner = (names: string[] | undefined) => [path, names?.[0]].filter(Boolean).join('.');
-  // Fields that the schema does not name are checked against `false`.
-  if (error?.keyword === 'boolean') return [path, 'unknown field'];
-  if (params?.additionalProperties) return [inner(params.additionalProperties), 'unknown field'];
-  if (params?.requiredProperties) return [inner(params.requiredProperties), 'is required'];
-  return [path || 'body', error?.message ?? 'is not valid'];
 }

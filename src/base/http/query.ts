@@ -1,46 +1,48 @@
-import { invalidField } from '../../contract/errors.ts';
+import type { TSchema } from 'typebox';
+import { type FieldError, invalidField } from '../../contract/errors.ts';
+import { problemOf } from '../schema.ts';
 
-/** Query parameters with known names. Every function here throws `invalid_request` that names the parameter. */
-export type Query = Record<string, string | undefined>;
+/** How a parameter is described: a type of JSON Schema, or the values that it takes. */
+interface Parameter {
+  type?: string;
+  default?: unknown;
+  /** A higher number is lowered to this one. */
+  'x-cap'?: number;
+}
 
-/** Checks that a query has only parameters of `names`, each given once, and returns it. */
-export function queryOf(query: unknown, names: readonly string[]): Query {
-  for (const [name, value] of Object.entries(query as object)) {
-    if (!names.includes(name)) throw invalidField(name, 'unknown query parameter');
-    if (typeof value !== 'string') throw invalidField(name, 'must be given once');
+/** A converted query, or the error that names the parameter which is unknown, given twice, or not of its type. */
+export type ConvertedQuery = { value: Record<string, unknown> } | { error: FieldError };
+
+/** Converts the texts of a query to the types of its schema, fills in defaults, and checks them. */
+export function convertQuery(schema: TSchema, query: object): ConvertedQuery {
+  const { properties: parameters = {} } = schema as { properties?: Record<string, Parameter> };
+  const converted: Record<string, unknown> = {};
+  for (const [name, text] of Object.entries(query)) {
+    if (!Object.hasOwn(parameters, name)) return refusal(name, 'unknown query parameter');
+    if (typeof text !== 'string') return refusal(name, 'must be given once');
+    converted[name] = typedValue(text, parameters[name] as Parameter);
   }
-  return query as Query;
+  for (const [name, parameter] of Object.entries(parameters)) {
+    if (parameter.default !== undefined) converted[name] ??= parameter.default;
+  }
+  const wrong = problemOf(schema, converted);
+  return wrong ? refusal(wrong.field, wrong.problem) : { value: converted };
 }
 
-/** Returns the value if it is one of `values`; undefined if it is absent. */
-export function enumParam<Value extends string>(
-  value: string | undefined,
-  field: string,
-  values: readonly Value[],
-): Value | undefined {
-  if (value === undefined) return undefined;
-  const found = values.find((each) => each === value);
-  if (!found) throw invalidField(field, `must be one of ${values.join(', ')}`);
-  return found;
+function refusal(name: string, problem: string): ConvertedQuery {
+  return { error: invalidField(name, problem) };
 }
 
-/** Parses an integer from `least` to `most`, of up to 15 digits so that it is exact; undefined if it is absent. */
-export function integerParam(
-  value: string | undefined,
-  field: string,
-  least = 1,
-  most = Number.MAX_SAFE_INTEGER,
-): number | undefined {
-  if (value === undefined) return undefined;
-  const number = /^(0|[1-9]\d{0,14})$/.test(value) ? Number(value) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
-  throw invalidField(field, `must be an integer ${range}`);
+/** The value that a text stands for; the text itself if it stands for none of the type, which the check then refuses. */
+function typedValue(text: string, { type, 'x-cap': cap }: Parameter): unknown {
+  if (type === 'boolean') return booleanOf(text) ?? text;
+  if (type !== 'integer') return text;
+  if (cap !== undefined) return /^\d+(e\+?\d+)?$/i.test(text) ? Math.min(Number(text), cap) : text;
+  // Up to 15 digits are exact.
+  return /^(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : text;
 }
 
-/** Parses `true`, `false`, `1` or `0`; the bare name means true, an absent one false. */
-export function flagParam(value: string | undefined, field: string): boolean {
-  if (value === undefined || value === 'false' || value === '0') return false;
-  if (value === '' || value === 'true' || value === '1') return true;
-  throw invalidField(field, 'must be true or false');
+function booleanOf(text: string): boolean | undefined {
+  if (text === '' || text === 'true' || text === '1') return true;
+  return text === 'false' || text === '0' ? false : undefined;
 }

@@ -1,10 +1,7 @@
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
-import { enumParam, integerParam, queryOf } from '../../base/http/query.ts';
-import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { DELIVERY_STATES, type DeliveryState, FINAL_STATES } from '../../contract/deliveries.ts';
-import { ApiError, invalidField } from '../../contract/errors.ts';
-import { EVENT_TYPES } from '../../contract/events.ts';
+import { ApiError } from '../../contract/errors.ts';
+import { DeliveryQuery, EventParams, ReplayQuery } from '../../contract/schema/deliveries.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { Publisher } from '../publisher.ts';
@@ -16,32 +13,25 @@ export interface DeliveryContext {
   readonly dispatcher: Pick<Dispatcher, 'refresh'> | null;
 }
 
-interface EventParams {
-  event_id: string;
-}
+const list = { querystring: DeliveryQuery };
+const one = { params: EventParams };
+const replayAll = { querystring: ReplayQuery };
 
 /** Adds the routes that list, show and replay deliveries. Source: contract section 4, rows `/webhook/deliveries…`. */
 export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryContext): void {
-  app.get('/api/v1/webhook/deliveries', async (request) => {
-    const query = queryOf(request.query, ['state', 'event_type', 'limit', 'cursor']);
-    return success(
-      await daemon.store.list({
-        state: enumParam(query.state, 'state', DELIVERY_STATES),
-        event_type: enumParam(query.event_type, 'event_type', EVENT_TYPES),
-        limit: Math.min(integerParam(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
-        before_id: cursorOf(query.cursor),
-      }),
-    );
+  app.get('/api/v1/webhook/deliveries', { schema: list }, async ({ query }) => {
+    const { cursor, ...filter } = query;
+    return success(await daemon.store.list({ ...filter, before_id: cursor }));
   });
 
-  app.get<{ Params: EventParams }>('/api/v1/webhook/deliveries/:event_id', async (request) => {
-    const delivery = await daemon.store.find(request.params.event_id);
-    if (!delivery) throw notFound(request.params.event_id);
+  app.get('/api/v1/webhook/deliveries/:event_id', { schema: one }, async ({ params }) => {
+    const delivery = await daemon.store.find(params.event_id);
+    if (!delivery) throw notFound(params.event_id);
     return success(delivery);
   });
 
-  app.post<{ Params: EventParams }>('/api/v1/webhook/deliveries/:event_id/replay', async (request) => {
-    const { event_id } = request.params;
+  app.post('/api/v1/webhook/deliveries/:event_id/replay', { schema: one }, async ({ params }) => {
+    const { event_id } = params;
     checkWebhook(daemon);
     const delivery = await daemon.store.find(event_id);
     if (!delivery) throw notFound(event_id);
@@ -53,12 +43,9 @@ export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryConte
     return success(await daemon.store.find(event_id));
   });
 
-  app.post('/api/v1/webhook/deliveries/replay', async (request) => {
-    const query = queryOf(request.query, ['state']);
-    const state = enumParam(query.state as DeliveryState | undefined, 'state', FINAL_STATES);
-    if (!state) throw invalidField('state', `is required: one of ${FINAL_STATES.join(', ')}`);
+  app.post('/api/v1/webhook/deliveries/replay', { schema: replayAll }, async ({ query }) => {
     checkWebhook(daemon);
-    const replayed = await daemon.store.replayAll(state);
+    const replayed = await daemon.store.replayAll(query.state);
     daemon.dispatcher?.refresh();
     return success({ replayed });
   });
@@ -70,11 +57,4 @@ function checkWebhook(daemon: DeliveryContext): void {
 
 function notFound(event_id: string): ApiError {
   return new ApiError('not_found', `No record has the event id ${event_id}.`);
-}
-
-/** The record id in a cursor, as an answer gave it in `next_cursor`. */
-function cursorOf(value: string | undefined): number | undefined {
-  if (value === undefined) return undefined;
-  if (!/^[1-9]\d{0,14}$/.test(value)) throw invalidField('cursor', 'is malformed');
-  return Number(value);
 }

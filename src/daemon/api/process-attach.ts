@@ -1,15 +1,14 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
-import { integerParam, queryOf } from '../../base/http/query.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, errorBody, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachFrame, parseFrame } from './attach-frame.ts';
-import { outputData } from './process-output.ts';
+import { type Exchange, outputData } from './process-output.ts';
 
 /** The slice of the daemon that an attached client uses. */
 export interface AttachContext {
@@ -35,11 +34,9 @@ const FRAME_COST_BYTES = 1024;
 export async function answerAttach(
   daemon: AttachContext,
   process_id: string,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  offset: number | undefined,
+  { request, reply }: Exchange,
 ): Promise<void> {
-  const query = queryOf(request.query, ['offset']);
-  const offset = integerParam(query.offset, 'offset', 0);
   checkHandshake(request);
   const gone = new AbortController();
   const items = await daemon.supervisor.output(process_id, {

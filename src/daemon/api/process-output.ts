@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
 import type { Clock } from '../../base/clock.ts';
-import { enumParam, flagParam, integerParam, type Query, queryOf } from '../../base/http/query.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
+import type { OutputQuery } from '../../contract/schema/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { disconnectSignal, SseResponse, writeWithRoom } from './sse-response.ts';
@@ -25,18 +26,22 @@ export interface OutputData {
   encoding?: 'base64';
 }
 
+/** A request and its reply, for answers that are streams. */
+export interface Exchange {
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
 /** Answers `GET /processes/{id}/output` with server-sent events or the bytes of one stream. Contract section 4. */
 export async function answerOutput(
   daemon: OutputContext,
   process_id: string,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  query: Static<typeof OutputQuery>,
+  { request, reply }: Exchange,
 ): Promise<void> {
-  const query = queryOf(request.query, ['stream', ...STARTS, 'follow']);
-  const name = enumParam(query.stream, 'stream', [...OUTPUT_STREAMS, 'all']) ?? 'all';
-  const streams = name === 'all' ? OUTPUT_STREAMS : [name];
+  const { stream, follow } = query;
+  const streams = stream === 'all' ? OUTPUT_STREAMS : [stream];
   const start = startOf(query, request.headers['last-event-id']);
-  const follow = flagParam(query.follow, 'follow');
   const as_bytes = (request.headers.accept ?? '').includes('application/octet-stream');
   if (as_bytes && streams.length > 1) {
     throw invalidField('stream', 'must be stdout or stderr for application/octet-stream');
@@ -94,15 +99,14 @@ async function sendBytes(items: OutputItems, reply: FastifyReply, gone: AbortSig
 }
 
 /** `Last-Event-ID` takes precedence: a client that reconnects repeats the query of its first request. */
-function startOf(query: Query, last_event_id: string | string[] | undefined): OutputStart {
-  const numbers = STARTS.flatMap((name) => {
-    const value = integerParam(query[name], name, 0);
-    return value === undefined ? [] : [{ name, value }];
-  });
-  const [first, second] = numbers;
-  if (second) throw invalidField(second.name, `is not accepted together with ${first?.name}`);
+function startOf(
+  query: Static<typeof OutputQuery>,
+  last_event_id: string | string[] | undefined,
+): OutputStart {
+  const [first, second] = STARTS.filter((name) => query[name] !== undefined);
+  if (second) throw invalidField(second, `is not accepted together with ${first}`);
   if (last_event_id !== undefined) return { offsets: positionOf(last_event_id) };
-  return first ? ({ [first.name]: first.value } as unknown as OutputStart) : { offsets: {} };
+  return first ? ({ [first]: query[first] } as unknown as OutputStart) : { offsets: {} };
 }
 
 function eventId({ stdout, stderr }: OutputPosition): string {

@@ -1,17 +1,28 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { FastifyReply } from 'fastify';
+import type { Static } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
-import { enumParam, flagParam, integerParam, queryOf } from '../../base/http/query.ts';
-import { OUTPUT_ANSWER_BYTES, PROCESS_WAIT_MAX_MS } from '../../contract/defaults.ts';
+import { OUTPUT_ANSWER_BYTES } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
+import {
+  AttachQuery,
+  OutputQuery,
+  ProcessParams,
+  PtySizeBody,
+  RemoveQuery,
+  SignalBody,
+  StartQuery,
+  StdinQuery,
+  WaitQuery,
+} from '../../contract/schema/processes.ts';
+import { NoQuery } from '../../contract/schema/query.ts';
 import { continuationBytes } from '../../process/output/preview.ts';
 import { parseProcessRequest } from '../../process/start/request.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachContext, answerAttach } from './process-attach.ts';
-import { answerOutput, type OutputContext } from './process-output.ts';
+import { answerOutput, type Exchange, type OutputContext } from './process-output.ts';
 import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that the process routes use. */
@@ -32,101 +43,72 @@ export interface ProcessRouteContext extends AttachContext, OutputContext {
   >;
 }
 
-const closed = { additionalProperties: false };
-
-const SignalBody = Type.Object(
-  {
-    signal: Type.String(),
-    scope: Type.Optional(Type.Enum(['group', 'leader'])),
-  },
-  closed,
-);
-
-/** The kernel stores a terminal's sides in 16 bits. */
-const side = () => Type.Integer({ minimum: 1, maximum: 65_535 });
-
-const ResizeBody = Type.Object({ cols: side(), rows: side() }, closed);
-
-interface ProcessRoute {
-  Params: { process_id: string };
-}
+const PATH = '/api/v1/processes';
+const ONE = `${PATH}/:process_id`;
+const params = ProcessParams;
 
 /** Adds the routes that start, follow and end processes. Source: contract section 4, rows `/processes…`. */
 export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteContext): Promise<void> {
-  app.post('/api/v1/processes', (request, reply) => start(daemon, request, reply));
-
-  app.get('/api/v1/processes', async (request) => {
-    queryOf(request.query, []);
-    return success({ processes: await daemon.supervisor.list() });
-  });
-
-  app.get<ProcessRoute>('/api/v1/processes/:process_id', async (request) => {
-    queryOf(request.query, []);
-    return success(await daemon.supervisor.get(request.params.process_id));
-  });
-
-  app.delete<ProcessRoute>('/api/v1/processes/:process_id', async (request) => {
-    const query = queryOf(request.query, ['grace_ms']);
-    const grace_ms = integerParam(query.grace_ms, 'grace_ms', 0);
-    return success(await daemon.supervisor.remove(request.params.process_id, grace_ms));
-  });
-
-  app.get<ProcessRoute>('/api/v1/processes/:process_id/output', async (request, reply) =>
-    answerOutput(daemon, request.params.process_id, request, reply),
+  app.post(PATH, { schema: { querystring: StartQuery } }, ({ body, query }, reply) =>
+    start(daemon, body, query, reply),
   );
 
-  app.get<ProcessRoute>('/api/v1/processes/:process_id/attach', async (request, reply) =>
-    answerAttach(daemon, request.params.process_id, request, reply),
+  app.get(PATH, { schema: { querystring: NoQuery } }, async () =>
+    success({ processes: await daemon.supervisor.list() }),
   );
 
-  app.get<ProcessRoute>('/api/v1/processes/:process_id/wait', async (request, reply) => {
-    const query = queryOf(request.query, ['timeout_ms', 'for']);
-    const timeout_ms = integerParam(query.timeout_ms, 'timeout_ms', 0);
-    const process = await daemon.supervisor.wait(request.params.process_id, {
-      for: enumParam(query.for, 'for', ['exit', 'ready']) ?? 'exit',
-      ...(timeout_ms === undefined ? {} : { timeout_ms }),
-      signal: disconnectSignal(reply),
-    });
+  const one = { params, querystring: NoQuery };
+  app.get(ONE, { schema: one }, async (request) =>
+    success(await daemon.supervisor.get(request.params.process_id)),
+  );
+
+  app.delete(ONE, { schema: { params, querystring: RemoveQuery } }, async (request) =>
+    success(await daemon.supervisor.remove(request.params.process_id, request.query.grace_ms)),
+  );
+
+  const output = { params, querystring: OutputQuery };
+  app.get(`${ONE}/output`, { schema: output }, async (request, reply) =>
+    answerOutput(daemon, request.params.process_id, request.query, { request, reply }),
+  );
+
+  const attach = { params, querystring: AttachQuery };
+  app.get(`${ONE}/attach`, { schema: attach }, async (request, reply) =>
+    answerAttach(daemon, request.params.process_id, request.query.offset, { request, reply }),
+  );
+
+  app.get(`${ONE}/wait`, { schema: { params, querystring: WaitQuery } }, async (request, reply) => {
+    const signal = disconnectSignal(reply);
+    const process = await daemon.supervisor.wait(request.params.process_id, { ...request.query, signal });
     if (!process) throw new ApiError('timeout');
     return success(process);
   });
 
-  app.post<ProcessRoute>(
-    '/api/v1/processes/:process_id/signal',
-    { schema: { body: SignalBody } },
-    async (request, reply) => {
-      queryOf(request.query, []);
-      const { signal, scope } = request.body as Static<typeof SignalBody>;
-      daemon.supervisor.signal(request.params.process_id, signal, scope);
-      reply.code(204);
-    },
-  );
+  app.post(`${ONE}/signal`, { schema: { ...one, body: SignalBody } }, async (request, reply) => {
+    const { signal, scope } = request.body;
+    daemon.supervisor.signal(request.params.process_id, signal, scope);
+    reply.code(204);
+  });
 
-  app.post<ProcessRoute>(
-    '/api/v1/processes/:process_id/resize',
-    { schema: { body: ResizeBody } },
-    async (request, reply) => {
-      queryOf(request.query, []);
-      daemon.supervisor.resize(request.params.process_id, request.body as Static<typeof ResizeBody>);
-      reply.code(204);
-    },
-  );
+  app.post(`${ONE}/resize`, { schema: { ...one, body: PtySizeBody } }, async (request, reply) => {
+    daemon.supervisor.resize(request.params.process_id, request.body);
+    reply.code(204);
+  });
 
   await withStreamedBodies(app, (streamed) => {
-    streamed.post<ProcessRoute>('/api/v1/processes/:process_id/stdin', (request, reply) =>
-      writeStdin(daemon, request.params.process_id, request, reply),
+    const schema = { params, querystring: StdinQuery };
+    streamed.post(`${ONE}/stdin`, { schema }, (request, reply) =>
+      writeStdin(daemon, request.params.process_id, request.query, { request, reply }),
     );
   });
 }
 
 async function start(
   daemon: ProcessRouteContext,
-  request: FastifyRequest,
+  body: unknown,
+  { wait_ms }: Static<typeof StartQuery>,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const query = queryOf(request.query, ['wait_ms']);
-  const wait_ms = integerParam(query.wait_ms, 'wait_ms', 0, PROCESS_WAIT_MAX_MS);
-  const wanted = parseProcessRequest(request.body);
+  const wanted = parseProcessRequest(body);
   if (daemon.state === 'stopping') throw new ApiError('shutting_down');
   const { created, process } = await daemon.supervisor.spawn(wanted);
   const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, disconnectSignal(reply));
@@ -163,18 +145,14 @@ function textOf(tail: Buffer, is_cut: boolean): string {
 async function writeStdin(
   daemon: ProcessRouteContext,
   process_id: string,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  query: Static<typeof StdinQuery>,
+  { request, reply }: Exchange,
 ): Promise<void> {
   const gone = disconnectSignal(reply);
   try {
-    const query = queryOf(request.query, ['end', 'offset']);
-    const end = flagParam(query.end, 'end');
-    const offset = integerParam(query.offset, 'offset', 0);
     allowLongBody(request, reply);
     const data = request.raw.iterator({ destroyOnReturn: false });
-    const given = offset === undefined ? {} : { offset };
-    await daemon.supervisor.writeStdin(process_id, { data, end, signal: gone, ...given });
+    await daemon.supervisor.writeStdin(process_id, { data, signal: gone, ...query });
     reply.code(204).send();
   } catch (error) {
     if (gone.aborted || request.raw.destroyed) {

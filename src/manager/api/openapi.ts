@@ -8,11 +8,9 @@ declare module 'fastify' {
   }
 }
 
-/** The documentation of a route, in addition to its path, scope and body schema. */
+/** The documentation of a route, in addition to its path, its scope and the schemas that its requests are checked by. */
 export interface RouteDoc {
   summary: string;
-  /** The schema of its query. */
-  query?: TSchema;
   /** The schema of `data` in the answer. */
   data?: TSchema;
   /** The status of a success; 200 if undefined. */
@@ -66,7 +64,11 @@ function operation({ schema, config }: DocumentedRoute, path: string, doc: Route
   return {
     summary: doc.summary,
     ...(is_open ? {} : { security: [{ token: scope ? [scope] : [] }] }),
-    parameters: [...pathParameters(path), ...queryParameters(doc.query), ...headerParameters(doc.headers)],
+    parameters: [
+      ...pathParameters(path),
+      ...queryParameters(schema?.querystring),
+      ...headerParameters(doc.headers),
+    ],
     ...(schema?.body
       ? {
           requestBody: {
@@ -99,13 +101,13 @@ function pathParameters(path: string): object[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => parameter('path', name as string, true));
 }
 
-function queryParameters(query: TSchema | undefined): object[] {
+function queryParameters(query: unknown): object[] {
   const { properties = {}, required = [] } = (query ?? {}) as {
-    properties?: Record<string, TSchema>;
+    properties?: Record<string, { default?: unknown }>;
     required?: string[];
   };
   return Object.entries(properties).map(([name, schema]) => ({
-    ...parameter('query', name, required.includes(name)),
+    ...parameter('query', name, required.includes(name) && schema.default === undefined),
     schema,
   }));
 }

@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { queryOf } from '../../base/http/query.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { DIMENSIONS, type Dimension } from '../../contract/quotas.ts';
+import { closedObject, orNull } from '../../contract/schema/field.ts';
+import { integerFrom, NoQuery } from '../../contract/schema/query.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
 import { asDimension, asPolicy } from '../quotas/policy.ts';
 import type { QuotaPolicies } from '../quotas/quota-policies.ts';
@@ -16,47 +17,32 @@ export interface QuotaRouteParts {
   policies: QuotaPolicies;
 }
 
-const closed = { additionalProperties: false };
-const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-const OptionalWhole = Type.Union([Whole, Type.Null()]);
-const OptionalInterval = Type.Union([
-  Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-  Type.Null(),
-]);
+const Whole = integerFrom(0, Number.MAX_SAFE_INTEGER);
+const OptionalWhole = orNull(Whole);
+const OptionalInterval = orNull(integerFrom(1, Number.MAX_SAFE_INTEGER));
 
-const QuotaData = Type.Object(
-  {
-    team_id: Type.String(),
-    dimension: Type.Enum([...DIMENSIONS]),
-    kind: Type.Enum(['capacity', 'rate']),
-    limit_value: OptionalWhole,
-    interval_ms: OptionalInterval,
-    burst_value: OptionalWhole,
-    current: OptionalWhole,
-    remaining: OptionalWhole,
-    unlimited: Type.Boolean(),
-    unit: Type.Enum(['count', 'claims', 'requests', 'bytes']),
-    source: Type.Enum(['team_override', 'region_default', 'unlimited']),
-  },
-  closed,
-);
+const QuotaData = closedObject({
+  team_id: Type.String(),
+  dimension: Type.Enum(DIMENSIONS),
+  kind: Type.Enum(['capacity', 'rate']),
+  limit_value: OptionalWhole,
+  interval_ms: OptionalInterval,
+  burst_value: OptionalWhole,
+  current: OptionalWhole,
+  remaining: OptionalWhole,
+  unlimited: Type.Boolean(),
+  unit: Type.Enum(['count', 'claims', 'requests', 'bytes']),
+  source: Type.Enum(['team_override', 'region_default', 'unlimited']),
+});
 
-const PolicyBody = Type.Object(
-  {
-    limit_value: Whole,
-    interval_ms: Type.Optional(OptionalInterval),
-    burst_value: Type.Optional(OptionalWhole),
-  },
-  closed,
-);
+const PolicyBody = closedObject({
+  limit_value: Whole,
+  interval_ms: Type.Optional(OptionalInterval),
+  burst_value: Type.Optional(OptionalWhole),
+});
 
-interface OneDimension {
-  Params: { dimension: string };
-}
-
-interface OneOfTeam {
-  Params: { team_id: string; dimension: string };
-}
+const Params = Type.Object({ dimension: Type.String() });
+const TeamParams = Type.Object({ team_id: Type.String(), dimension: Type.String() });
 
 const PATH = '/api/v1/quotas';
 const TEAM_PATH = '/internal/v1/teams/:team_id/quotas/:dimension';
@@ -70,27 +56,27 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
     config: { scope: 'admin' as const, doc: { summary, data: QuotaData } },
   });
 
-  app.get(PATH, reading("The team's quotas", Type.Array(QuotaData)), async (request) => {
-    queryOf(request.query, []);
-    return success(await quotaStatuses(store, callerOf(request).team_id));
-  });
+  const list = { ...reading("The team's quotas", Type.Array(QuotaData)), schema: { querystring: NoQuery } };
+  app.get(PATH, list, async (request) => success(await quotaStatuses(store, callerOf(request).team_id)));
 
-  app.get<OneDimension>(
+  app.get(
     `${PATH}/:dimension`,
-    reading('One of the quotas of the team', QuotaData),
+    {
+      ...reading('One of the quotas of the team', QuotaData),
+      schema: { params: Params, querystring: NoQuery },
+    },
     async (request) => {
-      queryOf(request.query, []);
       const dimension = dimensionOf(request.params.dimension);
       return success(await quotaStatus(store, callerOf(request).team_id, dimension));
     },
   );
 
-  app.put<OneOfTeam>(
+  app.put(
     TEAM_PATH,
-    { ...changing("Override a team's quota"), schema: { body: PolicyBody } },
+    { ...changing("Override a team's quota"), schema: { params: TeamParams, body: PolicyBody } },
     async (request) => {
       const { team_id, dimension } = target(request.params);
-      const { value, fault } = asPolicy(dimension, request.body as Static<typeof PolicyBody>);
+      const { value, fault } = asPolicy(dimension, request.body);
       if (fault) throw invalidField(fault.field, fault.message);
       await store.set(team_id, value);
       policies.forget(team_id);
@@ -98,7 +84,8 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
     },
   );
 
-  app.delete<OneOfTeam>(TEAM_PATH, changing("Remove a team's override"), async (request) => {
+  const removal = { ...changing("Remove a team's override"), schema: { params: TeamParams } };
+  app.delete(TEAM_PATH, removal, async (request) => {
     const { team_id, dimension } = target(request.params);
     await store.unset(team_id, dimension);
     policies.forget(team_id);
@@ -106,7 +93,10 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
   });
 }
 
-function target({ team_id, dimension }: OneOfTeam['Params']): { team_id: string; dimension: Dimension } {
+function target({ team_id, dimension }: Static<typeof TeamParams>): {
+  team_id: string;
+  dimension: Dimension;
+} {
   if (!isTeamId(team_id)) throw invalidField('team_id', `must be ${TEAM_ID_SHAPE}`);
   return { team_id, dimension: dimensionOf(dimension) };
 }

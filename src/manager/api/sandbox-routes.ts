@@ -1,9 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { enumParam, flagParam, integerParam, queryOf } from '../../base/http/query.ts';
 import { invalidField } from '../../contract/errors.ts';
-import { MANAGED_STATUSES, TEMPLATE } from '../../contract/sandboxes.ts';
+import { NoQuery } from '../../contract/schema/query.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
 import { ChangeBody, changeRequest, ForkBody, ReasonBody, RefreshBody } from '../sandboxes/change-request.ts';
 import { ClaimBody, claimRequest } from '../sandboxes/claim-request.ts';
@@ -25,11 +24,10 @@ import {
   ResumedData,
   SandboxData,
   SandboxListData,
+  SandboxParams,
   StatusData,
 } from './schemas.ts';
 
-const LIST_LIMIT = 50;
-const LIST_LIMIT_MAX = 200;
 const KEY = /^[\x21-\x7e]{1,128}$/;
 
 /** What the sandbox routes need. */
@@ -42,13 +40,11 @@ export interface SandboxRouteParts {
   guard: AddressGuard;
 }
 
-interface One {
-  Params: { sandbox_id: string };
-}
-
 const PATH = '/api/v1/sandboxes';
 const read = 'sandboxes:read' as const;
 const write = 'sandboxes:write' as const;
+/** The path and the query of the routes of one sandbox. */
+const one = { params: SandboxParams, querystring: NoQuery };
 
 /** Registers the routes that claim, list, change and delete sandboxes. Source: contract section 7, rows `/api/v1/sandboxes…`. */
 export function registerSandboxRoutes(app: HttpApp, parts: SandboxRouteParts): void {
@@ -66,8 +62,8 @@ function registerClaim(app: HttpApp, { claims, guard }: SandboxRouteParts): void
     is_body_optional: true,
     headers: { 'Idempotency-Key': 'a repeated key with the same body returns the first answer' },
   };
-  app.post(PATH, { config: { scope: write, doc }, schema: { body: ClaimBody } }, async (request, reply) => {
-    queryOf(request.query, []);
+  const schema = { body: ClaimBody, querystring: NoQuery };
+  app.post(PATH, { config: { scope: write, doc }, schema }, async (request, reply) => {
     const body = request.body as Static<typeof ClaimBody> | undefined;
     const claimed = await claims.claim(callerOf(request), claimRequest(body, guard), keyOf(request));
     reply.code(201);
@@ -78,59 +74,48 @@ function registerClaim(app: HttpApp, { claims, guard }: SandboxRouteParts): void
 function registerReads(app: HttpApp, { store, sandboxes }: SandboxRouteParts): void {
   const list = {
     summary: "List the team's sandboxes, newest first",
-    query: ListQuery,
     data: SandboxListData,
   };
-  app.get(PATH, { config: { scope: read, doc: list } }, async (request) => {
-    const query = queryOf(request.query, ['status', 'template_id', 'paused', 'limit', 'offset']);
-    const { template_id } = query;
-    if (template_id !== undefined && !TEMPLATE.test(template_id)) {
-      throw invalidField('template_id', 'must be 1 to 64 of A-Z a-z 0-9 _ - .');
-    }
-    const offset = integerParam(query.offset, 'offset', 0) ?? 0;
-    const { rows, count } = await store.list(callerOf(request).team_id, {
-      status: enumParam(query.status, 'status', MANAGED_STATUSES),
-      template_id,
-      paused: query.paused === undefined ? undefined : flagParam(query.paused, 'paused'),
-      limit: Math.min(integerParam(query.limit, 'limit') ?? LIST_LIMIT, LIST_LIMIT_MAX),
-      offset,
-    });
+  const schema = { querystring: ListQuery };
+  app.get(PATH, { config: { scope: read, doc: list }, schema }, async (request) => {
+    const { offset } = request.query;
+    const { rows, count } = await store.list(callerOf(request).team_id, request.query);
     return success({ sandboxes: rows.map(sandboxView), count, has_more: offset + rows.length < count });
   });
 
-  const one = { summary: 'One sandbox', data: SandboxData };
-  app.get<One>(`${PATH}/:sandbox_id`, { config: { scope: read, doc: one } }, async (request) => {
-    queryOf(request.query, []);
+  const record = { summary: 'One sandbox', data: SandboxData };
+  app.get(`${PATH}/:sandbox_id`, { config: { scope: read, doc: record }, schema: one }, async (request) => {
     return success(sandboxView(await sandboxes.get(named(request))));
   });
 
   const status = { summary: 'The status of a sandbox', data: StatusData };
-  app.get<One>(`${PATH}/:sandbox_id/status`, { config: { scope: read, doc: status } }, async (request) => {
-    queryOf(request.query, []);
-    return success(statusView(await sandboxes.get(named(request))));
-  });
+  app.get(
+    `${PATH}/:sandbox_id/status`,
+    { config: { scope: read, doc: status }, schema: one },
+    async (request) => {
+      return success(statusView(await sandboxes.get(named(request))));
+    },
+  );
 }
 
 function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRouteParts): void {
-  app.put<One>(
+  app.put(
     `${PATH}/:sandbox_id`,
     {
       config: { scope: write, doc: { summary: 'Change a sandbox', data: SandboxData } },
-      schema: { body: ChangeBody },
+      schema: { ...one, body: ChangeBody },
     },
     async (request) => {
-      queryOf(request.query, []);
       const change = changeRequest(request.body as Static<typeof ChangeBody>);
       return success(sandboxView(await sandboxes.change(named(request), change)));
     },
   );
 
   const refresh = { summary: 'Restart the ttl of a sandbox', data: RefreshedData, is_body_optional: true };
-  app.post<One>(
+  app.post(
     `${PATH}/:sandbox_id/refresh`,
-    { config: { scope: write, doc: refresh }, schema: { body: RefreshBody } },
+    { config: { scope: write, doc: refresh }, schema: { ...one, body: RefreshBody } },
     async (request) => {
-      queryOf(request.query, []);
       const { duration } = (request.body ?? {}) as Static<typeof RefreshBody>;
       const row = await sandboxes.refresh(named(request), duration);
       return success({
@@ -142,19 +127,22 @@ function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRoutePar
   );
 
   const remove = { summary: 'Delete a sandbox', data: DeletedData };
-  app.delete<One>(`${PATH}/:sandbox_id`, { config: { scope: write, doc: remove } }, async (request) => {
-    queryOf(request.query, []);
-    const { actor, team_id } = callerOf(request);
-    await deletions.delete(request.params.sandbox_id, team_id, { reason: 'api', actor });
-    return success({ message: 'The sandbox is being deleted.' });
-  });
+  app.delete(
+    `${PATH}/:sandbox_id`,
+    { config: { scope: write, doc: remove }, schema: one },
+    async (request) => {
+      const { actor, team_id } = callerOf(request);
+      await deletions.delete(request.params.sandbox_id, team_id, { reason: 'api', actor });
+      return success({ message: 'The sandbox is being deleted.' });
+    },
+  );
 }
 
 function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRouteParts): void {
   const pause = { summary: 'Pause a sandbox', data: PausedData, is_body_optional: true };
-  app.post<One>(
+  app.post(
     `${PATH}/:sandbox_id/pause`,
-    { config: { scope: write, doc: pause }, schema: { body: ReasonBody } },
+    { config: { scope: write, doc: pause }, schema: { ...one, body: ReasonBody } },
     async (request) => {
       const { sandbox_id, status } = await sandboxes.pause(named(request), reasonOf(request));
       return success({ sandbox_id, paused: true, status });
@@ -162,9 +150,9 @@ function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRoutePar
   );
 
   const resume = { summary: 'Resume a sandbox', data: ResumedData, is_body_optional: true };
-  app.post<One>(
+  app.post(
     `${PATH}/:sandbox_id/resume`,
-    { config: { scope: write, doc: resume }, schema: { body: ReasonBody } },
+    { config: { scope: write, doc: resume }, schema: { ...one, body: ReasonBody } },
     async (request) => {
       const { sandbox_id } = await sandboxes.resume(named(request), reasonOf(request));
       return success({ sandbox_id, resumed: true });
@@ -172,11 +160,10 @@ function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRoutePar
   );
 
   const fork = { summary: 'Fork a sandbox', data: ForkedData, status: 201, is_body_optional: true };
-  app.post<One>(
+  app.post(
     `${PATH}/:sandbox_id/fork`,
-    { config: { scope: write, doc: fork }, schema: { body: ForkBody } },
+    { config: { scope: write, doc: fork }, schema: { ...one, body: ForkBody } },
     async (request, reply) => {
-      queryOf(request.query, []);
       const { config = {} } = (request.body ?? {}) as Static<typeof ForkBody>;
       const child = await forks.fork(named(request), config);
       reply.code(201);
@@ -192,7 +179,6 @@ function named(request: FastifyRequest): SandboxRef {
 }
 
 function reasonOf(request: FastifyRequest): string | null {
-  queryOf(request.query, []);
   return ((request.body ?? {}) as Static<typeof ReasonBody>).reason ?? null;
 }
 

@@ -21,6 +21,9 @@ const TEXT_MAX = 4096;
 const VARIABLES_MAX_BYTES = 64 * 1024;
 const BANDWIDTH_MAX = Number.MAX_SAFE_INTEGER;
 
+const template_name = { pattern: TEMPLATE.source, description: '1 to 64 of A-Z a-z 0-9 _ - .' };
+/** The schema of a template's name. */
+export const TemplateName = Type.String(template_name);
 /** The schema of a duration in whole seconds; 0 is off. */
 export const Duration = Type.Integer({ minimum: 0, maximum: DURATION_MAX_S });
 /** The schema of environment variables by name. */
@@ -34,7 +37,7 @@ const Bandwidth = Type.Integer({ minimum: 0, maximum: BANDWIDTH_MAX });
 /** The schema of a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export const ClaimBody = Type.Object(
   {
-    template: Type.Optional(Type.String({ pattern: TEMPLATE.source, default: DEFAULT_TEMPLATE })),
+    template: Type.Optional(Type.String({ ...template_name, default: DEFAULT_TEMPLATE })),
     config: Type.Optional(
       Type.Object(
         {

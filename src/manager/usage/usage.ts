@@ -19,9 +19,9 @@ const OFF_RETRY_S = 60;
 /** A request for a page of windows. */
 export interface PageRequest {
   /** The cursor of the previous page; undefined for the first one. */
-  cursor: string | undefined;
+  cursor?: string | undefined;
   limit: number;
-  window_type: WindowType | undefined;
+  window_type?: WindowType | undefined;
 }
 
 /** The usage of a manager: metering, and reading the closed windows. Source: contract section 7, "Usage". */

@@ -1,0 +1,19 @@
+import { type TSchema, Type } from 'typebox';
+
+/** Pieces of schemas that every subject uses. Both programs load schemas with their routes, never at their start. */
+
+/** An object with these fields and no others. */
+export function closedObject<Fields extends Type.TProperties>(fields: Fields) {
+  return Type.Object(fields, { additionalProperties: false });
+}
+
+/** A value or null. */
+export function orNull<Schema extends TSchema>(schema: Schema) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+/** An RFC 3339 timestamp. */
+export const Time = Type.String({ format: 'date-time' });
+
+/** A timestamp or null. */
+export const OptionalTime = orNull(Time);
