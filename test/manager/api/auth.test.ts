@@ -1,44 +1,9 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SCOPES, type Scope } from '../../../src/contract/tokens.ts';
-import { openDatabase } from '../../../src/manager/database/database.ts';
-import { TokenStore } from '../../../src/manager/database/token-store.ts';
 import { Client } from '../../support/manager/manager-client.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
 import { scratchFolder } from '../../support/scratch.ts';
-import { describeOnStores } from '../../support/stores.ts';
-
-describeOnStores('tokens', (fresh) => {
-  it('are found by themselves, kept as hashes, listed without themselves and revoked', async () => {
-    const { db, close } = await openDatabase(await fresh());
-    onTestFinished(close);
-    const tokens = new TokenStore(db, new ManualClock());
-    const token = await tokens.create('team_1', ['usage:read', 'usage:read', 'admin'], true);
-    const [listed] = await tokens.list();
-    expect(listed).toEqual({
-      token_id: expect.stringMatching(/^tok_/),
-      team_id: 'team_1',
-      scopes: ['usage:read', 'admin'],
-      internal: true,
-      created_at: '2026-01-01T00:00:00.000Z',
-      revoked_at: null,
-    });
-    const token_id = listed?.token_id as string;
-    expect(await tokens.find(token)).toEqual({
-      actor: token_id,
-      team_id: 'team_1',
-      scopes: ['usage:read', 'admin'],
-      is_internal: true,
-    });
-    expect(JSON.stringify(await db.selectFrom('tokens').selectAll().execute())).not.toContain(token);
-    expect(await tokens.find(token.slice(0, -1))).toBeNull();
-    expect(await tokens.revoke('tok_nobody')).toBe(false);
-    expect(await tokens.revoke(token_id)).toBe(true);
-    expect(await tokens.find(token)).toBeNull();
-    expect(await tokens.revoke(token_id)).toBe(true);
-  });
-});
 
 /** A sandbox that is not there. */
 const ONE = '/api/v1/sandboxes/sbx_00000000-0000-7000-8000-000000000000';

@@ -42,16 +42,6 @@ describe('a key file', () => {
     expect(() => openSeal(path)).toThrow(/--secret-key-file .* does not hold a base64 key of 32 bytes/);
     expect(() => openSeal('/nowhere/key')).toThrow(/--secret-key-file \/nowhere\/key/);
   });
-
-  it("is refused at start where it is not the database's", async () => {
-    const folder = scratchFolder();
-    const database = `sqlite:${join(folder, 'manager.db')}`;
-    const { stop } = await startManager(database, { folder });
-    await stop();
-    await expect(startManager(database, { folder: scratchFolder() })).rejects.toThrow(
-      /--secret-key-file holds another key/,
-    );
-  });
 });
 
 it('keeps no secret and no variable readable on disk', async () => {

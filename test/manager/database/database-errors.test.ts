@@ -1,15 +1,14 @@
-import { sql } from 'kysely';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openDatabase } from '../../src/manager/database/database.ts';
-import { CuttingProxy, type Moment } from '../support/cutting-proxy.ts';
-import type { Client } from '../support/manager/manager-client.ts';
-import { startManager } from '../support/manager/running-manager.ts';
-import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
+import type { Client } from '../../support/manager/manager-client.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { type PostgresServer, postgresPrograms, startPostgres } from '../../support/postgres.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const LATER = { timeout: 30_000, interval: 100 };
-const STATEMENTS_MAX = 200;
 
 async function started(settings?: Record<string, string>): Promise<{ server: PostgresServer; url: string }> {
   const server = await startPostgres(settings);
@@ -74,8 +73,8 @@ async function expectThere(team: Client, ids: string[]): Promise<void> {
   }, LATER);
 }
 
-describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
-  it('that takes no writes for a while makes them 503, and is written to again as soon as it does', async () => {
+describe.skipIf(postgresPrograms() === null)('a manager on PostgreSQL', () => {
+  it('answers writes with 503 while it is read-only, and takes them again afterwards', async () => {
     const { server, url } = await started();
     const { client } = await startManager(url);
     const team = await client('team_1', 'sandboxes:write');
@@ -93,7 +92,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
     await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
   });
 
-  it('that has no connection left makes requests 503', async () => {
+  it('answers requests with 503 while it has no connection left', async () => {
     const { url } = await started({ max_connections: '9' });
     const { client } = await startManager(url);
     const team = await client('team_1', 'sandboxes:write');
@@ -101,7 +100,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
     await expectThere(team, left);
   });
 
-  it('that has no connection left lets those go on that are there', async () => {
+  it('keeps connections in use while it has none left', async () => {
     const { url } = await started({ max_connections: '14' });
     const { client } = await startManager(url);
     const team = await client('team_1', 'sandboxes:write');
@@ -123,7 +122,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
     expect((await claiming).status).toBe(201);
   });
 
-  it('that aborts transactions because of each other makes requests 503, and no quota is exceeded', async () => {
+  it('answers requests with 503 if it aborts conflicting transactions, and no quota is exceeded', async () => {
     const { url } = await started();
     await operate(url, `alter database ${nameOf(url)} set default_transaction_isolation = 'serializable'`);
     const { client } = await startManager(url, {
@@ -138,7 +137,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
     await expectThere(team, ids);
   });
 
-  it('that cancels what takes long makes requests 503', async () => {
+  it('answers requests with 503 if it cancels slow statements', async () => {
     const { server, url } = await started();
     const { client } = await startManager(url);
     const team = await client('team_1', 'sandboxes:write');
@@ -152,27 +151,25 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL', () => {
     await server.dropConnections(url);
     await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
   });
+});
 
-  it('is given its tables whole, wherever a start is cut', async () => {
-    const { server, url: first_url } = await started();
-    for (const moment of ['before', 'after'] satisfies Moment[]) {
-      let cuts = 0;
-      for (let n = 1; n <= STATEMENTS_MAX; n += moment === 'before' ? 3 : 7) {
-        const url = n === 1 ? first_url : await server.database();
-        const proxy = await CuttingProxy.start(url);
-        proxy.cutAt(n, moment);
-        const opening = openDatabase(proxy.urlOf(url));
-        await opening.then((database) => database.close()).catch(() => {});
-        const is_cut = proxy.disarm();
-        proxy.stop();
-        const { db, close } = await openDatabase(url);
-        expect(await db.selectFrom('usage_windows').selectAll().execute()).toEqual([]);
-        await sql`select usage_horizon(), locked_active_sandboxes('team_1')`.execute(db);
-        await close();
-        if (!is_cut) break;
-        cuts += 1;
-      }
-      expect(cuts).toBeGreaterThan(5);
-    }
-  });
+it('damaged SQLite is 503, never 500', async () => {
+  const path = join(scratchFolder(), 'manager.db');
+  const { client } = await startManager(`sqlite:${path}`);
+  const team = await client('team_1', 'sandboxes:write');
+  await team.claim();
+  const database = new Sqlite(path);
+  database.pragma('wal_checkpoint(TRUNCATE)');
+  database.unsafeMode();
+  database.pragma('writable_schema = on');
+  database.exec("update sqlite_master set rootpage = 99999 where name = 'sandboxes'");
+  database.pragma('schema_version = 9999');
+  database.close();
+  for (const { status, error } of [
+    await team.get(SANDBOXES),
+    await team.post(SANDBOXES, {}),
+    await team.get('/readyz'),
+  ]) {
+    expect([status, error?.code]).toEqual([503, 'unavailable']);
+  }
 });

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { startManager } from '../support/manager/running-manager.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const BALLAST_BYTES = 8 * 1024 * 1024;
@@ -32,7 +32,7 @@ function fill(path: string): void {
 }
 
 describe.skipIf(process.getuid?.() !== 0)('a full disk below SQLite', () => {
-  it('makes what needs room 503, and lets sandboxes be deleted until there is room again', async () => {
+  it('is 503 for what needs room, and still lets sandboxes be deleted', async () => {
     const disk = smallDisk();
     const path = join(disk, 'manager.db');
     const { client } = await startManager(`sqlite:${path}`);

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Client } from '../support/manager/manager-client.ts';
-import { type RunningManager, startManager } from '../support/manager/running-manager.ts';
-import { ScriptedRuntime } from '../support/manager/scripted-runtime.ts';
-import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
+import type { Client } from '../../support/manager/manager-client.ts';
+import { type RunningManager, startManager } from '../../support/manager/running-manager.ts';
+import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
+import { type PostgresServer, postgresPrograms, startPostgres } from '../../support/postgres.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 /** What whoever asks waits at most. */
@@ -46,8 +46,8 @@ async function refusesQuickly(team: Client, { manager }: RunningManager, path: s
   expect((await fetch(`${manager.url}/metrics`)).status).toBe(200);
 }
 
-describe.skipIf(postgresPrograms() === null)('a database that is lost', () => {
-  it('that hangs is told within 2 s, and nothing is half-done when it is back', async () => {
+describe.skipIf(postgresPrograms() === null)('PostgreSQL that is lost', () => {
+  it('is 503 within 2 s while it hangs, and nothing is half-done when it is back', async () => {
     const { server, team, path, ...running } = await scene();
     signal(server, 'SIGSTOP');
     await refusesQuickly(team, running, path);
@@ -61,14 +61,14 @@ describe.skipIf(postgresPrograms() === null)('a database that is lost', () => {
     expect((await team.post(SANDBOXES)).status).toBe(201);
   });
 
-  it('that drops every connection is used again at once', async () => {
+  it('is used again at once after it dropped every connection', async () => {
     const { server, database, team, path } = await scene();
     await server.dropConnections(database);
     await vi.waitFor(async () => expect((await team.get(path)).status).toBe(200));
     expect((await team.call('DELETE', path)).status).toBe(200);
   });
 
-  it('that ends is told, and found when it is back', async () => {
+  it('is 503 while it is down, and found when it is back', async () => {
     const { server, team, path, ...running } = await scene();
     await server.end();
     await refusesQuickly(team, running, path);

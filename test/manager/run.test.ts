@@ -2,63 +2,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { failureOf } from '../support/manager/failing-command.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
-
-interface Failure {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-/** How a command fails that must. */
-async function failureOf(...args: string[]): Promise<Failure> {
-  const outcome = await runManagerCommand(...args).then(
-    (stdout) => `it printed: ${stdout}`,
-    (error: Failure) => error,
-  );
-  if (typeof outcome === 'string') throw new Error(outcome);
-  return outcome;
-}
-
-function databaseOption(): [string, string] {
-  return ['--database', `sqlite:${join(scratchFolder(), 'manager.db')}`];
-}
-
-describe('sandbox-manager token', () => {
-  it('prints a new token alone, lists without it, and revokes', async () => {
-    const database = databaseOption();
-    const scopes = ['--scope', 'usage:read', '--scope', 'sandboxes:write'];
-    const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, ...database);
-    expect(token).toMatch(/^smt_[\w-]{43}$/);
-    const listed = await runManagerCommand('token', 'list', ...database);
-    expect(listed).not.toContain(token);
-    expect(listed).toMatch(/^tok_\S+ {2}team_1 {2}usage:read,sandboxes:write {2}\S+Z$/);
-    const [token_id = ''] = listed.split(' ');
-    expect(await runManagerCommand('token', 'revoke', token_id, ...database)).toBe('');
-    const { tokens } = JSON.parse(await runManagerCommand('token', 'list', '--json', ...database));
-    expect(tokens).toMatchObject([{ token_id, internal: false, revoked_at: expect.any(String) }]);
-    const unknown = await failureOf('token', 'revoke', 'tok_nobody', ...database);
-    expect(unknown).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: 'sandbox-manager: there is no token tok_nobody\n',
-    });
-  });
-
-  it.each([
-    [['create', '--team', 't', '--scope', 'everything'], '--scope everything is unknown'],
-    [['create', '--team', 't'], '--scope is required'],
-    [['create', '--scope', 'admin'], '--team'],
-    [['create', '--team', 'a b', '--scope', 'admin'], '--team must be'],
-    [['revoke'], 'missing required argument'],
-  ])('refuses %j with one line', async (args, line) => {
-    const { code, stdout, stderr } = await failureOf('token', ...args, ...databaseOption());
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(/^sandbox-manager: [^\n]+\n$/);
-    expect(stderr).toContain(line);
-  });
-});
 
 describe('sandbox-manager', () => {
   it.each([
@@ -75,7 +21,7 @@ describe('sandbox-manager', () => {
     expect(stderr).toContain(line);
   });
 
-  it('refuses a key of the config file that it does not know', async () => {
+  it('refuses an unknown key of the config file', async () => {
     const path = join(scratchFolder(), 'config.yaml');
     writeFileSync(path, 'runtime: none\nnode_memroy: 8Gi\n');
     const { code, stderr } = await failureOf('--config', path);
@@ -99,7 +45,7 @@ describe('sandbox-manager', () => {
     expect((await failureOf()).stderr).toBe('sandbox-manager: --metering must be on or off\n');
   });
 
-  it('ends with exit 1 and one line where its address is taken', async () => {
+  it('ends with exit 1 and one line if its address is in use', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     onTestFinished(() => void server.close());
     await new Promise((resolve) => server.once('listening', resolve));

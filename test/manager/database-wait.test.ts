@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { freePort } from '../support/free-port.ts';
+import { Client } from '../support/manager/manager-client.ts';
+import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
+import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+const SANDBOXES = '/api/v1/sandboxes';
+const SETTLED = { timeout: 60_000, interval: 200 };
+
+async function postgres(): Promise<PostgresServer> {
+  const server = await startPostgres();
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+function optionsOf(database: string, port = 0): string[] {
+  const folder = scratchFolder();
+  const files = ['--secret-key-file', join(folder, 'key'), '--data-dir', join(folder, 'data')];
+  const where = ['--listen', `127.0.0.1:${port}`, '--database', database];
+  return [...where, '--runtime', 'none', '--allow-webhook-cidr', '127.0.0.0/8', ...files];
+}
+
+async function tokenOf(database: string): Promise<string> {
+  const scopes = ['--scope', 'sandboxes:write', '--scope', 'webhooks:read'];
+  return runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, '--database', database);
+}
+
+describe.skipIf(postgresPrograms() === null)('a start while PostgreSQL is away', () => {
+  it('waits for it, alive and not ready, and logs that once', async () => {
+    const server = await postgres();
+    const database = await server.database();
+    const token = await tokenOf(database);
+    await server.end();
+    const port = await freePort();
+    const program = ManagerProgram.begin(optionsOf(database, port));
+    onTestFinished(() => program.end('SIGKILL'));
+    const team = new Client(() => `http://127.0.0.1:${port}`, token);
+    await vi.waitFor(async () => expect((await team.get('/healthz')).status).toBe(200), SETTLED);
+    for (const path of ['/readyz', SANDBOXES]) {
+      const { status, error, headers } = await team.get(path);
+      expect([status, error?.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
+    }
+    await server.begin();
+    await vi.waitFor(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
+    await team.claim();
+    expect(program.log.match(/the start waits for it/g)).toHaveLength(1);
+  });
+
+  it('ends with exit 0 on a signal', async () => {
+    const program = ManagerProgram.begin(optionsOf(`postgres://127.0.0.1:${await freePort()}/x`));
+    await vi.waitFor(() => expect(program.log).toContain('the start waits for it'), SETTLED);
+    await program.end('SIGTERM');
+    expect(program.child.exitCode).toBe(0);
+  });
+
+  it('fails at once if the database does not exist or the password is wrong', async () => {
+    const server = await postgres();
+    const unknown = new URL(await server.database());
+    unknown.pathname = '/nowhere';
+    const foreign = new URL(await server.database());
+    foreign.username = 'nobody';
+    for (const [url, reason] of [
+      [unknown, /^sandbox-manager: --database cannot be used: .*"nowhere" does not exist\n$/],
+      [foreign, /^sandbox-manager: --database cannot be used: .*"nobody"\n$/],
+    ] as const) {
+      const program = ManagerProgram.begin(optionsOf(url.href));
+      await program.ended;
+      expect(program.child.exitCode).toBe(1);
+      expect(program.log).toMatch(reason);
+    }
+  });
+});
