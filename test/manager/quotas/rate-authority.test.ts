@@ -215,15 +215,3 @@ describe.skipIf(!HAS_REDIS)('the redis authority', () => {
     await end();
   });
 });
-
-describe('the process authority', () => {
-  it('forgets buckets that are full again', async () => {
-    const { authority, pass } = owned_here();
-    const policy = { limit_value: 1, interval_ms: 1, burst_value: 1 };
-    for (let i = 0; i < 20_000; i++) {
-      if (i % 1_000 === 0) await pass(10);
-      await authority.draw({ team_id: `team ${i}`, dimension: 'api_requests' }, policy, 1);
-    }
-    expect((authority as LocalAuthority).buckets).toBeLessThan(10_000);
-  });
-});

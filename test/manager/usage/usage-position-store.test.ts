@@ -2,13 +2,13 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { type Database, openDatabase } from '../../src/manager/database/database.ts';
-import { Usage } from '../../src/manager/usage/usage.ts';
-import { UsageStore } from '../../src/manager/usage/usage-store.ts';
-import { NoRuntime } from '../../src/runtime/no-runtime.ts';
-import { postgresPrograms, startPostgres } from '../support/postgres.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
+import { Usage } from '../../../src/manager/usage/usage.ts';
+import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
+import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
+import { postgresPrograms, startPostgres } from '../../support/postgres.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const TEAM = 'team_1';
 const PLACES = { region_id: 'eu', cluster_id: 'local' };
@@ -51,7 +51,7 @@ async function busy({ db }: Database, count: number): Promise<void> {
 describe.skipIf(postgresPrograms() === null)(
   'usage that was dumped and restored into another PostgreSQL',
   () => {
-    it('shows all that it held, and what is closed later to cursors of before', async () => {
+    it('shows everything it held, and later windows to cursors from before', async () => {
       const [old_server, new_server] = [await startPostgres(), await startPostgres()];
       onTestFinished(() => Promise.all([old_server.stop(), new_server.stop()]).then(() => {}));
       const url = await old_server.database();
@@ -79,7 +79,7 @@ describe.skipIf(postgresPrograms() === null)(
   },
 );
 
-it('a cursor ahead of a file that was restored from a backup is refused, never empty', async () => {
+it('a cursor ahead of a SQLite file that was restored from a backup is refused, never answered with an empty page', async () => {
   const path = join(scratchFolder(), 'manager.db');
   const before = await opened(`sqlite:${path}`);
   await before.write('a', 2);
