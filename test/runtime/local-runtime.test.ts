@@ -1,7 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { startConsumer } from '../support/consumer.ts';
-import { Sandboxes, SECRET, spec, TRUST, webhook } from '../support/runtime/sandboxes.ts';
+import { publish, recordOf, refusing } from '../support/runtime/ending-sandboxes.ts';
+import { Sandboxes, SECRET, spec, TRUST, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 
 const DAEMON_KINDS = [
   'sandbox.ready',
@@ -94,5 +96,75 @@ describe('the local runtime', () => {
     expect(runtime.controlSocket('sbx-1')).toBeNull();
     await runtime.remove('sbx-1');
     await expect(runtime.inspect('../etc')).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
+
+describe('the end of a sandbox', () => {
+  it('hands over every undelivered record as the consumer saw it, also when asked again', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    const consumer = await refusing();
+    await runtime.create(spec('sbx-1', webhook(consumer.url)));
+    const ids = await publish(sandboxes, 300);
+    await vi.waitFor(() => expect(consumer.deliveries.length).toBeGreaterThan(2));
+    await expect(undeliveredRecord(runtime, 'sbx-1')).rejects.toMatchObject({ code: 'conflict' });
+    expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
+    const { records, lost } = await undeliveredRecord(runtime, 'sbx-1');
+    expect(lost).toBe(0);
+    expect(records).toHaveLength(302);
+    expect(records.map(({ event_id }) => event_id)).toEqual(expect.arrayContaining(ids));
+    expect(records.map(({ sequence }) => sequence)).toEqual(records.map((_, n) => n + 1));
+    expect(JSON.parse(records.at(-1)?.body ?? '{}')).toMatchObject({
+      event_type: 'sandbox.killed',
+      payload: { reason: 'api', signal: null },
+    });
+    for (const { body, event } of consumer.deliveries) {
+      expect(records.find(({ event_id }) => event_id === event.event_id)?.body).toBe(body);
+    }
+    expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
+    expect((await undeliveredRecord(runtime, 'sbx-1')).records.map(({ body }) => body)).toEqual(
+      records.map(({ body }) => body),
+    );
+    expect(await runtime.inspect('sbx-1')).toBe('lost');
+    await expect(runtime.create(spec('sbx-1'))).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('does not wait for a consumer that hangs', async () => {
+    const sandboxes = await Sandboxes.open();
+    const consumer = await startConsumer();
+    consumer.answer = () => {};
+    await sandboxes.runtime.create(spec('sbx-1', webhook(consumer.url)));
+    await publish(sandboxes, 20);
+    await consumer.arrival('agent.event');
+    const began_ms = performance.now();
+    await sandboxes.runtime.end('sbx-1');
+    expect(performance.now() - began_ms).toBeLessThan(3_000);
+    expect((await undeliveredRecord(sandboxes.runtime, 'sbx-1')).records).toHaveLength(22);
+  });
+
+  it('is completed by the next manager if one died during it', async () => {
+    const sandboxes = await Sandboxes.open();
+    await sandboxes.runtime.create(spec('sbx-1'));
+    await sandboxes.ask('sbx-1', 'POST', '/sandbox/stop');
+    const file = join(sandboxes.data_dir, 'sbx-1', 'sandbox.json');
+    writeFileSync(file, JSON.stringify({ ...recordOf(sandboxes, 'sbx-1'), state: 'ending' }));
+    const second = await Sandboxes.open('local', sandboxes.data_dir);
+    await vi.waitFor(async () => expect(await second.runtime.inspect('sbx-1')).toBe('lost'));
+    expect(await second.runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
+  });
+
+  it('removes what an interrupted create left', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    await runtime.create(spec('sbx-1'));
+    const file = join(sandboxes.data_dir, 'sbx-1', 'sandbox.json');
+    const made = recordOf(sandboxes, 'sbx-1');
+    writeFileSync(file, JSON.stringify({ ...made, state: 'creating', daemon: null }));
+    expect(await runtime.inspect('sbx-1')).toBe('absent');
+    expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
+    await vi.waitFor(() => expect(() => process.kill(made.daemon?.pid ?? 0, 0)).toThrow('ESRCH'));
+    expect(await undeliveredRecord(runtime, 'sbx-1')).toEqual({ records: [], lost: 0, set_aside: 0 });
+    await runtime.create(spec('sbx-1', { env: { AGAIN: 'yes' } }));
+    expect(await sandboxes.output('sbx-1', 'echo $AGAIN')).toBe('yes');
   });
 });

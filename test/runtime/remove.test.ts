@@ -3,7 +3,6 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSy
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { removeTree } from '../../src/runtime/remove.ts';
-import { prepareRootfs } from '../../src/runtime/rootfs.ts';
 import { Sandboxes, spec } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -61,18 +60,5 @@ describe('the removal of a sandbox', () => {
     );
     expect(removed.stderr).toBe('');
     expect(existsSync(join(folder, 'tree'))).toBe(false);
-  });
-});
-
-describe('the root of a fork', () => {
-  it('frees the names that it needs without looking at what is under them', () => {
-    const rootfs = join(scratchFolder(), 'rootfs');
-    mkdirSync(join(rootfs, 'etc/passwd/full'), { recursive: true });
-    writeFileSync(join(rootfs, 'etc/passwd/full/file'), 'mine');
-    symlinkSync('/etc', join(rootfs, 'var'));
-    prepareRootfs(rootfs, 'sbx-1');
-    expect(readdirSync(join(rootfs, 'var'))).toContain('lib');
-    const [moved] = readdirSync(join(rootfs, 'etc')).filter((name) => name.startsWith('passwd.replaced-'));
-    expect(readdirSync(join(rootfs, 'etc', moved ?? '', 'full'))).toEqual(['file']);
   });
 });

@@ -76,7 +76,7 @@ describe('a fork', () => {
     expect(left.records.at(-1)?.event_type).toBe('sandbox.killed');
   });
 
-  it('takes a moment in which nothing moves: a counter is whole and goes on in its source', async () => {
+  it('copies while nothing moves: a counter is consistent, and continues in the source', async () => {
     const sandboxes = await Sandboxes.open();
     const { runtime } = sandboxes;
     await runtime.create(spec('sbx-1'));
@@ -96,7 +96,7 @@ describe('a fork', () => {
     expect(await sandboxes.ask('sbx-2', 'GET', '/processes')).toEqual({ processes: [] });
   });
 
-  it('of a paused sandbox leaves that paused', async () => {
+  it('of a paused sandbox leaves the source paused', async () => {
     const sandboxes = await Sandboxes.open();
     const { runtime } = sandboxes;
     await runtime.create(spec('sbx-1'));
@@ -129,7 +129,7 @@ describe('a fork', () => {
     expect(lstatSync(sandboxes.rootfs('sbx-3', 'lib64')).isDirectory()).toBe(true);
   });
 
-  it('that fails leaves nothing behind and its source as it was', async () => {
+  it('that fails leaves nothing behind and the source as it was', async () => {
     const sandboxes = await Sandboxes.open();
     const { runtime } = sandboxes;
     const consumer = await startConsumer();

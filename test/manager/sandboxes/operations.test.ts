@@ -1,0 +1,120 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { replicaName } from '../../../src/manager/database/replica.ts';
+import {
+  Operations,
+  specOf,
+  transitionError,
+  webhookTargetOf,
+} from '../../../src/manager/sandboxes/operations.ts';
+import type { ManagedSandboxRow } from '../../../src/manager/sandboxes/sandbox-store.ts';
+import { SEAL } from '../../support/manager/outbox.ts';
+import { rowOf } from '../../support/manager/sandbox-rows.ts';
+import { scriptedParts } from '../../support/manager/scripted-parts.ts';
+
+const ELSEWHERE = 'another-machine/1/1';
+const LEASE_MS = 15_000;
+
+describe('an operation', () => {
+  it('of another replica is abandoned exactly when its lease has ended', async () => {
+    const { operations, clock } = await scriptedParts();
+    fc.assert(
+      fc.property(fc.integer({ min: -LEASE_MS, max: LEASE_MS }), (left_ms) => {
+        const operation_until_ms = clock.wallMs() + left_ms;
+        const row = rowOf('a', { operation: 'pausing', operation_owner: ELSEWHERE, operation_until_ms });
+        expect(operations.isAbandoned(row)).toBe(left_ms <= 0);
+      }),
+    );
+  });
+
+  it('of a replica on this machine that has ended is abandoned at once', async () => {
+    const { operations, clock } = await scriptedParts();
+    const [machine, pid] = replicaName().split('/');
+    const operation_until_ms = clock.wallMs() + LEASE_MS;
+    const lease = { operation: 'pausing', operation_until_ms } as const;
+    expect(operations.isAbandoned(rowOf('a', { ...lease, operation_owner: `${machine}/${pid}/1/a` }))).toBe(
+      true,
+    );
+    expect(operations.isAbandoned(rowOf('a', { ...lease, operation_owner: replicaName() }))).toBe(false);
+  });
+
+  it('of this replica is abandoned if it is not being carried out, once its commit must have been answered', async () => {
+    const { operations, services, clock } = await scriptedParts();
+    const { owner, until_ms } = operations.lease();
+    expect([owner, until_ms - clock.wallMs()]).toEqual([services.replica, LEASE_MS]);
+    const row = rowOf('a', { operation: 'pausing', operation_owner: owner, operation_until_ms: until_ms });
+    expect(operations.isAbandoned(row)).toBe(false);
+    await clock.advance(3_000);
+    expect(operations.isAbandoned(row)).toBe(true);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const running = operations.run('a', () => promise);
+    expect([operations.isUnderWay('a'), operations.isAbandoned(row)]).toEqual([true, false]);
+    resolve();
+    await running;
+    expect([operations.isUnderWay('a'), operations.isAbandoned(row)]).toEqual([false, true]);
+  });
+
+  it('keeps its lease while it is being carried out', async () => {
+    const { operations, services, clock, claim, runtime, sandboxes } = await scriptedParts();
+    const named = await claim();
+    const release = runtime.hold('pause');
+    const pausing = sandboxes.pause(named, null);
+    const rowNow = async () =>
+      (await services.store.find(services.store.db, named.sandbox_id, null)) as ManagedSandboxRow;
+    await clock.advance(0);
+    const first_ms = (await rowNow()).operation_until_ms as number;
+    await clock.advance(4_000);
+    await operations.renew();
+    expect((await rowNow()).operation_until_ms).toBe(first_ms + 4_000);
+    release();
+    await pausing;
+    expect(await rowNow()).toMatchObject({ status: 'paused', operation: null, operation_until_ms: null });
+  });
+
+  it('cannot be ended by a replica that lost it', async () => {
+    const { services } = await scriptedParts();
+    const { store } = services;
+    const operations = new Operations(services);
+    const row = rowOf('a', { operation: 'pausing', operation_owner: ELSEWHERE, operation_until_ms: 1 });
+    await store.write((tx) => store.insert(tx, row));
+    const ending = store.write((tx) => operations.endOperation(tx, 'a', 'pausing', { status: 'paused' }));
+    await expect(ending).rejects.toMatchObject({ code: 'unavailable', details: { retry_after_s: 1 } });
+    expect(await store.find(store.db, 'a', null)).toMatchObject({ status: 'running', operation: 'pausing' });
+  });
+});
+
+describe('a refused transition', () => {
+  it('is not_found or a conflict that names the status', () => {
+    expect(transitionError({ refused: 'not_found', status: null })).toMatchObject({ code: 'not_found' });
+    for (const refused of ['busy', 'status'] as const) {
+      expect(transitionError({ refused, status: 'paused' })).toMatchObject({
+        code: 'conflict',
+        details: { status: 'paused' },
+      });
+    }
+  });
+});
+
+describe('the secrets of a row', () => {
+  const sealed = {
+    webhook_url: 'http://consumer.invalid/',
+    webhook_secret_sealed: SEAL.seal('of this test', 'sandbox/a/webhook_secret'),
+    env_sealed: SEAL.seal('{"A":"1"}', 'sandbox/a/env'),
+  };
+
+  it('are opened for the runtime and for the delivery', () => {
+    const row = rowOf('a', sealed);
+    expect(specOf(row, SEAL)).toMatchObject({
+      env: { A: '1' },
+      webhook: { url: sealed.webhook_url, secret: 'of this test', watch_dir: null },
+      record_key: SEAL.recordKey('a'),
+    });
+    expect(webhookTargetOf(row, SEAL)?.webhook_secret).toBe('of this test');
+    expect(specOf(rowOf('a'), SEAL)).toMatchObject({ env: {}, webhook: null });
+  });
+
+  it('do not open in the row of another sandbox', () => {
+    expect(() => specOf(rowOf('b', sealed), SEAL)).toThrow();
+    expect(() => webhookTargetOf(rowOf('b', sealed), SEAL)).toThrow();
+  });
+});

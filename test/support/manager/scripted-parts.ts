@@ -1,0 +1,38 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { managerConfig } from '../../../src/manager/config/config.ts';
+import type { Given } from '../../../src/manager/config/options.ts';
+import { makeParts } from '../../../src/manager/parts.ts';
+import { claimRequest } from '../../../src/manager/sandboxes/claim-request.ts';
+import type { SandboxRef } from '../../../src/manager/sandboxes/transition-runner.ts';
+import { ManualClock } from '../manual-clock.ts';
+import { scratchFolder } from '../scratch.ts';
+import { opened, SEAL, SILENT } from './outbox.ts';
+import { ScriptedRuntime } from './scripted-runtime.ts';
+
+const CALLER = { team_id: 'team_1', actor: 'tok_1', scopes: [], is_internal: false };
+
+/** The parts of a manager without its API and its jobs, on a clock that the test moves; its runtime obeys the test. */
+export async function scriptedParts(
+  database_url = `sqlite:${join(scratchFolder(), 'manager.db')}`,
+  options: Given = {},
+) {
+  const clock = new ManualClock();
+  const runtime = new ScriptedRuntime();
+  const given = { database: database_url, runtime: 'none', allow_webhook_cidr: ['127.0.0.0/8'], ...options };
+  const config = managerConfig(given, {}, {});
+  const database = await opened(database_url);
+  const parts = await makeParts({ config, log: SILENT, clock, runtime }, database, SEAL);
+  onTestFinished(() => parts.quotas.close());
+  return {
+    ...parts,
+    clock,
+    runtime,
+    database,
+    /** Claims a sandbox for team_1. */
+    async claim(body: Parameters<typeof claimRequest>[0] = {}): Promise<SandboxRef> {
+      const { sandbox_id } = await parts.claims.claim(CALLER, claimRequest(body, parts.guard), null);
+      return { sandbox_id, team_id: 'team_1' };
+    },
+  };
+}
