@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { NoRuntime } from '../../src/runtime/no-runtime.ts';
+import { spec } from '../support/runtime/sandboxes.ts';
+
+it('a runtime without sandboxes lets every change succeed and keeps nothing', async () => {
+  const runtime = new NoRuntime();
+  await runtime.start();
+  expect(await runtime.create(spec('sbx-1'))).toEqual({ pod_name: 'none-sbx-1' });
+  expect([await runtime.pause(), await runtime.resume(), await runtime.change()]).toEqual([
+    'done',
+    'done',
+    'done',
+  ]);
+  expect(await runtime.fork('sbx-1', spec('sbx-2'))).toEqual({ outcome: 'created', pod_name: 'none-sbx-2' });
+  expect(await runtime.list()).toEqual([]);
+  expect(runtime.controlSocket()).toBeNull();
+  expect(await runtime.end()).toEqual({ outcome: 'absent' });
+  for await (const page of runtime.handOver()) expect.unreachable(JSON.stringify(page));
+  await runtime.remove();
+  // A recovery must not take a sandbox of the database for lost.
+  expect([await runtime.inspect(), await runtime.isAlive('sbx-9')]).toEqual(['untracked', true]);
+});
