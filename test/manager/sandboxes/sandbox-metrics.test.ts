@@ -26,10 +26,13 @@ describe('the metrics of sandboxes', () => {
     await clock.advance(7_000);
     release();
     await clock.advance(0);
-    const samples = services.metrics.cleanup_seconds.samples('cleanup');
+    const samples = services.metrics.cleanup_seconds.samples();
     const sampleOf = (name: string, le?: number) =>
-      samples.find(({ metricName, labels }) => metricName === name && labels.le === le)?.value;
-    expect([sampleOf('cleanup_count'), sampleOf('cleanup_sum')]).toEqual([1, 7]);
-    expect([sampleOf('cleanup_bucket', 5), sampleOf('cleanup_bucket', 10)]).toEqual([0, 1]);
+      samples.find(
+        ({ metricName, labels }) =>
+          metricName === `sandbox_cleanup_duration_seconds_${name}` && labels?.le === le,
+      )?.value;
+    expect([sampleOf('count'), sampleOf('sum')]).toEqual([1, 7]);
+    expect([sampleOf('bucket', 5), sampleOf('bucket', 10)]).toEqual([0, 1]);
   });
 });
