@@ -1,17 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fchmodSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../base/clock.ts';
+import { overwriteFileNow } from '../base/durable-file.ts';
 import { kernelRandom } from '../base/entropy.ts';
 import { StartError } from '../contract/errors.ts';
 
@@ -94,7 +85,7 @@ export class ControlToken {
   }
 
   #write(token: string): void {
-    writeToken(this.#path, token);
+    overwriteFileNow(this.#path, `${token}\n`);
     this.#hold(token);
   }
 
@@ -107,18 +98,6 @@ export class ControlToken {
 
 function newToken(): string {
   return kernelRandom(32).toString('hex');
-}
-
-function writeToken(path: string, token: string): void {
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
-  const file = openSync(path, flags, 0o600);
-  try {
-    fchmodSync(file, 0o600);
-    writeSync(file, `${token}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }
 
 function readToken(path: string): string {

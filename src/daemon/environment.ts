@@ -3,13 +3,12 @@ import {
   constants,
   fchmodSync,
   fstatSync,
-  fsyncSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
-  writeFileSync,
 } from 'node:fs';
+import { replaceFileNow } from '../base/durable-file.ts';
 import { StartError } from '../contract/errors.ts';
 
 /** More than the variables of a process can take. */
@@ -77,22 +76,9 @@ export class Environment {
       if (value === null) delete set[name];
       else set[name] = value;
     }
-    this.#save(set);
+    replaceFileNow(this.#path, JSON.stringify(set));
     this.#set = set;
     return Object.keys(set).sort();
-  }
-
-  #save(set: Record<string, string>): void {
-    const next = `${this.#path}.new`;
-    rmSync(next, { recursive: true, force: true });
-    const file = openSync(next, 'wx', 0o600);
-    try {
-      writeFileSync(file, JSON.stringify(set));
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(next, this.#path);
   }
 }
 

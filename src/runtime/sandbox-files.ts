@@ -1,15 +1,6 @@
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs';
+import { chmodSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { replaceFileNow } from '../base/durable-file.ts';
 import type { ProcessIdentity } from './host-process.ts';
 
 /** The record of a sandbox in `sandbox.json`; it holds no secret. */
@@ -74,17 +65,9 @@ export class SandboxFiles {
     }
   }
 
-  /** Replaces the record; a crash leaves the old one or the new one. */
+  /** Replaces the record; a crash or a power cut leaves the old one or the new one. */
   writeRecord(record: SandboxRecord): void {
-    const next = `${this.#record}.new`;
-    const file = openSync(next, 'w', 0o600);
-    try {
-      writeSync(file, `${JSON.stringify(record)}\n`);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(next, this.#record);
+    replaceFileNow(this.#record, `${JSON.stringify(record)}\n`);
   }
 
   /** A descriptor to which the daemon's log is appended. */

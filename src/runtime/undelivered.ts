@@ -10,10 +10,10 @@ import {
   rmSync,
   statSync,
   utimesSync,
-  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
+import { replaceFileNow } from '../base/durable-file.ts';
 import type { Log } from '../base/log.ts';
 import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/undelivered-reader.ts';
 import { STATE_DIR } from './rootfs.ts';
@@ -76,7 +76,7 @@ function openInside(rootfs: string, path: string): number | null {
 
 /** Marks a sandbox's outbox as damaged, so that it is preserved. */
 export function noteDamage({ directory }: SandboxFiles): void {
-  writeFileSync(join(directory, 'outbox', DAMAGED), '', { mode: 0o600 });
+  replaceFileNow(join(directory, 'outbox', DAMAGED), '');
 }
 
 /** Preserves damaged outboxes for a day, for people to examine. Source: contract section 3. */

@@ -1,14 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { createFileNow } from '../../base/durable-file.ts';
 import { kernelRandom } from '../../base/entropy.ts';
 import { StartError } from '../../contract/errors.ts';
 
@@ -85,21 +77,9 @@ function readKey(path: string): Buffer | null {
   }
 }
 
-/** Writes a temporary file and links it into place, so that replicas that start together agree on one key. */
+/** Replicas that start together agree on one key. */
 function makeKey(path: string): Buffer {
-  const draft = `${path}.${process.pid}`;
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-  const file = openSync(draft, flags, 0o600);
-  try {
-    writeSync(file, `${kernelRandom(KEY_BYTES).toString('base64')}\n`);
-    fsyncSync(file);
-    linkSync(draft, path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    closeSync(file);
-    rmSync(draft, { force: true });
-  }
+  createFileNow(path, `${kernelRandom(KEY_BYTES).toString('base64')}\n`);
   const key = readKey(path);
   if (!key) throw new StartError(`--secret-key-file ${path} was removed while it was being created`);
   return key;

@@ -1,8 +1,9 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
 import { workingClock } from '../../base/clock.ts';
+import { syncNow } from '../../base/durable-file.ts';
 import { StartError } from '../../contract/errors.ts';
 import { guardedSqlite, type SqliteState } from './database-driver.ts';
 import { translateError } from './database-errors.ts';
@@ -75,13 +76,13 @@ class SqliteFile implements SqliteDatabase, SqliteState {
     rmSync(copy, { force: true });
     closeSync(openSync(copy, 'w', 0o600));
     this.#database.prepare('vacuum into ?').run(copy);
-    synced(copy);
+    syncNow(copy);
     this.#kept.clear();
     this.#database.close();
     // The write-ahead log of the removed file must not be applied to the new one.
     for (const suffix of ['-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
     renameSync(copy, this.#path);
-    synced(dirname(this.#path));
+    syncNow(dirname(this.#path));
     this.#database = opened(this.#path);
     this.#file = fileOf(this.#path);
   }
@@ -96,12 +97,6 @@ function opened(path: string): Sqlite.Database {
   database.pragma(`busy_timeout = ${BUSY_MS}`);
   database.function('endpoint_key', { deterministic: true }, (text) => endpointKey(String(text)));
   return database;
-}
-
-function synced(path: string): void {
-  const descriptor = openSync(path, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
 }
 
 /** Device and inode of a file; null if it does not exist. */

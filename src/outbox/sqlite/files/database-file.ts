@@ -1,4 +1,4 @@
-import { closeSync, constants, fchmodSync, fsyncSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { checkOutboxRow } from '../rows/outbox-row.ts';
@@ -64,14 +64,4 @@ export function hasLostHeader(path: string): boolean {
   readSync(file, bytes, 0, bytes.length, 0);
   closeSync(file);
   return bytes.toString('latin1') !== MAGIC;
-}
-
-/** Makes a file's contents, or a directory's names, durable. */
-export function syncPath(path: string): void {
-  const file = openSync(path, 'r');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }

@@ -1,8 +1,9 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite, { type Database } from 'better-sqlite3';
+import { syncNow } from '../../../base/durable-file.ts';
 import { damage } from '../store-errors.ts';
-import { DATABASE_FILES, databasePath, syncPath, touch } from './database-file.ts';
+import { DATABASE_FILES, databasePath, touch } from './database-file.ts';
 import { moveAside } from './set-aside.ts';
 
 /** A database that is written anew, whole and on stable storage: it takes the place of one that is gone. */
@@ -25,10 +26,10 @@ export function replaceWith(db: Database, state_dir: string, is_foreign: boolean
   const restored = join(state_dir, RESTORED);
   copyInto(db, next);
   compare(next, db);
-  syncPath(next);
+  syncNow(next);
   rmSync(restored, { force: true, recursive: true });
   renameSync(next, restored);
-  syncPath(state_dir);
+  syncNow(state_dir);
   // Before the connection is closed, which removes the log by its name.
   if (is_foreign) moveAside(state_dir);
   db.close();
@@ -46,9 +47,9 @@ export function finishRestoring(state_dir: string): void {
 function putInPlace(state_dir: string): void {
   const [database, ...beside] = DATABASE_FILES.map((file) => join(state_dir, file));
   for (const path of beside) rmSync(path, { force: true, recursive: true });
-  syncPath(state_dir);
+  syncNow(state_dir);
   renameSync(join(state_dir, RESTORED), database as string);
-  syncPath(state_dir);
+  syncNow(state_dir);
 }
 
 /** Throws where a copy is not whole or does not hold every record. */

@@ -1,6 +1,7 @@
 import { chmodSync, constants, copyFileSync, lstatSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { DATABASE, DATABASE_FILES, databasePath, syncPath } from './database-file.ts';
+import { syncNow } from '../../../base/durable-file.ts';
+import { DATABASE, DATABASE_FILES, databasePath } from './database-file.ts';
 
 /**
  * Damaged outboxes beside the one in use. `outbox-unsalvaged-<n>.db` was set aside and still has to be taken over;
@@ -47,7 +48,7 @@ export function markSalvaged(state_dir: string, number: number): string {
     const suffix = file.slice(DATABASE.length);
     if (exists(from + suffix)) renameSync(from + suffix, path + suffix);
   }
-  syncPath(state_dir);
+  syncNow(state_dir);
   return path;
 }
 
@@ -65,7 +66,7 @@ export function copyAside(state_dir: string): string {
     if (lstatSync(from).size > COPY_MAX_BYTES) return;
     copyFileSync(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     chmodSync(to, 0o600);
-    syncPath(to);
+    syncNow(to);
   });
   return path;
 }
@@ -78,7 +79,7 @@ function put(state_dir: string, target: string, move: (from: string, to: string)
     const path = join(state_dir, file);
     if (exists(path)) move(path, target + file.slice(DATABASE.length));
   }
-  syncPath(state_dir);
+  syncNow(state_dir);
 }
 
 /** Above all others, so that the newest has the highest; planted names can only use up the numbers above. */
