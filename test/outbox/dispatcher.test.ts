@@ -90,8 +90,8 @@ describe('order and concurrency', () => {
     );
     dispatcher.pause();
     const asked: number[] = [];
-    const read = store.rows.untried.bind(store.rows);
-    store.rows.untried = (after_id, limit) => {
+    const read = store.rows.backlog.untried.bind(store.rows.backlog);
+    store.rows.backlog.untried = (after_id, limit) => {
       asked.push(limit);
       return read(after_id, limit);
     };
@@ -115,7 +115,7 @@ describe('order and concurrency', () => {
     await clock.advance(0);
     expect(transport.sent).toHaveLength(2);
     // Four mebibytes to look at and as much that was read beyond them.
-    expect(store.rows.untried(0, 512).records.length * store.reads.untried).toBeLessThanOrEqual(15);
+    expect(store.rows.backlog.untried(0, 512).records.length * store.reads.untried).toBeLessThanOrEqual(15);
     await clock.advance(1_000);
     expect(transport.sequences).toEqual(range(1, 40));
   });

@@ -81,7 +81,7 @@ export class InProcessStore implements DeliveryStore {
   append(...drafts: EventDraft[]): string[] {
     const wants_records = this.#wanted();
     this.rows.begin();
-    const results = drafts.map((each) => this.rows.append({ drafts: [each] }));
+    const results = drafts.map((each) => this.rows.added.append({ drafts: [each] }));
     const added = this.rows.commit();
     this.#listener(wants_records ? added : null);
     return results.map((result) => ('records' in result ? (result.records[0]?.event_id ?? '') : ''));
@@ -90,7 +90,7 @@ export class InProcessStore implements DeliveryStore {
   /** Makes finished records pending again. */
   replay(...event_ids: string[]): void {
     this.rows.begin();
-    for (const event_id of event_ids) this.rows.replay(event_id);
+    for (const event_id of event_ids) this.rows.finished.replay(event_id);
     this.rows.commit();
   }
 
@@ -100,19 +100,19 @@ export class InProcessStore implements DeliveryStore {
   }
 
   untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
-    return this.#read('untried', () => this.rows.untried(after_id, limit));
+    return this.#read('untried', () => this.rows.backlog.untried(after_id, limit));
   }
 
   due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }> {
-    return this.#read('due', () => this.rows.due(limit));
+    return this.#read('due', () => this.rows.backlog.due(limit));
   }
 
   overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }> {
-    return this.#read('overdue', () => this.rows.overdue(limit));
+    return this.#read('overdue', () => this.rows.backlog.overdue(limit));
   }
 
   probeCandidate(held: number[]): Promise<DueRecord | null> {
-    return this.#read('probeCandidate', () => this.rows.probeCandidate(held));
+    return this.#read('probeCandidate', () => this.rows.backlog.probeCandidate(held));
   }
 
   async #read<Result>(verb: keyof InProcessStore['reads'], read: () => Result): Promise<Result> {
@@ -126,7 +126,7 @@ export class InProcessStore implements DeliveryStore {
   async record(outcome: AttemptOutcome): Promise<void> {
     if (this.#refused) await new Promise<void>((resolve) => this.#refused?.push(resolve));
     this.rows.begin();
-    this.rows.recordOutcome(outcome);
+    this.rows.outcomes.record(outcome);
     this.rows.commit();
   }
 

@@ -26,7 +26,7 @@ import type {
   WriterCall,
   WriterSettings,
 } from './protocol.ts';
-import type { Ownership } from './rows/sqlite-store.ts';
+import type { Ownership } from './rows/outbox-state.ts';
 
 /** This many appends go to an idle writer at once, although more may come in this turn. */
 const EARLY_APPENDS = 8;

@@ -5,8 +5,8 @@ import {
   RETAIN_DELIVERED_SHARE,
   RETAIN_FAILED_MS,
 } from '../../contract/defaults.ts';
-import type { Keep } from './rows/retention.ts';
-import type { OutboxLimits, SqliteStore } from './rows/sqlite-store.ts';
+import type { FinishedRecords, Keep } from './rows/finished-records.ts';
+import type { OutboxLimits } from './rows/outbox-state.ts';
 
 /** Rows removed in one transaction, so that publishes wait only shortly. */
 export const PRUNE_ROWS = 500;
@@ -38,14 +38,14 @@ function retention({ max_bytes }: OutboxLimits): Keep[] {
 /** What of an outbox is to be removed or given back to the file system. Source: contract section 3, Retention. */
 export class Maintenance {
   readonly #db: Database;
-  readonly #store: SqliteStore;
+  readonly #finished: FinishedRecords;
   readonly #limits: OutboxLimits;
   readonly #is_growing: boolean;
 
   /** `is_growing`: a record was added a moment ago. */
-  constructor(db: Database, store: SqliteStore, limits: OutboxLimits, is_growing: boolean) {
+  constructor(db: Database, finished: FinishedRecords, limits: OutboxLimits, is_growing: boolean) {
     this.#db = db;
-    this.#store = store;
+    this.#finished = finished;
     this.#limits = limits;
     this.#is_growing = is_growing;
   }
@@ -57,19 +57,19 @@ export class Maintenance {
 
   /** Whether records were kept long enough, or are too many. */
   isRemovalDue(): boolean {
-    return this.#prunable().length > 0 || this.#store.hasPrunableForeign(KEEP_FOREIGN);
+    return this.#prunable().length > 0 || this.#finished.hasPrunableForeign(KEEP_FOREIGN);
   }
 
   #prunable(): Keep[] {
-    return retention(this.#limits).filter((rule) => this.#store.hasPrunable(rule));
+    return retention(this.#limits).filter((rule) => this.#finished.hasPrunable(rule));
   }
 
   /** Removes a part of those records; returns their number. Call it between `begin` and `commit` of the store. */
   remove(): number {
-    const is_foreign_due = this.#store.hasPrunableForeign(KEEP_FOREIGN);
+    const is_foreign_due = this.#finished.hasPrunableForeign(KEEP_FOREIGN);
     let removed = 0;
-    for (const rule of this.#prunable()) removed += this.#store.prune(rule, PRUNE_ROWS);
-    if (is_foreign_due) removed += this.#store.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
+    for (const rule of this.#prunable()) removed += this.#finished.prune(rule, PRUNE_ROWS);
+    if (is_foreign_due) removed += this.#finished.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
     return removed;
   }
 

@@ -1,7 +1,7 @@
 import type { FinalState, OutboxCounts } from '../../contract/deliveries.ts';
 import type { Adoption, Append, AppendResult, AttemptOutcome, DeliveryFilter, DueRecord } from '../store.ts';
 import type { FileIdentity } from './files/state-lock.ts';
-import type { OutboxLimits, Ownership } from './rows/sqlite-store.ts';
+import type { OutboxLimits, Ownership } from './rows/outbox-state.ts';
 
 /** What the writer thread is started with. It holds no secret: that comes with `adopt`. */
 export interface WriterSettings {

@@ -14,7 +14,8 @@ import type {
   WriterState,
 } from './protocol.ts';
 import { Inspection } from './rows/inspection.ts';
-import { type OutboxLimits, SqliteStore } from './rows/sqlite-store.ts';
+import type { OutboxLimits } from './rows/outbox-state.ts';
+import { SqliteStore } from './rows/sqlite-store.ts';
 import { salvage } from './salvage/salvage.ts';
 import { troubleOf } from './store-errors.ts';
 
@@ -144,7 +145,8 @@ export class Writer {
     const waiting = this.#unrecorded;
     try {
       this.#begin(batches.reduce((sum, { appends }) => sum + draftsIn(appends), 0));
-      for (const { outcomes } of waiting) for (const outcome of outcomes) this.#store.recordOutcome(outcome);
+      for (const { outcomes } of waiting)
+        for (const outcome of outcomes) this.#store.outcomes.record(outcome);
       const done = batches.map((batch) => this.#apply(batch));
       const added = this.#end();
       this.#unrecorded = [];
@@ -189,7 +191,7 @@ export class Writer {
     this.#syncLog();
     this.#store.begin();
     const time = { wall_ms: this.#clock.wallMs(), window_ms: this.#limits.window_ms };
-    const taken = salvage(this.#files.damaged(), this.#store, time);
+    const taken = salvage(this.#files.damaged(), this.#store.taken_over, time);
     this.#files.noteSalvaged();
     this.#store.commit();
     const set_aside = this.#files.salvaged();
@@ -244,8 +246,8 @@ export class Writer {
   }
 
   #apply({ batch, appends, outcomes }: Batch): BatchDone {
-    for (const outcome of outcomes) this.#store.recordOutcome(outcome);
-    return { batch, results: appends.map((append) => this.#store.append(append)), is_recorded: true };
+    for (const outcome of outcomes) this.#store.outcomes.record(outcome);
+    return { batch, results: appends.map((append) => this.#store.added.append(append)), is_recorded: true };
   }
 
   #done(batches: BatchDone[], added: DueRecord[] | null, trouble: string | null, started_ms: number): void {
@@ -259,7 +261,7 @@ export class Writer {
     try {
       this.#mend();
       output = this.#call(call);
-      if (this.#store.has_unsendable) this.#failUnsendable();
+      if (this.#store.backlog.has_unsendable) this.#failUnsendable();
     } catch (thrown) {
       this.#undo(thrown);
       error = (thrown as Error).message;
@@ -268,7 +270,7 @@ export class Writer {
   }
 
   #failUnsendable(): void {
-    const { damaged, forged } = this.#write(() => this.#store.failUnsendable());
+    const { damaged, forged } = this.#write(() => this.#store.backlog.failUnsendable());
     const set_aside = null;
     if (damaged > 0) this.#reply({ kind: 'mended', how: 'failed', lost_records: damaged, set_aside });
     if (forged > 0) this.#reply({ kind: 'mended', how: 'forged', lost_records: forged, set_aside });
@@ -279,19 +281,19 @@ export class Writer {
       case 'adopt':
         return this.#adopt(call.input);
       case 'untried':
-        return this.#store.untried(call.input.after_id, call.input.limit);
+        return this.#store.backlog.untried(call.input.after_id, call.input.limit);
       case 'due':
-        return this.#store.due(call.input.limit);
+        return this.#store.backlog.due(call.input.limit);
       case 'overdue':
-        return this.#store.overdue(call.input.limit);
+        return this.#store.backlog.overdue(call.input.limit);
       case 'probeCandidate':
-        return this.#store.probeCandidate(call.input.in_flight);
+        return this.#store.backlog.probeCandidate(call.input.in_flight);
       case 'list':
         return this.#inspection.list(call.input);
       case 'find':
         return this.#inspection.find(call.input.event_id);
       case 'replay':
-        return this.#write(() => this.#store.replay(call.input.event_id));
+        return this.#write(() => this.#store.finished.replay(call.input.event_id));
       case 'replaySome':
         return this.#replaySome(call.input);
       case 'after':
@@ -299,7 +301,7 @@ export class Writer {
       case 'lastSequence':
         return this.#store.next_sequence - 1;
       case 'oldestPending':
-        return this.#store.oldestPending();
+        return this.#store.backlog.oldestPending();
       case 'tree':
         return this.#store.tree(call.input.after_id, call.input.limit);
       case 'isPruneDue':
@@ -353,10 +355,10 @@ export class Writer {
   }
 
   #replaySome({ state, limit }: Calls['replaySome']['in']): number {
-    const event_ids = this.#store.idsIn(state, limit);
+    const event_ids = this.#store.finished.idsIn(state, limit);
     if (event_ids.length === 0) return 0;
     this.#write(() => {
-      for (const event_id of event_ids) this.#store.replay(event_id);
+      for (const event_id of event_ids) this.#store.finished.replay(event_id);
     }, event_ids.length);
     return event_ids.length;
   }
@@ -380,7 +382,7 @@ export class Writer {
   /** Of the store and the database as they are now: both change when files are repaired. */
   #maintenance(): Maintenance {
     const is_growing = this.#clock.monotonicMs() - this.#added_ms < GROWING_MS;
-    return new Maintenance(this.#files.db, this.#store, this.#limits, is_growing);
+    return new Maintenance(this.#files.db, this.#store.finished, this.#limits, is_growing);
   }
 
   #write<Result>(change: () => Result, rows = 1): Result {

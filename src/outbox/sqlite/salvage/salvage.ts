@@ -1,6 +1,6 @@
 import type { Mark } from '../files/high-water.ts';
 import type { OutboxRow } from '../rows/rows.ts';
-import type { SqliteStore } from '../rows/sqlite-store.ts';
+import type { TakenOverRecords } from '../rows/taken-over-records.ts';
 import { troubleOf } from '../store-errors.ts';
 import type { DamagedOutbox } from './damaged-outbox.ts';
 import { type SalvagedRecord, salvagedAttempts, salvagedDelivery, salvagedRecord } from './salvaged-rows.ts';
@@ -17,7 +17,7 @@ export interface SalvageTime {
  * store; throws where the disk is in trouble, and may then be repeated. Tells how many of the records that were taken
  * over are pending.
  */
-export function salvage(damaged: DamagedOutbox[], store: SqliteStore, time: SalvageTime): number {
+export function salvage(damaged: DamagedOutbox[], store: TakenOverRecords, time: SalvageTime): number {
   for (const rows of damaged[0]?.tree() ?? []) store.takeOverTree(rows);
   let pending = 0;
   for (const outbox of damaged) {
@@ -33,7 +33,7 @@ export function salvage(damaged: DamagedOutbox[], store: SqliteStore, time: Salv
 }
 
 function takeOver<State>(
-  store: SqliteStore,
+  store: TakenOverRecords,
   record: SalvagedRecord,
   keep: (record: SalvagedRecord) => State | null,
 ): State | null {

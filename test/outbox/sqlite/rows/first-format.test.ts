@@ -35,12 +35,12 @@ describe('an outbox of the first format', () => {
   it('is opened with all it holds: what was stranded as foreign is as it was, and no sequence comes again', () => {
     const { rows } = openRows(at(), { state_dir: firstFormat(), sandbox_id: 'sb-1' });
     expect(rows.counts()).toMatchObject({ pending: 2, delivered: 5, failed: 1, expired: 0, foreign: 2 });
-    expect(rows.due(10).records.map(({ body }) => JSON.parse(body).payload)).toMatchObject([
+    expect(rows.backlog.due(10).records.map(({ body }) => JSON.parse(body).payload)).toMatchObject([
       { n: 3 },
       { n: 6 },
     ]);
     rows.begin();
-    const appended = rows.append({ drafts: [draft()] });
+    const appended = rows.added.append({ drafts: [draft()] });
     rows.commit();
     expect(appended).toMatchObject({ outcome: 'committed', records: [{ sequence: 5 }] });
   });
@@ -49,7 +49,7 @@ describe('an outbox of the first format', () => {
     const { rows } = openRows(at(), { state_dir: firstFormat(), sandbox_id: 'sb-2' });
     expect(rows.counts()).toMatchObject({ pending: 2, delivered: 0, foreign: 8 });
     rows.begin();
-    expect(rows.append({ drafts: [draft()] })).toMatchObject({ records: [{ sequence: 3 }] });
+    expect(rows.added.append({ drafts: [draft()] })).toMatchObject({ records: [{ sequence: 3 }] });
     rows.commit();
   });
 

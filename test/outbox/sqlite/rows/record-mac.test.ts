@@ -74,7 +74,7 @@ describe('records read back from the disk', () => {
     const { rows, db } = openRows(new ManualClock(), { record_key: KEY });
     rows.begin();
     for (const payload of ['{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}'])
-      rows.append({ drafts: [draft(payload)] });
+      rows.added.append({ drafts: [draft(payload)] });
     rows.commit();
     const forge = (id: number, column: string, value: unknown) =>
       db.prepare(`UPDATE records SET ${column} = ? WHERE id = ?`).run(value, id);
@@ -84,9 +84,9 @@ describe('records read back from the disk', () => {
     forge(1, 'checksum', checksumOf(headers, body));
     forge(2, 'sandbox_id', 'sb-2');
     forge(3, 'mac', null);
-    expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([4]);
+    expect(rows.backlog.untried(0, 10).records.map(({ id }) => id)).toEqual([4]);
     rows.begin();
-    expect(rows.failUnsendable()).toEqual({ damaged: 0, forged: 3 });
+    expect(rows.backlog.failUnsendable()).toEqual({ damaged: 0, forged: 3 });
     rows.commit();
     expect(rows.counts()).toMatchObject({ pending: 1, failed: 3 });
   });
@@ -94,15 +94,15 @@ describe('records read back from the disk', () => {
   it('are sent without a record key as before, but never where a column is none that a daemon writes', () => {
     const { rows, db } = openRows(new ManualClock());
     rows.begin();
-    for (const payload of ['{"n":1}', '{"n":2}', '{"n":3}']) rows.append({ drafts: [draft(payload)] });
+    for (const payload of ['{"n":1}', '{"n":2}', '{"n":3}']) rows.added.append({ drafts: [draft(payload)] });
     rows.commit();
     db.prepare('UPDATE records SET headers = ?, checksum = ? WHERE id = 1').run('not JSON', 0);
     const { body } = db.prepare('SELECT body FROM records WHERE id = 1').get() as { body: string };
     db.prepare('UPDATE records SET checksum = ? WHERE id = 1').run(checksumOf('not JSON', body));
     db.prepare('UPDATE records SET body = 12 WHERE id = 2').run();
-    expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([3]);
+    expect(rows.backlog.untried(0, 10).records.map(({ id }) => id)).toEqual([3]);
     rows.begin();
-    expect(rows.failUnsendable()).toEqual({ damaged: 2, forged: 0 });
+    expect(rows.backlog.failUnsendable()).toEqual({ damaged: 2, forged: 0 });
     rows.commit();
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { EventType } from '../../../../src/contract/events.ts';
-import type { Keep } from '../../../../src/outbox/sqlite/rows/retention.ts';
+import type { Keep } from '../../../../src/outbox/sqlite/rows/finished-records.ts';
 import type { SqliteStore } from '../../../../src/outbox/sqlite/rows/sqlite-store.ts';
 import type { AppendResult, AttemptOutcome } from '../../../../src/outbox/store.ts';
 import type { Decision } from '../../../../src/webhook/retry.ts';
@@ -22,7 +22,7 @@ function change<Result>(rows: SqliteStore, make: () => Result): Result {
 }
 
 function append(rows: SqliteStore, ...payloads: string[]): AppendResult {
-  return change(rows, () => rows.append({ drafts: payloads.map((payload) => draft(payload)) }));
+  return change(rows, () => rows.added.append({ drafts: payloads.map((payload) => draft(payload)) }));
 }
 
 function idsOf(result: AppendResult): string[] {
@@ -38,7 +38,7 @@ function settle(rows: SqliteStore, id: number, decision: Decision, attempt = 1):
     ...{ id, attempt, started_at_ms: 0, duration_ms: 1, status: 200, error: null, response_body: null },
     decision,
   };
-  change(rows, () => rows.recordOutcome(outcome));
+  change(rows, () => rows.outcomes.record(outcome));
 }
 
 function keep(state: Keep['state'], keep_ms: number, keep_records: number, keep_bytes = 2 ** 40): Keep {
@@ -60,7 +60,7 @@ describe('appending', () => {
   it('keeps the body that is sent, signed over its bytes', () => {
     const { rows } = openRows(new ManualClock(), { secret: 'made for this test' });
     append(rows, '{ "price": 1.10, "text":"ü🦊" }');
-    const [record] = rows.untried(0, 10).records;
+    const [record] = rows.backlog.untried(0, 10).records;
     expect(record?.body).toContain('"payload":{ "price": 1.10, "text":"ü🦊" }}');
     expect(JSON.parse(record?.body ?? '')).toMatchObject({
       event_id: record?.event_id,
@@ -78,13 +78,15 @@ describe('appending', () => {
     append(rows, '{}');
     const counts = rows.counts();
     rows.begin();
-    rows.append({ drafts: [draft('{"a":1}', 'key'), draft()] });
-    rows.append(event('sandbox.ready'));
+    rows.added.append({ drafts: [draft('{"a":1}', 'key'), draft()] });
+    rows.added.append(event('sandbox.ready'));
     rows.rollback();
     expect(rows.counts()).toEqual(counts);
     expect(rows.is_ready).toBe(false);
     expect(db.prepare('SELECT count(*) FROM records').pluck().get()).toBe(1);
-    expect(sequencesOf(change(rows, () => rows.append({ drafts: [draft('{"b":2}', 'key')] })))).toEqual([2]);
+    expect(sequencesOf(change(rows, () => rows.added.append({ drafts: [draft('{"b":2}', 'key')] })))).toEqual(
+      [2],
+    );
   });
 
   it('makes rows that a new process finds, counts and numbers going on', () => {
@@ -96,13 +98,13 @@ describe('appending', () => {
     first.db.close();
     const { rows } = openRows(clock, { state_dir });
     expect(rows.counts()).toMatchObject({ pending: 1, delivered: 1 });
-    expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([2]);
+    expect(rows.backlog.untried(0, 10).records.map(({ id }) => id)).toEqual([2]);
     expect(sequencesOf(append(rows, '{}'))).toEqual([3]);
   });
 
   it('of a sandbox.ready is unneeded while the sandbox is known to be up, and needed again after its end', () => {
     const { rows } = openRows(new ManualClock());
-    const offer = (type: EventType) => change(rows, () => rows.append(event(type))).outcome;
+    const offer = (type: EventType) => change(rows, () => rows.added.append(event(type))).outcome;
     expect([
       offer('sandbox.ready'),
       offer('sandbox.ready'),
@@ -114,13 +116,13 @@ describe('appending', () => {
 
 describe('an idempotency key', () => {
   const offer = (rows: SqliteStore, payload: string, key: string) =>
-    change(rows, () => rows.append({ drafts: [draft(payload, key)] }));
+    change(rows, () => rows.added.append({ drafts: [draft(payload, key)] }));
 
   it('used again with the same payload gives the first record, also in the same transaction', () => {
     const { rows } = openRows(new ManualClock());
     rows.begin();
-    const first = rows.append({ drafts: [draft('{"a":1}', 'k')] });
-    const second = rows.append({ drafts: [draft('{"a":1}', 'k')] });
+    const first = rows.added.append({ drafts: [draft('{"a":1}', 'k')] });
+    const second = rows.added.append({ drafts: [draft('{"a":1}', 'k')] });
     rows.commit();
     expect(first.outcome).toBe('committed');
     expect(second).toEqual({ ...first, outcome: 'repeated' });
@@ -152,7 +154,7 @@ describe('an idempotency key', () => {
     offer(rows, '{"a":1}', 'k');
     settle(rows, 1, { state: 'delivered' });
     expect(offer(rows, '{"a":1}', 'k').outcome).toBe('repeated');
-    change(rows, () => rows.prune(keep('delivered', -1, 0), 10));
+    change(rows, () => rows.finished.prune(keep('delivered', -1, 0), 10));
     expect(offer(rows, '{"a":2}', 'k').outcome).toBe('committed');
   });
 });
@@ -161,7 +163,7 @@ describe('the bounds', () => {
   it('refuse publishes and file events when so many records are undelivered, and lifecycle events 1 000 later', () => {
     const { rows, db } = openRows(new ManualClock(), { max_records: 3 });
     db.pragma('synchronous = OFF');
-    const offer = (type: EventType) => change(rows, () => rows.append(event(type))).outcome;
+    const offer = (type: EventType) => change(rows, () => rows.added.append(event(type))).outcome;
     expect(append(rows, '{}', '{}', '{}').outcome).toBe('committed');
     expect([offer('agent.event'), offer('file.modified')]).toEqual(['full', 'full']);
     const reserve = Array.from({ length: 1_002 }, () => offer('process.started'));
@@ -172,7 +174,7 @@ describe('the bounds', () => {
   it('leave the second half to those who publish: file events use no more than the first', () => {
     const by_number = openRows(new ManualClock(), { max_records: 4 }).rows;
     const offer = (rows: SqliteStore, type: EventType, payload?: string) =>
-      change(rows, () => rows.append(event(type, payload))).outcome;
+      change(rows, () => rows.added.append(event(type, payload))).outcome;
     const files = [1, 2, 3].map(() => offer(by_number, 'file.modified'));
     expect(files).toEqual(['committed', 'committed', 'full']);
     const publishes = [1, 2, 3].map(() => offer(by_number, 'agent.event'));
@@ -207,7 +209,7 @@ describe('the bounds', () => {
     let taken = 0;
     while (append(rows, payload).outcome === 'committed') taken += 1;
     expect(taken).toBeLessThanOrEqual(5);
-    expect(change(rows, () => rows.append(event('process.exited'))).outcome).toBe('committed');
+    expect(change(rows, () => rows.added.append(event('process.exited'))).outcome).toBe('committed');
     for (let id = 1; id <= taken; id++) settle(rows, id, { state: 'delivered' });
     expect(append(rows, payload).outcome).toBe('committed');
   });
@@ -218,7 +220,7 @@ describe('the bounds', () => {
     const payload = `{"text":"${'x'.repeat(500_000)}"}`;
     const outcomes = Array.from(
       { length: 60 },
-      () => change(rows, () => rows.append(event('process.exited', payload))).outcome,
+      () => change(rows, () => rows.added.append(event('process.exited', payload))).outcome,
     );
     expect(outcomes).toContain('full');
   });
@@ -228,9 +230,9 @@ describe('reading the backlog', () => {
   it('gives records in commit order, a part at a time', () => {
     const { rows } = openRows(new ManualClock());
     append(rows, ...Array(7).fill('{}'));
-    const first = rows.untried(0, 3);
+    const first = rows.backlog.untried(0, 3);
     expect(first).toMatchObject({ more: true, records: [{ id: 1 }, { id: 2 }, { id: 3 }] });
-    expect(rows.untried(3, 4)).toMatchObject({
+    expect(rows.backlog.untried(3, 4)).toMatchObject({
       more: false,
       records: [{ id: 4 }, { id: 5 }, { id: 6 }, { id: 7 }],
     });
@@ -242,7 +244,7 @@ describe('reading the backlog', () => {
     append(rows, ...Array(12).fill(payload));
     const seen: number[] = [];
     for (let more = true; more; ) {
-      const page = rows.untried(seen.at(-1) ?? 0, 256);
+      const page = rows.backlog.untried(seen.at(-1) ?? 0, 256);
       expect(page.records.length).toBeLessThanOrEqual(5);
       seen.push(...page.records.map(({ id }) => id));
       more = page.more;
@@ -257,24 +259,24 @@ describe('reading the backlog', () => {
     const now_ms = rows.now();
     settle(rows, 2, { state: 'pending', due_ms: now_ms + 500, probe_ms: now_ms + 100 });
     settle(rows, 3, { state: 'pending', due_ms: now_ms + 2_000, probe_ms: now_ms + 50 });
-    expect(rows.due(10)).toEqual({ records: [], next_due_ms: now_ms + 500 });
-    expect(rows.probeCandidate([])?.id).toBe(3);
-    expect(rows.probeCandidate([3])?.id).toBe(2);
-    expect(rows.probeCandidate([3, 2])).toBeNull();
+    expect(rows.backlog.due(10)).toEqual({ records: [], next_due_ms: now_ms + 500 });
+    expect(rows.backlog.probeCandidate([])?.id).toBe(3);
+    expect(rows.backlog.probeCandidate([3])?.id).toBe(2);
+    expect(rows.backlog.probeCandidate([3, 2])).toBeNull();
     await clock.advance(500);
-    expect(rows.due(10)).toMatchObject({
+    expect(rows.backlog.due(10)).toMatchObject({
       records: [{ id: 2, attempts: 1, failures: 1 }],
       next_due_ms: now_ms + 2_000,
     });
-    expect(rows.overdue(10)).toEqual({ records: [], next_deadline_ms: now_ms + 60_000 });
+    expect(rows.backlog.overdue(10)).toEqual({ records: [], next_deadline_ms: now_ms + 60_000 });
     await clock.advance(60_000);
     expect(
-      rows
+      rows.backlog
         .overdue(10)
         .records.map(({ id }) => id)
         .toSorted(),
     ).toEqual([2, 3]);
-    expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([1]);
+    expect(rows.backlog.untried(0, 10).records.map(({ id }) => id)).toEqual([1]);
   });
 });
 
@@ -295,19 +297,21 @@ describe('another sandbox', () => {
     const clock = new ManualClock();
     const state_dir = scratchFolder();
     const parent = openRows(clock, { state_dir, sandbox_id: 'parent' });
-    change(parent.rows, () => parent.rows.append({ drafts: [draft('{}', 'k'), draft(), draft(), draft()] }));
+    change(parent.rows, () =>
+      parent.rows.added.append({ drafts: [draft('{}', 'k'), draft(), draft(), draft()] }),
+    );
     settle(parent.rows, 1, { state: 'delivered' });
     settle(parent.rows, 2, { state: 'failed' });
-    const parent_ids = parent.rows.untried(0, 10).records.map(({ event_id }) => event_id);
+    const parent_ids = parent.rows.backlog.untried(0, 10).records.map(({ event_id }) => event_id);
     parent.db.close();
     const { rows } = openRows(clock, { state_dir, sandbox_id: 'child' });
     expect(rows.counts()).toEqual({ pending: 0, delivered: 0, failed: 0, expired: 0, foreign: 4, bytes: 0 });
-    expect(rows.untried(0, 10).records).toEqual([]);
-    const first = change(rows, () => rows.append({ drafts: [draft('{"other":1}', 'k')] }));
+    expect(rows.backlog.untried(0, 10).records).toEqual([]);
+    const first = change(rows, () => rows.added.append({ drafts: [draft('{"other":1}', 'k')] }));
     expect(sequencesOf(first)).toEqual([1]);
     expect([rows.idBefore(0), rows.idBefore(1)]).toEqual([4, 5]);
-    expect(rows.replay(parent_ids[0] as string)).toBe(false);
-    expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([5]);
+    expect(rows.finished.replay(parent_ids[0] as string)).toBe(false);
+    expect(rows.backlog.untried(0, 10).records.map(({ id }) => id)).toEqual([5]);
   });
 
   it('leaves what was pending to the one that comes back: its states, numbers and keys are as it left them', () => {
@@ -315,7 +319,7 @@ describe('another sandbox', () => {
     const state_dir = scratchFolder();
     const first = openRows(clock, { state_dir, sandbox_id: 'sb-1' });
     change(first.rows, () =>
-      first.rows.append({ drafts: [draft('{"n":1}', 'k'), draft(), draft(), draft()] }),
+      first.rows.added.append({ drafts: [draft('{"n":1}', 'k'), draft(), draft(), draft()] }),
     );
     settle(first.rows, 2, { state: 'delivered' });
     settle(first.rows, 3, { state: 'pending', due_ms: first.rows.now() + 5, probe_ms: first.rows.now() + 5 });
@@ -328,10 +332,10 @@ describe('another sandbox', () => {
     other.db.close();
     const { rows } = openRows(clock, { state_dir, sandbox_id: 'sb-1' });
     expect(rows.counts()).toEqual({ ...counts, foreign: 2 });
-    expect(rows.untried(0, 10).records.map(({ id }) => id)).toEqual([1, 4]);
-    expect(rows.due(10).next_due_ms).not.toBeNull();
+    expect(rows.backlog.untried(0, 10).records.map(({ id }) => id)).toEqual([1, 4]);
+    expect(rows.backlog.due(10).next_due_ms).not.toBeNull();
     const offer = (payload: string) =>
-      change(rows, () => rows.append({ drafts: [draft(payload, 'k')] })).outcome;
+      change(rows, () => rows.added.append({ drafts: [draft(payload, 'k')] })).outcome;
     expect([offer('{"n":1}'), offer('{"n":2}')]).toEqual(['repeated', 'conflict']);
     expect(sequencesOf(append(rows, '{}'))).toEqual([5]);
   });
@@ -346,8 +350,8 @@ describe('another sandbox', () => {
     const { rows, db } = openRows(clock, { state_dir, sandbox_id: 'sb-2' });
     append(rows, '{}');
     const retention = { delivered_ms: HOUR_MS, all_ms: 5 * HOUR_MS };
-    const prune = () => change(rows, () => rows.pruneForeign(retention, 10));
-    expect(rows.hasPrunableForeign(retention)).toBe(false);
+    const prune = () => change(rows, () => rows.finished.pruneForeign(retention, 10));
+    expect(rows.finished.hasPrunableForeign(retention)).toBe(false);
     await clock.advance(HOUR_MS);
     expect([prune(), prune()]).toEqual([1, 0]);
     await clock.advance(4 * HOUR_MS);
@@ -374,11 +378,11 @@ describe('a replay', () => {
     const clock = new ManualClock();
     const { rows } = openRows(clock, { window_ms: HOUR_MS });
     const [event_id = ''] = idsOf(append(rows, '{"a":1.10}'));
-    const before = rows.untried(0, 1).records[0];
+    const before = rows.backlog.untried(0, 1).records[0];
     settle(rows, 1, { state: 'failed' }, 3);
     await clock.advance(5 * HOUR_MS);
-    expect(change(rows, () => rows.replay(event_id))).toBe(true);
-    const { records } = rows.due(10);
+    expect(change(rows, () => rows.finished.replay(event_id))).toBe(true);
+    const { records } = rows.backlog.due(10);
     expect(records).toMatchObject([{ id: 1, attempts: 3, failures: 0, deadline_ms: rows.now() + HOUR_MS }]);
     expect(records[0]?.body).toBe(before?.body);
     expect(records[0]?.headers).toEqual(before?.headers);
@@ -388,9 +392,9 @@ describe('a replay', () => {
   it('leaves a pending record as it is and knows no other', () => {
     const { rows } = openRows(new ManualClock());
     const [event_id = ''] = idsOf(append(rows, '{}'));
-    expect(change(rows, () => rows.replay(event_id))).toBe(true);
-    expect(rows.untried(0, 10).records).toHaveLength(1);
-    expect(change(rows, () => rows.replay('evt_x'))).toBe(false);
+    expect(change(rows, () => rows.finished.replay(event_id))).toBe(true);
+    expect(rows.backlog.untried(0, 10).records).toHaveLength(1);
+    expect(change(rows, () => rows.finished.replay('evt_x'))).toBe(false);
   });
 
   it('of a delivered record counts its bytes again', () => {
@@ -399,7 +403,7 @@ describe('a replay', () => {
     const { bytes } = rows.counts();
     settle(rows, 1, { state: 'delivered' });
     expect(rows.counts().bytes).toBe(0);
-    change(rows, () => rows.replay(event_id));
+    change(rows, () => rows.finished.replay(event_id));
     expect(rows.counts().bytes).toBe(bytes);
   });
 });
@@ -412,10 +416,10 @@ describe('pruning', () => {
     for (let id = 1; id <= 6; id++) settle(rows, id, { state: 'delivered' });
     await clock.advance(HOUR_MS);
     for (let id = 7; id <= 8; id++) settle(rows, id, { state: 'delivered' });
-    expect(rows.hasPrunable(keep('delivered', HOUR_MS, 100))).toBe(true);
-    expect(change(rows, () => rows.prune(keep('delivered', HOUR_MS, 100), 4))).toBe(4);
-    expect(change(rows, () => rows.prune(keep('delivered', HOUR_MS, 100), 4))).toBe(2);
-    expect(rows.hasPrunable(keep('delivered', HOUR_MS, 100))).toBe(false);
+    expect(rows.finished.hasPrunable(keep('delivered', HOUR_MS, 100))).toBe(true);
+    expect(change(rows, () => rows.finished.prune(keep('delivered', HOUR_MS, 100), 4))).toBe(4);
+    expect(change(rows, () => rows.finished.prune(keep('delivered', HOUR_MS, 100), 4))).toBe(2);
+    expect(rows.finished.hasPrunable(keep('delivered', HOUR_MS, 100))).toBe(false);
     expect(rows.counts()).toMatchObject({ delivered: 2, pending: 2 });
     expect(db.prepare('SELECT id FROM records ORDER BY id').pluck().all()).toEqual([7, 8, 9, 10]);
     expect(db.prepare('SELECT count(*) FROM attempts').pluck().get()).toBe(2);
@@ -425,7 +429,7 @@ describe('pruning', () => {
     const { rows } = openRows(new ManualClock());
     append(rows, ...Array(5).fill('{}'));
     for (let id = 1; id <= 5; id++) settle(rows, id, { state: 'delivered' });
-    expect(change(rows, () => rows.prune(keep('delivered', HOUR_MS, 2), 100))).toBe(3);
+    expect(change(rows, () => rows.finished.prune(keep('delivered', HOUR_MS, 2), 100))).toBe(3);
     expect(rows.counts().delivered).toBe(2);
   });
 
@@ -435,10 +439,10 @@ describe('pruning', () => {
     append(rows, ...Array(6).fill(payload));
     for (let id = 1; id <= 5; id++) settle(rows, id, { state: 'delivered' });
     const rule = keep('delivered', HOUR_MS, 100, 25_000);
-    expect(rows.hasPrunable(rule)).toBe(true);
-    expect(change(rows, () => rows.prune(rule, 2))).toBe(2);
-    expect(change(rows, () => rows.prune(rule, 100))).toBe(1);
-    expect(rows.hasPrunable(rule)).toBe(false);
+    expect(rows.finished.hasPrunable(rule)).toBe(true);
+    expect(change(rows, () => rows.finished.prune(rule, 2))).toBe(2);
+    expect(change(rows, () => rows.finished.prune(rule, 100))).toBe(1);
+    expect(rows.finished.hasPrunable(rule)).toBe(false);
     expect(db.prepare('SELECT id FROM records ORDER BY id').pluck().all()).toEqual([4, 5, 6]);
   });
 
@@ -447,7 +451,7 @@ describe('pruning', () => {
     append(rows, '{}', '{}');
     settle(rows, 1, { state: 'failed' });
     const { bytes } = rows.counts();
-    change(rows, () => rows.prune(keep('failed', -1, 0), 10));
+    change(rows, () => rows.finished.prune(keep('failed', -1, 0), 10));
     expect(rows.counts()).toMatchObject({ failed: 0, pending: 1, bytes: bytes / 2 });
   });
 
@@ -456,9 +460,9 @@ describe('pruning', () => {
     append(rows, '{}', '{}');
     settle(rows, 1, { state: 'delivered' });
     settle(rows, 2, { state: 'delivered' });
-    change(rows, () => rows.prune(keep('delivered', -1, 0), 10));
+    change(rows, () => rows.finished.prune(keep('delivered', -1, 0), 10));
     expect(sequencesOf(append(rows, '{}'))).toEqual([3]);
-    expect(rows.untried(0, 10).records[0]?.id).toBe(3);
+    expect(rows.backlog.untried(0, 10).records[0]?.id).toBe(3);
   });
 });
 

@@ -1,0 +1,142 @@
+import { newEventIds } from '../../../base/ids.ts';
+import { OUTBOX_RESERVE_RECORDS } from '../../../contract/defaults.ts';
+import { signedEvent } from '../../../webhook/signed-event.ts';
+import type { Append, AppendResult, DueRecord, EventDraft } from '../../store.ts';
+import type { OutboxState, Ownership } from './outbox-state.ts';
+import { recordMac } from './record-mac.ts';
+import { checksumOf, recordSizeBytes } from './rows.ts';
+import type { Statements } from './statements.ts';
+
+/** The share of both bounds that file events may use: the rest is for publishes. Meanwhile, names wait in the watch. */
+const FILE_EVENTS_SHARE = 0.5;
+
+/** What a record of the reserve takes at most, on average: two previews of output and more. */
+const RESERVE_RECORD_BYTES = 16 * 1024;
+
+/** The records that a transaction adds. Source: contract section 3, Acknowledge and Bounds. */
+export class AddedRecords {
+  readonly #sql: Statements;
+  readonly #state: OutboxState;
+  #added: DueRecord[] = [];
+  /** Event ids for what this transaction adds, made with one call to the kernel. */
+  #event_ids: string[] = [];
+
+  constructor(sql: Statements, state: OutboxState) {
+    this.#sql = sql;
+    this.#state = state;
+  }
+
+  /** Prepares for a transaction with at least so many drafts. */
+  begin(drafts: number): void {
+    this.#added = [];
+    this.#event_ids = newEventIds(drafts, this.#state.clock.wallMs());
+  }
+
+  /** Ends the transaction; returns what it added. */
+  end(): DueRecord[] {
+    const added = this.#added;
+    this.#added = [];
+    this.#event_ids = [];
+    return added;
+  }
+
+  /** Adds the records of an append, or says why not. */
+  append(append: Append): AppendResult {
+    const { drafts, tree, requires } = append;
+    if (requires !== undefined && !this.#keyed(requires)) return { outcome: 'unneeded' };
+    const [first] = drafts;
+    if (first?.idempotency_key !== undefined) {
+      const earlier = this.#repeated(first, first.idempotency_key);
+      if (earlier) return earlier;
+    }
+    if (first?.event_type === 'sandbox.ready' && this.#state.row.is_ready === 1) {
+      return { outcome: 'unneeded' };
+    }
+    if (!this.#hasRoom(drafts)) return { outcome: 'full' };
+    if (this.#event_ids.length < drafts.length) {
+      this.#event_ids = newEventIds(drafts.length, this.#state.clock.wallMs());
+    }
+    const event_ids = this.#event_ids.splice(0, drafts.length);
+    const records = drafts.map((draft, i) => this.#insert(draft, event_ids[i] as string));
+    for (const { id, entry } of tree?.put ?? []) this.#sql.putTree.run(id, entry);
+    for (const id of tree?.drop ?? []) this.#sql.dropTree.run(id);
+    return { outcome: 'committed', records };
+  }
+
+  #keyed(key: string): { event_id: string; sequence: number; body: string } | undefined {
+    return this.#sql.byIdempotencyKey.get(this.#state.row.sandbox_id, key) as
+      | { event_id: string; sequence: number; body: string }
+      | undefined;
+  }
+
+  #repeated(draft: EventDraft, key: string): AppendResult | null {
+    const earlier = this.#keyed(key);
+    if (!earlier) return null;
+    // The payload is the body's last value, so it ends just before the closing brace.
+    const start = earlier.body.length - 1 - draft.payload.length;
+    const is_same =
+      earlier.body.slice(start, -1) === draft.payload && earlier.body.slice(0, start).endsWith('"payload":');
+    if (!is_same) return { outcome: 'conflict' };
+    return {
+      outcome: 'repeated',
+      records: [{ event_id: earlier.event_id, sequence: earlier.sequence }],
+    };
+  }
+
+  #hasRoom(drafts: EventDraft[]): boolean {
+    const { failed, expired, pending, bytes } = this.#state.row;
+    const { limits } = this.#state;
+    const all = (kind: RegExp) => drafts.every(({ event_type }) => kind.test(event_type));
+    const reserve_records = all(/^(sandbox|process)\./) ? OUTBOX_RESERVE_RECORDS : 0;
+    const share = drafts.length > 0 && all(/^file\./) ? FILE_EVENTS_SHARE : 1;
+    const max_records = Math.ceil(limits.max_records * share) + reserve_records;
+    if (pending + failed + expired + drafts.length > max_records) return false;
+    return bytes < limits.max_bytes * share + reserve_records * RESERVE_RECORD_BYTES;
+  }
+
+  #insert(draft: EventDraft, event_id: string): { event_id: string; sequence: number } {
+    const { row, clock, limits, record_key } = this.#state;
+    const { sandbox_id, team_id, secret } = this.#state.owner as Ownership;
+    const { event_type, happened_at_ms, payload } = draft;
+    const sequence = row.next_sequence++;
+    const id = row.next_id++;
+    const envelope = { event_id, event_type, happened_at_ms, sandbox_id, team_id, sequence, payload };
+    const { headers, body } = signedEvent(envelope, 'sandboxd', secret);
+    const headers_text = JSON.stringify(headers);
+    const size_bytes = recordSizeBytes(headers_text, body);
+    const created_at_ms = clock.wallMs();
+    const deadline_ms = this.#state.now() + limits.window_ms;
+    const fields = { event_id, event_type, sandbox_id, sequence, created_at_ms };
+    this.#sql.insert.run(
+      id,
+      event_id,
+      event_type,
+      sandbox_id,
+      sequence,
+      headers_text,
+      body,
+      checksumOf(headers_text, body),
+      draft.idempotency_key ?? null,
+      created_at_ms,
+      record_key && recordMac(record_key, { ...fields, headers: headers_text, body }),
+    );
+    this.#sql.insertDelivery.run(id, row.number, size_bytes, deadline_ms);
+    row.pending += 1;
+    row.bytes += size_bytes;
+    if (event_type === 'sandbox.ready') row.is_ready = 1;
+    if (event_type === 'sandbox.killed') row.is_ready = 0;
+    this.#added.push({
+      id,
+      event_id,
+      event_type,
+      headers,
+      body,
+      attempts: 0,
+      failures: 0,
+      deadline_ms,
+      probe_ms: 0,
+      created_at_ms,
+    });
+    return { event_id, sequence };
+  }
+}

@@ -1,0 +1,113 @@
+import { replayChange } from '../../delivery-lifecycle.ts';
+import type { KeepForeign, OtherSandboxes, OwnState } from './other-sandboxes.ts';
+import type { OutboxState } from './outbox-state.ts';
+import type { OutboxRow } from './rows.ts';
+import type { Statements } from './statements.ts';
+
+/** How long, and how much at most, is kept of the records in a final state. Source: contract section 3, Retention. */
+export interface Keep {
+  state: OwnState;
+  keep_ms: number;
+  keep_records: number;
+  /** Of delivered records alone: the others count against the bounds. */
+  keep_bytes: number;
+}
+
+/** The records in a final state: they are replayed, or removed when they were kept long enough. */
+export class FinishedRecords {
+  readonly #sql: Statements;
+  readonly #state: OutboxState;
+  readonly #others: OtherSandboxes;
+
+  constructor(sql: Statements, state: OutboxState, others: OtherSandboxes) {
+    this.#sql = sql;
+    this.#state = state;
+    this.#others = others;
+  }
+
+  /**
+   * Makes a finished record pending again, with the same bytes and a new window; false where there is no such record of
+   * this sandbox. Source: contract section 4.
+   */
+  replay(event_id: string): boolean {
+    const row = this.#sql.stateOf.get(event_id) as
+      | { id: number; sandbox: number; state: OwnState; size_bytes: number }
+      | undefined;
+    if (row?.sandbox !== this.#state.row.number) return false;
+    if (row.state === 'pending') return true;
+    const change = replayChange(this.#state.now(), this.#state.limits.window_ms);
+    this.#sql.replay.run({ id: row.id, ...change });
+    this.#state.move(row.state, 'pending', row.size_bytes);
+    return true;
+  }
+
+  /** Event ids in a state, for replaying them a part at a time. */
+  idsIn(state: OwnState, limit: number): string[] {
+    const rows = this.#sql.idsIn.all(this.#state.row.number, state, limit) as { event_id: string }[];
+    return rows.map((row) => row.event_id);
+  }
+
+  /** Whether `prune` would remove anything. */
+  hasPrunable(rule: Keep): boolean {
+    const { row } = this.#state;
+    if (surplus(row, rule) > 0) return true;
+    const [oldest] = this.#sql.oldest.all(row.number, rule.state, 1) as { finished_ms: number }[];
+    return oldest !== undefined && oldest.finished_ms <= this.#state.now() - rule.keep_ms;
+  }
+
+  /** Removes up to `limit` finished records that were kept long enough, or are too many, oldest first; returns how many. */
+  prune(rule: Keep, limit: number): number {
+    const gone = this.#takePrunable(rule, limit);
+    this.#remove(gone);
+    return gone.length;
+  }
+
+  /** Ids of the records to remove, which are no longer counted. */
+  #takePrunable(rule: Keep, limit: number): number[] {
+    const { row } = this.#state;
+    const { state, keep_ms, keep_bytes } = rule;
+    const rows = this.#sql.oldest.all(row.number, state, limit) as {
+      id: number;
+      finished_ms: number;
+      size_bytes: number;
+    }[];
+    const too_many = surplus(row, { ...rule, keep_bytes: Number.POSITIVE_INFINITY });
+    const cutoff_ms = this.#state.now() - keep_ms;
+    const counted = state === 'delivered' ? 'delivered_bytes' : 'bytes';
+    const gone: number[] = [];
+    for (const { id, finished_ms, size_bytes } of rows) {
+      const is_large = state === 'delivered' && row.delivered_bytes > keep_bytes;
+      if (gone.length >= too_many && finished_ms > cutoff_ms && !is_large) break;
+      gone.push(id);
+      row[counted] -= size_bytes;
+    }
+    row[state] -= gone.length;
+    return gone;
+  }
+
+  #remove(gone: number[]): void {
+    const ids = JSON.stringify(gone);
+    this.#sql.remove.run(ids);
+    this.#sql.removeDeliveries.run(ids);
+    this.#sql.removeAttempts.run(ids);
+  }
+
+  /** Whether `pruneForeign` would remove anything. */
+  hasPrunableForeign(keep: KeepForeign): boolean {
+    return this.#state.row.foreign > 0 && this.#others.hasPrunable(keep, this.#state.now());
+  }
+
+  /** Removes up to `limit` records of other sandboxes that were kept long enough; tells how many. */
+  pruneForeign(keep: KeepForeign, limit: number): number {
+    const gone = this.#others.prune(keep, this.#state.now(), limit);
+    this.#remove(gone);
+    this.#state.row.foreign -= gone.length;
+    return gone.length;
+  }
+}
+
+/** How many records are too many by number; at least 1 where they are too large. */
+function surplus(row: OutboxRow, { state, keep_records, keep_bytes }: Keep): number {
+  const is_large = state === 'delivered' && row.delivered_bytes > keep_bytes;
+  return Math.max(row[state] - keep_records, is_large && row[state] > 0 ? 1 : 0);
+}

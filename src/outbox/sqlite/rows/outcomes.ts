@@ -1,0 +1,28 @@
+import { attemptRow, outcomeChange } from '../../delivery-lifecycle.ts';
+import type { AttemptOutcome } from '../../store.ts';
+import type { OutboxState } from './outbox-state.ts';
+import type { Statements } from './statements.ts';
+
+/** What attempts came to: the log of attempts, and the state that each leaves its record in. */
+export class Outcomes {
+  readonly #sql: Statements;
+  readonly #state: OutboxState;
+
+  constructor(sql: Statements, state: OutboxState) {
+    this.#sql = sql;
+    this.#state = state;
+  }
+
+  /** Records an attempt and the new state of its record. A record that is no longer pending stays as it is. */
+  record(outcome: AttemptOutcome): void {
+    const wall_ms = this.#state.clock.wallMs();
+    const now_ms = this.#state.now();
+    const size_bytes = this.#sql.pendingSize.get(outcome.id) as number | undefined;
+    if (size_bytes === undefined) return;
+    const change = outcomeChange(outcome.decision, now_ms);
+    const finished_at_ms = change.finished_ms === null ? null : wall_ms;
+    this.#sql.recordOutcome.run({ ...change, finished_at_ms, attempts: outcome.attempt, id: outcome.id });
+    this.#state.move('pending', change.state, size_bytes);
+    this.#sql.recordAttempt.run({ record_id: outcome.id, ...attemptRow(outcome, wall_ms - now_ms) });
+  }
+}
