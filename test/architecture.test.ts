@@ -93,7 +93,6 @@ function roomOf(path: string): string {
 /** What is above a limit, and by how much it may be: these numbers only go down. */
 const LARGE_FILES: Record<string, number> = {
   'src/outbox/sqlite/client.ts': 479,
-  'src/outbox/sqlite/writer.ts': 412,
 };
 
 describe('the house', () => {

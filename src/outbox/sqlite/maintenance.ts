@@ -1,22 +1,26 @@
-import type { Database } from 'better-sqlite3';
+import type { Clock } from '../../base/clock.ts';
 import {
   RETAIN_DELIVERED_MS,
   RETAIN_DELIVERED_RECORDS,
   RETAIN_DELIVERED_SHARE,
   RETAIN_FAILED_MS,
 } from '../../contract/defaults.ts';
-import type { FinishedRecords, Keep } from './rows/finished-records.ts';
+import type { OpenOutbox } from './open-outbox.ts';
+import type { Keep } from './rows/finished-records.ts';
 import type { OutboxLimits } from './rows/outbox-state.ts';
 
 /** Rows removed in one transaction, so that publishes wait only shortly. */
-export const PRUNE_ROWS = 500;
+const PRUNE_ROWS = 500;
 /** Pages given back at a time. */
-export const VACUUM_PAGES = 500;
+const VACUUM_PAGES = 500;
 /** What giving them back adds to the log, about. */
-export const VACUUM_LOG_BYTES = 1024 * 1024;
+const VACUUM_LOG_BYTES = 1024 * 1024;
 /** Free pages that are left while the outbox grows, up to a share of all: moving pages is expensive. */
 const SPARE_PAGES = 2_048;
 const SPARE_SHARE = 0.25;
+
+/** For this long after a record was added, free pages are left for the next ones. */
+const GROWING_MS = 5_000;
 
 const KEEP_FOREIGN = { delivered_ms: RETAIN_DELIVERED_MS, all_ms: RETAIN_FAILED_MS };
 
@@ -35,53 +39,68 @@ function retention({ max_bytes }: OutboxLimits): Keep[] {
   ];
 }
 
-/** What of an outbox is to be removed or given back to the file system. Source: contract section 3, Retention. */
+/** Removes from an outbox what was kept long enough, and gives its space back. Source: contract section 3, Retention. */
 export class Maintenance {
-  readonly #db: Database;
-  readonly #finished: FinishedRecords;
-  readonly #limits: OutboxLimits;
-  readonly #is_growing: boolean;
+  readonly #outbox: OpenOutbox;
+  readonly #rules: Keep[];
+  readonly #clock: Clock;
+  /** When a record was added last. */
+  #added_ms = Number.NEGATIVE_INFINITY;
 
-  /** `is_growing`: a record was added a moment ago. */
-  constructor(db: Database, finished: FinishedRecords, limits: OutboxLimits, is_growing: boolean) {
-    this.#db = db;
-    this.#finished = finished;
-    this.#limits = limits;
-    this.#is_growing = is_growing;
+  constructor(outbox: OpenOutbox, limits: OutboxLimits, clock: Clock) {
+    this.#outbox = outbox;
+    this.#rules = retention(limits);
+    this.#clock = clock;
   }
 
-  /** Whether there is something to remove or to give back. */
+  /** Notes that records were added: free space is left to the next ones. */
+  noteAdded(): void {
+    this.#added_ms = this.#clock.monotonicMs();
+  }
+
+  /** Whether `prune` has something to remove or to give back. */
   isDue(): boolean {
-    return this.isRemovalDue() || this.surplusPages() > 0;
+    return this.#isRemovalDue() || this.#surplusPages() > 0;
   }
 
-  /** Whether records were kept long enough, or are too many. */
-  isRemovalDue(): boolean {
-    return this.#prunable().length > 0 || this.#finished.hasPrunableForeign(KEEP_FOREIGN);
+  /** Removes a part of what is due and gives a part of its space back; `more` where there is more to do. */
+  prune(): { more: boolean } {
+    const removed = this.#isRemovalDue() ? this.#outbox.write(() => this.#remove(), PRUNE_ROWS) : 0;
+    const surplus_pages = this.#surplusPages();
+    if (surplus_pages > 0) {
+      this.#outbox.files.db.exec(`PRAGMA incremental_vacuum(${Math.min(surplus_pages, VACUUM_PAGES)})`);
+      this.#outbox.log.noteBytes(VACUUM_LOG_BYTES);
+    }
+    const is_rest_due = removed > 0 && this.#isRemovalDue();
+    const more = is_rest_due || surplus_pages > VACUUM_PAGES;
+    // The file becomes shorter when the log is written back.
+    if (surplus_pages > 0 && !more) this.#outbox.log.checkpoint('PASSIVE');
+    return { more };
+  }
+
+  #isRemovalDue(): boolean {
+    return this.#prunable().length > 0 || this.#outbox.store.finished.hasPrunableForeign(KEEP_FOREIGN);
   }
 
   #prunable(): Keep[] {
-    return retention(this.#limits).filter((rule) => this.#finished.hasPrunable(rule));
+    return this.#rules.filter((rule) => this.#outbox.store.finished.hasPrunable(rule));
   }
 
-  /** Removes a part of those records; returns their number. Call it between `begin` and `commit` of the store. */
-  remove(): number {
-    const is_foreign_due = this.#finished.hasPrunableForeign(KEEP_FOREIGN);
+  #remove(): number {
+    const { finished } = this.#outbox.store;
+    const is_foreign_due = finished.hasPrunableForeign(KEEP_FOREIGN);
     let removed = 0;
-    for (const rule of this.#prunable()) removed += this.#finished.prune(rule, PRUNE_ROWS);
-    if (is_foreign_due) removed += this.#finished.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
+    for (const rule of this.#prunable()) removed += finished.prune(rule, PRUNE_ROWS);
+    if (is_foreign_due) removed += finished.pruneForeign(KEEP_FOREIGN, PRUNE_ROWS);
     return removed;
   }
 
   /** Free pages that no record will need soon. */
-  surplusPages(): number {
-    const pages = (name: string) => this.#db.pragma(name, { simple: true }) as number;
-    const spare = this.#is_growing ? Math.max(SPARE_PAGES, Math.ceil(pages('page_count') * SPARE_SHARE)) : 0;
+  #surplusPages(): number {
+    const { db } = this.#outbox.files;
+    const pages = (name: string) => db.pragma(name, { simple: true }) as number;
+    const is_growing = this.#clock.monotonicMs() - this.#added_ms < GROWING_MS;
+    const spare = is_growing ? Math.max(SPARE_PAGES, Math.ceil(pages('page_count') * SPARE_SHARE)) : 0;
     return Math.max(0, pages('freelist_count') - spare);
-  }
-
-  /** Gives up to `pages` free pages back, a part at a time. The file becomes shorter when the log is written back. */
-  giveBack(pages: number): void {
-    this.#db.exec(`PRAGMA incremental_vacuum(${Math.min(pages, VACUUM_PAGES)})`);
   }
 }

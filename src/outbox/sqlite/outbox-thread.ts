@@ -6,7 +6,7 @@ import { openWriter } from './open-writer.ts';
 import type { FromWriter, Opened, ToWriter, ToWriterThread } from './protocol.ts';
 import { isOpened, type WriterSettings, type WriterState } from './protocol.ts';
 import { type PackedFromWriter, packToThread, unpackFromWriter } from './wire.ts';
-import { WriterRunner } from './writer-runner.ts';
+import type { Writer } from './writer.ts';
 
 /** How long until a move that the disk or the platform refused is tried again. */
 const RETRY_MS = 1_000;
@@ -29,7 +29,7 @@ export class OutboxThread {
   readonly #clock: Clock;
   readonly #hooks: OutboxThreadHooks;
   readonly #disk_answered: () => Promise<void>;
-  #here: WriterRunner | null = null;
+  #here: Writer | null = null;
   #queue: ToWriter[] = [];
   #worker: Worker | null = null;
   /** What waits for the disk to answer, or for the thread to have the files. */
@@ -62,7 +62,7 @@ export class OutboxThread {
       this.#lock ??= new StateLock(this.#settings.state_dir);
       return this.#lock;
     };
-    const writer = openWriter(
+    this.#here = openWriter(
       this.#settings,
       (message) => {
         if (isOpened(message)) opened = message;
@@ -72,7 +72,6 @@ export class OutboxThread {
       takeLock,
       false,
     );
-    if (writer) this.#here = new WriterRunner(writer, this.#clock);
     return opened as unknown as Opened;
   }
 
@@ -209,9 +208,8 @@ export class OutboxThread {
       return;
     }
     this.#handleQueue();
-    here.stop();
     try {
-      this.#previous = here.writer.detach();
+      this.#previous = here.detach();
       this.#here = null;
       this.#held ??= [];
       this.#openHanded();

@@ -1,10 +1,9 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { systemClock } from '../../base/clock.ts';
 import { StateLock } from './files/state-lock.ts';
 import { openWriter } from './open-writer.ts';
 import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './protocol.ts';
 import { type PackedToThread, packFromWriter, unpackToThread } from './wire.ts';
-import { WriterRunner } from './writer-runner.ts';
+import type { Writer } from './writer.ts';
 
 /**
  * The thread that owns the outbox's files: a sync, or a disk that hangs, blocks no other thread. Messages that arrive
@@ -12,15 +11,14 @@ import { WriterRunner } from './writer-runner.ts';
  */
 function run(port: MessagePort, settings: WriterSettings): void {
   const reply = (message: FromWriter) => port.postMessage(packFromWriter(message));
-  let loop: WriterRunner | null = null;
+  let writer: Writer | null = null;
   let lock: StateLock | null = null;
   const open = ({ previous, held }: Extract<ToWriterThread, { kind: 'open' }>) => {
     const takeLock = () => {
       lock ??= new StateLock(settings.state_dir, held);
       return lock;
     };
-    const writer = openWriter(settings, reply, previous, takeLock, true);
-    loop = writer && new WriterRunner(writer, systemClock);
+    writer = openWriter(settings, reply, previous, takeLock, true);
   };
   port.on('message', (packed: PackedToThread) => {
     const first = unpackToThread(packed);
@@ -29,7 +27,7 @@ function run(port: MessagePort, settings: WriterSettings): void {
     for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
       messages.push(unpackToThread(next.message) as ToWriter);
     }
-    loop?.handle(messages);
+    writer?.handle(messages);
   });
   reply({ kind: 'up' });
 }

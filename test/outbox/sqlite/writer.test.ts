@@ -5,7 +5,6 @@ import { OutboxFiles } from '../../../src/outbox/sqlite/files/outbox-files.ts';
 import { StateLock } from '../../../src/outbox/sqlite/files/state-lock.ts';
 import type { Batch, FromWriter, WriterCall } from '../../../src/outbox/sqlite/protocol.ts';
 import { Writer } from '../../../src/outbox/sqlite/writer.ts';
-import { WriterRunner } from '../../../src/outbox/sqlite/writer-runner.ts';
 import type { Append, AttemptOutcome } from '../../../src/outbox/store.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -20,6 +19,7 @@ function open(clock = new ManualClock(), state_dir = join(scratchFolder(), 'stat
   const lock = new StateLock(state_dir);
   const files = new OutboxFiles(state_dir, clock, lock);
   onTestFinished(() => {
+    writer.stop();
     files.close();
     lock.release();
   });
@@ -148,6 +148,7 @@ describe('the log', () => {
   it('has begun anew before the next commit, which then has one sync', async () => {
     const opened = open();
     grow(opened, 6);
+    opened.writer.stop();
     await opened.clock.advance(1);
     const salts = () => readFileSync(`${opened.files.db.name}-wal`).toString('hex', 16, 24);
     const before = salts();
@@ -197,15 +198,14 @@ describe('the log', () => {
 
   it('is not written back by a loop before all that has arrived is handled, nor after it has stopped', async () => {
     const opened = open();
-    const loop = new WriterRunner(opened.writer, opened.clock);
     const turn = () => new Promise((resolve) => setImmediate(resolve));
     const before = database_bytes(opened.files);
-    for (let n = 1; n <= 8; n++) loop.handle([part(n)]);
+    for (let n = 1; n <= 8; n++) opened.writer.handle([part(n)]);
     expect(database_bytes(opened.files)).toBe(before);
-    loop.stop();
+    opened.writer.stop();
     await turn();
     expect(database_bytes(opened.files)).toBe(before);
-    loop.handle([part(9)]);
+    opened.writer.handle([part(9)]);
     await turn();
     expect(database_bytes(opened.files)).toBeGreaterThan(before + 1_000_000);
   });
