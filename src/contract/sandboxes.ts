@@ -36,7 +36,8 @@ export interface SandboxView {
   version: string;
   uptime_ms: number;
   outbox: OutboxCounts;
-  endpoint: { healthy: boolean; next_probe_at: string | null };
+  /** Null where no webhook is configured. */
+  endpoint: { healthy: boolean; next_probe_at: string | null } | null;
   /** Null where no directory is watched. */
   watcher: WatcherStatus | null;
   resource_usage: ResourceUsage;

@@ -14,7 +14,7 @@ interface Sandbox {
   version: string;
   uptime_ms: number;
   outbox: OutboxCounts;
-  endpoint: { healthy: boolean; next_probe_at: string | null };
+  endpoint: { healthy: boolean; next_probe_at: string | null } | null;
   watcher: WatcherStatus | null;
   resource_usage: ResourceUsage;
 }
@@ -35,12 +35,7 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
     ['state', `${sandbox.state} for ${duration(sandbox.uptime_ms)}`],
     ['version', sandbox.version],
     ['outbox', `${kept.join(', ')}; ${size(outbox.bytes)} to deliver`],
-    [
-      'endpoint',
-      endpoint.healthy
-        ? out.style('green', 'healthy')
-        : `${out.style('red', 'not answering')}, next attempt ${moment(endpoint.next_probe_at)}`,
-    ],
+    ['endpoint', endpointText(endpoint, out)],
     ['watcher', watcherText(sandbox.watcher)],
     [
       'resources',
@@ -49,6 +44,12 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
   ];
   for (const [name, value] of fields) await out.line(`${name.padEnd(11)}${value}`);
   return EXIT.ok;
+}
+
+function endpointText(endpoint: Sandbox['endpoint'], out: Context['out']): string {
+  if (endpoint === null) return 'no webhook';
+  if (endpoint.healthy) return out.style('green', 'healthy');
+  return `${out.style('red', 'not answering')}, next attempt ${moment(endpoint.next_probe_at)}`;
 }
 
 function watcherText(watcher: WatcherStatus | null): string {

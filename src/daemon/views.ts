@@ -11,6 +11,8 @@ export interface ViewParts {
   state: SandboxState | 'starting';
   uptime_ms: number;
   store: OutboxClient;
+  /** Whether a webhook is configured, also before its dispatcher exists. */
+  has_webhook: boolean;
   dispatcher: Dispatcher | null;
   watcher: Watcher | null;
   supervisor: Supervisor | null;
@@ -18,14 +20,15 @@ export interface ViewParts {
 
 /** Reads the answer of `GET /sandbox`. Source: contract section 4. */
 export async function readSandboxView(parts: ViewParts): Promise<SandboxView> {
-  const { identity, state, uptime_ms, store, dispatcher, watcher, supervisor } = parts;
+  const { identity, state, uptime_ms, store, has_webhook, dispatcher, watcher, supervisor } = parts;
+  const healthy = { healthy: true, next_probe_at: null };
   return {
     ...identity,
     state: state === 'starting' ? 'running' : state,
     version: VERSION,
     uptime_ms,
     outbox: store.counts(),
-    endpoint: dispatcher?.endpointHealth() ?? { healthy: true, next_probe_at: null },
+    endpoint: dispatcher?.endpointHealth() ?? (has_webhook ? healthy : null),
     watcher: watcher?.status() ?? null,
     resource_usage: (await supervisor?.usage()) ?? { cpu_ms: 0, memory_bytes: 0, processes: 0 },
   };

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { WatcherStatus } from '../../src/contract/sandboxes.ts';
+import type { SandboxView, WatcherStatus } from '../../src/contract/sandboxes.ts';
 import { initialStatus } from '../../src/watch/status.ts';
 import { run } from '../support/ctl/sandboxctl.ts';
 import { StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
@@ -18,7 +18,7 @@ const sandbox = {
   version: '0.1.0',
   uptime_ms: 61_000,
   outbox: { pending: 3, delivered: 10, failed: 1, expired: 0, foreign: 2, bytes: 2_048 },
-  endpoint: { healthy: true, next_probe_at: null as string | null },
+  endpoint: { healthy: true, next_probe_at: null } as SandboxView['endpoint'],
   watcher: {
     ...initialStatus('/w'),
     index_size: 7,
@@ -57,6 +57,11 @@ resources  2 processes, 10.0 MiB, 1.2 s of CPU
     sandbox.endpoint = { healthy: false, next_probe_at: '2026-01-01T00:00:00.000Z' };
     const { stdout } = await run(['status', '--url', url]);
     expect(stdout).toContain('endpoint   not answering, next attempt 2026-01-01 00:00:00Z\n');
+  });
+
+  it('says that there is no webhook', async () => {
+    sandbox.endpoint = null;
+    expect((await run(['status', '--url', url])).stdout).toContain('endpoint   no webhook\n');
   });
 
   it('says that nothing is watched', async () => {

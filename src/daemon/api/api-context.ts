@@ -155,7 +155,9 @@ export class ApiContext {
     const supervisor = this.#sandbox?.supervisor ?? null;
     const { identity } = core;
     const uptime_ms = uptimeMs();
-    return readSandboxView({ identity, state, uptime_ms, store, dispatcher, watcher, supervisor });
+    const has_webhook = dispatcher !== null || this.config.webhook_url !== null;
+    const parts = { identity, state, uptime_ms, store, has_webhook, dispatcher, watcher, supervisor };
+    return readSandboxView(parts);
   }
 
   /** The answer to `GET /readyz`. */
