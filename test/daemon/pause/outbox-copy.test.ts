@@ -1,21 +1,16 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { withOutboxCopy } from '../../../src/daemon/pause/outbox-copy.ts';
-import { OutboxClient } from '../../../src/outbox/sqlite/client.ts';
 import { draft } from '../../support/in-process-store.ts';
+import { openClient } from '../../support/outbox/open-client.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
-const LIMITS = { max_bytes: 2 ** 30, max_records: 1_000, window_ms: 86_400_000 };
-
-async function outbox(): Promise<{ store: OutboxClient; state_dir: string; copy: string }> {
-  const state_dir = scratchFolder();
-  const store = await OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, () => {}, true);
-  onTestFinished(() => store.close());
-  await store.adopt({ sandbox_id: 's', team_id: 't', secret: '', record_key: null });
-  return { store, state_dir, copy: join(state_dir, 'outbox-copy.db') };
+async function outbox() {
+  const opened = await openClient(systemClock);
+  return { ...opened, copy: join(opened.state_dir, 'outbox-copy.db') };
 }
 
 function recordsIn(path: string): unknown {

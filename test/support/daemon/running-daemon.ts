@@ -9,6 +9,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { createApp } from '../../../src/daemon/api/app.ts';
 import { Daemon } from '../../../src/daemon/daemon.ts';
+import { type Consumer, startConsumer } from '../consumer.ts';
 import { scratchFolder } from '../scratch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -74,6 +75,13 @@ export async function startDaemon(...args: string[]): Promise<Running> {
         headers: { 'content-type': 'application/json', ...headers },
       }),
   };
+}
+
+/** A daemon of the sandbox `sb-1`, with a consumer that accepts every delivery. */
+export async function startDelivering(...args: string[]): Promise<Running & { consumer: Consumer }> {
+  const consumer = await startConsumer();
+  const running = await startDaemon('--webhook-url', consumer.url, '--sandbox-id', 'sb-1', ...args);
+  return { consumer, ...running };
 }
 
 export function send(port: number, method: string, path: string, options: Call): Promise<Answer> {

@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 90_000 });
 
 const FILES = 60;
 
-/** A daemon with a small outbox and a consumer that is away. */
+/** Starts a daemon with a small outbox and a consumer that is down. */
 async function start(
   max_records: number,
 ): Promise<{ daemon: SandboxdProgram; consumer: Consumer; work: string }> {
@@ -34,8 +34,8 @@ async function queuedAll(daemon: SandboxdProgram): Promise<void> {
   }, 20_000);
 }
 
-describe('file events beside a consumer that is away', () => {
-  it('leave the half of the outbox to those who publish', async () => {
+describe('file events while the consumer is down', () => {
+  it('leave half of the outbox to publishers', async () => {
     const { daemon, work } = await start(40);
     for (let n = 0; n < 30; n++) {
       writeFileSync(join(work, `file-${n}`), 'text');
@@ -48,7 +48,7 @@ describe('file events beside a consumer that is away', () => {
     for (let n = 0; n < 15; n++) expect(await daemon.publish(`{"n":${n}}`)).toMatch(/^evt_/);
   });
 
-  it('that are more than the outbox has room for are told in parts, once it has', async () => {
+  it('that do not fit into the outbox are stored in parts, as it gets room', async () => {
     const { daemon, consumer, work } = await start(50);
     change(work);
     await queuedAll(daemon);

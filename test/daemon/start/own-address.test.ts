@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOwnAddress } from '../../src/daemon/start/own-address.ts';
+import { isOwnAddress } from '../../../src/daemon/start/own-address.ts';
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { LocalDaemon } from '../support/daemon/local-daemon.ts';
+import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 
 let daemon: LocalDaemon;
 

@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import type { SandboxEvent } from '../../src/contract/events.ts';
+import { Publisher } from '../../src/daemon/publisher.ts';
+import type { AppendResult } from '../../src/outbox/store.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openClient } from '../support/outbox/open-client.ts';
+
+const RESUMED: SandboxEvent = {
+  event_type: 'sandbox.resumed',
+  happened_at_ms: Date.UTC(2026, 0, 2),
+  payload: { reason: null, paused_ms: 5 },
+};
+
+/** A publisher over a real outbox, and what is stored in it. */
+async function publishing() {
+  const clock = new ManualClock();
+  const { store } = await openClient(clock);
+  const stored = async () => (await store.after(0, 1_000)).map(({ body }) => JSON.parse(body));
+  return { publisher: new Publisher(store, clock), stored };
+}
+
+/** A publisher whose outbox gives this answer. */
+function answered(result: AppendResult): Publisher {
+  const publisher = new Publisher({ append: async () => result }, new ManualClock());
+  publisher.open();
+  return publisher;
+}
+
+describe('a publish', () => {
+  it('is stored as an agent.event with the payload unchanged, and answered with its identity', async () => {
+    const { publisher, stored } = await publishing();
+    publisher.open();
+    const receipt = await publisher.publish('{"a":1}');
+    expect(receipt).toEqual({ event_id: expect.stringMatching(/^evt_/), sequence: 1 });
+    expect(await stored()).toMatchObject([
+      {
+        event_id: receipt.event_id,
+        event_type: 'agent.event',
+        timestamp: '2026-01-01T00:00:00.000Z',
+        payload: { a: 1 },
+      },
+    ]);
+  });
+
+  it('is refused without a webhook, and stores nothing', async () => {
+    const { publisher, stored } = await publishing();
+    await expect(publisher.publish('{}')).rejects.toMatchObject({ code: 'webhook_not_configured' });
+    expect([await stored(), publisher.has_webhook]).toEqual([[], false]);
+  });
+
+  it('is refused once the publisher is closed, while own events are still stored', async () => {
+    const { publisher, stored } = await publishing();
+    publisher.open();
+    publisher.close();
+    await expect(publisher.publish('{}')).rejects.toMatchObject({ code: 'shutting_down' });
+    await publisher.emit(RESUMED, 'key');
+    expect(await stored()).toHaveLength(1);
+  });
+
+  it('repeated under one key has one identity; with another payload it is a conflict', async () => {
+    const { publisher, stored } = await publishing();
+    publisher.open();
+    const first = await publisher.publish('{"a":1}', 'key');
+    expect(await publisher.publish('{"a":1}', 'key')).toMatchObject(first);
+    await expect(publisher.publish('{"a":2}', 'key')).rejects.toMatchObject({
+      code: 'conflict',
+      details: { field: 'Idempotency-Key' },
+    });
+    expect(await stored()).toHaveLength(1);
+  });
+
+  it.each([
+    [{ outcome: 'full' }, 'outbox_full'],
+    [{ outcome: 'unavailable' }, 'outbox_unavailable'],
+  ] as const)('that the outbox answers with %j fails with %s and the time to retry', async (result, code) => {
+    const refused = answered(result as AppendResult).publish('{}');
+    await expect(refused).rejects.toMatchObject({ code, details: { retry_after_s: 1 } });
+  });
+});
+
+describe("the daemon's own event", () => {
+  it('is stored once under its key, which no publisher can use', async () => {
+    const { publisher, stored } = await publishing();
+    publisher.open();
+    await publisher.publish('{}', 'key');
+    await publisher.emit(RESUMED, 'key');
+    await publisher.emit(RESUMED, 'key');
+    expect((await stored()).map(({ event_type, timestamp }) => [event_type, timestamp])).toEqual([
+      ['agent.event', '2026-01-01T00:00:00.000Z'],
+      ['sandbox.resumed', '2026-01-02T00:00:00.000Z'],
+    ]);
+  });
+
+  it('is not stored without a webhook', async () => {
+    const { publisher, stored } = await publishing();
+    await publisher.emit(RESUMED, 'key');
+    expect(await stored()).toEqual([]);
+  });
+
+  it('that must follow another is stored only if the other one is', async () => {
+    const { publisher, stored } = await publishing();
+    publisher.open();
+    await publisher.emit(RESUMED, 'second', 'first');
+    expect(await stored()).toEqual([]);
+    await publisher.emit(RESUMED, 'first');
+    await publisher.emit(RESUMED, 'second', 'first');
+    expect(await stored()).toHaveLength(2);
+  });
+
+  it.each([
+    [{ outcome: 'full' }, 'outbox_full'],
+    [{ outcome: 'unavailable' }, 'outbox_unavailable'],
+  ] as const)('that the outbox answers with %j fails with %s', async (result, code) => {
+    const refused = answered(result as AppendResult).emit(RESUMED, 'key');
+    await expect(refused).rejects.toMatchObject({ code });
+  });
+});

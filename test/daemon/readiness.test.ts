@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { type ReadinessFacts, readiness } from '../../src/daemon/readiness.ts';
+
+const FINE: ReadinessFacts = {
+  state: 'running',
+  outbox_damages: [],
+  outbox_trouble: null,
+  watcher_degraded: null,
+};
+
+describe('readiness', () => {
+  it.each(['running', 'paused'])('is given while the sandbox is %s', (state) => {
+    expect(readiness({ ...FINE, state })).toEqual({ not_ready: null, degraded: [] });
+  });
+
+  it.each([
+    ['starting', 'the daemon is starting'],
+    ['awaiting_init', 'the sandbox awaits its init'],
+    ['stopping', 'the daemon is shutting down'],
+  ])('is denied while the sandbox is %s', (state, reason) => {
+    expect(readiness({ ...FINE, state }).not_ready).toBe(reason);
+  });
+
+  it('is denied while the outbox cannot be written, unless the daemon is shutting down', () => {
+    const trouble = { ...FINE, outbox_trouble: 'no space left' };
+    expect(readiness(trouble).not_ready).toBe('the outbox cannot be written: no space left');
+    expect(readiness({ ...trouble, state: 'starting' }).not_ready).toContain('no space left');
+    expect(readiness({ ...trouble, state: 'stopping' }).not_ready).toBe('the daemon is shutting down');
+  });
+
+  it('is not denied by damage or a degraded watch, which are listed', () => {
+    const degraded = { outbox_damages: ['a record is missing'], watcher_degraded: 'no watches left' };
+    expect(readiness({ ...FINE, ...degraded })).toEqual({
+      not_ready: null,
+      degraded: ['a record is missing', 'no watches left'],
+    });
+  });
+});
