@@ -45,17 +45,23 @@ export interface ProcessRequest {
 
 /**
  * A process as the API shows it. Times are RFC 3339 UTC with milliseconds. `exit_code` is null while it runs and where
- * it is unknown; `ready` is null without a probe.
+ * it is unknown; `user` is null for the daemon's own account; `timed_out` and `duration_ms` are those of the last run,
+ * false and null while it runs; `ready` is null without a probe.
  */
 export interface ProcessView {
   process_id: string;
+  name: string | null;
   pid: number;
   state: ProcessState;
   command: string[];
+  cwd: string;
+  user: string | null;
   exit_code: number | null;
   signal: string | null;
+  timed_out: boolean;
   started_at: string;
   exited_at: string | null;
+  duration_ms: number | null;
   restart_count: number;
   ready: boolean | null;
   resource_usage: ResourceUsage;

@@ -151,9 +151,9 @@ export class ProcessLifecycle {
 
   #onStarted(launched: Launched): void {
     const { record } = this;
-    const { clock, boot_id } = this.#context;
-    const is_ready = this.#ready_watch ? this.#ready_watch.is_ready : null;
-    record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), is_ready };
+    const { clock, boot_id, default_user } = this.#context;
+    const as = { user: record.request.user ?? default_user, is_ready: this.#ready_watch?.is_ready ?? null };
+    record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), ...as };
     record.end = null;
     this.#addEvent('started', processStarted(record, record.run));
     this.events.send();
@@ -185,13 +185,13 @@ export class ProcessLifecycle {
     this.#context.onIdle();
   }
 
-  async #onEnd(run: Run, { end, event, exited_at_ms, duration_ms }: RunEnd): Promise<void> {
+  async #onEnd(run: Run, { end, event, ...measured }: RunEnd): Promise<void> {
     const { record } = this;
     this.#ready_watch?.close();
     run.launched.stdin?.close();
-    const { exit_code } = end;
-    const delay_ms = this.restarts.delayAfter(exit_code, duration_ms, record.restart_count);
-    record.end = { kind: end.kind, exit_code, signal: end.signal, exited_at_ms };
+    const { kind, exit_code, signal } = end;
+    const delay_ms = this.restarts.delayAfter(exit_code, measured.duration_ms, record.restart_count);
+    record.end = { kind, exit_code, signal, ...measured };
     record.is_final = delay_ms === null;
     this.#addEvent('ended', event);
     // Saved before it is sent: otherwise the next daemon could report the same end again, as unknown.

@@ -116,16 +116,22 @@ export class SupervisedProcess implements OutputSource {
 
   /** The process as the API gives it. `members` spares a read of the kernel's process table. */
   async view(members?: readonly ProcStat[]): Promise<ProcessView> {
-    const { process_id, command, run, end, restart_count } = this.record;
+    const { process_id, request, command, cwd, created_at_ms, run, end, restart_count } = this.record;
+    const started_at_ms = run?.started_at_ms ?? created_at_ms;
     return {
       process_id,
+      name: request.name ?? null,
       pid: run?.pid ?? 0,
       state: this.state,
       command,
+      cwd,
+      user: run?.user ?? request.user ?? null,
       exit_code: end?.exit_code ?? null,
       signal: end?.signal ?? null,
-      started_at: timestamp(run?.started_at_ms ?? this.record.created_at_ms),
+      timed_out: end?.timed_out ?? false,
+      started_at: timestamp(started_at_ms),
       exited_at: end ? timestamp(end.exited_at_ms) : null,
+      duration_ms: end ? (end.duration_ms ?? Math.max(0, end.exited_at_ms - started_at_ms)) : null,
       restart_count,
       ready: this.is_ready,
       resource_usage: await this.usage(members),

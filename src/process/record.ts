@@ -41,18 +41,22 @@ export interface RunRecord {
   boot_id: string;
   start_ticks: number;
   started_at_ms: number;
+  /** The account that it was started as; null is the daemon's own. Absent in records of earlier versions. */
+  user?: string | null;
   /** When it was known to have ended, in ticks after boot: see TreeRoot. Absent while it runs. */
   ended_ticks?: number;
   /** Null if the request has no ready probe. */
   is_ready: boolean | null;
 }
 
-/** How a run ended. `exit_code` is null if it is unknown. */
+/** How a run ended. `exit_code` is null if it is unknown. `timed_out` and `duration_ms` are absent in records of earlier versions. */
 export interface EndRecord {
   kind: 'exited' | 'crashed';
   exit_code: number | null;
   signal: string | null;
+  timed_out?: boolean;
   exited_at_ms: number;
+  duration_ms?: number;
 }
 
 /** An event that may not be stored yet. `key` names it, also when it is emitted again after a restart. */

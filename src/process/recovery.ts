@@ -64,6 +64,7 @@ async function findRun(context: ProcessContext, record: ProcessRecord): Promise<
     boot_id: context.boot_id,
     start_ticks: leader.start_ticks,
     started_at_ms: record.end?.exited_at_ms ?? record.created_at_ms,
+    user: record.request.user ?? context.default_user,
     is_ready: record.request.ready ? false : null,
   };
   record.run = run;

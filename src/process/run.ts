@@ -15,6 +15,7 @@ import type { TreeRoot } from './tree/tree.ts';
 export interface RunEnd {
   end: EndOfRun;
   event: ProcessEvent;
+  timed_out: boolean;
   exited_at_ms: number;
   duration_ms: number;
 }
@@ -101,7 +102,7 @@ export class Run {
     const end = await classifyEnd(status, facts, oom);
     const timed_out = this.#has_timed_out;
     const details = { process_id, pid, duration_ms, timed_out, ...previews, restart_count };
-    return { end, event: endEvent(end, details, exited_at_ms), exited_at_ms, duration_ms };
+    return { end, event: endEvent(end, details, exited_at_ms), timed_out, exited_at_ms, duration_ms };
   }
 }
 

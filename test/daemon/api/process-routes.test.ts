@@ -16,13 +16,18 @@ describe('POST /processes', () => {
     expect(status).toBe(201);
     expect(data).toEqual({
       process_id: expect.stringMatching(/^proc_/),
+      name: 'sleeper',
       pid: expect.any(Number),
       state: 'running',
       command: SLEEP.command,
+      cwd: process.cwd(),
+      user: null,
       exit_code: null,
       signal: null,
+      timed_out: false,
       started_at: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
       exited_at: null,
+      duration_ms: null,
       restart_count: 0,
       ready: null,
       resource_usage: { cpu_ms: 0, memory_bytes: 0, processes: 0 },

@@ -1,0 +1,88 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ManualClock } from '../support/manual-clock.ts';
+import { start, until } from '../support/process/harness.ts';
+
+const is_root = process.getuid?.() === 0;
+
+test('a process is shown with its name, its folder and its account', async () => {
+  const { supervisor } = await start();
+  const { process: named } = await supervisor.spawn({ command: ['sleep', '100'], name: 'n', cwd: '/tmp/..' });
+  expect(named).toMatchObject({ name: 'n', cwd: '/', user: null });
+  const { process: plain } = await supervisor.spawn({ command: ['sleep', '100'] });
+  expect(plain).toMatchObject({ name: null, cwd: process.cwd(), user: null });
+});
+
+test.runIf(is_root)('the account shown is the requested one, or that of --process-user', async () => {
+  const { supervisor } = await start({ default_user: 'daemon' });
+  const request = { command: ['sleep', '100'], cwd: '/' };
+  expect((await supervisor.spawn(request)).process.user).toBe('daemon');
+  expect((await supervisor.spawn({ ...request, user: 'nobody' })).process.user).toBe('nobody');
+});
+
+test.runIf(is_root)('a process keeps its account when the next daemon has another default', async () => {
+  const first = await start({ default_user: 'daemon' });
+  await first.supervisor.spawn({ command: ['true'], cwd: '/', process_id: 'p' });
+  await first.supervisor.finished('p');
+  await first.supervisor.stop();
+  const next = await start({ default_user: 'nobody', directory: first.directory });
+  expect((await next.supervisor.get('p')).user).toBe('daemon');
+});
+
+test('the duration of a run is null while it lasts and is kept after its end', async () => {
+  const clock = new ManualClock();
+  const { supervisor, events, again } = await start({}, clock);
+  const { process: running } = await supervisor.spawn({ command: ['cat'], stdin: 'pipe', process_id: 'p' });
+  expect(running).toMatchObject({ duration_ms: null, exited_at: null, timed_out: false });
+  await clock.advance(1_234);
+  await supervisor.writeStdin('p', { data: [], end: true });
+  const ended = await supervisor.finished('p');
+  expect(ended).toMatchObject({ duration_ms: 1_234, timed_out: false });
+  await until(() => events.length === 2);
+  expect(events[1]?.payload).toMatchObject({ duration_ms: 1_234 });
+  await supervisor.stop();
+  expect(await (await again()).supervisor.get('p')).toEqual(ended);
+});
+
+test('a run that was ended by its timeout says so, also to the next daemon', async () => {
+  const clock = new ManualClock();
+  const { supervisor, again } = await start({}, clock);
+  await supervisor.spawn({ command: ['sleep', '100'], timeout_ms: 5_000, process_id: 'p' });
+  await until(async () => {
+    await clock.advance(1_000);
+    return (await supervisor.get('p')).state === 'exited';
+  });
+  expect(await supervisor.get('p')).toMatchObject({ timed_out: true, signal: 'SIGTERM' });
+  await supervisor.stop();
+  expect(await (await again()).supervisor.get('p')).toMatchObject({ timed_out: true });
+});
+
+test('the record of an earlier version, without account and duration, is shown by what it holds', async () => {
+  const { supervisor, directory, again } = await start();
+  await supervisor.spawn({ command: ['true'], process_id: 'p' });
+  const ended = await supervisor.finished('p');
+  await supervisor.stop();
+  const file = join(directory, 'p/process.json');
+  const record = JSON.parse((await readFile(file, 'utf8')).trim().split('\n').at(-1) ?? '');
+  delete record.run.user;
+  delete record.end.timed_out;
+  delete record.end.duration_ms;
+  record.end.exited_at_ms = record.run.started_at_ms + 70;
+  await writeFile(file, JSON.stringify(record));
+  expect(await (await again()).supervisor.get('p')).toEqual({
+    ...ended,
+    exited_at: new Date(record.end.exited_at_ms).toISOString(),
+    duration_ms: 70,
+  });
+});
+
+test('a process that has ended takes no signal, no input and no size', async () => {
+  const { supervisor } = await start();
+  await supervisor.spawn({ command: ['true'], stdin: 'pipe', process_id: 'p' });
+  await supervisor.finished('p');
+  const conflict = { code: 'conflict', message: expect.stringContaining('has ended') };
+  expect(() => supervisor.signal('p', 'TERM')).toThrow(expect.objectContaining(conflict));
+  expect(() => supervisor.resize('p', { cols: 1, rows: 1 })).toThrow(expect.objectContaining(conflict));
+  await expect(supervisor.writeStdin('p', { data: [] })).rejects.toMatchObject(conflict);
+});
