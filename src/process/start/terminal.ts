@@ -42,21 +42,33 @@ export async function launchTerminal(
   await checkStart(spec.program, spec.cwd, spec.argv[0]);
   const terminals = await loadLibrary();
   const { master, slave, pty } = terminals.open(cols, rows);
+  const closeSlave = keepOpen(slave);
   const uncover = coverTerminal(master);
-  const uncoverSlave = coverTerminal(slave);
   const stream = new ReadStream(master);
   stream.once('close', uncover);
   try {
     if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
     const program = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
-    return launched(outlet, terminals, { master, stream }, program, onSignalKey);
+    return launched(outlet, terminals, { master, stream, closeSlave }, program, onSignalKey);
   } catch (error) {
     stream.destroy();
+    await closeSlave();
     throw error;
-  } finally {
-    await closeFile(slave);
-    uncoverSlave();
   }
+}
+
+/**
+ * Keeps the program's end of the terminal open until the returned function is called, once the program has ended. A
+ * program may close its own before it ends, as the coreutils do: that would hang the terminal up, and the kernel would
+ * kill the program with SIGHUP.
+ */
+function keepOpen(slave: number): () => Promise<void> {
+  const uncover = coverTerminal(slave);
+  let closed: Promise<void> | null = null;
+  return () => {
+    closed ??= closeFile(slave).then(uncover);
+    return closed;
+  };
 }
 
 /** Loaded on demand: it is native code that most sandboxes never need. */
@@ -76,7 +88,7 @@ function atTerminal({ argv }: LaunchSpec, pty: string): Pick<LaunchSpec, 'argv' 
 function launched(
   outlet: Outlet,
   terminals: Terminals,
-  { master, stream }: { master: number; stream: ReadStream },
+  { master, stream, closeSlave }: { master: number; stream: ReadStream; closeSlave: () => Promise<void> },
   program: Pick<Launched, 'pid' | 'exited' | 'endedTicks'>,
   onSignalKey: (signal: string) => void,
 ): Launched {
@@ -89,12 +101,16 @@ function launched(
     ...program,
     stdin: new Stdin(stream, { is_terminal: true, onData }),
     exited: program.exited.then(async (status) => {
+      await closeSlave();
       await closedOrLate(outlet.clock, closed);
       return status;
     }),
     output_closed: closed,
     drain: () => {},
-    close: () => stream.destroy(),
+    close: () => {
+      stream.destroy();
+      void closeSlave();
+    },
     resize: ({ cols, rows }) => {
       if (!stream.destroyed) terminals.resize(master, cols, rows);
     },

@@ -53,6 +53,16 @@ test('Ctrl-C typed at a terminal is asked for: what it ends has exited', async (
   });
 });
 
+test('a process that closes its terminal before it ends is not hung up', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'echo on; exec <&- >&- 2>&-; sleep 0.2; exit 7',
+    pty: { cols: 80, rows: 24 },
+  });
+  expect(await supervisor.finished(process.process_id)).toMatchObject({ state: 'exited', exit_code: 7 });
+  expect((await outputOf(supervisor, process.process_id)).stdout).toBe('on\r\n');
+});
+
 test('what a terminal printed last is kept, and a survivor does not delay its end', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({
