@@ -1,19 +1,21 @@
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../../base/clock.ts';
+import { syncFolder } from '../../../base/durable-file.ts';
 import { makeFolder } from '../../../base/folder.ts';
 
 /** How long a disk may take to answer before the caller stops waiting for it here. */
 const ANSWER_MS = 500;
 
 /**
- * Resolves once the state directory's disk has answered a change, made outside of this thread. Never rejects: opening
- * the directory reports what is wrong with it.
+ * Resolves once the state directory's disk has answered a change and a sync, made outside of this thread: some disks
+ * take changes into memory and hang at the sync alone. Never rejects: opening the directory reports what is wrong.
  */
 export async function diskAnswered(state_dir: string): Promise<void> {
   const probe = join(state_dir, '.probe');
   await makeFolder(state_dir)
     .then(() => mkdir(probe, { mode: 0o700 }))
+    .then(() => syncFolder(state_dir))
     .then(() => rmdir(probe))
     .catch(() => rmdir(probe).catch(() => {}));
 }
