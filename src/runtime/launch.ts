@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, existsSync, linkSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../base/clock.ts';
@@ -11,6 +11,7 @@ import type { SandboxFiles } from './sandbox-files.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const POLL_MS = 5;
+const SOCKET_MODE = 0o600;
 /** How much of bubblewrap's own output is kept. */
 const OUTPUT_MAX_LENGTH = 2_000;
 /** Writes this shell's pid into a group, then becomes the command. */
@@ -88,12 +89,17 @@ async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles)
     },
   );
   const until_ms = clock.monotonicMs() + START_TIMEOUT_MS;
-  while (!existsSync(join(files.run, SOCKET))) {
+  while (!isListening(join(files.run, SOCKET))) {
     if (end !== null || clock.monotonicMs() > until_ms) {
       throw failure(files, end ?? 'it took too long', output.trim());
     }
     await sleep(clock, POLL_MS);
   }
+}
+
+/** A socket has its name before anything listens on it; the daemon sets the mode once it does. */
+function isListening(socket: string): boolean {
+  return ((statSync(socket, { throwIfNoEntry: false })?.mode ?? 0) & 0o777) === SOCKET_MODE;
 }
 
 function failure(files: SandboxFiles, reason = 'it has ended', output = ''): ApiError {
