@@ -1,13 +1,24 @@
-import { type Cidr, contains, embeddedIPv4, type IpAddress, parseAddress, parseCidr } from './address.ts';
+import {
+  AddressRanges,
+  type Cidr,
+  embeddedIPv4,
+  groupsOf,
+  type IpAddress,
+  parseAddress,
+  parseCidr,
+} from './address.ts';
 
-const cidr = (text: string): Cidr => {
-  const parsed = parseCidr(text);
-  if (!parsed) throw new TypeError(`${text} is not a range of addresses`);
-  return parsed;
-};
+const ranges = (...texts: string[]): AddressRanges =>
+  new AddressRanges(
+    texts.map((text) => {
+      const parsed = parseCidr(text);
+      if (!parsed) throw new TypeError(`${text} is not a range of addresses`);
+      return parsed;
+    }),
+  );
 
 /** IPv4 ranges that hold no public hosts. Source: IANA's registry of special purpose addresses. */
-const REFUSED_IPV4 = [
+const REFUSED_IPV4 = ranges(
   '0.0.0.0/8', // this network, unspecified
   '10.0.0.0/8', // private
   '100.64.0.0/10', // shared, and a cloud's metadata
@@ -24,26 +35,29 @@ const REFUSED_IPV4 = [
   '203.0.113.0/24', // documentation
   '224.0.0.0/4', // multicast
   '240.0.0.0/4', // reserved, broadcast
-].map(cidr);
+);
 
 /** The range of public hosts; everything outside is loopback, link-local, unique local, multicast or reserved. */
-const PUBLIC_IPV6 = cidr('2000::/3');
+const PUBLIC_IPV6 = ranges('2000::/3');
 
-const REFUSED_IPV6 = [
+const REFUSED_IPV6 = ranges(
   '2001::/23', // protocol assignments, Teredo
   '2001:db8::/32', // documentation
   '3fff::/20', // documentation
-].map(cidr);
+);
 
 /** IPv6 ranges whose addresses lead to the IPv4 address in them, `above_end_bits` above their end. */
 const EMBEDDING = [
-  { range: cidr('::ffff:0:0/96'), above_end_bits: 0 },
-  { range: cidr('64:ff9b::/96'), above_end_bits: 0 },
-  { range: cidr('2002::/16'), above_end_bits: 80 },
+  { range: ranges('::ffff:0:0/96'), above_end_bits: 0 },
+  { range: ranges('64:ff9b::/96'), above_end_bits: 0 },
+  { range: ranges('2002::/16'), above_end_bits: 80 },
 ];
 
 /** How ISATAP's interface identifiers begin, without and with the universal bit. */
-const ISATAP = [0x0000_5efen, 0x0200_5efen];
+const ISATAP = [
+  [0x0000, 0x5efe],
+  [0x0200, 0x5efe],
+];
 
 /** Source: RFC 6761, section 6.3. */
 const LOCALHOST = /^(.+\.)?localhost\.?$/i;
@@ -53,11 +67,11 @@ const LOCALHOST = /^(.+\.)?localhost\.?$/i;
  * is judged by it. Source: contract section 7, "Webhook URLs are checked".
  */
 export class AddressGuard {
-  readonly #allowed: Cidr[];
+  readonly #allowed: AddressRanges;
 
   /** `allowed`: the ranges of `--allow-webhook-cidr`. */
   constructor(allowed: Cidr[]) {
-    this.#allowed = allowed;
+    this.#allowed = new AddressRanges(allowed);
   }
 
   /** Whether an address, as a resolver or `URL.hostname` writes it, may be dialled; false for anything else. */
@@ -77,13 +91,13 @@ export class AddressGuard {
   }
 
   #allows(address: IpAddress): boolean {
-    if (this.#allowed.some((range) => contains(range, address))) return true;
-    if (address.family === 4) return !REFUSED_IPV4.some((range) => contains(range, address));
-    const embedding = EMBEDDING.find(({ range }) => contains(range, address));
+    if (this.#allowed.contains(address)) return true;
+    if (address.family === 'ipv4') return !REFUSED_IPV4.contains(address);
+    const embedding = EMBEDDING.find(({ range }) => range.contains(address));
     if (embedding) return this.#allows(embeddedIPv4(address, embedding.above_end_bits));
-    if (!contains(PUBLIC_IPV6, address) || REFUSED_IPV6.some((range) => contains(range, address)))
-      return false;
-    const is_isatap = ISATAP.includes((address.bits >> 32n) & 0xffff_ffffn);
+    if (!PUBLIC_IPV6.contains(address) || REFUSED_IPV6.contains(address)) return false;
+    const [first, second] = groupsOf(address).slice(4);
+    const is_isatap = ISATAP.some(([high, low]) => high === first && low === second);
     return !is_isatap || this.#allows(embeddedIPv4(address, 0));
   }
 }

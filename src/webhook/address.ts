@@ -1,25 +1,27 @@
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
-/** An IP address as its bits, most significant first. */
+/** An IP address in the form that `URL.hostname` gives it, without brackets and zone: one text for one address. */
 export interface IpAddress {
-  family: 4 | 6;
-  bits: bigint;
+  family: 'ipv4' | 'ipv6';
+  text: string;
 }
 
-/** A range of addresses: those that share the first `length_bits` bits with `address`. */
+/** A range of addresses: those that share the first `length_bits` bits with `start`. */
 export interface Cidr {
-  address: IpAddress;
+  family: IpAddress['family'];
+  start: string;
   length_bits: number;
 }
 
-const WIDTH_BITS = { 4: 32, 6: 128 } as const;
+const WIDTH_BITS = { ipv4: 32, ipv6: 128 } as const;
+const GROUP_BITS = 16;
 
 /** Reads an address as resolvers and `URL.hostname` write it, with an optional zone and brackets; null for anything else. */
 export function parseAddress(text: string): IpAddress | null {
   const plain = text.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
   const family = isIP(plain);
-  if (family === 4) return { family, bits: bitsOfIPv4(plain) };
-  return family === 6 ? { family, bits: bitsOfIPv6(plain) } : null;
+  if (family === 4) return { family: 'ipv4', text: plain };
+  return family === 6 ? { family: 'ipv6', text: new URL(`http://[${plain}]`).hostname.slice(1, -1) } : null;
 }
 
 /** Reads `10.0.0.0/8`, `fd00::/8` or a single address, null for anything else; bits after the prefix are ignored. */
@@ -27,46 +29,47 @@ export function parseCidr(text: string): Cidr | null {
   const [start = '', length, ...rest] = text.split('/');
   const address = /[[\]%]/.test(start) ? null : parseAddress(start);
   if (!address || rest.length > 0) return null;
-  const width_bits = WIDTH_BITS[address.family];
-  if (length === undefined) return { address, length_bits: width_bits };
+  const { family } = address;
+  const width_bits = WIDTH_BITS[family];
+  if (length === undefined) return { family, start, length_bits: width_bits };
   if (!/^(0|[1-9]\d{0,2})$/.test(length) || Number(length) > width_bits) return null;
-  return { address, length_bits: Number(length) };
+  return { family, start, length_bits: Number(length) };
 }
 
 /** A range in the form that `parseCidr` reads. */
-export function cidrText({ address: { family, bits }, length_bits }: Cidr): string {
-  const [width_bits, group_bits] = family === 4 ? [32, 8] : [128, 16];
-  const groups = Array.from({ length: width_bits / group_bits }, (_, i) => {
-    const group = (bits >> BigInt(width_bits - (i + 1) * group_bits)) & ((1n << BigInt(group_bits)) - 1n);
-    return group.toString(family === 4 ? 10 : 16);
-  });
-  return `${groups.join(family === 4 ? '.' : ':')}/${length_bits}`;
+export function cidrText({ start, length_bits }: Cidr): string {
+  return `${start}/${length_bits}`;
 }
 
-/** Whether a range contains an address. */
-export function contains({ address, length_bits }: Cidr, { family, bits }: IpAddress): boolean {
-  if (address.family !== family) return false;
-  const rest_bits = BigInt(WIDTH_BITS[family] - length_bits);
-  return address.bits >> rest_bits === bits >> rest_bits;
-}
+/** Some ranges of addresses. */
+export class AddressRanges {
+  /** One list for each family: the platform takes an IPv4 address for the same as its IPv4-mapped IPv6 address. */
+  readonly #lists = { ipv4: new BlockList(), ipv6: new BlockList() };
 
-/** The IPv4 address in an IPv6 address, `above_end_bits` above its end. */
-export function embeddedIPv4({ bits }: IpAddress, above_end_bits: number): IpAddress {
-  return { family: 4, bits: (bits >> BigInt(above_end_bits)) & 0xffff_ffffn };
-}
-
-function bitsOfIPv4(text: string): bigint {
-  return text.split('.').reduce((bits, part) => (bits << 8n) | BigInt(part), 0n);
-}
-
-function bitsOfIPv6(text: string): bigint {
-  const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text);
-  if (dotted) {
-    const low = bitsOfIPv4(dotted[2] as string);
-    return bitsOfIPv6(`${dotted[1]}${(low >> 16n).toString(16)}:${(low & 0xffffn).toString(16)}`);
+  constructor(ranges: readonly Cidr[]) {
+    for (const { family, start, length_bits } of ranges) {
+      this.#lists[family].addSubnet(start, length_bits, family);
+    }
   }
-  const [head, tail] = text.split('::').map((part) => part.split(':').filter((group) => group !== ''));
-  const zeros = Array(8 - (head?.length ?? 0) - (tail?.length ?? 0)).fill('0');
-  const groups = [...(head ?? []), ...zeros, ...(tail ?? [])];
-  return groups.reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n);
+
+  /** Whether one of the ranges contains an address. */
+  contains({ family, text }: IpAddress): boolean {
+    return this.#lists[family].check(text, family);
+  }
+}
+
+/** The eight groups of an IPv6 address. */
+export function groupsOf({ text }: IpAddress): number[] {
+  const [head = [], tail = []] = text.split('::').map((part) => part.split(':').filter(Boolean));
+  const zeros = Array(WIDTH_BITS.ipv6 / GROUP_BITS - head.length - tail.length).fill('0');
+  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
+}
+
+/** The IPv4 address in an IPv6 address, `above_end_bits` above its end: a multiple of 16. */
+export function embeddedIPv4(address: IpAddress, above_end_bits: number): IpAddress {
+  const end = (WIDTH_BITS.ipv6 - above_end_bits) / GROUP_BITS;
+  const octets = groupsOf(address)
+    .slice(end - 2, end)
+    .flatMap((group) => [group >> 8, group & 0xff]);
+  return { family: 'ipv4', text: octets.join('.') };
 }

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { cidrText, contains, embeddedIPv4, parseAddress, parseCidr } from '../../src/webhook/address.ts';
+import {
+  AddressRanges,
+  cidrText,
+  embeddedIPv4,
+  groupsOf,
+  parseAddress,
+  parseCidr,
+} from '../../src/webhook/address.ts';
 
 const addressOf = (text: string) => {
   const address = parseAddress(text);
@@ -9,7 +16,8 @@ const addressOf = (text: string) => {
 
 describe('an address', () => {
   it('is read with brackets and a zone', () => {
-    expect(addressOf('[::1]')).toEqual({ family: 6, bits: 1n });
+    expect(addressOf('[::1]')).toEqual({ family: 'ipv6', text: '::1' });
+    expect(groupsOf(addressOf('[::1]'))).toEqual([0, 0, 0, 0, 0, 0, 0, 1]);
     expect(addressOf('fe80::1%eth0')).toEqual(addressOf('fe80::1'));
     expect(addressOf('::ffff:1.2.3.4')).toEqual(addressOf('::ffff:102:304'));
   });
@@ -31,11 +39,14 @@ describe('a range of addresses', () => {
     ['1.2.3.4', '1.2.3.4', '1.2.3.5'],
     ['fd00::/8', 'fdff::1', 'fe00::1'],
     ['0.0.0.0/0', '255.255.255.255', '::1'],
+    ['0.0.0.0/0', '1.2.3.4', '::ffff:1.2.3.4'],
+    ['::/0', '::ffff:1.2.3.4', '1.2.3.4'],
   ])('%s contains %s and not %s', (text, inside, outside) => {
     const range = parseCidr(text);
     if (!range) throw new Error(`${text} is not a range`);
-    expect(contains(range, addressOf(inside))).toBe(true);
-    expect(contains(range, addressOf(outside))).toBe(false);
+    const ranges = new AddressRanges([range]);
+    expect(ranges.contains(addressOf(inside))).toBe(true);
+    expect(ranges.contains(addressOf(outside))).toBe(false);
     expect(parseCidr(cidrText(range))).toEqual(range);
   });
 

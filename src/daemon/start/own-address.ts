@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises';
+import { BlockList, isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
 /** Wildcard addresses: as a destination each means this machine. */
@@ -14,22 +15,18 @@ export async function isOwnAddress(url: URL, bound: string[], port: number): Pro
   const name = url.hostname.replace(/^\[|\]$|\.$/g, '');
   if (name === 'localhost' || name.endsWith('.localhost')) return true;
   const resolved = await lookup(name, { all: true }).catch(() => []);
-  return resolved.some(({ address }) => isOwn(plain(address), bound));
+  const own = ownAddresses(bound);
+  return resolved.some(({ address, family }) => own.check(address, family === 6 ? 'ipv6' : 'ipv4'));
 }
 
-function isOwn(address: string, bound: string[]): boolean {
-  if (bound.includes(address) || UNSPECIFIED.includes(address)) return true;
-  if (!bound.some((each) => UNSPECIFIED.includes(each))) return false;
-  const own = Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map((each) => each.address));
-  return own.includes(address) || address.startsWith('127.');
-}
-
-/** Converts an IPv4-mapped IPv6 address to IPv4. */
-function plain(address: string): string {
-  const dotted = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (dotted) return dotted;
-  const hex = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address);
-  if (!hex) return address;
-  const [high, low] = [Number.parseInt(hex[1] as string, 16), Number.parseInt(hex[2] as string, 16)];
-  return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+/** An IPv4-mapped address is checked as the IPv4 address that it carries. */
+function ownAddresses(bound: string[]): BlockList {
+  const own = new BlockList();
+  const add = (address: string) => own.addAddress(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+  for (const address of [...UNSPECIFIED, ...bound]) add(address);
+  if (bound.some((each) => UNSPECIFIED.includes(each))) {
+    for (const { address } of Object.values(networkInterfaces()).flatMap((all) => all ?? [])) add(address);
+    own.addSubnet('127.0.0.0', 8);
+  }
+  return own;
 }
