@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Mended } from '../outbox/sqlite/protocol.ts';
+import type { Mended } from '../outbox/sqlite/messages.ts';
 import type { Adoption } from '../outbox/store.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -1,42 +1,21 @@
-import type { Clock, Timer } from '../../base/clock.ts';
-import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
-import type { DeliveryDetail, DeliveryPage, FinalState, OutboxCounts } from '../../contract/deliveries.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { OutboxCounts } from '../../contract/deliveries.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
 import type {
   Adoption,
   Append,
   AppendResult,
   AttemptOutcome,
-  DeliveryFilter,
   DeliveryStore,
   DueRecord,
   InspectionStore,
   RecordsAddedListener,
-  StreamRecord,
 } from '../store.ts';
+import { ClientBatches } from './client-batches.ts';
+import { ClientCalls } from './client-calls.ts';
+import type { CallName, FromWriter, Mended, WriterCall, WriterSettings } from './messages.ts';
 import { OutboxThread } from './outbox-thread.ts';
-import { newBatch, type PendingBatch } from './pending-batch.ts';
-import { PendingCalls } from './pending-calls.ts';
-import type {
-  BatchDone,
-  CallName,
-  Calls,
-  FromWriter,
-  Mended,
-  WriterCall,
-  WriterSettings,
-} from './protocol.ts';
 import type { Ownership } from './rows/outbox-state.ts';
-
-/** This many appends go to an idle writer at once, although more may come in this turn. */
-const EARLY_APPENDS = 8;
-/** Records made pending again in one commit. */
-const REPLAYED_AT_ONCE = 500;
-/** How long a copy of the whole database may take. */
-const COPY_TIMEOUT_MS = 60_000;
-/** No caller waits for outcomes: they wait for an append to share a commit with, up to this number and this time. */
-const WAITING_OUTCOMES = 128;
-const OUTCOME_WAIT_MS = 5;
 
 /** Calls of a start without backlog: cheap enough to be answered in the main thread. */
 const CALLS_OF_A_START = new Set<CallName>([
@@ -66,41 +45,43 @@ export interface CommitReport {
 /**
  * The outbox as the daemon's main thread sees it: all that one turn of the event loop asks for goes to the writer
  * thread as one message. An append that is not answered in time gets `unavailable`; it may still be kept.
+ *
+ * | State | Entered by | Left by |
+ * |---|---|---|
+ * | open | `open` | `close`; the writer's death |
+ * | stuck: appends are refused at once, because nothing more may queue up | an append that is not answered in time | any answer |
+ * | closed: appends are refused, outcomes never recorded, calls rejected | `close`; the writer's death | – |
+ *
+ * Where the writer runs meanwhile is `OutboxThread`'s matter.
  */
-export class OutboxClient implements DeliveryStore, InspectionStore {
-  readonly #host: OutboxThread;
+export class OutboxClient extends ClientCalls implements DeliveryStore, InspectionStore {
+  readonly #thread: OutboxThread;
+  readonly #batches: ClientBatches;
   readonly #clock: Clock;
   readonly #on_fault: (error: Error) => void;
   #offset_ms = 0;
   #counts: OutboxCounts = { pending: 0, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 0 };
-  #next: PendingBatch | null = null;
-  #number = 0;
-  /** Batches that the writer has not answered yet. */
-  #under_way = 0;
-  #is_flush_due = false;
-  #outcome_timer: Timer | null = null;
-  readonly #batches = new Map<number, PendingBatch>();
-  readonly #calls: PendingCalls;
-  #timer: Timer | null = null;
   #wanted: () => boolean = () => false;
   #on_records_added: RecordsAddedListener = () => {};
   #on_commit_measured: (report: CommitReport) => void = () => {};
   #on_mended: (mended: Mended) => void = () => {};
-  /** An append was not answered in time, and nothing was since. */
-  #is_stuck = false;
-  #pace: (waiting: number) => number = (waiting) => waiting;
   #next_commit = Promise.withResolvers<DueRecord[] | null>();
   #is_commit_awaited = false;
   #sandbox_id: string | null = null;
   #is_closed = false;
 
   private constructor(settings: WriterSettings, clock: Clock, on_fault: (error: Error) => void) {
-    this.#host = new OutboxThread(settings, clock, {
+    super(clock);
+    this.#thread = new OutboxThread(settings, clock, {
       receive: (message) => this.#receive(message),
       fail: (error) => this.#fail(error),
     });
+    this.#batches = new ClientBatches({
+      clock,
+      post: (batch) => this.#thread.post(batch),
+      wantsRecords: () => this.#is_commit_awaited || this.#wanted(),
+    });
     this.#clock = clock;
-    this.#calls = new PendingCalls(clock);
     this.#on_fault = on_fault;
   }
 
@@ -116,11 +97,11 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     begins_here = false,
   ): Promise<OutboxClient> {
     const store = new OutboxClient(settings, clock, on_fault);
-    let opened = begins_here ? store.#host.openHere() : await store.#host.openInThread();
-    if (opened.kind === 'salvage_due') opened = await store.#host.openInThread();
+    let opened = begins_here ? store.#thread.openHere() : await store.#thread.openInThread();
+    if (opened.kind === 'salvage_due') opened = await store.#thread.openInThread();
     if (opened.kind !== 'opened') {
       store.#is_closed = true;
-      await store.#host.end();
+      await store.#thread.end();
       const { message, may_pass } = opened.kind === 'refused' ? opened : { message: '', may_pass: true };
       if (may_pass) throw new ApiError('outbox_unavailable', message);
       throw new StartError(message);
@@ -148,12 +129,12 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
 
   /** Whether commits are made in a thread of their own. */
   get is_in_thread(): boolean {
-    return this.#host.is_in_thread;
+    return this.#thread.is_in_thread;
   }
 
   /** Resolves when the thread has the files, or cannot be started for now; never where no move was begun. */
   get moved(): Promise<void> {
-    return this.#host.moved;
+    return this.#thread.moved;
   }
 
   /** See `DeliveryStore.onRecordsAdded`. */
@@ -178,302 +159,84 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return this.#next_commit.promise;
   }
 
-  /** `pace` returns how many of the waiting appends may be committed in this turn; the rest wait for the next. */
+  /** See `ClientBatches.paceAppends`. */
   paceAppends(pace: (waiting: number) => number): void {
-    this.#pace = pace;
+    this.#batches.paceAppends(pace);
   }
 
   /** How long the oldest append has waited for its answer, in ms; 0 where none waits. */
   waitingMs(): number {
-    if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
-    for (const { answer, sent_ms, is_given_up } of this.#batches.values()) {
-      if (answer.length > 0 && !is_given_up) return this.#clock.monotonicMs() - sent_ms;
-    }
-    return 0;
+    return this.#batches.waitingMs();
   }
 
   /** Commits an append. Never rejects: see `AppendResult`. */
   append(append: Append): Promise<AppendResult> {
     // While the disk hangs, nothing more may queue up.
-    if (this.#is_closed || this.#is_stuck) return Promise.resolve({ outcome: 'unavailable' });
+    if (this.#is_closed || this.#batches.is_stuck) return Promise.resolve({ outcome: 'unavailable' });
     if (append.tree || append.drafts.some(({ event_type }) => event_type !== 'sandbox.ready')) {
-      this.#host.moveToThread();
+      this.#thread.moveToThread();
     }
-    const { message, answer } = this.#collect();
-    message.appends.push(append);
-    const answered = new Promise<AppendResult>((resolve) => answer.push(resolve));
-    if (message.appends.length === EARLY_APPENDS && this.#under_way === 0) this.#flush();
-    else this.#flushSoon();
-    return answered;
+    return this.#batches.append(append);
   }
 
   /** See `DeliveryStore.record`. */
   record(outcome: AttemptOutcome): Promise<void> {
     if (this.#is_closed) return new Promise(() => {});
-    if (outcome.decision.state !== 'delivered') this.#host.moveToThread();
-    const { message, recorded } = this.#collect();
-    message.outcomes.push(outcome);
-    // Waking the writer, and a sync, cost more than they do.
-    if (message.outcomes.length === WAITING_OUTCOMES) this.#flushSoon();
-    this.#outcome_timer ??= this.#clock.after(OUTCOME_WAIT_MS, () => this.#flush());
-    return new Promise((resolve) => recorded.push(resolve));
-  }
-
-  #collect(): PendingBatch {
-    this.#next ??= newBatch(++this.#number);
-    return this.#next;
-  }
-
-  /** Sends what is collected, at the end of this turn. */
-  #flushSoon(): void {
-    if (this.#is_flush_due) return;
-    this.#is_flush_due = true;
-    setImmediate(() => {
-      this.#is_flush_due = false;
-      this.#flush();
-    });
-  }
-
-  #flush(): void {
-    this.#outcome_timer?.cancel();
-    this.#outcome_timer = null;
-    const batch = this.#next;
-    if (!batch) return;
-    this.#next = null;
-    const admitted = Math.max(1, this.#pace(batch.message.appends.length));
-    if (admitted < batch.message.appends.length) {
-      const later = this.#collect();
-      later.message.appends = batch.message.appends.splice(admitted);
-      later.answer = batch.answer.splice(admitted);
-      this.#flushSoon();
-    }
-    batch.message.wants_records = this.#is_commit_awaited || this.#wanted();
-    batch.sent_ms = this.#clock.monotonicMs();
-    this.#batches.set(batch.message.batch, batch);
-    this.#under_way += 1;
-    this.#host.post(batch.message);
-    this.#watch();
-  }
-
-  /** One timer for the batch that has waited longest. */
-  #watch(): void {
-    if (this.#timer) return;
-    for (const batch of this.#batches.values()) {
-      if (batch.answer.length === 0 || batch.is_given_up) continue;
-      const due_ms = batch.sent_ms + COMMIT_TIMEOUT_MS - this.#clock.monotonicMs();
-      this.#timer = this.#clock.after(due_ms, () => {
-        this.#timer = null;
-        this.#giveUp();
-        this.#watch();
-      });
-      return;
-    }
-  }
-
-  #giveUp(): void {
-    const now_ms = this.#clock.monotonicMs();
-    for (const batch of this.#batches.values()) {
-      if (now_ms - batch.sent_ms < COMMIT_TIMEOUT_MS - 1) return;
-      if (batch.is_given_up || batch.answer.length === 0) continue;
-      this.#is_stuck = true;
-      batch.is_given_up = true;
-      batch.message.appends.forEach(({ tree }, i) => {
-        if (!tree) batch.answer[i]?.({ outcome: 'unavailable' });
-      });
-    }
+    if (outcome.decision.state !== 'delivered') this.#thread.moveToThread();
+    return this.#batches.record(outcome);
   }
 
   #receive(message: FromWriter): void {
-    this.#is_stuck = false;
+    this.#batches.noteAnswer();
     if (message.kind === 'mended') this.#on_mended(message);
-    if (message.kind === 'done') {
-      this.#counts = message.counts;
-      const batch_size = message.batches.reduce((sum, { results }) => sum + results.length, 0);
-      const enqueued = message.batches.flatMap((done) => this.#enqueued(done));
-      this.#on_commit_measured({
-        commit_ms: message.commit_ms,
-        batch_size,
-        enqueued,
-        trouble: message.trouble,
-      });
-      for (const done of message.batches) this.#resolveBatch(done);
-      if (message.added?.length === 0) return;
-      this.#on_records_added(message.added);
-      this.#next_commit.resolve(message.added);
-      this.#next_commit = Promise.withResolvers();
-      this.#is_commit_awaited = false;
-    } else if (message.kind === 'answer') {
-      this.#counts = message.counts;
-      this.#calls.answer(message);
-    }
+    if (message.kind === 'done') this.#committed(message);
+    if (message.kind !== 'answer') return;
+    this.#counts = message.counts;
+    this.answer(message);
   }
 
-  #enqueued({ batch, results }: BatchDone): string[] {
-    const appends = this.#batches.get(batch)?.message.appends ?? [];
-    return results.flatMap(({ outcome }, i) =>
-      outcome === 'committed' ? (appends[i]?.drafts ?? []).map(({ event_type }) => event_type) : [],
-    );
+  #committed({ batches, counts, added, trouble, commit_ms }: Extract<FromWriter, { kind: 'done' }>): void {
+    this.#counts = counts;
+    const batch_size = batches.reduce((sum, { results }) => sum + results.length, 0);
+    const enqueued = batches.flatMap((done) => this.#batches.addedTypes(done));
+    this.#on_commit_measured({ commit_ms, batch_size, enqueued, trouble });
+    for (const done of batches) this.#batches.resolve(done);
+    if (added?.length === 0) return;
+    this.#on_records_added(added);
+    this.#next_commit.resolve(added);
+    this.#next_commit = Promise.withResolvers();
+    this.#is_commit_awaited = false;
   }
 
-  #resolveBatch(done: BatchDone): void {
-    const batch = this.#batches.get(done.batch);
-    if (!batch) return;
-    if (!batch.is_answered) this.#under_way -= 1;
-    batch.is_answered = true;
-    done.results.forEach((result, i) => {
-      batch.answer[i]?.(result);
-    });
-    batch.answer = [];
-    if (!done.is_recorded) return;
-    for (const recorded of batch.recorded) recorded();
-    this.#batches.delete(done.batch);
-    if (this.#batches.size > 0) return;
-    this.#timer?.cancel();
-    this.#timer = null;
-  }
-
-  #call<Name extends CallName>(
-    name: Name,
-    input: Calls[Name]['in'],
-    within_ms = COMMIT_TIMEOUT_MS,
-  ): Promise<Calls[Name]['out']> {
-    if (this.#is_closed) return Promise.reject(new ApiError('outbox_unavailable'));
-    if (!CALLS_OF_A_START.has(name)) this.#host.moveToThread();
-    const call = ++this.#number;
-    const answered = this.#calls.add<Calls[Name]['out']>(call, within_ms);
-    this.#host.post({ kind: 'call', call, name, input } as WriterCall);
-    return answered;
+  protected override post(call: WriterCall): void {
+    if (this.#is_closed) throw new ApiError('outbox_unavailable');
+    if (!CALLS_OF_A_START.has(call.name)) this.#thread.moveToThread();
+    this.#thread.post(call);
   }
 
   /** Makes the outbox this sandbox's. Rejects with `outbox_unavailable`. */
   async adopt(owner: Ownership): Promise<Adoption> {
-    const adoption = await this.#call('adopt', owner);
+    const adoption = await this.call('adopt', owner);
     // Not before: the move writes the log back, and `adopt` may have to keep damaged files as it found them.
-    if (this.#counts.pending > 0) this.#host.moveToThread();
+    if (this.#counts.pending > 0) this.#thread.moveToThread();
     return adoption;
-  }
-
-  /** See `DeliveryStore.untried`. */
-  untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
-    return this.#call('untried', { after_id, limit });
-  }
-
-  /** See `DeliveryStore.due`. */
-  due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }> {
-    return this.#call('due', { limit });
-  }
-
-  /** See `DeliveryStore.overdue`. */
-  overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }> {
-    return this.#call('overdue', { limit });
-  }
-
-  /** See `DeliveryStore.probeCandidate`. */
-  probeCandidate(in_flight: number[]): Promise<DueRecord | null> {
-    return this.#call('probeCandidate', { in_flight });
-  }
-
-  /** One page of deliveries, read in parts so that publishes are committed in between. */
-  async list(filter: DeliveryFilter): Promise<DeliveryPage> {
-    const deliveries: DeliveryPage['deliveries'] = [];
-    let { before_id } = filter;
-    for (let last_id: number | null = null; ; ) {
-      const part = await this.#call('list', {
-        ...filter,
-        before_id,
-        limit: filter.limit - deliveries.length,
-      });
-      deliveries.push(...part.deliveries);
-      last_id = part.last_id ?? last_id;
-      if (part.more) return { deliveries, next_cursor: last_id === null ? null : String(last_id) };
-      if (part.scanned_to === null) return { deliveries, next_cursor: null };
-      before_id = part.scanned_to;
-    }
-  }
-
-  /** One delivery with its body and attempts, or null. */
-  find(event_id: string): Promise<DeliveryDetail | null> {
-    return this.#call('find', { event_id });
-  }
-
-  /** See `InspectionStore.replay`. */
-  replay(event_id: string): Promise<boolean> {
-    return this.#call('replay', { event_id });
-  }
-
-  /**
-   * Replays every record in a state, in parts so that publishes are committed in between; resolves to their number.
-   * A record that ends in that state meanwhile stays as it is.
-   */
-  async replayAll(state: FinalState): Promise<number> {
-    const all = this.#counts[state];
-    let replayed = 0;
-    while (replayed < all) {
-      const limit = Math.min(REPLAYED_AT_ONCE, all - replayed);
-      const some = await this.#call('replaySome', { state, limit });
-      if (some === 0) break;
-      replayed += some;
-    }
-    return replayed;
-  }
-
-  /** See `InspectionStore.after`. */
-  after(sequence: number, limit: number): Promise<StreamRecord[]> {
-    return this.#call('after', { sequence, limit });
-  }
-
-  /** The highest sequence that was given out; 0 before the first. */
-  lastSequence(): Promise<number> {
-    return this.#call('lastSequence', null);
-  }
-
-  /** Wall time of the oldest pending record's commit, or null. */
-  oldestPending(): Promise<number | null> {
-    return this.#call('oldestPending', null);
-  }
-
-  /** Rows of the watched tree after an id, in order. */
-  tree(after_id: number, limit: number): Promise<{ id: number; entry: string }[]> {
-    return this.#call('tree', { after_id, limit });
-  }
-
-  /** Whether `prune` has something to remove or to give back. */
-  isPruneDue(): Promise<boolean> {
-    return this.#call('isPruneDue', null);
-  }
-
-  /** Removes some of what was kept long enough; `more` where there is more to remove. */
-  prune(): Promise<{ more: boolean }> {
-    return this.#call('prune', null);
-  }
-
-  /** Writes the log back into the database file and empties it. */
-  async checkpoint(): Promise<void> {
-    await this.#call('checkpoint', null);
-  }
-
-  /** Writes a copy of the database, as of the last commit, to a path; what is there is replaced. */
-  async copyTo(path: string): Promise<void> {
-    await this.#call('copyTo', { path }, COPY_TIMEOUT_MS);
   }
 
   /** Writes back, closes the files and ends the thread. Idempotent. */
   async close(): Promise<void> {
     if (this.#is_closed) return;
-    while (this.#next) this.#flush();
-    const closed = this.#call('close', null);
+    while (this.#batches.flush());
+    const closed = this.call('close', null);
     this.#is_closed = true;
     await closed.catch(() => {});
-    await this.#host.end();
+    await this.#thread.end();
   }
 
   #fail(error: unknown): void {
     if (this.#is_closed) return;
     this.#is_closed = true;
-    for (const batch of this.#batches.values()) {
-      for (const answer of batch.answer) answer({ outcome: 'unavailable' });
-    }
-    this.#calls.rejectAll();
+    this.#batches.giveUpAll();
+    this.rejectAll();
     this.#on_fault(error as Error);
   }
 }

@@ -3,7 +3,7 @@ import type { OutboxCounts } from '../../contract/deliveries.ts';
 import type { Adoption, DueRecord } from '../store.ts';
 import type { OutboxFiles } from './files/outbox-files.ts';
 import { DirectoryTakenError } from './files/state-lock.ts';
-import type { FromWriter, WriterState } from './protocol.ts';
+import type { FromWriter, WriterState } from './messages.ts';
 import { Inspection } from './rows/inspection.ts';
 import type { OutboxLimits, Ownership } from './rows/outbox-state.ts';
 import { SqliteStore } from './rows/sqlite-store.ts';

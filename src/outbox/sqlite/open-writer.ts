@@ -2,7 +2,7 @@ import { systemClock } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
 import { OutboxFiles } from './files/outbox-files.ts';
 import type { StateLock } from './files/state-lock.ts';
-import type { FromWriter, WriterSettings, WriterState } from './protocol.ts';
+import type { FromWriter, WriterSettings, WriterState } from './messages.ts';
 import { Writer } from './writer.ts';
 
 /**

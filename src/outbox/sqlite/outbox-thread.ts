@@ -2,10 +2,10 @@ import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { diskAnswered } from './files/disk-answers.ts';
 import { type FileIdentity, StateLock } from './files/state-lock.ts';
+import type { FromWriter, Opened, ToWriter, ToWriterThread } from './messages.ts';
+import { isOpened, type WriterSettings, type WriterState } from './messages.ts';
+import { type PackedFromWriter, packToThread, unpackFromWriter } from './messages-packed.ts';
 import { openWriter } from './open-writer.ts';
-import type { FromWriter, Opened, ToWriter, ToWriterThread } from './protocol.ts';
-import { isOpened, type WriterSettings, type WriterState } from './protocol.ts';
-import { type PackedFromWriter, packToThread, unpackFromWriter } from './wire.ts';
 import type { Writer } from './writer.ts';
 
 /** How long until a move that the disk or the platform refused is tried again. */
@@ -21,8 +21,14 @@ export interface OutboxThreadHooks {
 
 /**
  * Where the writer runs. A thread of its own costs as much memory and time as a whole small program, so a writer can
- * begin in this thread, for the few commits of a start, and moves to its own when there is more to do. Until then,
- * messages are handled here once the disk has answered: a disk that hangs must not block this thread.
+ * begin in this thread, for the few commits of a start, and moves to its own when there is more to do.
+ *
+ * | State | Entered by | Left by |
+ * |---|---|---|
+ * | here: messages are handled in this thread | `openHere`; a move that cannot be made for now | `moveToThread` |
+ * | moving: messages wait until the disk has answered, because one that hangs must not block this thread, and then until the thread has the files | `moveToThread` | the thread's `opened`; no thread, or a disk that fails: here |
+ * | in the thread | `openInThread`; a move | the thread's end, which fails the client |
+ * | closed | `end` | – |
  */
 export class OutboxThread {
   readonly #settings: WriterSettings;

@@ -1,8 +1,8 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StateLock } from './files/state-lock.ts';
+import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './messages.ts';
+import { type PackedToThread, packFromWriter, unpackToThread } from './messages-packed.ts';
 import { openWriter } from './open-writer.ts';
-import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './protocol.ts';
-import { type PackedToThread, packFromWriter, unpackToThread } from './wire.ts';
 import type { Writer } from './writer.ts';
 
 /**

@@ -1,7 +1,6 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord } from '../store.ts';
 import { Maintenance } from './maintenance.ts';
-import { OpenOutbox, type WriterParts } from './open-outbox.ts';
 import type {
   Batch,
   BatchDone,
@@ -11,7 +10,8 @@ import type {
   ToWriter,
   WriterCall,
   WriterState,
-} from './protocol.ts';
+} from './messages.ts';
+import { OpenOutbox, type WriterParts } from './open-outbox.ts';
 import type { SqliteStore } from './rows/sqlite-store.ts';
 
 /** How long until outcomes that could not be recorded are tried again. */

@@ -6,8 +6,8 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { OutboxClient } from '../../../src/outbox/sqlite/client.ts';
+import type { FromWriter } from '../../../src/outbox/sqlite/messages.ts';
 import { OutboxThread } from '../../../src/outbox/sqlite/outbox-thread.ts';
-import type { FromWriter } from '../../../src/outbox/sqlite/protocol.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OutboxFiles } from '../../../src/outbox/sqlite/files/outbox-files.ts';
 import { StateLock } from '../../../src/outbox/sqlite/files/state-lock.ts';
-import type { Batch, FromWriter, WriterCall } from '../../../src/outbox/sqlite/protocol.ts';
+import type { Batch, FromWriter, WriterCall } from '../../../src/outbox/sqlite/messages.ts';
 import { Writer } from '../../../src/outbox/sqlite/writer.ts';
 import type { Append, AttemptOutcome } from '../../../src/outbox/store.ts';
 import { draft } from '../../support/in-process-store.ts';

@@ -15,7 +15,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { OutboxClient } from '../../../../src/outbox/sqlite/client.ts';
-import type { Mended } from '../../../../src/outbox/sqlite/protocol.ts';
+import type { Mended } from '../../../../src/outbox/sqlite/messages.ts';
 import type { Adoption, AppendResult, DueRecord } from '../../../../src/outbox/store.ts';
 import { draft } from '../../../support/in-process-store.ts';
 import { scratchFolder } from '../../../support/scratch.ts';

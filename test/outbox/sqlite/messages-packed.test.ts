@@ -1,13 +1,13 @@
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { FromWriter, ToWriterThread } from '../../../src/outbox/sqlite/protocol.ts';
+import type { FromWriter, ToWriterThread } from '../../../src/outbox/sqlite/messages.ts';
 import {
   packFromWriter,
   packToThread,
   unpackFromWriter,
   unpackToThread,
-} from '../../../src/outbox/sqlite/wire.ts';
+} from '../../../src/outbox/sqlite/messages-packed.ts';
 import type { Append, AppendResult, AttemptOutcome, DueRecord } from '../../../src/outbox/store.ts';
 
 const number = fc.nat();

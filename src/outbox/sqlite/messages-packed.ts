@@ -1,5 +1,5 @@
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft, TreeChange } from '../store.ts';
-import type { Batch, BatchDone, FromWriter, ToWriterThread } from './protocol.ts';
+import type { Batch, BatchDone, FromWriter, ToWriterThread } from './messages.ts';
 
 /**
  * What crosses between the threads by the thousand is sent as one flat row of values: copying an object's names costs
