@@ -61,12 +61,18 @@ export interface ManagedSandbox {
   template_id: string;
   team_id: string;
   status: ManagedStatus;
+  /** Why the status is `failed`, otherwise null. */
+  failure: 'runtime_lost' | null;
   paused: boolean;
   auto_resume: boolean;
   pod_name: string | null;
   /** Increases by 1 with each resume. */
   runtime_generation: number;
   resources: SandboxResources;
+  /** Null where none is configured; the secret itself is never shown. */
+  webhook: { url: string; watch_dir: string | null; has_secret: boolean } | null;
+  /** The names of `env_vars`, sorted; empty once the sandbox is deleted. */
+  env_names: string[];
   expires_at: string | null;
   hard_expires_at: string | null;
   claimed_at: string | null;

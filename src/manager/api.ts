@@ -16,14 +16,14 @@ import { explainRefusals } from './quotas/quotas.ts';
 /** Builds the API over the parts, ready to listen. Source: contract section 7. */
 export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServer> {
   const { services, quotas, usage, delivery, metrics } = parts;
-  const { log, clock, store, runtime } = services;
+  const { log, clock, store, runtime, seal } = services;
   const app: HttpApp = createHttpApp(log);
   const server = new ApiServer(app, clock);
   logTrouble(app, log);
   explainRefusals(app);
   guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request));
   await registerRoutes(app, [
-    (routes) => registerSandboxRoutes(routes, { ...parts, store }),
+    (routes) => registerSandboxRoutes(routes, { ...parts, store, seal }),
     (routes) => registerPassThroughRoutes(routes, { ...parts, runtime, clock, shares: new PassedShares() }),
     (routes) => registerDeliveryRoutes(routes, delivery),
     (routes) => registerQuotaRoutes(routes, quotas),

@@ -4,6 +4,7 @@ import { type HttpApp, success } from '../../base/http/app.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { NoQuery } from '../../contract/schema/query.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
+import type { Seal } from '../database/seal.ts';
 import { ChangeBody, changeRequest, ForkBody, ReasonBody, RefreshBody } from '../sandboxes/change-request.ts';
 import { ClaimBody, claimRequest } from '../sandboxes/claim-request.ts';
 import type { Claims } from '../sandboxes/claims.ts';
@@ -38,6 +39,7 @@ export interface SandboxRouteParts {
   forks: Forks;
   deletions: Deletions;
   guard: AddressGuard;
+  seal: Seal;
 }
 
 const PATH = '/api/v1/sandboxes';
@@ -71,7 +73,7 @@ function registerClaim(app: HttpApp, { claims, guard }: SandboxRouteParts): void
   });
 }
 
-function registerReads(app: HttpApp, { store, sandboxes }: SandboxRouteParts): void {
+function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRouteParts): void {
   const list = {
     summary: "List the team's sandboxes, newest first",
     data: SandboxListData,
@@ -80,12 +82,16 @@ function registerReads(app: HttpApp, { store, sandboxes }: SandboxRouteParts): v
   app.get(PATH, { config: { scope: read, doc: list }, schema }, async (request) => {
     const { offset } = request.query;
     const { rows, count } = await store.list(callerOf(request).team_id, request.query);
-    return success({ sandboxes: rows.map(sandboxView), count, has_more: offset + rows.length < count });
+    return success({
+      sandboxes: rows.map((row) => sandboxView(row, seal)),
+      count,
+      has_more: offset + rows.length < count,
+    });
   });
 
   const record = { summary: 'One sandbox', data: SandboxData };
   app.get(`${PATH}/:sandbox_id`, { config: { scope: read, doc: record }, schema: one }, async (request) => {
-    return success(sandboxView(await sandboxes.get(named(request))));
+    return success(sandboxView(await sandboxes.get(named(request)), seal));
   });
 
   const status = { summary: 'The status of a sandbox', data: StatusData };
@@ -98,7 +104,7 @@ function registerReads(app: HttpApp, { store, sandboxes }: SandboxRouteParts): v
   );
 }
 
-function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRouteParts): void {
+function registerChanges(app: HttpApp, { sandboxes, deletions, seal }: SandboxRouteParts): void {
   app.put(
     `${PATH}/:sandbox_id`,
     {
@@ -107,7 +113,7 @@ function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRoutePar
     },
     async (request) => {
       const change = changeRequest(request.body as Static<typeof ChangeBody>);
-      return success(sandboxView(await sandboxes.change(named(request), change)));
+      return success(sandboxView(await sandboxes.change(named(request), change), seal));
     },
   );
 
@@ -138,7 +144,7 @@ function registerChanges(app: HttpApp, { sandboxes, deletions }: SandboxRoutePar
   );
 }
 
-function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRouteParts): void {
+function registerTransitions(app: HttpApp, { sandboxes, forks, seal }: SandboxRouteParts): void {
   const pause = { summary: 'Pause a sandbox', data: PausedData, is_body_optional: true };
   app.post(
     `${PATH}/:sandbox_id/pause`,
@@ -167,7 +173,7 @@ function registerTransitions(app: HttpApp, { sandboxes, forks }: SandboxRoutePar
       const { config = {} } = (request.body ?? {}) as Static<typeof ForkBody>;
       const child = await forks.fork(named(request), config);
       reply.code(201);
-      return success({ source_sandbox_id: request.params.sandbox_id, sandbox: sandboxView(child) });
+      return success({ source_sandbox_id: request.params.sandbox_id, sandbox: sandboxView(child, seal) });
     },
   );
 }

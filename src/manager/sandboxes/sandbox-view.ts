@@ -1,19 +1,24 @@
 import { timestamp } from '../../base/clock.ts';
 import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { Seal } from '../database/seal.ts';
+import { envOf } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
-/** A row as the API shows it. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
-export function sandboxView(row: ManagedSandboxRow): ManagedSandbox {
+/** A row as the API shows it; `seal` opens the names of its variables. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
+export function sandboxView(row: ManagedSandboxRow, seal: Seal): ManagedSandbox {
   return {
     id: row.sandbox_id,
     template_id: row.template_id,
     team_id: row.team_id,
     status: row.status,
+    failure: row.status === 'failed' ? 'runtime_lost' : null,
     paused: row.status === 'paused',
     auto_resume: row.auto_resume === 1,
     pod_name: row.pod_name,
     runtime_generation: row.runtime_generation,
     resources: JSON.parse(row.resources),
+    webhook: webhookView(row),
+    env_names: Object.keys(envOf(row, seal)).sort(),
     expires_at: optionalTimestamp(row.expires_at_ms),
     hard_expires_at: optionalTimestamp(row.hard_expires_at_ms),
     claimed_at: optionalTimestamp(row.claimed_at_ms),
@@ -24,18 +29,23 @@ export function sandboxView(row: ManagedSandboxRow): ManagedSandbox {
 
 /** A row as GET `…/{id}/status` shows it. */
 export function statusView(row: ManagedSandboxRow) {
-  const { id, ...view } = sandboxView(row);
+  const { sandbox_id, template_id, team_id, pod_name, status } = row;
   return {
-    sandbox_id: id,
-    template_id: view.template_id,
-    team_id: view.team_id,
-    pod_name: view.pod_name,
-    status: view.status,
-    claimed_at: view.claimed_at,
-    expires_at: view.expires_at,
-    hard_expires_at: view.hard_expires_at,
-    created_at: view.created_at,
+    sandbox_id,
+    template_id,
+    team_id,
+    pod_name,
+    status,
+    claimed_at: optionalTimestamp(row.claimed_at_ms),
+    expires_at: optionalTimestamp(row.expires_at_ms),
+    hard_expires_at: optionalTimestamp(row.hard_expires_at_ms),
+    created_at: timestamp(row.created_at_ms),
   };
+}
+
+function webhookView({ webhook_url, watch_dir, webhook_secret_sealed }: ManagedSandboxRow) {
+  if (webhook_url === null) return null;
+  return { url: webhook_url, watch_dir, has_secret: webhook_secret_sealed !== null };
 }
 
 /** A wall time in ms as an RFC 3339 timestamp; null if there is none. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { optionalTimestamp, sandboxView, statusView } from '../../../src/manager/sandboxes/sandbox-view.ts';
+import { SEAL } from '../../support/manager/outbox.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
 
 const AT_MS = Date.UTC(2026, 0, 1);
@@ -12,16 +13,19 @@ describe('a sandbox as the API shows it', () => {
       created_at_ms: AT_MS,
       updated_at_ms: AT_MS + 1,
     });
-    expect(sandboxView(row)).toEqual({
+    expect(sandboxView(row, SEAL)).toEqual({
       id: 'sbx_1',
       template_id: 'default',
       team_id: 'team_1',
       status: 'running',
+      failure: null,
       paused: false,
       auto_resume: false,
       pod_name: null,
       runtime_generation: 1,
       resources: { memory: '512Mi', cpu: 0.1 },
+      webhook: null,
+      env_names: [],
       expires_at: null,
       hard_expires_at: null,
       claimed_at: null,
@@ -32,7 +36,7 @@ describe('a sandbox as the API shows it', () => {
 
   it('shows times in UTC with milliseconds', () => {
     const row = rowOf('sbx_1', { expires_at_ms: AT_MS + 1_500, hard_expires_at_ms: AT_MS + 86_400_000 });
-    expect(sandboxView(row)).toMatchObject({
+    expect(sandboxView(row, SEAL)).toMatchObject({
       expires_at: '2026-01-01T00:00:01.500Z',
       hard_expires_at: '2026-01-02T00:00:00.000Z',
     });
@@ -41,14 +45,44 @@ describe('a sandbox as the API shows it', () => {
 
   it('is paused in that status alone', () => {
     for (const status of ['starting', 'running', 'paused', 'terminating', 'failed'] as const) {
-      expect(sandboxView(rowOf('sbx_1', { status }))).toMatchObject({ status, paused: status === 'paused' });
+      expect(sandboxView(rowOf('sbx_1', { status }), SEAL)).toMatchObject({
+        status,
+        paused: status === 'paused',
+      });
     }
-    expect(sandboxView(rowOf('sbx_1', { auto_resume: 1 })).auto_resume).toBe(true);
+    expect(sandboxView(rowOf('sbx_1', { auto_resume: 1 }), SEAL).auto_resume).toBe(true);
   });
 
-  it('shows no secret', () => {
-    const row = rowOf('sbx_1', { webhook_secret_sealed: 'sealed-secret', env_sealed: 'sealed-env' });
-    expect(JSON.stringify([sandboxView(row), statusView(row)])).not.toContain('sealed');
+  it('says why it failed, and that alone', () => {
+    expect(sandboxView(rowOf('sbx_1', { status: 'failed' }), SEAL).failure).toBe('runtime_lost');
+    expect(sandboxView(rowOf('sbx_1', { status: 'paused' }), SEAL).failure).toBeNull();
+  });
+
+  it('shows its webhook and the names of its variables, and no secret and no value', () => {
+    const row = rowOf('sbx_1', {
+      webhook_url: 'http://consumer.invalid/hook',
+      watch_dir: '/work',
+      webhook_secret_sealed: SEAL.seal('a-secret', 'sandbox/sbx_1/webhook_secret'),
+      env_sealed: SEAL.seal('{"B":"a-value","A":"a-value"}', 'sandbox/sbx_1/env'),
+    });
+    const view = sandboxView(row, SEAL);
+    expect(view.webhook).toEqual({
+      url: 'http://consumer.invalid/hook',
+      watch_dir: '/work',
+      has_secret: true,
+    });
+    expect(view.env_names).toEqual(['A', 'B']);
+    expect(JSON.stringify([view, statusView(row)])).not.toMatch(/a-secret|a-value|sealed/);
+  });
+
+  it('still shows that there was a secret once it is cleared', () => {
+    const gone = { webhook_url: 'http://consumer.invalid/', webhook_secret_sealed: '', env_sealed: null };
+    expect(sandboxView(rowOf('sbx_1', gone), SEAL)).toMatchObject({
+      webhook: { has_secret: true },
+      env_names: [],
+    });
+    const without = { webhook_url: 'http://consumer.invalid/', webhook_secret_sealed: null };
+    expect(sandboxView(rowOf('sbx_1', without), SEAL)).toMatchObject({ webhook: { has_secret: false } });
   });
 
   it('has a short form for its status', () => {
