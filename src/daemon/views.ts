@@ -10,12 +10,12 @@ export interface ViewParts {
   identity: { sandbox_id: string; team_id: string };
   state: SandboxState | 'starting';
   uptime_ms: number;
-  store: OutboxClient;
+  store: Pick<OutboxClient, 'counts'>;
   /** Whether a webhook is configured, also before its dispatcher exists. */
   has_webhook: boolean;
-  dispatcher: Dispatcher | null;
-  watcher: Watcher | null;
-  supervisor: Supervisor | null;
+  dispatcher: Pick<Dispatcher, 'endpointHealth'> | null;
+  watcher: Pick<Watcher, 'status'> | null;
+  supervisor: Pick<Supervisor, 'usage'> | null;
 }
 
 /** Reads the answer of `GET /sandbox`. Source: contract section 4. */

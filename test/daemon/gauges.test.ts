@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { MetricsRegistry } from '../../src/base/metrics.ts';
+import type { ProcessView } from '../../src/contract/processes.ts';
+import type { WatcherStatus } from '../../src/contract/sandboxes.ts';
+import { daemonGauges, type GaugeSources } from '../../src/daemon/gauges.ts';
+import { draft } from '../support/in-process-store.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openClient } from '../support/outbox/open-client.ts';
+
+const NO_PROCESSES = { list: async () => [] };
+
+const processes = (...states: string[]) => ({
+  list: async () => states.map((state) => ({ state }) as ProcessView),
+});
+
+/** A running daemon over a real outbox, with what a test changes of it. */
+async function sources(changes: Partial<GaugeSources> = {}) {
+  const { store } = await openClient(systemClock);
+  const daemon: GaugeSources = {
+    clock: systemClock,
+    state: 'running',
+    store,
+    dispatcher: null,
+    supervisor: NO_PROCESSES,
+    watcher: null,
+    ...changes,
+  };
+  return { store, daemon };
+}
+
+/** The samples of a scrape, without comments. */
+async function scraped(daemon: GaugeSources): Promise<string[]> {
+  const registry = new MetricsRegistry();
+  registry.add(daemonGauges(daemon));
+  return (await registry.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+describe('the gauges of /metrics', () => {
+  it('count the records by state, their bytes, and the age of the oldest that is pending', async () => {
+    const { store, daemon } = await sources();
+    await store.append({ drafts: [draft('{"a":1}'), draft('{"a":2}')] });
+    const clock = new ManualClock(((await store.oldestPending()) as number) + 90_000);
+    const { bytes } = store.counts();
+    expect(bytes).toBeGreaterThan(0);
+    expect(await scraped({ ...daemon, clock })).toEqual(
+      expect.arrayContaining([
+        'webhook_outbox_records{state="pending"} 2',
+        'webhook_outbox_records{state="delivered"} 0',
+        `webhook_outbox_bytes ${bytes}`,
+        'webhook_outbox_oldest_pending_seconds 90',
+      ]),
+    );
+  });
+
+  it('show an age of 0 for an empty outbox, and for one that cannot be read', async () => {
+    const { store, daemon } = await sources();
+    const zero = 'webhook_outbox_oldest_pending_seconds 0';
+    expect(await scraped(daemon)).toContain(zero);
+    const unread = { counts: () => store.counts(), oldestPending: () => Promise.reject(new Error('closed')) };
+    expect(await scraped({ ...daemon, store: unread })).toContain(zero);
+  });
+
+  it('show an endpoint in backoff, and one as healthy while there is none', async () => {
+    const { daemon } = await sources();
+    expect(await scraped(daemon)).toContain('webhook_endpoint_healthy 1');
+    const dispatcher = { endpointHealth: () => ({ healthy: false, next_probe_at: null }) };
+    expect(await scraped({ ...daemon, dispatcher })).toContain('webhook_endpoint_healthy 0');
+  });
+
+  it('count the processes by state, and none before the sandbox runs', async () => {
+    const supervisor = processes('running', 'running', 'exited');
+    const { daemon } = await sources({ supervisor });
+    for (const state of ['running', 'paused'] as const) {
+      expect(await scraped({ ...daemon, state })).toEqual(
+        expect.arrayContaining([
+          'sandbox_processes{state="running"} 2',
+          'sandbox_processes{state="exited"} 1',
+          'sandbox_processes{state="crashed"} 0',
+        ]),
+      );
+    }
+    const early = await scraped({ ...daemon, state: 'awaiting_init' });
+    expect(early).toContain('sandbox_processes{state="running"} 0');
+  });
+
+  it('describe the directory watch where there is one', async () => {
+    const { daemon } = await sources();
+    expect((await scraped(daemon)).join()).not.toContain('watcher_');
+    const status = {
+      directories_watched: 3,
+      index_size: 40,
+      queued: 5,
+      degraded: 'no watches left',
+      reconciles: { start: 1, overflow: 2 },
+    } as unknown as WatcherStatus;
+    expect(await scraped({ ...daemon, watcher: { status: () => status } })).toEqual(
+      expect.arrayContaining([
+        'watcher_directories_watched 3',
+        'watcher_index_size 40',
+        'watcher_queued 5',
+        'watcher_degraded 1',
+        'watcher_reconciles{reason="start"} 1',
+        'watcher_reconciles{reason="overflow"} 2',
+      ]),
+    );
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { gauge } from '../../src/base/metrics.ts';
+import { Metrics } from '../../src/daemon/metrics.ts';
+
+/** The samples of a scrape whose line contains `word`. */
+async function samples(metrics: Metrics, word: string): Promise<string[]> {
+  const text = await metrics.text([]);
+  return text.split('\n').filter((line) => !line.startsWith('#') && line.includes(word));
+}
+
+describe('the metrics of the daemon', () => {
+  it('show losses as 0 from the start, so that an alert can see the first one', async () => {
+    const metrics = new Metrics();
+    expect(await samples(metrics, 'records_')).toEqual([
+      'webhook_records_lost_total 0',
+      'webhook_records_not_authentic_total 0',
+    ]);
+    metrics.countLost(2);
+    metrics.countForged(3);
+    expect(await samples(metrics, 'records_')).toEqual([
+      'webhook_records_lost_total 2',
+      'webhook_records_not_authentic_total 3',
+    ]);
+  });
+
+  it('count what each commit has enqueued, and how long it took', async () => {
+    const metrics = new Metrics();
+    const enqueued = ['agent.event', 'agent.event', 'sandbox.ready'];
+    metrics.observeCommit({ commit_ms: 4, batch_size: 3, enqueued, trouble: null });
+    metrics.observeCommit({ commit_ms: 6, batch_size: 0, enqueued: [], trouble: null });
+    expect(await samples(metrics, 'webhook_enqueued_total')).toEqual([
+      'webhook_enqueued_total{event_type="agent.event"} 2',
+      'webhook_enqueued_total{event_type="sandbox.ready"} 1',
+    ]);
+    expect(await samples(metrics, 'commit_duration_seconds_')).toEqual(
+      expect.arrayContaining([
+        'webhook_commit_duration_seconds_bucket{le="0.005"} 1',
+        'webhook_commit_duration_seconds_bucket{le="0.01"} 2',
+        'webhook_commit_duration_seconds_sum 0.01',
+        'webhook_commit_duration_seconds_count 2',
+      ]),
+    );
+    expect(await samples(metrics, 'batch_size_count')).toEqual(['webhook_commit_batch_size_count 1']);
+  });
+
+  it('do not count a commit that failed', async () => {
+    const metrics = new Metrics();
+    metrics.observeCommit({
+      commit_ms: 4,
+      batch_size: 1,
+      enqueued: ['agent.event'],
+      trouble: 'no space left',
+    });
+    expect(await samples(metrics, 'webhook_enqueued_total')).toEqual([]);
+    expect(await samples(metrics, 'commit_duration_seconds_count')).toEqual([
+      'webhook_commit_duration_seconds_count 0',
+    ]);
+  });
+
+  it('are given together with the gauges of the scrape', async () => {
+    expect(await new Metrics().text([gauge('answer', 'Of everything.', () => 42)])).toContain(
+      '# HELP answer Of everything.\n# TYPE answer gauge\nanswer 42\n',
+    );
+  });
+});
