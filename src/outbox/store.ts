@@ -90,7 +90,10 @@ export interface DeliveryStore {
   overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }>;
   /** The record that may be the probe first, among those that were tried before and are not in `in_flight`. */
   probeCandidate(in_flight: number[]): Promise<DueRecord | null>;
-  /** Records an attempt and its decision; resolves once both are on stable storage. */
+  /**
+   * Records an attempt and its decision; resolves once both are on stable storage. Changes nothing where the attempt was
+   * recorded before, or its record is no longer pending.
+   */
   record(outcome: AttemptOutcome): Promise<void>;
   /** Calls `listener` after every commit that added records, with the records if `wanted()` returned true. */
   onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void;

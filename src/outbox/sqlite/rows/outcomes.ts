@@ -13,11 +13,14 @@ export class Outcomes {
     this.#state = state;
   }
 
-  /** Records an attempt and the new state of its record. A record that is no longer pending stays as it is. */
+  /**
+   * Records an attempt and the new state of its record. A record that is no longer pending, or whose attempt was
+   * recorded before, stays as it is.
+   */
   record(outcome: AttemptOutcome): void {
     const wall_ms = this.#state.clock.wallMs();
     const now_ms = this.#state.now();
-    const size_bytes = this.#sql.pendingSize.get(outcome.id) as number | undefined;
+    const size_bytes = this.#sql.pendingSize.get(outcome.id, outcome.attempt) as number | undefined;
     if (size_bytes === undefined) return;
     const change = outcomeChange(outcome.decision, now_ms);
     const finished_at_ms = change.finished_ms === null ? null : wall_ms;

@@ -55,7 +55,9 @@ export function prepareStatements(db: Database) {
     byIdempotencyKey: sql(
       'SELECT event_id, sequence, body FROM records WHERE sandbox_id = ? AND idempotency_key = ?',
     ),
-    pendingSize: sql("SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending'").pluck(),
+    pendingSize: sql(
+      "SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending' AND attempts < ?",
+    ).pluck(),
     recordOutcome:
       sql(`UPDATE deliveries SET state = @state, attempts = @attempts, failures = failures + 1, due_ms = @due_ms,
       probe_ms = @probe_ms, finished_ms = @finished_ms, finished_at_ms = @finished_at_ms WHERE id = @id`),
