@@ -7,7 +7,7 @@ import type { OutboxCounts } from '../../../src/contract/deliveries.ts';
 import { OutboxClient } from '../../../src/outbox/sqlite/client.ts';
 import { OutboxFiles } from '../../../src/outbox/sqlite/files/outbox-files.ts';
 import { StateLock } from '../../../src/outbox/sqlite/files/state-lock.ts';
-import type { CallName, Calls, FromWriter, WriterCall } from '../../../src/outbox/sqlite/protocol.ts';
+import type { CallName, Calls, FromWriter, WriterCall } from '../../../src/outbox/sqlite/messages.ts';
 import { Writer } from '../../../src/outbox/sqlite/writer.ts';
 import type {
   Append,
