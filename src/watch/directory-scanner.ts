@@ -6,6 +6,7 @@ import { LISTED_AHEAD_MAX } from './index/limits.ts';
 import type { Tree } from './index/tree.ts';
 import { descendants, type TreeNode } from './index/tree-node.ts';
 import type { Prober } from './prober.ts';
+import type { RemoteMounts } from './remote-mounts.ts';
 import type { PendingNames } from './signals/pending-names.ts';
 import type { WatchSet } from './signals/watch-set.ts';
 
@@ -14,6 +15,7 @@ interface DirectoryScannerOptions {
   pending: PendingNames;
   prober: Prober;
   watch_set: WatchSet;
+  mounts: RemoteMounts;
   ignored: Ignored | null;
   clock: Clock;
   disk: Disk;
@@ -28,8 +30,6 @@ export class DirectoryScanner {
   readonly #tree: Tree;
   /** Directories to scan, and whether to scan all directories below them too. */
   readonly #queued = new Map<TreeNode, boolean>();
-  /** Directories whose changes the kernel may not see, with the name of their file system. */
-  readonly remote = new Map<TreeNode, string>();
   /** Directories that could not be listed, or that have entries that could not be probed. */
   readonly hidden = new Set<TreeNode>();
   /** Set while the first index is built: what is found is added to the tree without an event. */
@@ -55,7 +55,7 @@ export class DirectoryScanner {
   /** Drops everything about a directory that is gone. */
   forget(dir: TreeNode): void {
     this.#queued.delete(dir);
-    this.remote.delete(dir);
+    this.#options.mounts.forget(dir);
     this.hidden.delete(dir);
   }
 
@@ -84,20 +84,29 @@ export class DirectoryScanner {
   }
 
   #list(dir: TreeNode, recursive: boolean): void {
-    this.#checkFileSystem(dir);
-    const names = this.#options.disk.list(this.#tree.path(dir));
+    const { mounts, disk } = this.#options;
+    mounts.check(dir);
+    const names = disk.list(this.#tree.path(dir), mounts.listMax(dir.dev));
     this.hidden.delete(dir);
     if (names === null) this.hidden.add(dir);
     if (names === null) return;
     const seen = new Set(names);
-    for (const name of names) this.#compare(dir, name, recursive);
+    for (const name of names) {
+      if (mounts.isAside(dir.dev)) return;
+      this.#compare(dir, name, recursive);
+    }
     for (const name of dir.children?.keys() ?? []) {
-      if (!seen.has(name)) this.#options.pending.add(dir, name);
+      if (!seen.has(name)) this.#differs(dir, name, recursive);
     }
   }
 
+  /** In a directory that is listed for the first time every name is new: that says nothing about its file system. */
+  #differs(dir: TreeNode, name: string, is_listed_again: boolean): void {
+    if (this.#options.mounts.takes(dir.dev, is_listed_again)) this.#options.pending.add(dir, name);
+  }
+
   #compare(dir: TreeNode, name: string, recursive: boolean): void {
-    const { prober, pending, watch_set } = this.#options;
+    const { prober, watch_set, mounts } = this.#options;
     const node = this.#tree.child(dir, name);
     if (this.isIgnored(dir, name)) {
       if (node) this.#dropIgnored(node);
@@ -107,13 +116,15 @@ export class DirectoryScanner {
     if (stat === 'hidden') this.hidden.add(dir);
     if (stat === 'hidden') return;
     if (!node) {
-      if (stat !== 'missing' && this.adopting) this.#adopt(dir, name, stat);
-      else pending.add(dir, name);
+      if (stat === 'missing' || !this.adopting) this.#differs(dir, name, recursive);
+      else if (mounts.takes(dir.dev, false)) this.#adopt(dir, name, stat);
       return;
     }
     const same = stat !== 'missing' && sameIdentity(node, stat);
     const missing = node.missing_since_ms >= 0;
-    if (!same || missing || contentDiffers(node, stat) || accessDiffers(node, stat)) pending.add(dir, name);
+    if (!same || missing || contentDiffers(node, stat) || accessDiffers(node, stat)) {
+      this.#differs(dir, name, recursive);
+    }
     if (!same || !node.is_directory) return;
     if (!watch_set.has(node)) watch_set.add(node);
     else if (recursive) this.add(node, true);
@@ -132,12 +143,5 @@ export class DirectoryScanner {
       this.forget(gone);
       this.#tree.remove(gone);
     }
-  }
-
-  #checkFileSystem(dir: TreeNode): void {
-    if (dir.parent && dir.dev === dir.parent.dev) return;
-    const on = this.#options.disk.fileSystem(this.#tree.path(dir));
-    if (on?.kind === 'remote') this.remote.set(dir, on.name);
-    else this.remote.delete(dir);
   }
 }

@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, statSync } from 'node:fs';
+import { lstatSync, opendirSync, readdirSync, statSync } from 'node:fs';
 import { type FileSystem, fileSystemOf } from '../base/linux/filesystem.ts';
 import type { ProbeResult } from './index/file-stat.ts';
 import { nameOf, systemPath } from './index/name.ts';
@@ -7,8 +7,8 @@ import { nameOf, systemPath } from './index/name.ts';
 export interface Disk {
   /** Reads the metadata of a path once. A symbolic link is followed only with `follow`. */
   probe(path: string, follow?: boolean): ProbeResult;
-  /** The names in a directory; null if it cannot be listed. */
-  list(path: string): string[] | null;
+  /** The names in a directory; null if it cannot be listed, or has more than `max`. */
+  list(path: string, max?: number | null): string[] | null;
   /** The file system of a directory; null if that cannot be told. */
   fileSystem(path: string): FileSystem | null;
 }
@@ -30,8 +30,9 @@ export const disk: Disk = {
     }
   },
 
-  list(path) {
+  list(path, max = null) {
     try {
+      if (max !== null) return listAtMost(path, max);
       const names = readdirSync(systemPath(path));
       if (!names.some((name) => name.includes('\ufffd'))) return names;
       return readdirSync(systemPath(path), { encoding: 'buffer' }).map(nameOf);
@@ -48,3 +49,22 @@ export const disk: Disk = {
     }
   },
 };
+
+/** Reads a directory in parts: one without an end would fill the memory before a single call returned. */
+function listAtMost(path: string, max: number): string[] | null {
+  // Node's types know no names as bytes here.
+  const dir = opendirSync(systemPath(path) as string, {
+    encoding: 'buffer' as BufferEncoding,
+    bufferSize: 256,
+  });
+  try {
+    const names: string[] = [];
+    for (let entry = dir.readSync(); entry; entry = dir.readSync()) {
+      if (names.length === max) return null;
+      names.push(nameOf(entry.name as unknown as Buffer));
+    }
+    return names;
+  } finally {
+    dir.closeSync();
+  }
+}

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Disk } from './disk.ts';
 import type { TreeStore } from './index/tree-store.ts';
+import type { RemoteLimits } from './remote-mounts.ts';
 import type { DirectoryWatches } from './signals/directory-watch.ts';
 
 /** The part of a log that the watch needs, small enough to cross a thread boundary as messages. */
@@ -19,8 +20,9 @@ export interface EngineOptions {
   store: TreeStore;
   /** Called whenever no work is due at the moment. */
   onRest?: () => void;
-  /** For tests: the file system, the watches on it, and the length of the kernel's queue in signals. */
+  /** For tests: the file system, its limits, the watches on it, and the length of the kernel's queue in signals. */
   disk?: Disk;
+  remote_limits?: RemoteLimits;
   watches?: DirectoryWatches;
   queue_length?: number;
 }

@@ -10,6 +10,7 @@ import { Loop, type PassResult } from './loop.ts';
 import { PeriodicRescan } from './periodic-rescan.ts';
 import { Prober } from './prober.ts';
 import { ReconcilePass } from './reconcile-pass.ts';
+import { RemoteMounts } from './remote-mounts.ts';
 import { RootGate } from './root-gate.ts';
 import { ChokidarWatches } from './signals/directory-watch.ts';
 import { OverflowGuess } from './signals/overflow.ts';
@@ -34,6 +35,7 @@ export class EngineParts {
   readonly vanished = new Vanished();
   readonly watch_set: WatchSet;
   readonly scanner: DirectoryScanner;
+  readonly mounts: RemoteMounts;
   readonly rescan: PeriodicRescan;
   readonly root: RootWatch;
   readonly pass: ReconcilePass;
@@ -46,7 +48,8 @@ export class EngineParts {
     this.tree = tree;
     this.pending = new PendingNames(clock);
     const gate = new RootGate({ ...options, disk });
-    const prober = new Prober(tree, this.pending, clock, disk, gate);
+    this.mounts = new RemoteMounts({ ...options, tree, disk });
+    const prober = new Prober(tree, this.pending, clock, disk, gate, this.mounts);
     this.watch_set = new WatchSet({
       watches: options.watches ?? new ChokidarWatches(),
       pathOf: (dir) => tree.path(dir),
@@ -55,12 +58,20 @@ export class EngineParts {
       onGone: (dir) => this.#missed(dir),
     });
     const ignored = compileIgnored(options.watch_dir, options.ignore, options.own_paths);
-    const shared = { tree, pending: this.pending, prober, watch_set: this.watch_set, clock };
+    const shared = {
+      tree,
+      pending: this.pending,
+      prober,
+      watch_set: this.watch_set,
+      mounts: this.mounts,
+      clock,
+    };
     this.scanner = new DirectoryScanner({ ...shared, ignored, disk });
     this.rescan = new PeriodicRescan({
       clock,
       watch_set: this.watch_set,
       scanner: this.scanner,
+      mounts: this.mounts,
       pseudo: prober.pseudo,
       gate,
       onDue: () => this.#rescan(hooks),
@@ -157,7 +168,7 @@ export class EngineParts {
   #rescan(hooks: EngineHooks): void {
     hooks.onReconcile('uncovered');
     this.watch_set.retry();
-    for (const dir of this.scanner.remote.keys()) this.scanner.add(dir, true);
+    for (const dir of this.mounts.roots.keys()) this.scanner.add(dir, true);
     this.kick();
   }
 }

@@ -64,3 +64,19 @@ export interface Classified {
   /** Other names of files whose content changed. */
   also_changed: TreeNode[];
 }
+
+/** An observation of a known node that no signal named; `now_ms` is the wall time. */
+export function observationWithoutSignal(dir: TreeNode, node: TreeNode, now_ms: number): Observation {
+  return {
+    dir,
+    name: node.name,
+    stat: null,
+    renames: 0,
+    changed: false,
+    from: null,
+    first_from: null,
+    followers: null,
+    races: 0,
+    happened_at_ms: node.missing_since_ms >= 0 ? node.missing_at_ms : now_ms,
+  };
+}

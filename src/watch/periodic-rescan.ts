@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { DirectoryScanner } from './directory-scanner.ts';
 import { RESCAN_MIN_MS, RESCAN_SHARE } from './index/limits.ts';
+import type { RemoteMounts } from './remote-mounts.ts';
 import type { RootGate } from './root-gate.ts';
 import type { WatchSet } from './signals/watch-set.ts';
 
@@ -8,6 +9,7 @@ interface PeriodicRescanOptions {
   clock: Clock;
   watch_set: WatchSet;
   scanner: DirectoryScanner;
+  mounts: RemoteMounts;
   /** See `Prober.pseudo`. */
   pseudo: ReadonlyMap<string, string>;
   gate: RootGate;
@@ -28,8 +30,8 @@ export class PeriodicRescan {
 
   /** Starts the timer of the next rescan, if anything needs one. Call it whenever the engine comes to rest. */
   update(): void {
-    const { clock, watch_set, scanner } = this.#options;
-    if (this.#timer || (watch_set.refused === 0 && scanner.remote.size === 0)) return;
+    const { clock, watch_set, scanner, mounts } = this.#options;
+    if (this.#timer || (watch_set.refused === 0 && mounts.roots.size === 0)) return;
     const cost_ms = scanner.busy_ms - this.#busy_before_ms;
     this.#interval_ms = Math.max(RESCAN_MIN_MS, cost_ms * RESCAN_SHARE);
     this.#timer = clock.after(this.#interval_ms, () => {
@@ -46,7 +48,7 @@ export class PeriodicRescan {
 
   /** What is rescanned at intervals or not seen at all, as a message; null if watches cover everything. */
   degraded(): string | null {
-    const { watch_set, scanner, pseudo, gate } = this.#options;
+    const { watch_set, scanner, mounts, pseudo, gate } = this.#options;
     const every = `rescanned every ${Math.ceil(this.#interval_ms / 1_000)} s`;
     const reasons: string[] = gate.refusal === null ? [] : [gate.refusal];
     if (watch_set.refused > 0) {
@@ -56,9 +58,12 @@ export class PeriodicRescan {
         `${limit}: ${watch_set.refused} directories are ${every}, among them ${watch_set.example()}`,
       );
     }
-    if (scanner.remote.size > 0) {
-      const kinds = [...new Set(scanner.remote.values())].join(', ');
+    if (mounts.roots.size > 0) {
+      const kinds = [...new Set(mounts.roots.values())].join(', ');
       reasons.push(`the kernel does not signal remote changes on ${kinds}: ${every}`);
+    }
+    for (const mount of mounts.aside()) {
+      reasons.push(`${mount} changes by itself or has too many names and is not watched for 10 minutes`);
     }
     if (pseudo.size > 0) {
       const [[path, name] = ['', '']] = pseudo;

@@ -3,7 +3,8 @@ import type { Disk } from './disk.ts';
 import { type FileStat, isDirectory, type ProbeResult, sameIdentity } from './index/file-stat.ts';
 import type { Tree } from './index/tree.ts';
 import type { TreeNode } from './index/tree-node.ts';
-import type { Observation } from './observation.ts';
+import { type Observation, observationWithoutSignal } from './observation.ts';
+import type { RemoteMounts } from './remote-mounts.ts';
 import type { RootGate } from './root-gate.ts';
 import type { PendingName, PendingNames } from './signals/pending-names.ts';
 
@@ -28,16 +29,25 @@ export class Prober {
   readonly #clock: Clock;
   readonly #disk: Disk;
   readonly #gate: RootGate;
+  readonly #mounts: RemoteMounts;
   /** Pseudo file systems below the watched directory: their names by path. They count as hidden. */
   readonly pseudo = new Map<string, string>();
   #root_dev = 0;
 
-  constructor(tree: Tree, pending: PendingNames, clock: Clock, disk: Disk, gate: RootGate) {
+  constructor(
+    tree: Tree,
+    pending: PendingNames,
+    clock: Clock,
+    disk: Disk,
+    gate: RootGate,
+    mounts: RemoteMounts,
+  ) {
     this.#tree = tree;
     this.#pending = pending;
     this.#clock = clock;
     this.#disk = disk;
     this.#gate = gate;
+    this.#mounts = mounts;
   }
 
   /** Probes the watched directory. `stat` is null unless there is one that is accepted. */
@@ -48,6 +58,8 @@ export class Prober {
     const found = result !== 'missing' && isDirectory(result.mode) ? result : null;
     if (!this.#gate.accepts(found) || !found) return { state: 'missing', stat: null };
     this.#root_dev = found.dev;
+    this.#mounts.noteRoot(found.dev);
+    if (this.#mounts.isAside(0)) return { state: 'hidden', stat: null };
     const stat = this.#relative(found);
     return { state: sameIdentity(root, stat) ? 'there' : 'replaced', stat };
   }
@@ -59,11 +71,14 @@ export class Prober {
     if (this.pseudo.size > 0) this.pseudo.delete(path);
     if (typeof result === 'string') return result;
     const stat = this.#relative(result);
-    return isDirectory(stat.mode) && stat.dev !== dir.dev && this.#isPseudo(path) ? 'hidden' : stat;
+    return isDirectory(stat.mode) && stat.dev !== dir.dev && this.#isLeftOut(path, stat.dev)
+      ? 'hidden'
+      : stat;
   }
 
   /** Called only for mount points: everything else is on the file system of its parent directory. */
-  #isPseudo(path: string): boolean {
+  #isLeftOut(path: string, dev: number): boolean {
+    if (this.#mounts.isAside(dev)) return true;
     const on = this.#disk.fileSystem(path);
     if (on?.kind !== 'pseudo') return false;
     this.pseudo.set(path, on.name);
@@ -218,19 +233,4 @@ class ProbeRound {
     }
     return displaced;
   }
-}
-
-function observationWithoutSignal(dir: TreeNode, node: TreeNode, now_ms: number): Observation {
-  return {
-    dir,
-    name: node.name,
-    stat: null,
-    renames: 0,
-    changed: false,
-    from: null,
-    first_from: null,
-    followers: null,
-    races: 0,
-    happened_at_ms: node.missing_since_ms >= 0 ? node.missing_at_ms : now_ms,
-  };
 }

@@ -23,6 +23,7 @@ import type { CommitAnswer, TreeStore } from './index/tree-store.ts';
 import type { PassResult } from './loop.ts';
 import type { Classified, Observation } from './observation.ts';
 import type { ProbeRoundResult, Prober } from './prober.ts';
+import type { RemoteMounts } from './remote-mounts.ts';
 import type { OverflowGuess } from './signals/overflow.ts';
 import type { PendingNames } from './signals/pending-names.ts';
 import type { RootWatch } from './signals/root-watch.ts';
@@ -35,6 +36,7 @@ interface ReconcilePassOptions {
   prober: Prober;
   scanner: DirectoryScanner;
   watch_set: WatchSet;
+  mounts: RemoteMounts;
   root: RootWatch;
   store: TreeStore;
   clock: Clock;
@@ -217,9 +219,13 @@ export class ReconcilePass {
   }
 
   #requeue(taken: ProbeRoundResult, classified: Classified, committed: boolean): void {
-    const { pending, vanished, clock } = this.#options;
+    const { pending, vanished, clock, mounts } = this.#options;
     const put = (observations: Observation[], when: 'now' | 'gathered' | 'vanished') => {
-      for (const observation of observations) if (observation.dir.known) pending.requeue(observation, when);
+      for (const observation of observations) {
+        const { dir, stat } = observation;
+        const takes = when === 'now' || mounts.takes(stat?.dev ?? dir.dev, true);
+        if (dir.known && takes) pending.requeue(observation, when);
+      }
     };
     put(taken.postponed, 'vanished');
     put(taken.raced, 'gathered');

@@ -14,6 +14,12 @@ export const ABSENT_POLL_MS = 1_000;
 export const RESCAN_MIN_MS = 2_000;
 /** Periodic rescans take at most 1 / 20 of the time. */
 export const RESCAN_SHARE = 20;
+/** Names known of one remote file system, and in one directory of it: each costs memory, and a hostile one has no end. */
+export const REMOTE_NAMES_MAX = 100_000;
+/** Differences of one remote file system in `REMOTE_ASIDE_MS` that no signal announced: a hostile one differs at each look. */
+export const REMOTE_FOUND_MAX = 10_000;
+/** How long a remote file system above its limits is left alone. */
+export const REMOTE_ASIDE_MS = 600_000;
 /** Names observed in one pass; each gives at most three events. Kept low so that a concurrent publish waits only briefly. */
 export const OBSERVATIONS_MAX = 50;
 /** Rows per commit while the first index is built. */

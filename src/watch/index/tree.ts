@@ -13,6 +13,8 @@ export class Tree {
   #changed = new Set<TreeNode>();
   #stale: number[] = [];
   #size = 1;
+  /** Number of nodes by device, other than that of the root. */
+  readonly #count_on = new Map<number, number>();
 
   constructor(root: TreeNode, last_id = root.id) {
     this.root = root;
@@ -23,6 +25,11 @@ export class Tree {
   /** Known files and directories, the root included. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Known files and directories with this device number; 0 is that of the root. */
+  countOn(dev: number): number {
+    return dev === 0 ? this.#size : (this.#count_on.get(dev) ?? 0);
   }
 
   /** The child of `dir` with this name. */
@@ -189,11 +196,13 @@ export class Tree {
   }
 
   #link(node: TreeNode): void {
+    if (node.dev !== 0) this.#count_on.set(node.dev, this.countOn(node.dev) + 1);
     node.next_of_inode = this.#by_inode.get(node.ino) ?? null;
     this.#by_inode.set(node.ino, node);
   }
 
   #unlink(node: TreeNode): void {
+    if (node.dev !== 0) this.#countDown(node.dev);
     const first = this.#by_inode.get(node.ino);
     if (first === node) {
       if (node.next_of_inode) this.#by_inode.set(node.ino, node.next_of_inode);
@@ -204,5 +213,11 @@ export class Tree {
       if (before) before.next_of_inode = node.next_of_inode;
     }
     node.next_of_inode = null;
+  }
+
+  #countDown(dev: number): void {
+    const left = this.countOn(dev) - 1;
+    if (left > 0) this.#count_on.set(dev, left);
+    else this.#count_on.delete(dev);
   }
 }
