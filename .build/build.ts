@@ -23,6 +23,7 @@ const BUNDLES: Record<string, string>[] = [
   { 'writer-thread': 'src/outbox/sqlite/writer-thread.ts' },
   { 'hand-over-reader': 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
   { 'watch-thread': 'src/watch/thread/watch-thread.ts' },
+  { 'meter-thread': 'src/network/meter/meter-thread.ts' },
 ];
 
 rmSync('dist', { recursive: true, force: true });
@@ -30,7 +31,7 @@ for (const input of BUNDLES) {
   await build({
     input,
     platform: 'node',
-    external: ['better-sqlite3', '@lydell/node-pty', 'pg-native'],
+    external: ['better-sqlite3', 'koffi', '@lydell/node-pty', 'pg-native'],
     plugins: [separateOptions, withoutOptionals],
     logLevel: 'warn',
     output: {

@@ -13,6 +13,7 @@ need fsfreeze util-linux
 need git git
 need inotifywait inotify-tools
 need ip iproute2
+need iptables-restore iptables
 need mkfs.ext4 e2fsprogs
 need nft nftables
 need openssl openssl

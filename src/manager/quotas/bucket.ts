@@ -1,5 +1,5 @@
+import { added, divided, share } from '../../base/exact.ts';
 import type { RatePolicy } from '../../contract/quotas.ts';
-import { added, divided, share } from './exact.ts';
 
 /** A token bucket at `updated_ms`, with the policy that held then. Source: contract section 7, "Token bucket". */
 export interface Bucket {

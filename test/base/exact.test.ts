@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { added, divided, share } from '../../../src/manager/quotas/exact.ts';
+import { added, divided, share } from '../../src/base/exact.ts';
 
 const number = fc.oneof(
   fc.nat(1_000),

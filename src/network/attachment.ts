@@ -1,0 +1,69 @@
+import type { RatePolicy } from '../contract/quotas.ts';
+import { DIRECTIONS, type PerDirection } from './directions.ts';
+import type { ByteRate } from './meter/token-bucket.ts';
+import type { TeamRate } from './meter/token-pool.ts';
+
+/** A sandbox's own bandwidth; 0 is none. */
+export interface Bandwidth {
+  egress_bandwidth_bytes_per_second: number;
+  ingress_bandwidth_bytes_per_second: number;
+  /** For both directions; 0 is one second of the rate, and below 64 KiB it is raised to that. */
+  bandwidth_burst_bytes: number;
+}
+
+/** A team's quotas of bytes; null is unlimited, and a `limit_value` of 0 lets nothing pass. */
+export type TeamLimits = PerDirection<RatePolicy | null>;
+
+/** What a sandbox is attached with. */
+export interface AttachRequest {
+  sandbox_id: string;
+  team_id: string;
+  bandwidth: Bandwidth;
+  team_limits: TeamLimits;
+  /** `block-all` has its loopback alone. */
+  mode: 'allow-all' | 'block-all';
+}
+
+/** The sandbox's own limits as the meter takes them. */
+export function ownLimits(bandwidth: Bandwidth): PerDirection<ByteRate | null> {
+  const { egress_bandwidth_bytes_per_second, ingress_bandwidth_bytes_per_second } = bandwidth;
+  const limit = (bytes_per_second: number) =>
+    bytes_per_second === 0 ? null : { bytes_per_second, burst_bytes: bandwidth.bandwidth_burst_bytes };
+  return {
+    egress: limit(egress_bandwidth_bytes_per_second),
+    ingress: limit(ingress_bandwidth_bytes_per_second),
+  };
+}
+
+/** A team's limits as the meter takes them: the authority has the rest. */
+export function teamRates(limits: TeamLimits, version: number): PerDirection<TeamRate | null> {
+  const rate = (policy: RatePolicy | null) => {
+    if (policy === null) return null;
+    const { limit_value, interval_ms } = policy;
+    const exact = Math.floor((limit_value / interval_ms) * 1_000);
+    return { bytes_per_second: limit_value === 0 ? 0 : Math.max(1, exact), version };
+  };
+  return { egress: rate(limits.egress), ingress: rate(limits.ingress) };
+}
+
+/** Which directions somebody limits, and so have to be metered packet by packet. */
+export function meteredDirections(bandwidth: Bandwidth, limits: TeamLimits): PerDirection<boolean> {
+  const own = ownLimits(bandwidth);
+  return {
+    egress: own.egress !== null || limits.egress !== null,
+    ingress: own.ingress !== null || limits.ingress !== null,
+  };
+}
+
+/** Whether two policies are the same. */
+export function sameLimits(a: TeamLimits, b: TeamLimits): boolean {
+  return DIRECTIONS.every((direction) => {
+    const [one, other] = [a[direction], b[direction]];
+    if (one === null || other === null) return one === other;
+    return (
+      one.limit_value === other.limit_value &&
+      one.interval_ms === other.interval_ms &&
+      one.burst_value === other.burst_value
+    );
+  });
+}

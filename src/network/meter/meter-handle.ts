@@ -1,0 +1,190 @@
+import { closeSync, writeSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { ByteAuthority } from '../authority.ts';
+import type { Direction, PerDirection } from '../directions.ts';
+import type { MeteredSandbox } from './meter.ts';
+import type { FromMeterThread, MeterSettings, ToMeterThread } from './thread-messages.ts';
+import type { ByteRate } from './token-bucket.ts';
+import type { TeamRate } from './token-pool.ts';
+
+/** A thread without a step for so long hangs, and is ended. */
+const SILENCE_MS = 5_000;
+const WATCH_MS = 1_000;
+
+/** The dependencies of a `MeterHandle`. */
+export interface MeterHandleParts {
+  authority: ByteAuthority;
+  is_fail_open: boolean;
+  clock: Clock;
+  /** The thread has ended, by a failure or by `stop`; the queues that it had open are still open. */
+  onEnded: (error: Error) => void;
+}
+
+/** A request that the meter's thread could not carry out. */
+export class MeterError extends Error {
+  /** The system's error, as in `EPERM`; null if it was another. */
+  readonly code: string | null;
+
+  constructor(message: string, code: string | null) {
+    super(message);
+    this.code = code;
+  }
+}
+
+interface Pending {
+  resolve: () => void;
+  reject: (error: Error) => void;
+}
+
+/** One meter's thread, from its start to its end, as the main thread uses it. */
+export class MeterHandle {
+  readonly #parts: MeterHandleParts;
+  readonly #worker: Worker;
+  readonly #heartbeat = new SharedArrayBuffer(4);
+  readonly #pending = new Map<number, Pending>();
+  readonly #started: Promise<void>;
+  #onStarted: Pending | null = null;
+  #wake_fd: number | null = null;
+  #watch: Timer;
+  #last_id = 0;
+  #is_ended = false;
+  readonly #exited: Promise<void>;
+
+  constructor(parts: MeterHandleParts) {
+    this.#parts = parts;
+    this.#started = new Promise((resolve, reject) => {
+      this.#onStarted = { resolve, reject };
+    });
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
+    this.#worker = new Worker(new URL(`./meter-thread.${extension}`, import.meta.url), {
+      workerData: {
+        is_fail_open: parts.is_fail_open,
+        heartbeat: this.#heartbeat,
+      } satisfies MeterSettings,
+      env: {},
+      // Its sockets are opened by system calls that Node does not see.
+      trackUnmanagedFds: false,
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    });
+    this.#worker.on('message', (message: FromMeterThread) => this.#receive(message));
+    this.#worker.on('error', (error) => this.#end(error instanceof Error ? error : new Error(String(error))));
+    this.#exited = new Promise((resolve) => {
+      this.#worker.on('exit', (code) => {
+        this.#end(new Error(`the meter's thread exited with code ${code}`));
+        resolve();
+      });
+    });
+    this.#watch = parts.clock.after(WATCH_MS, () => this.#checkHeartbeat(-1, parts.clock.monotonicMs()));
+  }
+
+  /** Resolves when the thread runs. Rejects if it could not start, such as without its library. */
+  start(): Promise<void> {
+    return this.#started;
+  }
+
+  /** Opens a sandbox's queues. Rejects with MeterError. */
+  attach(sandbox: MeteredSandbox): Promise<void> {
+    return this.#request((id) => ({ kind: 'attach', id, sandbox }));
+  }
+
+  /** Closes a sandbox's queues; `is_free`: what waits passes, since nothing limits it now. Rejects with MeterError. */
+  detach(sandbox_id: string, is_free: boolean): Promise<void> {
+    return this.#request((id) => ({ kind: 'detach', id, sandbox_id, is_free }));
+  }
+
+  /** Holds a sandbox to other limits of its own. */
+  limit(sandbox_id: string, limits: PerDirection<ByteRate | null>): void {
+    this.#post({ kind: 'limit', sandbox_id, limits });
+  }
+
+  /** Holds a team to another limit. */
+  limitTeam(team_id: string, direction: Direction, rate: TeamRate | null): void {
+    this.#post({ kind: 'limit-team', team_id, direction, rate });
+  }
+
+  /** Ends the thread, which closes its queues, or is ended by force if it hangs. Idempotent. */
+  async stop(): Promise<void> {
+    this.#post({ kind: 'stop' });
+    const timer = this.#parts.clock.after(SILENCE_MS, () => void this.#worker.terminate());
+    await this.#exited;
+    timer.cancel();
+  }
+
+  #request(messageOf: (id: number) => ToMeterThread): Promise<void> {
+    const id = ++this.#last_id;
+    return new Promise((resolve, reject) => {
+      if (this.#is_ended) {
+        reject(new MeterError("the meter's thread has ended", null));
+        return;
+      }
+      this.#pending.set(id, { resolve, reject });
+      this.#post(messageOf(id));
+    });
+  }
+
+  /** A message is seen when the thread is woken. */
+  #post(message: ToMeterThread): void {
+    if (this.#is_ended) return;
+    this.#worker.postMessage(message);
+    if (this.#wake_fd !== null) writeSync(this.#wake_fd, ONE);
+  }
+
+  #receive(message: FromMeterThread): void {
+    switch (message.kind) {
+      case 'started':
+        this.#wake_fd = message.wake_fd;
+        // What was posted before had nothing to wake it with.
+        writeSync(message.wake_fd, ONE);
+        this.#onStarted?.resolve();
+        break;
+      case 'done':
+        this.#pending.get(message.id)?.resolve();
+        this.#pending.delete(message.id);
+        break;
+      case 'failed':
+        this.#pending.get(message.id)?.reject(new MeterError(message.message, message.code));
+        this.#pending.delete(message.id);
+        break;
+      case 'reserve':
+        void this.#reserve(message.team_id, message.direction, message.bytes);
+        break;
+      case 'give-back':
+        this.#parts.authority.giveBack(message.team_id, message.direction, message.bytes);
+        break;
+    }
+  }
+
+  async #reserve(team_id: string, direction: Direction, bytes: number): Promise<void> {
+    const answer = await this.#parts.authority.reserve(team_id, direction, bytes);
+    const delay_ms = answer.outcome === 'reserved' ? answer.delay_ms : null;
+    this.#post({ kind: 'answer', team_id, direction, delay_ms });
+  }
+
+  #checkHeartbeat(last: number, since_ms: number): void {
+    const now_ms = this.#parts.clock.monotonicMs();
+    const beats = Atomics.load(new Int32Array(this.#heartbeat), 0);
+    const is_silent = beats === last;
+    if (is_silent && now_ms - since_ms >= SILENCE_MS) {
+      void this.#worker.terminate();
+      return;
+    }
+    const changed_ms = is_silent ? since_ms : now_ms;
+    this.#watch = this.#parts.clock.after(WATCH_MS, () => this.#checkHeartbeat(beats, changed_ms));
+  }
+
+  #end(error: Error): void {
+    if (this.#is_ended) return;
+    this.#is_ended = true;
+    this.#watch.cancel();
+    if (this.#wake_fd !== null) closeSync(this.#wake_fd);
+    this.#wake_fd = null;
+    this.#onStarted?.reject(error);
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+    this.#parts.onEnded(error);
+  }
+}
+
+/** Eight bytes that add one to the count that wakes the thread. */
+const ONE = Buffer.from(new BigUint64Array([1n]).buffer);

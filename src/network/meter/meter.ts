@@ -1,0 +1,236 @@
+import type { Clock } from '../../base/clock.ts';
+import { DIRECTIONS, type Direction, type PerDirection, QUEUES } from '../directions.ts';
+import { Poll } from '../queue/libc.ts';
+import type { QueuedPacket } from '../queue/netlink.ts';
+import { readPacketKind } from '../queue/packet.ts';
+import { PacketQueue } from '../queue/packet-queue.ts';
+import { SharedCounts } from './counts.ts';
+import { Lane, type TeamTokens } from './lane.ts';
+import type { ByteRate } from './token-bucket.ts';
+import { type PoolRequests, type TeamRate, TokenPool } from './token-pool.ts';
+import { Turns } from './turns.ts';
+
+/** The longest that the meter waits without looking around, so that it can be seen to live. */
+const WAIT_MAX_MS = 1_000;
+
+/** A sandbox as the meter knows it. */
+export interface MeteredSandbox {
+  sandbox_id: string;
+  team_id: string;
+  /** The file that stands for its network namespace. */
+  namespace_path: string;
+  /** Its own limits; null where it has none. */
+  limits: PerDirection<ByteRate | null>;
+  /** Its team's limits; null where it has none. */
+  team_rates: PerDirection<TeamRate | null>;
+  /** The memory of its `SharedCounts`. */
+  memory: SharedArrayBuffer;
+}
+
+/** The dependencies of a `Meter`. */
+export interface MeterParts {
+  clock: Clock;
+  /** Reaches the authority for a team's pool. */
+  requestsOf: (team_id: string, direction: Direction) => PoolRequests;
+  /** `--quota-fail-open`. */
+  is_fail_open: boolean;
+}
+
+interface Metered {
+  team_id: string;
+  queue: PacketQueue;
+  counts: SharedCounts;
+  lanes: PerDirection<Lane>;
+}
+
+interface Team extends TeamTokens {
+  lanes: Set<Lane>;
+}
+
+/**
+ * Decides on every packet of the metered sandboxes of this node, in one thread: `step` blocks until there is something
+ * to do, and does it. Source: contract section 7, "Network".
+ */
+export class Meter {
+  readonly #parts: MeterParts;
+  readonly #poll = new Poll();
+  readonly #wake_fd: number;
+  readonly #sandboxes = new Map<string, Metered>();
+  readonly #by_fd = new Map<number, Metered>();
+  readonly #teams = new Map<string, Team>();
+  /** Pools that have something to do by themselves. */
+  readonly #active = new Set<TokenPool>();
+  readonly #holding = new Set<Lane>();
+  readonly #unsent = new Set<PacketQueue>();
+  /** Tokens or limits changed: what waits must be looked at again. */
+  #is_changed = false;
+
+  /** `wake_fd` ends a wait in `step` when there is something to read from it. */
+  constructor(parts: MeterParts, wake_fd: number) {
+    this.#parts = parts;
+    this.#wake_fd = wake_fd;
+    this.#watch();
+  }
+
+  /** Opens a sandbox's queues. Throws SystemError. */
+  attach(sandbox: MeteredSandbox): void {
+    const { sandbox_id, team_id, limits, namespace_path } = sandbox;
+    const counts = new SharedCounts(sandbox.memory);
+    const queue = PacketQueue.open(namespace_path, Object.values(QUEUES));
+    counts.fd = queue.fd;
+    const now_us = this.#nowUs();
+    const lane = (direction: Direction): Lane => {
+      const team = this.#teamOf(team_id, direction, sandbox.team_rates[direction]);
+      const onVerdict = (id: number, verdict: number) => {
+        queue.decide(QUEUES[direction], id, verdict);
+        this.#unsent.add(queue);
+      };
+      const made = new Lane({ limit: limits[direction], team, counts: counts[direction], onVerdict, now_us });
+      team.lanes.add(made);
+      return made;
+    };
+    const metered = { team_id, queue, counts, lanes: { egress: lane('egress'), ingress: lane('ingress') } };
+    this.#sandboxes.set(sandbox_id, metered);
+    this.#by_fd.set(queue.fd, metered);
+    this.#watch();
+  }
+
+  /** Closes a sandbox's queues. What waits passes if `is_free` says that nothing limits it now, else it is dropped. */
+  detach(sandbox_id: string, is_free: boolean): void {
+    const metered = this.#sandboxes.get(sandbox_id);
+    if (!metered) return;
+    const { queue, counts, lanes, team_id } = metered;
+    this.#sandboxes.delete(sandbox_id);
+    this.#by_fd.delete(queue.fd);
+    if (is_free) this.#read(metered, this.#nowUs());
+    for (const direction of DIRECTIONS) {
+      const lane = lanes[direction];
+      if (is_free) lane.open(this.#nowUs());
+      lane.close();
+      this.#holding.delete(lane);
+      this.#leaveTeam(team_id, direction, lane);
+    }
+    queue.flush();
+    this.#unsent.delete(queue);
+    counts.fd = null;
+    queue.close();
+    this.#watch();
+  }
+
+  /** Holds a sandbox to other limits of its own, open connections too. */
+  limit(sandbox_id: string, limits: PerDirection<ByteRate | null>): void {
+    const lanes = this.#sandboxes.get(sandbox_id)?.lanes;
+    this.#is_changed = true;
+    for (const direction of DIRECTIONS) lanes?.[direction].change(limits[direction], this.#nowUs());
+  }
+
+  /** Holds a team to another limit, open connections too. */
+  limitTeam(team_id: string, direction: Direction, rate: TeamRate | null): void {
+    this.#is_changed = true;
+    this.#teams.get(`${direction} ${team_id}`)?.pool.change(rate);
+  }
+
+  /** The authority's answer to a pool: the delay from now, or null if it could not be reached. */
+  answer(team_id: string, direction: Direction, delay_ms: number | null): void {
+    this.#is_changed = true;
+    const pool = this.#teams.get(`${direction} ${team_id}`)?.pool;
+    if (delay_ms === null) pool?.unreachable(this.#nowUs());
+    else pool?.reserved(Math.ceil(delay_ms * 1_000), this.#nowUs());
+  }
+
+  /** Waits until something is to be done, does it, and returns whether it was woken. Throws SystemError. */
+  step(): boolean {
+    const ready = this.#poll.wait(this.#is_changed ? 0 : this.#patienceMs());
+    this.#is_changed = false;
+    const now_us = this.#nowUs();
+    let is_woken = false;
+    for (const fd of ready) {
+      const metered = this.#by_fd.get(fd);
+      if (metered) this.#read(metered, now_us);
+      else is_woken = true;
+    }
+    for (const pool of this.#active) {
+      pool.tick(now_us);
+      if (pool.is_at_rest) this.#active.delete(pool);
+    }
+    this.#release(now_us);
+    for (const queue of this.#unsent) queue.flush();
+    this.#unsent.clear();
+    return is_woken;
+  }
+
+  /** Closes every queue. */
+  close(): void {
+    for (const sandbox_id of this.#sandboxes.keys()) this.detach(sandbox_id, false);
+  }
+
+  #read({ queue, lanes }: Metered, now_us: number): void {
+    queue.read((packet: QueuedPacket, bytes) => {
+      const lane = packet.queue === QUEUES.egress ? lanes.egress : lanes.ingress;
+      lane.offer(packet, readPacketKind(bytes, packet.start, packet.end), now_us);
+      if (lane.held > 0) this.#holding.add(lane);
+    });
+  }
+
+  /** Lets lanes take turns until none of them can go on. */
+  #release(now_us: number): void {
+    for (let is_moving = true; is_moving; ) {
+      is_moving = false;
+      for (const lane of this.#holding) {
+        if (lane.release(now_us)) is_moving = true;
+        if (lane.held === 0) this.#holding.delete(lane);
+      }
+    }
+  }
+
+  #patienceMs(): number {
+    let wake_us = Number.POSITIVE_INFINITY;
+    for (const lane of this.#holding) wake_us = Math.min(wake_us, lane.wake_us);
+    for (const pool of this.#active) wake_us = Math.min(wake_us, pool.wake_us);
+    const wait_ms = Math.ceil((wake_us - this.#nowUs()) / 1_000);
+    return Math.min(WAIT_MAX_MS, Math.max(0, wait_ms));
+  }
+
+  #teamOf(team_id: string, direction: Direction, rate: TeamRate | null): Team {
+    const key = `${direction} ${team_id}`;
+    const known = this.#teams.get(key);
+    if (known) {
+      known.pool.change(rate);
+      return known;
+    }
+    const { requestsOf, is_fail_open } = this.#parts;
+    const { reserve, giveBack } = requestsOf(team_id, direction);
+    const pool: TokenPool = new TokenPool(
+      rate,
+      {
+        reserve: (bytes) => {
+          this.#active.add(pool);
+          reserve(bytes);
+        },
+        giveBack,
+      },
+      is_fail_open,
+    );
+    const team = { pool, turns: new Turns<Lane>(), lanes: new Set<Lane>() };
+    this.#teams.set(key, team);
+    return team;
+  }
+
+  #leaveTeam(team_id: string, direction: Direction, lane: Lane): void {
+    const key = `${direction} ${team_id}`;
+    const team = this.#teams.get(key);
+    team?.lanes.delete(lane);
+    if (!team || team.lanes.size > 0) return;
+    team.pool.giveBack();
+    this.#active.delete(team.pool);
+    this.#teams.delete(key);
+  }
+
+  #watch(): void {
+    this.#poll.watch([this.#wake_fd, ...this.#by_fd.keys()]);
+  }
+
+  #nowUs(): number {
+    return Math.floor(this.#parts.clock.monotonicMs() * 1_000);
+  }
+}

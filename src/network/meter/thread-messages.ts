@@ -1,0 +1,30 @@
+import type { Direction, PerDirection } from '../directions.ts';
+import type { MeteredSandbox } from './meter.ts';
+import type { ByteRate } from './token-bucket.ts';
+import type { TeamRate } from './token-pool.ts';
+
+/** The settings with which the meter's thread is started. */
+export interface MeterSettings {
+  is_fail_open: boolean;
+  /** Goes up with each step of the meter: a thread that hangs is seen. */
+  heartbeat: SharedArrayBuffer;
+}
+
+/** A message to the meter's thread; `id` pairs a request with its `done` or `failed`. */
+export type ToMeterThread =
+  | { kind: 'attach'; id: number; sandbox: MeteredSandbox }
+  | { kind: 'detach'; id: number; sandbox_id: string; is_free: boolean }
+  | { kind: 'limit'; sandbox_id: string; limits: PerDirection<ByteRate | null> }
+  | { kind: 'limit-team'; team_id: string; direction: Direction; rate: TeamRate | null }
+  /** The authority's answer; a delay of null: it could not be reached. */
+  | { kind: 'answer'; team_id: string; direction: Direction; delay_ms: number | null }
+  | { kind: 'stop' };
+
+/** A message from the meter's thread. */
+export type FromMeterThread =
+  /** It runs, and is woken by eight bytes written to `wake_fd`. */
+  | { kind: 'started'; wake_fd: number }
+  | { kind: 'done'; id: number }
+  | { kind: 'failed'; id: number; message: string; code: string | null }
+  | { kind: 'reserve'; team_id: string; direction: Direction; bytes: number }
+  | { kind: 'give-back'; team_id: string; direction: Direction; bytes: number };

@@ -1,0 +1,156 @@
+import { BURST_MIN_BYTES } from './token-bucket.ts';
+
+const BLOCK_MS = 20;
+const BLOCK_MAX_BYTES = 1024 * 1024;
+/** A slow limit leases no more than this at once: who needs one packet does not wait for many. */
+const SLOW_BLOCK_MS = 100;
+const IDLE_US = 1_000_000;
+const RETRY_US = 50_000;
+
+/** A team's limit in one direction, as far as leasing needs it; the authority has the whole policy. */
+export interface TeamRate {
+  /** 0 lets nothing pass. */
+  bytes_per_second: number;
+  /** Goes up with each change of the policy. */
+  version: number;
+}
+
+/** How a pool reaches the authority; its answer comes later, by `reserved` or `unreachable`. */
+export interface PoolRequests {
+  /** Asks for so many bytes. */
+  reserve: (bytes: number) => void;
+  /** Gives back what was not used. */
+  giveBack: (bytes: number) => void;
+}
+
+/** Whether there are tokens; `asking`: the authority's answer is on its way. */
+export type PoolAnswer = 'yes' | 'no' | 'asking';
+
+type Lease =
+  | { state: 'none' }
+  | { state: 'asked'; bytes: number }
+  | { state: 'coming'; bytes: number; at_us: number }
+  | { state: 'retry'; at_us: number };
+
+const NO_LEASE: Lease = { state: 'none' };
+
+/**
+ * One team's tokens in one direction on this node, leased from the authority in blocks. A block is reserved at once
+ * and used after the delay that the authority tells, so that no byte passes on a token that was not taken before.
+ */
+export class TokenPool {
+  readonly #requests: PoolRequests;
+  readonly #is_fail_open: boolean;
+  #rate: TeamRate | null;
+  #tokens = 0;
+  #lease: Lease = NO_LEASE;
+  #used_us = 0;
+  #is_unreachable = false;
+
+  /** A `rate` of null is unlimited. `is_fail_open`: everything passes while the authority cannot be reached. */
+  constructor(rate: TeamRate | null, requests: PoolRequests, is_fail_open: boolean) {
+    this.#rate = rate;
+    this.#requests = requests;
+    this.#is_fail_open = is_fail_open;
+  }
+
+  /** Tokens at hand. */
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  /** When the pool has something to do by itself, in microseconds; infinite if never. */
+  get wake_us(): number {
+    if (this.#lease.state === 'coming' || this.#lease.state === 'retry') return this.#lease.at_us;
+    return this.#tokens > 0 && this.#lease.state === 'none'
+      ? this.#used_us + IDLE_US
+      : Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether it has nothing to do and waits for no answer. */
+  get is_at_rest(): boolean {
+    return this.#lease.state === 'none' && this.#tokens === 0;
+  }
+
+  /** Holds to another policy: what was reserved for later under the old one is given back. */
+  change(rate: TeamRate | null): void {
+    if (rate?.version === this.#rate?.version) return;
+    this.#rate = rate;
+    if (this.#lease.state !== 'coming') return;
+    this.#requests.giveBack(this.#lease.bytes);
+    this.#lease = NO_LEASE;
+  }
+
+  /** Whether so many bytes may pass now. Asks for the next block where it is time. */
+  has(bytes: number, now_us: number): PoolAnswer {
+    if (this.#rate === null) return 'yes';
+    if (this.#rate.bytes_per_second === 0) return 'no';
+    this.#arrive(now_us);
+    const block = this.#blockFor(bytes);
+    if (this.#lease.state === 'none' && (this.#tokens < bytes || this.#tokens < block / 2)) this.#ask(block);
+    if (this.#tokens >= bytes || this.#isOpen()) return 'yes';
+    return this.#lease.state === 'asked' && !this.#is_unreachable ? 'asking' : 'no';
+  }
+
+  /** Takes tokens that `has` told of. Returns how many bytes passed without one, failing open. */
+  take(bytes: number, now_us: number): number {
+    if (this.#rate === null) return 0;
+    this.#used_us = now_us;
+    const taken = Math.min(bytes, this.#tokens);
+    this.#tokens -= taken;
+    return bytes - taken;
+  }
+
+  /** The authority has reserved what was asked for, to be used after a delay from now. */
+  reserved(delay_us: number, now_us: number): void {
+    this.#is_unreachable = false;
+    if (this.#lease.state !== 'asked') return;
+    this.#lease = { state: 'coming', bytes: this.#lease.bytes, at_us: now_us + delay_us };
+    this.#used_us = Math.max(this.#used_us, now_us + delay_us);
+    this.#arrive(now_us);
+  }
+
+  /** The authority could not be reached. It is asked again later. */
+  unreachable(now_us: number): void {
+    this.#is_unreachable = true;
+    if (this.#lease.state === 'asked') this.#lease = { state: 'retry', at_us: now_us + RETRY_US };
+  }
+
+  /** Does what is due: takes in a block, gives back what nobody used for a second. */
+  tick(now_us: number): void {
+    this.#arrive(now_us);
+    if (this.#lease.state === 'none' && now_us - this.#used_us >= IDLE_US) this.giveBack();
+  }
+
+  /** Gives back everything that is at hand or comes later. */
+  giveBack(): void {
+    const coming = this.#lease.state === 'coming' ? this.#lease.bytes : 0;
+    if (coming > 0) this.#lease = NO_LEASE;
+    const bytes = this.#tokens + coming;
+    this.#tokens = 0;
+    if (bytes > 0) this.#requests.giveBack(bytes);
+  }
+
+  #isOpen(): boolean {
+    return this.#is_fail_open && this.#is_unreachable;
+  }
+
+  #arrive(now_us: number): void {
+    const lease = this.#lease;
+    if ((lease.state !== 'coming' && lease.state !== 'retry') || lease.at_us > now_us) return;
+    if (lease.state === 'coming') this.#tokens += lease.bytes;
+    this.#lease = NO_LEASE;
+  }
+
+  #ask(bytes: number): void {
+    this.#lease = { state: 'asked', bytes };
+    this.#requests.reserve(bytes);
+  }
+
+  #blockFor(bytes: number): number {
+    const rate = this.#rate?.bytes_per_second ?? 0;
+    const block = Math.min(BLOCK_MAX_BYTES, Math.max(BURST_MIN_BYTES, Math.floor((rate * BLOCK_MS) / 1_000)));
+    const slow = Math.floor((rate * SLOW_BLOCK_MS) / 1_000);
+    return Math.max(bytes, Math.min(block, slow));
+  }
+}

@@ -1,0 +1,58 @@
+import { BURST_MIN_BYTES } from './token-bucket.ts';
+
+/** How much one of several waiting parties takes before the next one's turn. */
+const TURN_BYTES = BURST_MIN_BYTES;
+/** How far datagrams may get ahead of the streams that wait. */
+const AHEAD_MAX_BYTES = BURST_MIN_BYTES;
+
+/**
+ * Who may take tokens that several wait for. Streams take turns; a datagram, which fits where a large segment has to
+ * wait, takes no more than the streams do: otherwise a flood of them would starve every stream.
+ */
+export class Turns<Party> {
+  /** What each may still take in its turn, in the order of their turns. */
+  readonly #waiting = new Map<Party, number>();
+  #ahead_bytes = 0;
+
+  /** Whether it is nobody else's turn. */
+  isTurnOf(party: Party): boolean {
+    for (const first of this.#waiting.keys()) return first === party;
+    return true;
+  }
+
+  /** Queues up, once. */
+  wait(party: Party): void {
+    if (!this.#waiting.has(party)) this.#waiting.set(party, TURN_BYTES);
+  }
+
+  /** Leaves: it has nothing left, or waits for something else. */
+  leave(party: Party): void {
+    this.#waiting.delete(party);
+    if (this.#waiting.size === 0) this.#ahead_bytes = 0;
+  }
+
+  /** A party whose turn it was has taken tokens. Returns whether its turn is over because others wait. */
+  taken(party: Party, bytes: number): boolean {
+    this.#ahead_bytes = Math.max(0, this.#ahead_bytes - bytes);
+    const credit = this.#waiting.get(party);
+    if (credit === undefined || this.#waiting.size === 1) return false;
+    if (credit > bytes) {
+      this.#waiting.set(party, credit - bytes);
+      return false;
+    }
+    this.#waiting.delete(party);
+    // What it took too much is missing in its next turn.
+    this.#waiting.set(party, credit - bytes + TURN_BYTES);
+    return true;
+  }
+
+  /** Whether a datagram may pass those who wait. */
+  admitsDatagram(bytes: number): boolean {
+    return this.#waiting.size === 0 || this.#ahead_bytes + bytes <= AHEAD_MAX_BYTES;
+  }
+
+  /** A datagram has taken tokens. */
+  takenByDatagram(bytes: number): void {
+    if (this.#waiting.size > 0) this.#ahead_bytes += bytes;
+  }
+}

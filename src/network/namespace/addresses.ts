@@ -1,0 +1,45 @@
+/** How many sandboxes a node has addresses for. */
+export const SANDBOXES_MAX = 2 ** 15;
+
+/** All addresses of sandboxes and of the node's ends of their links; they are seen on this node alone. */
+export const SANDBOX_CIDRS = { ipv4: '10.251.0.0/16', ipv6: 'fd73:6264::/64' } as const;
+
+/** The names of the node's ends of all links, as the packet filter matches them. */
+export const LINK_PATTERN = 'vsbx*';
+
+const LINK = /^vsbx(\d+)$/;
+
+/** The link between the node and one sandbox: two interfaces, each with an address of both families. */
+export interface Link {
+  /** From 0 to `SANDBOXES_MAX` − 1. */
+  index: number;
+  /** The interface on the node. */
+  interface: string;
+  node: Addresses;
+  sandbox: Addresses;
+}
+
+/** The addresses of one end. */
+export interface Addresses {
+  ipv4: string;
+  ipv6: string;
+}
+
+/** The link of a number. */
+export function linkOf(index: number): Link {
+  const host = index * 2;
+  const ipv4 = (number: number) => `10.251.${number >> 8}.${number & 255}`;
+  const ipv6 = (number: number) => `fd73:6264::1:${number.toString(16)}`;
+  return {
+    index,
+    interface: `vsbx${index}`,
+    node: { ipv4: ipv4(host), ipv6: ipv6(host) },
+    sandbox: { ipv4: ipv4(host + 1), ipv6: ipv6(host + 1) },
+  };
+}
+
+/** The number of a link, by the name of the interface on the node; null if it is none. */
+export function linkIndex(name: string): number | null {
+  const index = Number(LINK.exec(name)?.[1] ?? Number.NaN);
+  return Number.isInteger(index) && index < SANDBOXES_MAX ? index : null;
+}

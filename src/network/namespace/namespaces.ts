@@ -1,0 +1,209 @@
+import { DIRECTIONS, type PerDirection } from '../directions.ts';
+import { type Link, linkIndex, linkOf, SANDBOXES_MAX } from './addresses.ts';
+import { ProgramError, runProgram } from './programs.ts';
+import {
+  admitText,
+  COUNTERS_TEXT,
+  FORWARDING_SCRIPT,
+  forgetText,
+  nodeLinkText,
+  nodeRulesText,
+  queueText,
+  SANDBOX_SETTINGS,
+  sandboxLinkText,
+} from './texts.ts';
+
+const PREFIX = 'sbx-';
+
+/** What the kernel counted of a direction since the namespace was made: IP packets that passed. */
+export interface KernelCount {
+  bytes: number;
+  packets: number;
+}
+
+/** How the namespaces are made. */
+export interface NamespaceOptions {
+  /** `--allow-sandbox-cidr`: what sandboxes may reach although it is the node's, another sandbox's or link-local. */
+  allowed_cidrs: readonly string[];
+  /** The named namespace that plays the node; null: the one of this process. */
+  node_namespace: string | null;
+}
+
+/**
+ * The network namespaces of this node's sandboxes, with their links, addresses and rules. The kernel holds all state:
+ * a namespace is found by its name, `sbx-<sandbox_id>`, a link by its alias. Every method rejects with ProgramError.
+ */
+export class Namespaces {
+  /** Where `ip` keeps the files that stand for named namespaces. */
+  static readonly FOLDER = '/run/netns';
+
+  readonly #options: NamespaceOptions;
+  readonly #links = new Map<string, Link>();
+  readonly #taken = new Set<number>();
+  #next_index = 0;
+
+  constructor(options: NamespaceOptions) {
+    this.#options = options;
+  }
+
+  /** The file that stands for a sandbox's namespace. */
+  static pathOf(sandbox_id: string): string {
+    return `${Namespaces.FOLDER}/${PREFIX}${sandbox_id}`;
+  }
+
+  /** Sets the node's rules, and returns the sandboxes whose namespaces are there. */
+  async open(): Promise<string[]> {
+    const names = await this.#names();
+    for (const link of await this.#readLinks()) {
+      this.#taken.add(link.index);
+      if (names.includes(link.alias)) this.#links.set(sandboxOf(link.alias), linkOf(link.index));
+    }
+    const links = [...this.#links.values()];
+    await this.#onNode(['sh'], FORWARDING_SCRIPT);
+    await this.#onNode(
+      ['nft', '-f', '-'],
+      nodeRulesText({ links, allowed_cidrs: this.#options.allowed_cidrs }),
+    );
+    return names.map(sandboxOf);
+  }
+
+  /**
+   * Makes a sandbox's namespace, which begins with the rules for `is_metered`; with `is_linked` false it has its
+   * loopback alone. One that is left of an earlier attempt is replaced.
+   */
+  async create(sandbox_id: string, is_metered: PerDirection<boolean>, is_linked = true): Promise<void> {
+    await this.remove(sandbox_id);
+    const name = `${PREFIX}${sandbox_id}`;
+    await runProgram(['ip', 'netns', 'add', name]);
+    const inside = this.#inside(sandbox_id);
+    if (!is_linked) {
+      await runProgram(['ip', '-n', name, 'link', 'set', 'lo', 'up']);
+      return;
+    }
+    const link = this.#takeLink();
+    this.#links.set(sandbox_id, link);
+    const settings = Object.entries(SANDBOX_SETTINGS).map(
+      ([key, value]) => `echo '${value}' >/proc/sys/${key}\n`,
+    );
+    await Promise.all([
+      runProgram([...inside, 'sh'], settings.join('')),
+      this.#setQueues(inside, is_metered),
+      runProgram([...inside, 'nft', '-f', '-'], COUNTERS_TEXT),
+      this.#onNode(['nft', '-f', '-'], admitText(link)),
+      this.#onNode(['ip', '-batch', '-'], nodeLinkText(name, link)),
+    ]);
+    await runProgram(['ip', '-n', name, '-batch', '-'], sandboxLinkText(link));
+  }
+
+  /** Sends the packets of the metered directions to their queues, and only those. */
+  async setMetered(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
+    await this.#setQueues(this.#inside(sandbox_id), is_metered);
+  }
+
+  /** What the kernel let pass since the namespace was made; zeros where there is no link. */
+  async counts(sandbox_id: string): Promise<PerDirection<KernelCount>> {
+    const counted = { egress: { bytes: 0, packets: 0 }, ingress: { bytes: 0, packets: 0 } };
+    if (!this.#links.has(sandbox_id)) return counted;
+    const command = [
+      ...this.#inside(sandbox_id),
+      'nft',
+      '-j',
+      'list',
+      'counters',
+      'table',
+      'inet',
+      'sandbox',
+    ];
+    const { nftables } = JSON.parse(await runProgram(command)) as { nftables: CounterLine[] };
+    for (const { counter } of nftables) {
+      const direction = DIRECTIONS.find((each) => each === counter?.name);
+      if (counter && direction) counted[direction] = { bytes: counter.bytes, packets: counter.packets };
+    }
+    return counted;
+  }
+
+  /** Takes a sandbox's link down, so that its counts are final; whatever is gone already is no error. */
+  async cut(sandbox_id: string): Promise<void> {
+    const link = this.#links.get(sandbox_id);
+    if (link) await this.#unlessGone(this.#onNode(['ip', 'link', 'set', link.interface, 'down']));
+  }
+
+  /** Removes a sandbox's namespace and all that belongs to it; whatever is gone already is no error. */
+  async remove(sandbox_id: string): Promise<void> {
+    const link = this.#links.get(sandbox_id);
+    if (link) {
+      await this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface]));
+      await this.#onNode(['nft', '-f', '-'], forgetText(link));
+      this.#links.delete(sandbox_id);
+      this.#taken.delete(link.index);
+    }
+    await this.#unlessGone(runProgram(['ip', 'netns', 'delete', `${PREFIX}${sandbox_id}`]));
+  }
+
+  /** The link of a sandbox; null where it has none. */
+  linkOf(sandbox_id: string): Link | null {
+    return this.#links.get(sandbox_id) ?? null;
+  }
+
+  async #setQueues(inside: string[], is_metered: PerDirection<boolean>): Promise<void> {
+    const text = queueText(is_metered);
+    await Promise.all([
+      runProgram([...inside, 'iptables-restore'], text),
+      runProgram([...inside, 'ip6tables-restore'], text),
+    ]);
+  }
+
+  #takeLink(): Link {
+    if (this.#taken.size >= SANDBOXES_MAX) throw new Error('no address is left for a sandbox');
+    while (this.#taken.has(this.#next_index)) this.#next_index = (this.#next_index + 1) % SANDBOXES_MAX;
+    const link = linkOf(this.#next_index);
+    this.#taken.add(link.index);
+    // Not the one that was used last: the kernel removes an interface in the background.
+    this.#next_index = (this.#next_index + 1) % SANDBOXES_MAX;
+    return link;
+  }
+
+  async #names(): Promise<string[]> {
+    const listed = (await runProgram(['ip', '-j', 'netns', 'list'])) || '[]';
+    const all = JSON.parse(listed) as { name: string }[];
+    return all.map(({ name }) => name).filter((name) => name.startsWith(PREFIX));
+  }
+
+  async #readLinks(): Promise<{ index: number; alias: string }[]> {
+    const listed = (await this.#onNode(['ip', '-j', 'link', 'show', 'type', 'veth'])) || '[]';
+    const all = JSON.parse(listed) as { ifname?: string; ifalias?: string }[];
+    return all.flatMap(({ ifname = '', ifalias = '' }) => {
+      const index = linkIndex(ifname);
+      return index === null ? [] : [{ index, alias: ifalias }];
+    });
+  }
+
+  #inside(sandbox_id: string): string[] {
+    return ['nsenter', `--net=${Namespaces.pathOf(sandbox_id)}`];
+  }
+
+  #onNode(command: string[], stdin = ''): Promise<string> {
+    const node = this.#options.node_namespace;
+    return runProgram(
+      node === null ? command : ['nsenter', `--net=${Namespaces.FOLDER}/${node}`, ...command],
+      stdin,
+    );
+  }
+
+  async #unlessGone(removal: Promise<string>): Promise<void> {
+    try {
+      await removal;
+    } catch (error) {
+      if (!(error instanceof ProgramError && /No such file|Cannot find device/.test(error.stderr)))
+        throw error;
+    }
+  }
+}
+
+interface CounterLine {
+  counter?: { name: string; bytes: number; packets: number };
+}
+
+function sandboxOf(name: string): string {
+  return name.slice(PREFIX.length);
+}

@@ -1,0 +1,286 @@
+import { closeSync } from 'node:fs';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Service } from '../base/service.ts';
+import {
+  type AttachRequest,
+  type Bandwidth,
+  meteredDirections,
+  ownLimits,
+  sameLimits,
+  type TeamLimits,
+  teamRates,
+} from './attachment.ts';
+import type { ByteAuthority } from './authority.ts';
+import { DIRECTIONS, type PerDirection } from './directions.ts';
+import { SharedCounts } from './meter/counts.ts';
+import { MeterHandle } from './meter/meter-handle.ts';
+import { Namespaces } from './namespace/namespaces.ts';
+import type { TrafficUsage } from './usage.ts';
+
+/** Time from a failure of the meter until it is started again. */
+const RESTART_MS = 250;
+
+/** The dependencies of a `NetworkRuntime`. */
+export interface NetworkParts {
+  authority: ByteAuthority;
+  /** `--quota-fail-open`. */
+  is_fail_open: boolean;
+  /** `--allow-sandbox-cidr`. */
+  allowed_cidrs: readonly string[];
+  /** The named network namespace that plays the node; null: the one of this process. */
+  node_namespace: string | null;
+  clock: Clock;
+  log: Log;
+}
+
+/** The state of the network runtime, for `/readyz`. */
+export interface NetworkState {
+  mode: 'metered';
+  /** Why metered sandboxes have no network at the moment; null if they have. */
+  reason: string | null;
+}
+
+interface Attached {
+  request: AttachRequest;
+  counts: SharedCounts;
+  is_metered: PerDirection<boolean>;
+  /** Whether its queues are open. */
+  is_open: boolean;
+  /** What is done with it, one after the other. */
+  work: Promise<unknown>;
+}
+
+/**
+ * The network of this node's sandboxes: each has a namespace of its own, and where it or its team has a limit every
+ * packet passes the meter. Without limits the kernel counts alone. A meter that fails is started again, and until then
+ * nothing passes. Source: contract section 7, "Network".
+ */
+export class NetworkRuntime implements Service {
+  readonly #parts: NetworkParts;
+  readonly #namespaces: Namespaces;
+  readonly #attached = new Map<string, Attached>();
+  #found = new Set<string>();
+  #meter: MeterHandle | null = null;
+  #restart: Timer | null = null;
+  #failure: string | null = null;
+  #is_stopped = false;
+  #version = 0;
+
+  constructor(parts: NetworkParts) {
+    this.#parts = parts;
+    const { allowed_cidrs, node_namespace } = parts;
+    this.#namespaces = new Namespaces({ allowed_cidrs, node_namespace });
+  }
+
+  /** Sets the node's rules, finds the namespaces that are there, and starts the meter. Rejects if one of it fails. */
+  async start(): Promise<void> {
+    this.#found = new Set(await this.#namespaces.open());
+    await this.#startMeter();
+  }
+
+  /** Stops the meter. Namespaces and rules stay: metered sandboxes have no network until the next start. */
+  async stop(): Promise<void> {
+    this.#is_stopped = true;
+    this.#restart?.cancel();
+    await Promise.allSettled([...this.#attached.values()].map(({ work }) => work));
+    await this.#meter?.stop();
+  }
+
+  /** The sandboxes of an earlier run whose namespaces are there and are not attached yet: attach or remove them. */
+  get found(): string[] {
+    return [...this.#found];
+  }
+
+  /** The file that stands for a sandbox's network namespace, as `nsenter --net` takes it. */
+  namespacePath(sandbox_id: string): string {
+    return Namespaces.pathOf(sandbox_id);
+  }
+
+  /** The addresses at which the node reaches a sandbox; null where it has its loopback alone. */
+  addressesOf(sandbox_id: string): { ipv4: string; ipv6: string } | null {
+    return this.#namespaces.linkOf(sandbox_id)?.sandbox ?? null;
+  }
+
+  /** Whether the meter runs. */
+  state(): NetworkState {
+    return { mode: 'metered', reason: this.#failure };
+  }
+
+  /**
+   * Gives a sandbox its network, or takes over the one of an earlier run; resolves when packets can pass. Rejects with
+   * ProgramError or MeterError, and then leaves nothing of a new one.
+   */
+  async attach(request: AttachRequest): Promise<void> {
+    const { sandbox_id, team_id, mode, bandwidth, team_limits } = request;
+    await this.setTeamLimits(team_id, team_limits);
+    const is_linked = mode === 'allow-all';
+    const wanted = is_linked ? meteredDirections(bandwidth, team_limits) : NOTHING;
+    const is_known = this.#found.delete(sandbox_id);
+    const attached: Attached = {
+      request,
+      counts: new SharedCounts(),
+      is_metered: wanted,
+      is_open: false,
+      work: Promise.resolve(),
+    };
+    try {
+      if (!is_known) await this.#namespaces.create(sandbox_id, wanted, is_linked);
+      this.#attached.set(sandbox_id, attached);
+      if (isAny(wanted)) await this.#openQueues(attached);
+      if (is_known && is_linked) await this.#namespaces.setMetered(sandbox_id, wanted);
+    } catch (error) {
+      this.#attached.delete(sandbox_id);
+      if (is_known) this.#found.add(sandbox_id);
+      else await this.#namespaces.remove(sandbox_id);
+      throw error;
+    }
+  }
+
+  /** Ends a sandbox's network and returns its final usage, null where it has none. Idempotent. */
+  async detach(sandbox_id: string): Promise<PerDirection<TrafficUsage> | null> {
+    this.#found.delete(sandbox_id);
+    const attached = this.#attached.get(sandbox_id);
+    if (!attached) {
+      await this.#namespaces.remove(sandbox_id);
+      return null;
+    }
+    return await this.#inTurn(attached, async () => {
+      await this.#namespaces.cut(sandbox_id);
+      if (attached.is_open) await this.#meter?.detach(sandbox_id, false);
+      const usage = await this.#usageOf(attached);
+      await this.#namespaces.remove(sandbox_id);
+      this.#attached.delete(sandbox_id);
+      return usage;
+    });
+  }
+
+  /** Holds a sandbox to another bandwidth, open connections too. */
+  async setBandwidth(sandbox_id: string, bandwidth: Bandwidth): Promise<void> {
+    const attached = this.#attached.get(sandbox_id);
+    if (!attached) return;
+    await this.#inTurn(attached, async () => {
+      attached.request = { ...attached.request, bandwidth };
+      if (attached.is_open) this.#meter?.limit(sandbox_id, ownLimits(bandwidth));
+      await this.#switch(attached);
+    });
+  }
+
+  /** Holds a team's sandboxes to other limits, open connections too. */
+  async setTeamLimits(team_id: string, team_limits: TeamLimits): Promise<void> {
+    const ofTeam = [...this.#attached.values()].filter(({ request }) => request.team_id === team_id);
+    const changed = ofTeam.filter(({ request }) => !sameLimits(request.team_limits, team_limits));
+    if (changed.length === 0) return;
+    const rates = teamRates(team_limits, ++this.#version);
+    for (const direction of DIRECTIONS) this.#meter?.limitTeam(team_id, direction, rates[direction]);
+    await Promise.all(
+      changed.map((attached) =>
+        this.#inTurn(attached, async () => {
+          attached.request = { ...attached.request, team_limits };
+          await this.#switch(attached);
+        }),
+      ),
+    );
+  }
+
+  /** A sandbox's traffic until now; null if it is not attached. Rejects with ProgramError. */
+  async usage(sandbox_id: string): Promise<PerDirection<TrafficUsage> | null> {
+    const attached = this.#attached.get(sandbox_id);
+    return attached ? await this.#usageOf(attached) : null;
+  }
+
+  async #usageOf({ request, counts }: Attached): Promise<PerDirection<TrafficUsage>> {
+    const passed = await this.#namespaces.counts(request.sandbox_id);
+    const usage = (direction: (typeof DIRECTIONS)[number]): TrafficUsage => {
+      const { dropped_bytes, dropped_packets, waited_us, unadmitted_bytes } = counts[direction].read();
+      return {
+        passed_bytes: passed[direction].bytes,
+        passed_packets: passed[direction].packets,
+        dropped_bytes,
+        dropped_packets,
+        waited_ms: Math.floor(waited_us / 1_000),
+        unadmitted_bytes,
+      };
+    };
+    return { egress: usage('egress'), ingress: usage('ingress') };
+  }
+
+  /** Opens or closes the queues where a limit came or went: first the queues, then the rules that use them. */
+  async #switch(attached: Attached): Promise<void> {
+    const { sandbox_id, mode, bandwidth, team_limits } = attached.request;
+    if (mode === 'block-all') return;
+    const wanted = meteredDirections(bandwidth, team_limits);
+    if (isAny(wanted) && !attached.is_open) await this.#openQueues(attached);
+    if (DIRECTIONS.some((direction) => wanted[direction] !== attached.is_metered[direction])) {
+      await this.#namespaces.setMetered(sandbox_id, wanted);
+      attached.is_metered = wanted;
+    }
+    if (!isAny(wanted) && attached.is_open) {
+      attached.is_open = false;
+      await this.#meter?.detach(sandbox_id, true);
+    }
+  }
+
+  async #openQueues(attached: Attached): Promise<void> {
+    const { sandbox_id, team_id, bandwidth, team_limits } = attached.request;
+    attached.is_open = true;
+    await this.#meter?.attach({
+      sandbox_id,
+      team_id,
+      namespace_path: Namespaces.pathOf(sandbox_id),
+      limits: ownLimits(bandwidth),
+      team_rates: teamRates(team_limits, this.#version),
+      memory: attached.counts.memory,
+    });
+  }
+
+  async #startMeter(): Promise<void> {
+    const { authority, is_fail_open, clock } = this.#parts;
+    const meter = new MeterHandle({
+      authority,
+      is_fail_open,
+      clock,
+      onEnded: (error) => this.#ended(meter, error),
+    });
+    this.#meter = meter;
+    await meter.start();
+    for (const attached of this.#attached.values()) if (attached.is_open) await this.#openQueues(attached);
+    this.#failure = null;
+  }
+
+  /** The queues that a thread leaves open are closed, so that the next one can have them. */
+  #ended(meter: MeterHandle, error: Error): void {
+    for (const { counts } of this.#attached.values()) {
+      if (counts.fd !== null) closeUnlessClosed(counts.fd);
+      counts.fd = null;
+    }
+    if (this.#is_stopped || meter !== this.#meter) return;
+    this.#failure = `the meter failed and is being restarted: ${error.message}`;
+    this.#parts.log.error({ err: error }, 'the meter of the network failed');
+    this.#restart = this.#parts.clock.after(RESTART_MS, () => {
+      this.#startMeter().catch((failure) =>
+        this.#parts.log.error({ err: failure }, 'the meter cannot start'),
+      );
+    });
+  }
+
+  #inTurn<Result>(attached: Attached, run: () => Promise<Result>): Promise<Result> {
+    const result = attached.work.then(run);
+    attached.work = result.catch(() => {});
+    return result;
+  }
+}
+
+const NOTHING: PerDirection<boolean> = { egress: false, ingress: false };
+
+function isAny({ egress, ingress }: PerDirection<boolean>): boolean {
+  return egress || ingress;
+}
+
+function closeUnlessClosed(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EBADF') throw error;
+  }
+}

@@ -1,0 +1,25 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { linkIndex, linkOf, SANDBOXES_MAX } from '../../../src/network/namespace/addresses.ts';
+
+describe('the addresses of a link', () => {
+  it('are four of its own, and its name fits an interface', () => {
+    const seen = new Set<string>();
+    for (let index = 0; index < SANDBOXES_MAX; index++) {
+      const link = linkOf(index);
+      expect(linkIndex(link.interface)).toBe(index);
+      for (const { ipv4, ipv6 } of [link.node, link.sandbox]) {
+        expect([isIPv4(ipv4), isIPv6(ipv6)]).toEqual([true, true]);
+        seen.add(ipv4).add(ipv6);
+      }
+    }
+    expect(seen.size).toBe(4 * SANDBOXES_MAX);
+    expect(linkOf(SANDBOXES_MAX - 1).interface.length).toBeLessThanOrEqual(15);
+    expect(linkOf(SANDBOXES_MAX - 1).sandbox.ipv4).toBe('10.251.255.255');
+  });
+
+  it('are not read from names of others', () => {
+    for (const name of ['eth0', 'vsbx', 'vsbx1x', 'xvsbx1', `vsbx${SANDBOXES_MAX}`])
+      expect(linkIndex(name)).toBeNull();
+  });
+});

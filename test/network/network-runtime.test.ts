@@ -1,0 +1,237 @@
+import { closeSync, readdirSync, readlinkSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { networkProblem } from '../../src/network/problem.ts';
+import { until } from '../faults/support/until.ts';
+import { bandwidth, TestNode, teamLimits, UNLIMITED } from '../support/network/attached.ts';
+import { NODE, OUTSIDE, runSync } from '../support/network/topology.ts';
+
+const problem = await networkProblem();
+const why = problem === null ? '' : ` (skipped: ${problem})`;
+const MB = 1_000_000;
+
+interface Put {
+  bytes: number;
+  sha256: string;
+  sent_sha256: string;
+}
+
+describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
+  it('sends and receives unharmed over IPv4 and IPv6, and waits rather than loses', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox(bandwidth(20 * MB, MB), teamLimits(20 * MB));
+    for (const host of [OUTSIDE.ipv4, OUTSIDE.ipv6]) {
+      const put = sandbox.traffic('put', host, 4 * MB);
+      await put.next();
+      const { bytes, sha256, sent_sha256 } = await put.next<Put>();
+      expect([bytes, sha256]).toEqual([4 * MB, sent_sha256]);
+      const get = sandbox.traffic('get', host, 4 * MB);
+      await get.next();
+      expect(await get.next()).toMatchObject({ received: 4 * MB, sha256 });
+    }
+    const { egress, ingress } = await sandbox.usage();
+    for (const { passed_bytes, dropped_packets, waited_ms } of [egress, ingress]) {
+      expect(passed_bytes).toBeGreaterThan(8 * MB);
+      expect(dropped_packets).toBe(0);
+      expect(waited_ms).toBeGreaterThan(0);
+    }
+    // What was lent and not returned covers what passed.
+    expect(node.authority.lent.egress).toBeGreaterThanOrEqual(egress.passed_bytes);
+    expect(node.authority.lent.ingress).toBeGreaterThanOrEqual(ingress.passed_bytes);
+  });
+
+  it('passes no more than its burst and its rate over time', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox(bandwidth(10 * MB, MB));
+    const began = performance.now();
+    const flood = sandbox.traffic('flood', OUTSIDE.ipv4, 'out', 8, 1_500);
+    await flood.next();
+    await flood.next();
+    const { egress } = await sandbox.usage();
+    const seconds = (performance.now() - began) / 1_000;
+    expect(egress.passed_bytes).toBeLessThanOrEqual(MB + 10 * MB * seconds);
+    expect(egress.passed_bytes).toBeGreaterThan(5 * MB);
+  });
+
+  it('passes or drops every datagram, and counts it to the byte', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox(bandwidth(2 * MB, 100_000));
+    const sender = sandbox.traffic('datagrams', OUTSIDE.ipv4, 5_000, 1_200, 20);
+    await sender.next();
+    const { egress } = await sandbox.usage();
+    expect(egress.dropped_packets).toBeGreaterThan(0);
+    const echoes = sandbox.traffic('probe', OUTSIDE.ipv4, 1);
+    expect(await echoes.next()).toEqual({ outcome: 'ECONNREFUSED' });
+    const length = 1_200 + 28;
+    expect(egress.dropped_bytes).toBe(egress.dropped_packets * length);
+    const datagrams = (egress.passed_bytes - (egress.passed_bytes % length)) / length;
+    expect(datagrams + egress.dropped_packets).toBe(5_000);
+  });
+
+  it('lets nothing pass at a limit of 0, and goes on when it is raised', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox(bandwidth(0), teamLimits(0));
+    const put = sandbox.traffic('put', OUTSIDE.ipv4, MB);
+    await sandbox.traffic('datagrams', OUTSIDE.ipv4, 100, 100, 10).next();
+    const { egress, ingress } = await sandbox.usage();
+    expect([egress.passed_bytes, ingress.passed_bytes]).toEqual([0, 0]);
+    expect(egress.dropped_packets).toBe(100);
+    await node.network.setTeamLimits('team', teamLimits(50 * MB));
+    await put.next();
+    expect(await put.next()).toMatchObject({ bytes: MB });
+  });
+
+  it('is held while the authority is out of reach, and goes on without a loss', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox(bandwidth(0), teamLimits(10 * MB));
+    const put = sandbox.traffic('put', OUTSIDE.ipv4, 10 * MB);
+    await put.next();
+    node.authority.is_reachable = false;
+    const asked = node.authority.calls;
+    await until('it was asked in vain several times', () => node.authority.calls > asked + 5);
+    const { egress } = await sandbox.usage();
+    expect(egress.passed_bytes).toBeLessThanOrEqual(node.authority.lent.egress);
+    expect(egress.passed_bytes).toBeLessThan(10 * MB);
+    node.authority.is_reachable = true;
+    const { bytes, sha256, sent_sha256 } = await put.next<Put>();
+    expect([bytes, sha256]).toEqual([10 * MB, sent_sha256]);
+  });
+
+  it('has no queue without a limit, is counted all the same, and gets one on an open connection', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox();
+    const rules = () => runSync('ip', 'netns', 'exec', sandbox.namespace, 'iptables-save', '-t', 'mangle');
+    expect(rules()).not.toContain('NFQUEUE');
+    const flood = sandbox.traffic('flood', OUTSIDE.ipv4, 'out', 2, 1_500);
+    await flood.next();
+    await node.network.setBandwidth(sandbox.id, bandwidth(MB, 65_536));
+    expect(rules()).toContain('NFQUEUE');
+    const before = (await sandbox.usage()).egress.passed_bytes;
+    const began = performance.now();
+    await flood.next();
+    const passed = (await sandbox.usage()).egress.passed_bytes - before;
+    expect(passed).toBeLessThanOrEqual(65_536 + MB * ((performance.now() - began) / 1_000 + 1));
+    await node.network.setBandwidth(sandbox.id, bandwidth(0));
+    expect(rules()).not.toContain('NFQUEUE');
+    const put = sandbox.traffic('put', OUTSIDE.ipv6, MB);
+    await put.next();
+    expect(await put.next()).toMatchObject({ bytes: MB });
+  });
+
+  it('keeps its connections when the meter fails, and passes nothing without one', async () => {
+    const node = await TestNode.start();
+    const before = sockets();
+    const sandbox = await node.sandbox(bandwidth(4 * MB, 65_536));
+    const [queue] = sockets().filter((fd) => !before.includes(fd));
+    const put = sandbox.traffic('put', OUTSIDE.ipv4, 4 * MB);
+    await put.next();
+    // The thread finds its socket gone, as after any error of the kernel.
+    closeSync(queue as number);
+    await until('the failure is seen', () => node.network.state().reason !== null);
+    await until('another meter runs', () => node.network.state().reason === null);
+    const { bytes, sha256, sent_sha256 } = await put.next<Put>();
+    expect([bytes, sha256]).toEqual([4 * MB, sent_sha256]);
+  });
+
+  it('is taken over by the next runtime with its counts and connections', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox(bandwidth(4 * MB, 65_536));
+    const put = sandbox.traffic('put', OUTSIDE.ipv4, 4 * MB);
+    await put.next();
+    await node.network.stop();
+    const next = node.runtime();
+    await next.start();
+    expect(next.found).toContain(sandbox.id);
+    node.network = next;
+    await next.attach({
+      sandbox_id: sandbox.id,
+      team_id: 'team',
+      bandwidth: bandwidth(4 * MB, 65_536),
+      team_limits: UNLIMITED,
+      mode: 'allow-all',
+    });
+    expect(next.found).not.toContain(sandbox.id);
+    const { bytes, sha256, sent_sha256 } = await put.next<Put>();
+    expect([bytes, sha256]).toEqual([4 * MB, sent_sha256]);
+    const final = await next.detach(sandbox.id);
+    expect(final?.egress.passed_bytes).toBeGreaterThan(4 * MB);
+    expect(await next.detach(sandbox.id)).toBeNull();
+  });
+
+  it('reaches neither the node, nor another sandbox, nor link-local addresses, and forges no source', async () => {
+    const node = await TestNode.start();
+    const sandbox = await node.sandbox();
+    const other = await node.sandbox(bandwidth(10 * MB));
+    await node.topology.serve(node.topology.node);
+    await node.topology.serve(other.namespace);
+    const own = node.network.addressesOf(sandbox.id);
+    const others = node.network.addressesOf(other.id);
+    const gateway = runSync('ip', '-n', sandbox.namespace, 'route', 'show', 'default').split(
+      ' ',
+    )[2] as string;
+    for (const host of [NODE.ipv4, NODE.ipv6, gateway, others?.ipv4, others?.ipv6, '169.254.169.254']) {
+      expect(`${host}: ${await sandbox.probe(String(host), 7_000)}`).toMatch(/: (EHOSTUNREACH|EACCES)$/);
+    }
+    // A service of the sandbox's own is its own; a closed port outside is refused, as ever.
+    expect(await sandbox.probe(String(own?.ipv4), 7_000)).toBe('ECONNREFUSED');
+    expect(await sandbox.probe('127.0.0.1', 7_000)).toBe('ECONNREFUSED');
+    expect(await sandbox.probe(OUTSIDE.ipv4, 7_001)).toBe('ECONNREFUSED');
+    expect(await sandbox.probe(OUTSIDE.ipv6, 7_000)).toBe('connected');
+    runSync('ip', '-n', sandbox.namespace, 'address', 'replace', '10.251.77.7/32', 'dev', 'eth0');
+    runSync(
+      ...['ip', '-n', sandbox.namespace, 'route', 'replace', 'default', 'via', gateway, 'dev', 'eth0'],
+      ...['src', '10.251.77.7'],
+    );
+    expect(await sandbox.probe(OUTSIDE.ipv4, 7_000)).toBe('timeout');
+  });
+
+  it('reaches what is allowed, and with block-all its loopback alone', async () => {
+    const node = await TestNode.start();
+    await node.network.stop();
+    node.network = node.runtime([`${NODE.ipv4}/32`, '2001:db8:1::1/128']);
+    await node.network.start();
+    await node.topology.serve(node.topology.node);
+    const sandbox = await node.sandbox();
+    expect(await sandbox.probe(NODE.ipv4, 7_000)).toBe('connected');
+    expect(await sandbox.probe(NODE.ipv6, 7_000)).toBe('connected');
+    const blocked = `${node.topology.id}-blocked`;
+    const request = {
+      sandbox_id: blocked,
+      team_id: 'team',
+      bandwidth: bandwidth(MB),
+      team_limits: UNLIMITED,
+    };
+    await node.network.attach({ ...request, mode: 'block-all' });
+    expect(runSync('ip', '-n', `sbx-${blocked}`, '-o', 'link').trim().split('\n')).toHaveLength(1);
+    expect(await node.network.usage(blocked)).toMatchObject({ egress: { passed_bytes: 0 } });
+    await node.network.detach(blocked);
+  });
+
+  it('leaves nothing behind, however often it is removed', async () => {
+    const node = await TestNode.start();
+    const state = () => [
+      runSync('ip', 'netns').match(new RegExp(`^sbx-${node.topology.id}.*`, 'gm')),
+      runSync('ip', '-n', node.topology.node, '-o', 'link', 'show', 'type', 'veth').split('\n').length,
+      runSync('ip', 'netns', 'exec', node.topology.node, 'nft', 'list', 'ruleset'),
+      sockets().length,
+    ];
+    const before = state();
+    for (let i = 0; i < 3; i++) {
+      const sandbox = await node.sandbox(bandwidth(MB));
+      expect(state()).not.toEqual(before);
+      await node.network.detach(sandbox.id);
+      await node.network.detach(sandbox.id);
+    }
+    expect(state()).toEqual(before);
+  });
+});
+
+/** The file descriptors of this process that are sockets. */
+function sockets(): number[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:') ? [Number(fd)] : [];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -1,0 +1,126 @@
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import type { RatePolicy } from '../../../src/contract/quotas.ts';
+import type { TeamLimits } from '../../../src/network/attachment.ts';
+import type { ByteAuthority, Reservation } from '../../../src/network/authority.ts';
+import type { Direction } from '../../../src/network/directions.ts';
+import { NetworkRuntime } from '../../../src/network/network-runtime.ts';
+import { Topology, type Traffic } from './topology.ts';
+
+const log = createLog('silent');
+
+/** No limit. */
+export const UNLIMITED: TeamLimits = { egress: null, ingress: null };
+
+/** A sandbox's own bandwidth, the same both ways. */
+export function bandwidth(bytes_per_second: number, burst_bytes = 0) {
+  return {
+    egress_bandwidth_bytes_per_second: bytes_per_second,
+    ingress_bandwidth_bytes_per_second: bytes_per_second,
+    bandwidth_burst_bytes: burst_bytes,
+  };
+}
+
+/** A team's limit, the same both ways. */
+export function teamLimits(limit_value: number, burst_value = limit_value): TeamLimits {
+  const policy: RatePolicy = { limit_value, interval_ms: 1_000, burst_value };
+  return { egress: policy, ingress: policy };
+}
+
+/** An authority that grants everything until it is told to stop, and remembers what it lent. */
+export class LendingAuthority implements ByteAuthority {
+  is_reachable = true;
+  readonly lent = { egress: 0, ingress: 0 };
+  calls = 0;
+  /** Grants no more than this in all; the rest is far away. */
+  most = Number.POSITIVE_INFINITY;
+
+  async reserve(_team_id: string, direction: Direction, bytes: number): Promise<Reservation> {
+    this.calls += 1;
+    if (!this.is_reachable) return { outcome: 'unreachable' };
+    this.lent[direction] += bytes;
+    return { outcome: 'reserved', delay_ms: this.lent[direction] > this.most ? 10 ** 9 : 0 };
+  }
+
+  giveBack(_team_id: string, direction: Direction, bytes: number): void {
+    this.lent[direction] -= bytes;
+  }
+}
+
+/** A node with its network runtime, a world outside it with a server, and sandboxes. All is gone after the test. */
+export class TestNode {
+  readonly topology = new Topology();
+  readonly authority = new LendingAuthority();
+  network: NetworkRuntime;
+  readonly #sandbox_ids: string[] = [];
+
+  private constructor() {
+    this.network = this.runtime();
+  }
+
+  static async start(): Promise<TestNode> {
+    const node = new TestNode();
+    onTestFinished(() => node.#remove());
+    await node.network.start();
+    await node.topology.serve();
+    return node;
+  }
+
+  /** A network runtime on this node. */
+  runtime(allowed_cidrs: string[] = []): NetworkRuntime {
+    return new NetworkRuntime({
+      authority: this.authority,
+      is_fail_open: false,
+      allowed_cidrs,
+      node_namespace: this.topology.node,
+      clock: systemClock,
+      log,
+    });
+  }
+
+  /** Attaches a sandbox of one team. */
+  async sandbox(own = bandwidth(0), team_limits = UNLIMITED): Promise<TestSandbox> {
+    const sandbox_id = `${this.topology.id}-${this.#sandbox_ids.length}`;
+    this.#sandbox_ids.push(sandbox_id);
+    const request = { sandbox_id, team_id: 'team', bandwidth: own, team_limits, mode: 'allow-all' as const };
+    await this.network.attach(request);
+    return new TestSandbox(this, sandbox_id);
+  }
+
+  async #remove(): Promise<void> {
+    for (const sandbox_id of this.#sandbox_ids) await this.network.detach(sandbox_id);
+    await this.network.stop();
+    this.topology.remove();
+  }
+}
+
+/** A sandbox on a test's node. */
+export class TestSandbox {
+  readonly #node: TestNode;
+  readonly id: string;
+  readonly namespace: string;
+
+  constructor(node: TestNode, id: string) {
+    this.#node = node;
+    this.id = id;
+    this.namespace = `sbx-${id}`;
+  }
+
+  /** Starts the traffic program in it. */
+  traffic(...args: (string | number)[]): Traffic {
+    return this.#node.topology.traffic(this.namespace, ...args);
+  }
+
+  /** Tries to connect, and tells what came of it. */
+  async probe(host: string, port: number): Promise<unknown> {
+    return (await this.traffic('probe', host, port).next<{ outcome: string }>()).outcome;
+  }
+
+  /** Its traffic so far. */
+  async usage() {
+    const usage = await this.#node.network.usage(this.id);
+    if (!usage) throw new Error('the sandbox is not attached');
+    return usage;
+  }
+}
