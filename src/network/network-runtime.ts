@@ -1,5 +1,4 @@
-import { closeSync } from 'node:fs';
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import {
@@ -14,12 +13,9 @@ import {
 import type { ByteAuthority } from './authority.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
 import { SharedCounts } from './meter/counts.ts';
-import { MeterHandle } from './meter/meter-handle.ts';
+import { Metering } from './meter/metering.ts';
 import { Namespaces } from './namespace/namespaces.ts';
 import type { TrafficUsage } from './usage.ts';
-
-/** Time from a failure of the meter until it is started again. */
-const RESTART_MS = 250;
 
 /** The dependencies of a `NetworkRuntime`. */
 export interface NetworkParts {
@@ -57,18 +53,15 @@ interface Attached {
  * nothing passes. Source: contract section 7, "Network".
  */
 export class NetworkRuntime implements Service {
-  readonly #parts: NetworkParts;
   readonly #namespaces: Namespaces;
   readonly #attached = new Map<string, Attached>();
+  readonly #metering: Metering;
   #found = new Set<string>();
-  #meter: MeterHandle | null = null;
-  #restart: Timer | null = null;
-  #failure: string | null = null;
-  #is_stopped = false;
+  /** Goes up with each change of a team's limits. */
   #version = 0;
 
   constructor(parts: NetworkParts) {
-    this.#parts = parts;
+    this.#metering = new Metering(parts);
     const { allowed_cidrs, node_namespace } = parts;
     this.#namespaces = new Namespaces({ allowed_cidrs, node_namespace });
   }
@@ -76,15 +69,13 @@ export class NetworkRuntime implements Service {
   /** Sets the node's rules, finds the namespaces that are there, and starts the meter. Rejects if one of it fails. */
   async start(): Promise<void> {
     this.#found = new Set(await this.#namespaces.open());
-    await this.#startMeter();
+    await this.#metering.start();
   }
 
   /** Stops the meter. Namespaces and rules stay: metered sandboxes have no network until the next start. */
   async stop(): Promise<void> {
-    this.#is_stopped = true;
-    this.#restart?.cancel();
     await Promise.allSettled([...this.#attached.values()].map(({ work }) => work));
-    await this.#meter?.stop();
+    await this.#metering.stop();
   }
 
   /** The sandboxes of an earlier run whose namespaces are there and are not attached yet: attach or remove them. */
@@ -104,7 +95,7 @@ export class NetworkRuntime implements Service {
 
   /** Whether the meter runs. */
   state(): NetworkState {
-    return { mode: 'metered', reason: this.#failure };
+    return { mode: 'metered', reason: this.#metering.failure };
   }
 
   /**
@@ -147,7 +138,7 @@ export class NetworkRuntime implements Service {
     }
     return await this.#inTurn(attached, async () => {
       await this.#namespaces.cut(sandbox_id);
-      if (attached.is_open) await this.#meter?.detach(sandbox_id, false);
+      await this.#metering.close(sandbox_id, false);
       const usage = await this.#usageOf(attached);
       await this.#namespaces.remove(sandbox_id);
       this.#attached.delete(sandbox_id);
@@ -161,7 +152,7 @@ export class NetworkRuntime implements Service {
     if (!attached) return;
     await this.#inTurn(attached, async () => {
       attached.request = { ...attached.request, bandwidth };
-      if (attached.is_open) this.#meter?.limit(sandbox_id, ownLimits(bandwidth));
+      this.#metering.limit(sandbox_id, ownLimits(bandwidth));
       await this.#switch(attached);
     });
   }
@@ -171,8 +162,7 @@ export class NetworkRuntime implements Service {
     const ofTeam = [...this.#attached.values()].filter(({ request }) => request.team_id === team_id);
     const changed = ofTeam.filter(({ request }) => !sameLimits(request.team_limits, team_limits));
     if (changed.length === 0) return;
-    const rates = teamRates(team_limits, ++this.#version);
-    for (const direction of DIRECTIONS) this.#meter?.limitTeam(team_id, direction, rates[direction]);
+    this.#metering.limitTeam(team_id, teamRates(team_limits, ++this.#version));
     await Promise.all(
       changed.map((attached) =>
         this.#inTurn(attached, async () => {
@@ -217,50 +207,20 @@ export class NetworkRuntime implements Service {
     }
     if (!isAny(wanted) && attached.is_open) {
       attached.is_open = false;
-      await this.#meter?.detach(sandbox_id, true);
+      await this.#metering.close(sandbox_id, true);
     }
   }
 
   async #openQueues(attached: Attached): Promise<void> {
     const { sandbox_id, team_id, bandwidth, team_limits } = attached.request;
     attached.is_open = true;
-    await this.#meter?.attach({
+    await this.#metering.open({
       sandbox_id,
       team_id,
       namespace_path: Namespaces.pathOf(sandbox_id),
       limits: ownLimits(bandwidth),
       team_rates: teamRates(team_limits, this.#version),
       memory: attached.counts.memory,
-    });
-  }
-
-  async #startMeter(): Promise<void> {
-    const { authority, is_fail_open, clock } = this.#parts;
-    const meter = new MeterHandle({
-      authority,
-      is_fail_open,
-      clock,
-      onEnded: (error) => this.#ended(meter, error),
-    });
-    this.#meter = meter;
-    await meter.start();
-    for (const attached of this.#attached.values()) if (attached.is_open) await this.#openQueues(attached);
-    this.#failure = null;
-  }
-
-  /** The queues that a thread leaves open are closed, so that the next one can have them. */
-  #ended(meter: MeterHandle, error: Error): void {
-    for (const { counts } of this.#attached.values()) {
-      if (counts.fd !== null) closeUnlessClosed(counts.fd);
-      counts.fd = null;
-    }
-    if (this.#is_stopped || meter !== this.#meter) return;
-    this.#failure = `the meter failed and is being restarted: ${error.message}`;
-    this.#parts.log.error({ err: error }, 'the meter of the network failed');
-    this.#restart = this.#parts.clock.after(RESTART_MS, () => {
-      this.#startMeter().catch((failure) =>
-        this.#parts.log.error({ err: failure }, 'the meter cannot start'),
-      );
     });
   }
 
@@ -275,12 +235,4 @@ const NOTHING: PerDirection<boolean> = { egress: false, ingress: false };
 
 function isAny({ egress, ingress }: PerDirection<boolean>): boolean {
   return egress || ingress;
-}
-
-function closeUnlessClosed(fd: number): void {
-  try {
-    closeSync(fd);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EBADF') throw error;
-  }
 }

@@ -115,7 +115,7 @@ export class MeterHandle {
     const id = ++this.#last_id;
     return new Promise((resolve, reject) => {
       if (this.#is_ended) {
-        reject(new MeterError("the meter's thread has ended", null));
+        reject(new Error("the meter's thread has ended"));
         return;
       }
       this.#pending.set(id, { resolve, reject });

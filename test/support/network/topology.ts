@@ -43,6 +43,9 @@ export class Topology {
       runSync('ip', '-n', namespace, 'address', 'add', `${ipv6}/64`, 'dev', name, 'nodad');
       runSync('ip', '-n', namespace, 'link', 'set', name, 'up');
     }
+    for (const peer of [OUTSIDE.ipv4, OUTSIDE.ipv6]) {
+      runSync('ip', '-n', this.node, 'route', 'add', 'default', 'via', peer);
+    }
   }
 
   /** Starts the traffic program in a namespace; it is killed with the topology. */

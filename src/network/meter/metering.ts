@@ -1,0 +1,140 @@
+import { closeSync } from 'node:fs';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Service } from '../../base/service.ts';
+import type { ByteAuthority } from '../authority.ts';
+import { DIRECTIONS, type PerDirection } from '../directions.ts';
+import { SharedCounts } from './counts.ts';
+import type { MeteredSandbox } from './meter.ts';
+import { MeterError, MeterHandle } from './meter-handle.ts';
+import type { ByteRate } from './token-bucket.ts';
+import type { TeamRate } from './token-pool.ts';
+
+/** Time from a failure of the meter until it is started again. */
+const RESTART_MS = 250;
+
+/** The dependencies of `Metering`. */
+export interface MeteringParts {
+  authority: ByteAuthority;
+  /** `--quota-fail-open`. */
+  is_fail_open: boolean;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * The meter of this node, always one: its thread is started again after a failure, with the queues that were open.
+ * Between the two the kernel drops what is metered, so nothing passes and connections live on.
+ */
+export class Metering implements Service {
+  readonly #parts: MeteringParts;
+  readonly #open = new Map<string, MeteredSandbox>();
+  #meter: MeterHandle | null = null;
+  #restart: Timer | null = null;
+  #failure: string | null = null;
+  #is_stopped = false;
+
+  constructor(parts: MeteringParts) {
+    this.#parts = parts;
+  }
+
+  /** Why no meter runs at the moment; null if one does. */
+  get failure(): string | null {
+    return this.#failure;
+  }
+
+  /** Rejects if the thread cannot start, such as without its library. */
+  async start(): Promise<void> {
+    const { authority, is_fail_open, clock } = this.#parts;
+    const meter = new MeterHandle({
+      authority,
+      is_fail_open,
+      clock,
+      onEnded: (error) => this.#ended(meter, error),
+    });
+    this.#meter = meter;
+    await meter.start();
+    for (const sandbox of this.#open.values()) await meter.attach(sandbox);
+    this.#failure = null;
+  }
+
+  /** Closes all queues. Idempotent. */
+  async stop(): Promise<void> {
+    this.#is_stopped = true;
+    this.#restart?.cancel();
+    await this.#meter?.stop();
+  }
+
+  /**
+   * Opens a sandbox's queues; where no meter runs at the moment, the next one does. Rejects with MeterError if they
+   * cannot be opened.
+   */
+  async open(sandbox: MeteredSandbox): Promise<void> {
+    this.#open.set(sandbox.sandbox_id, sandbox);
+    try {
+      await this.#meter?.attach(sandbox);
+    } catch (error) {
+      if (!(error instanceof MeterError)) return;
+      this.#open.delete(sandbox.sandbox_id);
+      throw error;
+    }
+  }
+
+  /** Closes a sandbox's queues; `is_free`: what waits passes, since nothing limits it now. */
+  async close(sandbox_id: string, is_free: boolean): Promise<void> {
+    const sandbox = this.#open.get(sandbox_id);
+    if (!sandbox) return;
+    this.#open.delete(sandbox_id);
+    try {
+      await this.#meter?.detach(sandbox_id, is_free);
+    } catch {
+      closeLeft(sandbox);
+    }
+  }
+
+  /** Holds a sandbox to other limits of its own. */
+  limit(sandbox_id: string, limits: PerDirection<ByteRate | null>): void {
+    const sandbox = this.#open.get(sandbox_id);
+    if (!sandbox) return;
+    sandbox.limits = limits;
+    this.#meter?.limit(sandbox_id, limits);
+  }
+
+  /** Holds a team's sandboxes to other limits. */
+  limitTeam(team_id: string, rates: PerDirection<TeamRate | null>): void {
+    for (const sandbox of this.#open.values()) if (sandbox.team_id === team_id) sandbox.team_rates = rates;
+    for (const direction of DIRECTIONS) this.#meter?.limitTeam(team_id, direction, rates[direction]);
+  }
+
+  #ended(meter: MeterHandle, error: Error): void {
+    if (meter !== this.#meter) return;
+    for (const sandbox of this.#open.values()) closeLeft(sandbox);
+    if (this.#is_stopped) return;
+    this.#failure = `the meter failed and is being restarted: ${error.message}`;
+    this.#parts.log.error({ err: error }, 'the meter of the network failed');
+    this.#restart = this.#parts.clock.after(RESTART_MS, () => void this.#startAgain());
+  }
+
+  async #startAgain(): Promise<void> {
+    try {
+      await this.start();
+    } catch (error) {
+      this.#parts.log.error({ err: error }, 'the meter of the network cannot start');
+      // A thread that runs and cannot open a queue is ended, which starts the next one.
+      await this.#meter?.stop();
+    }
+  }
+}
+
+/** Closes the queue that a thread has left open, so that the next one can have it. */
+function closeLeft({ memory }: MeteredSandbox): void {
+  const counts = new SharedCounts(memory);
+  const fd = counts.fd;
+  counts.fd = null;
+  if (fd === null) return;
+  try {
+    closeSync(fd);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EBADF') throw error;
+  }
+}
