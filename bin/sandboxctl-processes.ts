@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
-import { OUTPUT_STREAMS, type ProcessRequest } from '../src/contract/processes.ts';
+import { OUTPUT_STREAMS } from '../src/contract/processes.ts';
+import type { ProcessRequest } from '../src/contract/schema/process-request.ts';
 import { interruption } from '../src/ctl/command.ts';
 import { logs } from '../src/ctl/logs.ts';
 import { ps } from '../src/ctl/ps.ts';

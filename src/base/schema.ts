@@ -6,6 +6,7 @@ type SchemaError = ReturnType<typeof Value.Errors>[number];
 
 /** The keywords of a schema that its messages speak of. */
 interface Keywords {
+  type?: string;
   enum?: unknown[];
   const?: unknown;
   minimum?: number;
@@ -16,7 +17,7 @@ interface Keywords {
 
 /**
  * The first field of a value that does not match the schema, and the problem in words; null if the value matches. A
- * text that does not match its `pattern` "must be" what the schema's `description` says.
+ * text or a list that does not match "must be" what the `description` in its schema says.
  */
 export function problemOf(schema: TSchema, value: unknown): Problem | null {
   if (Value.Check(schema, value)) return null;
@@ -29,7 +30,18 @@ export function problemOf(schema: TSchema, value: unknown): Problem | null {
   if (error.keyword === 'additionalProperties') {
     return { field: within(error.params.additionalProperties[0]), problem: 'unknown field' };
   }
-  const at = keywordsAt(schema, error.schemaPath);
+  const { schemaPath, instancePath } = error;
+  if (schemaPath.endsWith('/propertyNames')) {
+    const { description = 'valid' } = keywordsAt(schema, schemaPath);
+    return { field: pathOf(parentOf(instancePath)), problem: `names must be ${description}` };
+  }
+  const [list] = schemaPath.split('/items');
+  const { description } = keywordsAt(schema, list as string);
+  if (list !== schemaPath && description) {
+    // A list that says what it holds speaks for its entries.
+    return { field: pathOf(instancePath.replace(/\/\d+(\/.*)?$/, '')), problem: `must be ${description}` };
+  }
+  const at = keywordsAt(schema, schemaPath);
   if (error.keyword === 'required') {
     const [name = ''] = error.params.requiredProperties;
     return { field: within(name), problem: absence(at.properties?.[name]) };
@@ -38,6 +50,7 @@ export function problemOf(schema: TSchema, value: unknown): Problem | null {
 }
 
 function sentence({ keyword, params, message }: SchemaError, at: Keywords): string {
+  if (at.description && (at.type === 'string' || at.type === 'array')) return `must be ${at.description}`;
   switch (keyword) {
     case 'type':
       return at.enum ? oneOf(at.enum) : `must be ${typeName(String(params.type), at)}`;
@@ -49,7 +62,7 @@ function sentence({ keyword, params, message }: SchemaError, at: Keywords): stri
     case 'const':
       return `must be ${String(at.const)}`;
     case 'pattern':
-      return at.description ? `must be ${at.description}` : 'is malformed';
+      return 'is malformed';
     case 'minLength':
     case 'minItems':
       return 'must not be empty';
@@ -88,6 +101,10 @@ function typeName(type: string, { minimum, maximum }: Keywords): string {
 /** The dotted form of a JSON pointer. */
 function pathOf(pointer: string): string {
   return stepsOf(pointer).join('.');
+}
+
+function parentOf(pointer: string): string {
+  return pointer.slice(0, pointer.lastIndexOf('/'));
 }
 
 function stepsOf(pointer: string): string[] {

@@ -11,38 +11,6 @@ export const RESTART_POLICIES = ['never', 'on-failure', 'always'] as const;
 /** One of `RESTART_POLICIES`. */
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 
-/** `max_restarts`: 0 means none, absent means no limit. `backoff_ms` is the delay before the first restart. */
-export interface RestartOptions {
-  policy: RestartPolicy;
-  max_restarts?: number;
-  backoff_ms?: number;
-}
-
-/** The size of a terminal, in characters. */
-export interface PtySize {
-  cols: number;
-  rows: number;
-}
-
-/** When a process counts as ready: something listens on the TCP port, or the text appeared in its output. */
-export type ReadyProbe = { port: number } | { log: string };
-
-/** The body of `POST /processes`. Exactly one of `command` and `shell` is given. */
-export interface ProcessRequest {
-  command?: string[];
-  shell?: string;
-  process_id?: string;
-  cwd?: string;
-  env?: Record<string, string>;
-  user?: string;
-  name?: string;
-  stdin?: 'pipe' | 'ignore';
-  timeout_ms?: number;
-  restart?: RestartOptions;
-  pty?: PtySize;
-  ready?: ReadyProbe;
-}
-
 /**
  * A process as the API shows it. Times are RFC 3339 UTC with milliseconds. `exit_code` is null while it runs and where
  * it is unknown; `user` is null for the daemon's own account; `timed_out` and `duration_ms` are those of the last run,

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import { listenersOn } from '../base/linux/sockets.ts';
-import type { OutputStream, ReadyProbe } from '../contract/processes.ts';
+import type { OutputStream } from '../contract/processes.ts';
+import type { ReadyProbe } from '../contract/schema/process-request.ts';
 import type { ProcessRecord } from './record.ts';
 
 /** How often the sockets are read while a port is awaited. */
@@ -21,8 +22,8 @@ export class ReadyWatch {
   constructor(clock: Clock, probe: ReadyProbe, onReady: () => void) {
     this.#clock = clock;
     this.#onReady = onReady;
-    this.#text = 'log' in probe ? Buffer.from(probe.log) : null;
-    if ('port' in probe) void this.#poll(probe.port);
+    this.#text = probe.log === undefined ? null : Buffer.from(probe.log);
+    if (probe.port !== undefined) void this.#poll(probe.port);
   }
 
   /** Whether the run was ready at some time, which may be before its start is complete. */

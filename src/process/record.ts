@@ -3,8 +3,7 @@ import { type FileHandle, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { replaceFile, syncFolder } from '../base/durable-file.ts';
 import type { ProcessEvent } from '../contract/events.ts';
-import type { ProcessRequest } from '../contract/processes.ts';
-import { parseProcessRequest } from './start/request.ts';
+import type { ProcessRequest } from '../contract/schema/process-request.ts';
 
 /**
  * What is on disk about a process, so that the next daemon finds it after this one was killed:
@@ -159,8 +158,11 @@ export function makeRecord(folder: string): Promise<void> {
  * the file cannot be read.
  */
 export async function loadRecord(folder: string): Promise<ProcessRecord | null> {
-  for (const line of (await readEnd(recordPath(folder))).split('\n').reverse()) {
-    const record = parsed(line);
+  const lines = (await readEnd(recordPath(folder))).split('\n');
+  // Loaded only where a daemon left processes: schemas cost start-up time.
+  const { parseProcessRequest } = await import('./start/parse-request.ts');
+  for (const line of lines.reverse()) {
+    const record = parsed(line, parseProcessRequest);
     if (record) return record;
   }
   return null;
@@ -184,10 +186,10 @@ async function readEnd(path: string): Promise<string> {
   }
 }
 
-function parsed(line: string): ProcessRecord | null {
+function parsed(line: string, parseRequest: (value: unknown) => ProcessRequest): ProcessRecord | null {
   try {
     const record = JSON.parse(line);
-    parseProcessRequest(record.request);
+    parseRequest(record.request);
     return isRecord(record) ? record : null;
   } catch {
     return null;

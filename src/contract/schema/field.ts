@@ -1,4 +1,4 @@
-import { type TSchema, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 
 /** Pieces of schemas that every subject uses. Both programs load schemas with their routes, never at their start. */
 
@@ -17,3 +17,16 @@ export const Time = Type.String({ format: 'date-time' });
 
 /** A timestamp or null. */
 export const OptionalTime = orNull(Time);
+
+/** A text that a system call takes. */
+export const PlainText = Type.String({ pattern: '^[^\\u0000]*$', description: 'a string without NUL' });
+
+/** Environment variables: a value, or something else that `value` allows, by name. */
+export function environmentOf<Value extends TSchema>(value: Value) {
+  // `Type.Record` does not check names with a line break.
+  return Type.Unsafe<Record<string, Static<Value>>>({
+    type: 'object',
+    propertyNames: { pattern: '^[^=\\u0000]+$', description: 'not empty and without = or NUL' },
+    additionalProperties: value,
+  });
+}

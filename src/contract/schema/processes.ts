@@ -4,7 +4,7 @@ import { OUTPUT_STREAMS } from '../processes.ts';
 import { closedObject } from './field.ts';
 import { Flag, integerFrom } from './query.ts';
 
-/** Schemas of the process routes. Contract section 4, "Processes". */
+/** Schemas of the paths and queries of the process routes. Contract section 4, "Processes". */
 
 /** The path of one process. */
 export const ProcessParams = Type.Object({ process_id: Type.String() });
@@ -35,15 +35,3 @@ export const WaitQuery = closedObject({
 
 /** The query of what is written to stdin. */
 export const StdinQuery = closedObject({ end: Flag, offset: Type.Optional(integerFrom(0)) });
-
-/** The body of a signal. */
-export const SignalBody = closedObject({
-  signal: Type.String(),
-  scope: Type.Optional(Type.Enum(['group', 'leader'])),
-});
-
-/** The kernel stores a terminal's sides in 16 bits. */
-const side = integerFrom(1, 65_535);
-
-/** The size of a terminal. */
-export const PtySizeBody = closedObject({ cols: side, rows: side });

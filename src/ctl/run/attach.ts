@@ -1,6 +1,7 @@
 import type { ReadStream, WriteStream } from 'node:tty';
 import type { RawData, WebSocket } from 'ws';
-import type { ProcessView, PtySize } from '../../contract/processes.ts';
+import type { ProcessView } from '../../contract/processes.ts';
+import type { PtySize } from '../../contract/schema/process-request.ts';
 import { DaemonError } from '../api/client.ts';
 import { isTemporary, processPath, RECONNECT_MS } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';

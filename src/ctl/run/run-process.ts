@@ -1,4 +1,5 @@
-import type { ProcessRequest, ProcessView } from '../../contract/processes.ts';
+import type { ProcessView } from '../../contract/processes.ts';
+import type { ProcessRequest } from '../../contract/schema/process-request.ts';
 import { followOutput } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';

@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { invalidField } from '../../contract/errors.ts';
-import type { PtySize } from '../../contract/processes.ts';
-import { checkPtySize } from '../../process/start/request.ts';
+import { type Static, type TSchema, Type } from 'typebox';
+import { problemOf } from '../../base/schema.ts';
+import { FieldError, invalidField } from '../../contract/errors.ts';
+import { closedObject } from '../../contract/schema/field.ts';
+import { type PtySize, PtySizeBody } from '../../contract/schema/process-request.ts';
 
 /** A frame from the client of an attached WebSocket. Source: contract section 4, GET `/processes/{id}/attach`. */
 export type AttachFrame =
@@ -9,23 +11,24 @@ export type AttachFrame =
   | { type: 'resize'; size: PtySize }
   | { type: 'signal'; signal: string };
 
-const FIELDS: Record<string, string[]> = {
-  stdin: ['data', 'encoding'],
-  resize: ['cols', 'rows'],
-  signal: ['signal'],
-};
+const Stdin = closedObject({ data: Type.String(), encoding: Type.Optional(Type.Literal('base64')) });
+const Signal = closedObject({ signal: Type.String() });
+const TYPES = ['stdin', 'resize', 'signal'];
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Parses a client's frame. Throws `invalid_request` that names the field. */
 export function parseFrame(data: Buffer, is_binary: boolean): AttachFrame {
   const { type, ...frame } = objectOf(data, is_binary);
-  const fields = typeof type === 'string' && Object.hasOwn(FIELDS, type) ? FIELDS[type] : undefined;
-  if (!fields) throw invalidField('type', `must be one of ${Object.keys(FIELDS).join(', ')}`);
-  const other = Object.keys(frame).find((field) => !fields.includes(field));
-  if (other !== undefined) throw invalidField(other, 'unknown field');
-  if (type === 'stdin') return { type, data: bytesOf(frame.data, frame.encoding) };
-  if (type === 'signal') return { type, signal: textOf(frame.signal, 'signal') };
-  checkPtySize(frame, 'resize');
-  return { type: 'resize', size: frame };
+  switch (type) {
+    case 'stdin':
+      return { type, data: bytesOf(checked(Stdin, frame)) };
+    case 'resize':
+      return { type, size: checked(PtySizeBody, frame, 'resize.') };
+    case 'signal':
+      return { type, signal: checked(Signal, frame).signal };
+    default:
+      throw invalidField('type', `must be one of ${TYPES.join(', ')}`);
+  }
 }
 
 function objectOf(data: Buffer, is_binary: boolean): Record<string, unknown> {
@@ -39,17 +42,15 @@ function objectOf(data: Buffer, is_binary: boolean): Record<string, unknown> {
   throw invalidField('frame', 'must be a JSON object');
 }
 
-function bytesOf(value: unknown, encoding: unknown): Buffer {
-  const text = textOf(value, 'data');
-  if (encoding === undefined) return Buffer.from(text, 'utf8');
-  if (encoding !== 'base64') throw invalidField('encoding', 'must be base64');
-  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
-    throw invalidField('data', 'must be base64');
-  }
-  return Buffer.from(text, 'base64');
+/** The frame, if it matches the schema; `prefix` begins the name of a field that does not. */
+function checked<Schema extends TSchema>(schema: Schema, frame: unknown, prefix = ''): Static<Schema> {
+  const wrong = problemOf(schema, frame);
+  if (wrong) throw new FieldError({ ...wrong, field: prefix + wrong.field });
+  return frame as Static<Schema>;
 }
 
-function textOf(value: unknown, field: string): string {
-  if (typeof value !== 'string') throw invalidField(field, 'must be a string');
-  return value;
+function bytesOf({ data, encoding }: Static<typeof Stdin>): Buffer {
+  if (encoding === undefined) return Buffer.from(data, 'utf8');
+  if (data.length % 4 !== 0 || !BASE64.test(data)) throw invalidField('data', 'must be base64');
+  return Buffer.from(data, 'base64');
 }

@@ -3,23 +3,27 @@ import type { Static } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
 import { OUTPUT_ANSWER_BYTES } from '../../contract/defaults.ts';
-import { ApiError } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
+import {
+  ProcessBody,
+  type ProcessRequest,
+  PtySizeBody,
+  SignalBody,
+} from '../../contract/schema/process-request.ts';
 import {
   AttachQuery,
   OutputQuery,
   ProcessParams,
-  PtySizeBody,
   RemoveQuery,
-  SignalBody,
   StartQuery,
   StdinQuery,
   WaitQuery,
 } from '../../contract/schema/processes.ts';
 import { NoQuery } from '../../contract/schema/query.ts';
 import { continuationBytes } from '../../process/output/preview.ts';
-import { parseProcessRequest } from '../../process/start/request.ts';
+import { checkProcessRequest } from '../../process/start/parse-request.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachContext, answerAttach } from './process-attach.ts';
 import { answerOutput, type Exchange, type OutputContext } from './process-output.ts';
@@ -49,9 +53,8 @@ const params = ProcessParams;
 
 /** Adds the routes that start, follow and end processes. Source: contract section 4, rows `/processes…`. */
 export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteContext): Promise<void> {
-  app.post(PATH, { schema: { querystring: StartQuery } }, ({ body, query }, reply) =>
-    start(daemon, body, query, reply),
-  );
+  const start = { body: ProcessBody, querystring: StartQuery };
+  app.post(PATH, { schema: start }, ({ body, query }, reply) => startProcess(daemon, body, query, reply));
 
   app.get(PATH, { schema: { querystring: NoQuery } }, async () =>
     success({ processes: await daemon.supervisor.list() }),
@@ -102,15 +105,16 @@ export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteCo
   });
 }
 
-async function start(
+async function startProcess(
   daemon: ProcessRouteContext,
-  body: unknown,
+  body: ProcessRequest | undefined,
   { wait_ms }: Static<typeof StartQuery>,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const wanted = parseProcessRequest(body);
+  if (!body) throw invalidField('body', 'is required');
+  checkProcessRequest(body);
   if (daemon.state === 'stopping') throw new ApiError('shutting_down');
-  const { created, process } = await daemon.supervisor.spawn(wanted);
+  const { created, process } = await daemon.supervisor.spawn(body);
   const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, disconnectSignal(reply));
   reply.code(created ? 201 : 200);
   return success({ ...process, ...ended });

@@ -5,8 +5,8 @@ import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
 import { ApiError, invalidField, StartError } from '../../contract/errors.ts';
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
+import { closedObject, environmentOf, orNull, PlainText } from '../../contract/schema/field.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
-import { checkEnvironment } from '../../process/start/request.ts';
 import { parseCidr } from '../../webhook/address.ts';
 import { AddressGuard } from '../../webhook/address-guard.ts';
 import { type DaemonConfig, identifier, watchDir, webhookUrl } from '../config.ts';
@@ -29,44 +29,30 @@ export interface SandboxContext {
 /** The init body's field for each option that an error may name. */
 const FIELDS = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
 
-const closed = { additionalProperties: false };
+const InitBody = closedObject({
+  sandbox_id: Type.String({ minLength: 1 }),
+  team_id: Type.String(),
+  // Absent for a sandbox that was claimed without a webhook.
+  webhook: Type.Optional(
+    closedObject({
+      url: Type.String(),
+      secret: Type.Optional(Type.String()),
+      watch_dir: Type.Optional(Type.String()),
+      // The URL comes from a third party: only public addresses and these ranges may be dialled.
+      allow_cidrs: Type.Optional(Type.Array(Type.String())),
+    }),
+  ),
+  env: Type.Optional(environmentOf(PlainText)),
+  // Only from the manager, over the control socket: anyone who knows it could forge records.
+  record_key: Type.Optional(Type.String()),
+});
 
-const InitBody = Type.Object(
-  {
-    sandbox_id: Type.String({ minLength: 1 }),
-    team_id: Type.String(),
-    // Absent for a sandbox that was claimed without a webhook.
-    webhook: Type.Optional(
-      Type.Object(
-        {
-          url: Type.String(),
-          secret: Type.Optional(Type.String()),
-          watch_dir: Type.Optional(Type.String()),
-          // The URL comes from a third party: only public addresses and these ranges may be dialled.
-          allow_cidrs: Type.Optional(Type.Array(Type.String())),
-        },
-        closed,
-      ),
-    ),
-    env: Type.Optional(Type.Record(Type.String(), Type.String())),
-    // Only from the manager, over the control socket: anyone who knows it could forge records.
-    record_key: Type.Optional(Type.String()),
-  },
-  closed,
-);
+const EnvBody = closedObject({ env: environmentOf(orNull(PlainText)) });
 
-const EnvBody = Type.Object(
-  { env: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])) },
-  closed,
-);
-
-const ReasonBody = Type.Object(
-  {
-    reason: Type.Optional(Type.Union([Type.String({ maxLength: 1024 }), Type.Null()])),
-    flush_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
-  },
-  closed,
-);
+const ReasonBody = closedObject({
+  reason: Type.Optional(orNull(Type.String({ maxLength: 1024 }))),
+  flush_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
+});
 
 /** Adds state, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
 export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext): void {
@@ -88,10 +74,6 @@ export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext
 
   app.put('/api/v1/sandbox/env', { schema: { body: EnvBody } }, async (request) => {
     const { env } = request.body;
-    checkEnvironment(
-      Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? ''])),
-      'env',
-    );
     return success({ names: daemon.environment.change(env) });
   });
 
@@ -138,7 +120,6 @@ async function initialise(
   if (record_key !== null && !recordKey(record_key)) {
     throw invalidField('record_key', 'must be 64 lowercase hex digits');
   }
-  if (env) checkEnvironment(env, 'env');
   // Must happen before the first process that could read the token.
   if (is_control) daemon.forgetToken();
   try {

@@ -1,38 +1,31 @@
 import { type Static, Type } from 'typebox';
 import { invalidField } from '../../contract/errors.ts';
-import { checkedVariables, Duration, Memory, memoryOf, Variables } from './claim-request.ts';
+import { closedObject } from '../../contract/schema/field.ts';
+import { checkVariables, Duration, Memory, memoryOf, Variables } from './claim-request.ts';
 
-const closed = { additionalProperties: false };
-
-const Durations = Type.Object({ ttl: Type.Optional(Duration), hard_ttl: Type.Optional(Duration) }, closed);
+const Durations = closedObject({ ttl: Type.Optional(Duration), hard_ttl: Type.Optional(Duration) });
 
 /** The schema of a PUT of a sandbox. Source: contract section 7. */
-export const ChangeBody = Type.Object(
-  {
-    config: Type.Object(
-      {
-        resources: Type.Optional(Type.Object({ memory: Type.Optional(Memory) }, closed)),
-        env_vars: Type.Optional(Variables),
-        ttl: Type.Optional(Duration),
-        hard_ttl: Type.Optional(Duration),
-        auto_resume: Type.Optional(Type.Boolean()),
-        // Listed, so that the refusal says why.
-        webhook: Type.Optional(Type.Unknown({ description: 'refused: can be set at claim only' })),
-      },
-      closed,
-    ),
-  },
-  closed,
-);
+export const ChangeBody = closedObject({
+  config: closedObject({
+    resources: Type.Optional(closedObject({ memory: Type.Optional(Memory) })),
+    env_vars: Type.Optional(Variables),
+    ttl: Type.Optional(Duration),
+    hard_ttl: Type.Optional(Duration),
+    auto_resume: Type.Optional(Type.Boolean()),
+    // Listed, so that the refusal says why.
+    webhook: Type.Optional(Type.Unknown({ description: 'refused: can be set at claim only' })),
+  }),
+});
 
 /** The schema of a fork's body; durations are the source's unless given. */
-export const ForkBody = Type.Object({ config: Type.Optional(Durations) }, closed);
+export const ForkBody = closedObject({ config: Type.Optional(Durations) });
 
 /** The schema of a refresh's body; `duration` in seconds. */
-export const RefreshBody = Type.Object({ duration: Type.Optional(Duration) }, closed);
+export const RefreshBody = closedObject({ duration: Type.Optional(Duration) });
 
 /** The schema of a pause's or resume's body. */
-export const ReasonBody = Type.Object({ reason: Type.Optional(Type.String({ maxLength: 1024 })) }, closed);
+export const ReasonBody = closedObject({ reason: Type.Optional(Type.String({ maxLength: 1024 })) });
 
 /** A validated change; fields that are undefined are left as they are. */
 export interface ChangeRequest {
@@ -50,9 +43,10 @@ export function changeRequest({ config }: Static<typeof ChangeBody>): ChangeRequ
   const { resources, env_vars, webhook, ...rest } = config;
   if (webhook !== undefined) throw invalidField('config.webhook', 'can be set at claim only');
   const memory = resources?.memory;
+  checkVariables(env_vars ?? {});
   return {
     ...rest,
     ...(memory === undefined ? {} : { memory, memory_mib: memoryOf(memory) }),
-    ...(env_vars === undefined ? {} : { env_vars: checkedVariables(env_vars) }),
+    ...(env_vars === undefined ? {} : { env_vars }),
   };
 }

@@ -2,11 +2,11 @@ import { resolve } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { invalidField } from '../../contract/errors.ts';
 import { type SandboxResources, TEMPLATE } from '../../contract/sandboxes.ts';
+import { closedObject, environmentOf, PlainText } from '../../contract/schema/field.ts';
+import { integerFrom } from '../../contract/schema/query.ts';
 import { type AddressGuard, checkWebhookUrl } from '../../webhook/address-guard.ts';
 import { mebibytes, millicores } from '../config/quantity.ts';
 import { bodyHash } from './idempotency-store.ts';
-
-const closed = { additionalProperties: false };
 
 const DEFAULT_TEMPLATE = 'default';
 const DEFAULT_MEMORY = '512Mi';
@@ -25,56 +25,49 @@ const template_name = { pattern: TEMPLATE.source, description: '1 to 64 of A-Z a
 /** The schema of a template's name. */
 export const TemplateName = Type.String(template_name);
 /** The schema of a duration in whole seconds; 0 is off. */
-export const Duration = Type.Integer({ minimum: 0, maximum: DURATION_MAX_S });
+export const Duration = integerFrom(0, DURATION_MAX_S);
 /** The schema of environment variables by name. */
-export const Variables = Type.Record(Type.String(), Type.String());
+export const Variables = environmentOf(PlainText);
+const MEMORY_SHAPE = 'a size like 128Mi or 1Gi, from 128Mi to 2048Ti';
 /** The schema of a memory size; see `memoryOf`. */
-export const Memory = Type.String({ description: 'like 128Mi or 1Gi, at least 128Mi' });
+export const Memory = Type.String({ description: MEMORY_SHAPE });
 
 const Cpu = Type.Union([Type.Number(), Type.String()], { description: 'cores, like 0.5 or 2' });
-const Bandwidth = Type.Integer({ minimum: 0, maximum: BANDWIDTH_MAX });
+const Bandwidth = integerFrom(0, BANDWIDTH_MAX);
 
 /** The schema of a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
-export const ClaimBody = Type.Object(
-  {
-    template: Type.Optional(Type.String({ ...template_name, default: DEFAULT_TEMPLATE })),
-    config: Type.Optional(
-      Type.Object(
-        {
-          webhook: Type.Optional(
-            Type.Object(
-              {
-                url: Type.String({ maxLength: TEXT_MAX }),
-                secret: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
-                watch_dir: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
-              },
-              closed,
-            ),
+export const ClaimBody = closedObject({
+  template: Type.Optional(Type.String({ ...template_name, default: DEFAULT_TEMPLATE })),
+  config: Type.Optional(
+    closedObject({
+      webhook: Type.Optional(
+        closedObject({
+          url: Type.String({ maxLength: TEXT_MAX }),
+          secret: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
+          watch_dir: Type.Optional(
+            Type.String({
+              maxLength: TEXT_MAX,
+              pattern: '^/[^\\u0000]*$',
+              description: `an absolute path of at most ${TEXT_MAX} characters`,
+            }),
           ),
-          env_vars: Type.Optional(Variables),
-          ttl: Type.Optional(Duration),
-          hard_ttl: Type.Optional(Duration),
-          auto_resume: Type.Optional(Type.Boolean({ default: false })),
-          resources: Type.Optional(
-            Type.Object({ memory: Type.Optional(Memory), cpu: Type.Optional(Cpu) }, closed),
-          ),
-          network: Type.Optional(
-            Type.Object(
-              {
-                egress_bandwidth_bytes_per_second: Type.Optional(Bandwidth),
-                ingress_bandwidth_bytes_per_second: Type.Optional(Bandwidth),
-                bandwidth_burst_bytes: Type.Optional(Bandwidth),
-              },
-              closed,
-            ),
-          ),
-        },
-        closed,
+        }),
       ),
-    ),
-  },
-  closed,
-);
+      env_vars: Type.Optional(Variables),
+      ttl: Type.Optional(Duration),
+      hard_ttl: Type.Optional(Duration),
+      auto_resume: Type.Optional(Type.Boolean({ default: false })),
+      resources: Type.Optional(closedObject({ memory: Type.Optional(Memory), cpu: Type.Optional(Cpu) })),
+      network: Type.Optional(
+        closedObject({
+          egress_bandwidth_bytes_per_second: Type.Optional(Bandwidth),
+          ingress_bandwidth_bytes_per_second: Type.Optional(Bandwidth),
+          bandwidth_burst_bytes: Type.Optional(Bandwidth),
+        }),
+      ),
+    }),
+  ),
+});
 
 /** A validated claim with its defaults applied. */
 export interface ClaimRequest {
@@ -96,12 +89,13 @@ export interface ClaimRequest {
 /** Validates what the schema cannot express; throws `invalid_request` naming the field. */
 export function claimRequest(body: Static<typeof ClaimBody> | undefined, guard: AddressGuard): ClaimRequest {
   const config = body?.config ?? {};
+  checkVariables(config.env_vars ?? {});
   const memory = config.resources?.memory ?? DEFAULT_MEMORY;
   const cpu = config.resources?.cpu ?? DEFAULT_CPU;
   return {
     template: body?.template ?? DEFAULT_TEMPLATE,
     webhook: config.webhook ? webhookOf(config.webhook, guard) : null,
-    env_vars: config.env_vars ? checkedVariables(config.env_vars) : null,
+    env_vars: config.env_vars ?? null,
     ttl: config.ttl ?? 0,
     hard_ttl: config.hard_ttl ?? 0,
     auto_resume: config.auto_resume ?? false,
@@ -117,21 +111,16 @@ export function claimRequest(body: Static<typeof ClaimBody> | undefined, guard: 
 export function memoryOf(memory: string): number {
   const size_mib = mebibytes(memory);
   if (size_mib !== null && size_mib >= MEMORY_MIN_MIB && size_mib <= MEMORY_MAX_MIB) return size_mib;
-  throw invalidField('config.resources.memory', 'must be a size like 128Mi or 1Gi, from 128Mi to 2048Ti');
+  throw invalidField('config.resources.memory', `must be ${MEMORY_SHAPE}`);
 }
 
-/** Validates environment variables; throws `invalid_request` for a bad name or value, or more than 64 KiB. */
-export function checkedVariables(env_vars: Record<string, string>): Record<string, string> {
-  let size_bytes = 0;
-  for (const [name, value] of Object.entries(env_vars)) {
-    if (name === '' || /[=\0]/.test(name)) {
-      throw invalidField('config.env_vars', 'names must not be empty or contain = or NUL');
-    }
-    if (value.includes('\0')) throw invalidField(`config.env_vars.${name}`, 'must not contain NUL');
-    size_bytes += Buffer.byteLength(name) + Buffer.byteLength(value) + 2;
+/** Throws `invalid_request` if environment variables take more than 64 KiB. */
+export function checkVariables(env_vars: Record<string, string>): void {
+  const pairs = Object.entries(env_vars);
+  const sizes_bytes = pairs.map(([name, value]) => Buffer.byteLength(name) + Buffer.byteLength(value) + 2);
+  if (sizes_bytes.reduce((sum, each) => sum + each, 0) > VARIABLES_MAX_BYTES) {
+    throw invalidField('config.env_vars', 'must not exceed 64 KiB');
   }
-  if (size_bytes > VARIABLES_MAX_BYTES) throw invalidField('config.env_vars', 'must not exceed 64 KiB');
-  return env_vars;
 }
 
 function cpuOf(cpu: number | string): number {
@@ -148,9 +137,6 @@ function webhookOf(webhook: { url: string; secret?: string; watch_dir?: string }
     throw invalidField('config.webhook.url', `must not be longer than ${TEXT_MAX} characters once encoded`);
   }
   const { watch_dir = null, secret = '' } = webhook;
-  if (watch_dir !== null && (!watch_dir.startsWith('/') || watch_dir.includes('\0'))) {
-    throw invalidField('config.webhook.watch_dir', 'must be an absolute path');
-  }
   return { url: checked.url, secret, watch_dir: watch_dir === null ? null : resolve(watch_dir) };
 }
 

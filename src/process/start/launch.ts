@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync } from 'node:fs';
 import { bootTicks } from '../../base/linux/procfs.ts';
-import type { PtySize } from '../../contract/processes.ts';
+import type { PtySize } from '../../contract/schema/process-request.ts';
 import type { Stdin } from '../stdin.ts';
 import { checkStart, spawnRefusal } from './command.ts';
 import { coveredTerminals } from './leaked-terminals.ts';

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { kernelRandom } from '../../base/entropy.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { ProcessRequest } from '../../contract/processes.ts';
+import type { ProcessRequest } from '../../contract/schema/process-request.ts';
 import { SupervisedProcess } from '../process.ts';
 import { type ProcessRecord, removeFolder } from '../record.ts';
 import { spawnRefusal } from './command.ts';

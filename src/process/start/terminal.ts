@@ -4,7 +4,7 @@ import { ReadStream } from 'node:tty';
 import { promisify } from 'node:util';
 import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { type Clock, sleep } from '../../base/clock.ts';
-import type { PtySize } from '../../contract/processes.ts';
+import type { PtySize } from '../../contract/schema/process-request.ts';
 import type { Outlet } from '../output/outlet.ts';
 import { Stdin } from '../stdin.ts';
 import { CannotStart, checkStart } from './command.ts';

@@ -193,6 +193,7 @@ describe('what is not taken', () => {
     ['config.webhook.watch_dir', { config: { webhook: { url: 'http://example.com', watch_dir: 'a' } } }],
     ['config.env_vars', { config: { env_vars: { 'A=B': '1' } } }],
     ['config.env_vars.A', { config: { env_vars: { A: 1 } } }],
+    ['config.env_vars.A\nB', { config: { env_vars: { 'A\nB': 1 } } }],
     ['config.env_vars.A', { config: { env_vars: { A: 'a\0b' } } }],
     ['config.network.bandwidth_burst_bytes', { config: { network: { bandwidth_burst_bytes: -1 } } }],
     ['body', []],
