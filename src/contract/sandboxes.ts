@@ -60,7 +60,8 @@ export interface ManagedSandbox {
   id: string;
   template_id: string;
   team_id: string;
-  status: ManagedStatus;
+  /** `deleted` for 24 h after the end of a deletion. */
+  status: ManagedStatus | 'deleted';
   /** Why the status is `failed`, otherwise null. */
   failure: 'runtime_lost' | null;
   paused: boolean;

@@ -153,7 +153,9 @@ async function claimed(count: number, path: string): Promise<string[]> {
 /** Until a deleted sandbox is gone. */
 async function deleteAndClean(sandbox_id: string): Promise<void> {
   await call('DELETE', `/api/v1/sandboxes/${sandbox_id}`);
-  while ((await call('GET', `/api/v1/sandboxes/${sandbox_id}`)).status !== 404) await sleep(2);
+  const status = async () =>
+    ((await call('GET', `/api/v1/sandboxes/${sandbox_id}`)).data as { status: string }).status;
+  while ((await status()) !== 'deleted') await sleep(2);
 }
 
 async function warmUp(): Promise<void> {

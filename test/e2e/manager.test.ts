@@ -132,7 +132,7 @@ describe('the real run', () => {
     await consumer.arrival('sandbox.deleted', 2);
     await consumer.arrival('sandbox.killed', 2);
     await vi.waitFor(
-      async () => expect((await caller.call('GET', `/sandboxes/${id}`)).status).toBe(404),
+      async () => expect((await caller.call('GET', `/sandboxes/${id}`)).data.status).toBe('deleted'),
       20_000,
     );
 
@@ -180,7 +180,7 @@ describe('the real run', () => {
     expect((await caller.run(id, publish)).exit_code).toBe(0);
     await caller.do('DELETE', `/sandboxes/${id}`);
     await vi.waitFor(
-      async () => expect((await caller.call('GET', `/sandboxes/${id}`)).status).toBe(404),
+      async () => expect((await caller.call('GET', `/sandboxes/${id}`)).data.status).toBe('deleted'),
       30_000,
     );
     const taken = new Set<number>();

@@ -78,5 +78,5 @@ it('a stop waits for the operation in progress', async () => {
   await stopping;
   const again = await startManager(`sqlite:${join(folder, 'manager.db')}`, { runtime, folder });
   const after = await again.client('team_1', 'sandboxes:read');
-  expect((await after.get(path)).status).toBe(404);
+  expect((await after.get(path)).data.status).toBe('deleted');
 });

@@ -91,7 +91,7 @@ function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRoutePar
 
   const record = { summary: 'One sandbox', data: SandboxData };
   app.get(`${PATH}/:sandbox_id`, { config: { scope: read, doc: record }, schema: one }, async (request) => {
-    return success(sandboxView(await sandboxes.get(named(request)), seal));
+    return success(sandboxView(await sandboxes.getKept(named(request)), seal));
   });
 
   const status = { summary: 'The status of a sandbox', data: StatusData };
@@ -99,7 +99,7 @@ function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRoutePar
     `${PATH}/:sandbox_id/status`,
     { config: { scope: read, doc: status }, schema: one },
     async (request) => {
-      return success(statusView(await sandboxes.get(named(request))));
+      return success(statusView(await sandboxes.getKept(named(request))));
     },
   );
 }

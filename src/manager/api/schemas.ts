@@ -14,6 +14,9 @@ const PAGE_MAX = 200;
 /** The status of a sandbox. */
 export const Status = Type.Enum(MANAGED_STATUSES);
 
+/** The status in a record, which is kept for a while after the deletion. */
+const RecordStatus = Type.Enum([...MANAGED_STATUSES, 'deleted']);
+
 /** The answer to a claim. */
 export const ClaimedData = closedObject({
   sandbox_id: Type.String(),
@@ -28,7 +31,7 @@ export const SandboxData = closedObject({
   id: Type.String(),
   template_id: Type.String(),
   team_id: Type.String(),
-  status: Status,
+  status: RecordStatus,
   failure: orNull(Type.Literal('runtime_lost')),
   paused: Type.Boolean(),
   auto_resume: Type.Boolean(),
@@ -59,7 +62,7 @@ export const StatusData = closedObject({
   template_id: Type.String(),
   team_id: Type.String(),
   pod_name: orNull(Type.String()),
-  status: Status,
+  status: RecordStatus,
   claimed_at: OptionalTime,
   expires_at: OptionalTime,
   hard_expires_at: OptionalTime,

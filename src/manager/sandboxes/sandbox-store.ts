@@ -28,7 +28,7 @@ export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; stat
 
 type Where = ExpressionBuilder<Tables, 'sandboxes'>;
 
-/** Rows of sandboxes and their transitions. Rows of sandboxes that are gone are visible to the housekeeping alone. */
+/** Rows of sandboxes and their transitions. Rows of deleted sandboxes are visible to `findKept` and the housekeeping alone. */
 export class SandboxStore {
   readonly #database: Database;
 
@@ -88,11 +88,17 @@ export class SandboxStore {
     sandbox_id: string,
     team_id: string | null,
   ): Promise<ManagedSandboxRow | null> {
-    let query = queries
-      .selectFrom('sandboxes')
-      .selectAll()
-      .where('sandbox_id', '=', sandbox_id)
-      .where('deleted_at_ms', 'is', null);
+    const row = await this.findKept(queries, sandbox_id, team_id);
+    return row?.deleted_at_ms === null ? row : null;
+  }
+
+  /** The same, also if it is deleted, for as long as its row is kept. */
+  async findKept(
+    queries: Queries,
+    sandbox_id: string,
+    team_id: string | null,
+  ): Promise<ManagedSandboxRow | null> {
+    let query = queries.selectFrom('sandboxes').selectAll().where('sandbox_id', '=', sandbox_id);
     if (team_id !== null) query = query.where('team_id', '=', team_id);
     return (await query.executeTakeFirst()) ?? null;
   }
@@ -173,16 +179,15 @@ export class SandboxStore {
     from: readonly ManagedStatus[],
     changes: Updateable<SandboxTable>,
   ): Promise<ManagedSandboxRow | null> {
-    const row = await tx
+    const changing = tx
       .updateTable('sandboxes')
       .set(changes)
       .where('sandbox_id', '=', sandbox_id)
       .where('deleted_at_ms', 'is', null)
       .where('operation', 'is', null)
       .where('status', 'in', from)
-      .returningAll()
-      .executeTakeFirst();
-    return row ?? null;
+      .returningAll();
+    return (await changing.executeTakeFirst()) ?? null;
   }
 
   /** Ends an operation and applies its changes; null if it no longer belongs to `owner`. */
@@ -232,15 +237,14 @@ export class SandboxStore {
     row: ManagedSandboxRow,
     { owner, until_ms }: OperationLease,
   ): Promise<ManagedSandboxRow | null> {
-    const taken = await this.db
+    const taking = this.db
       .updateTable('sandboxes')
       .set({ operation_owner: owner, operation_until_ms: until_ms })
       .where('sandbox_id', '=', row.sandbox_id)
       .where('operation', '=', row.operation)
       .where('operation_owner', '=', row.operation_owner)
       .where('operation_until_ms', '=', row.operation_until_ms)
-      .returningAll()
-      .executeTakeFirst();
-    return taken ?? null;
+      .returningAll();
+    return (await taking.executeTakeFirst()) ?? null;
   }
 }

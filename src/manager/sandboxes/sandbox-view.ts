@@ -10,7 +10,7 @@ export function sandboxView(row: ManagedSandboxRow, seal: Seal): ManagedSandbox 
     id: row.sandbox_id,
     template_id: row.template_id,
     team_id: row.team_id,
-    status: row.status,
+    status: statusOf(row),
     failure: row.status === 'failed' ? 'runtime_lost' : null,
     paused: row.status === 'paused',
     auto_resume: row.auto_resume === 1,
@@ -29,18 +29,23 @@ export function sandboxView(row: ManagedSandboxRow, seal: Seal): ManagedSandbox 
 
 /** A row as GET `…/{id}/status` shows it. */
 export function statusView(row: ManagedSandboxRow) {
-  const { sandbox_id, template_id, team_id, pod_name, status } = row;
+  const { sandbox_id, template_id, team_id, pod_name } = row;
   return {
     sandbox_id,
     template_id,
     team_id,
     pod_name,
-    status,
+    status: statusOf(row),
     claimed_at: optionalTimestamp(row.claimed_at_ms),
     expires_at: optionalTimestamp(row.expires_at_ms),
     hard_expires_at: optionalTimestamp(row.hard_expires_at_ms),
     created_at: timestamp(row.created_at_ms),
   };
+}
+
+/** `deleted` once the cleanup is complete. */
+function statusOf({ status, deleted_at_ms }: ManagedSandboxRow): ManagedSandbox['status'] {
+  return deleted_at_ms === null ? status : 'deleted';
 }
 
 function webhookView({ webhook_url, watch_dir, webhook_secret_sealed }: ManagedSandboxRow) {

@@ -24,6 +24,14 @@ export class Sandboxes {
     return row;
   }
 
+  /** A team's sandbox, also for 24 h after its deletion. */
+  async getKept({ sandbox_id, team_id }: SandboxRef): Promise<ManagedSandboxRow> {
+    const { store } = this.#services;
+    const row = await store.findKept(store.db, sandbox_id, team_id);
+    if (!row) throw transitionError({ refused: 'not_found', status: null });
+    return row;
+  }
+
   /** Freezes a running sandbox; its lease ends. Throws `conflict` and what the runtime throws. */
   async pause(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
     const { runtime, metering } = this.#services;

@@ -46,7 +46,7 @@ describeOnStores('the main path', (fresh) => {
     });
     expect(consumer.unsigned(SECRET)).toEqual([]);
     expect(headers['user-agent']).toMatch(/^sandbox-manager\//);
-    await vi.waitFor(async () => expect((await team.get(path)).status).toBe(404));
+    await vi.waitFor(async () => expect((await team.get(path)).data.status).toBe('deleted'));
     expect((await team.call('DELETE', path)).status).toBe(404);
     await vi.waitFor(async () => {
       const { data } = await team.get('/api/v1/webhooks/deliveries');

@@ -1,9 +1,13 @@
 import { expect, it, vi } from 'vitest';
-import { opened } from '../../support/manager/outbox.ts';
+import { purgeJob } from '../../../src/manager/sandboxes/housekeeping.ts';
+import { sandboxView, statusView } from '../../../src/manager/sandboxes/sandbox-view.ts';
+import { opened, SEAL } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
-import { SANDBOXES } from '../../support/manager/scripted-manager.ts';
+import { SANDBOXES, statusOf } from '../../support/manager/scripted-manager.ts';
+import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
+const LATER = { timeout: 20_000, interval: 10 };
 const WEBHOOK = { url: 'http://127.0.0.1:9/', secret: 'of this test' };
 
 describeOnStores('a deletion', (fresh) => {
@@ -13,7 +17,7 @@ describeOnStores('a deletion', (fresh) => {
     const team = await client('team_1', 'sandboxes:write');
     const id = await team.claim({ env_vars: { KEY: 'of this test' }, webhook: WEBHOOK });
     expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
-    await vi.waitFor(async () => expect((await team.get(`${SANDBOXES}/${id}`)).status).toBe(404));
+    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('deleted'));
     const { db } = await opened(url);
     const rows = await db
       .selectFrom('sandboxes')
@@ -37,5 +41,43 @@ describeOnStores('a deletion', (fresh) => {
     await db.updateTable('sandboxes').set({ memory_mib }).execute();
     await db.updateTable('leases').set({ memory_mib, counted_until_ms: at_ms }).execute();
     expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
+  });
+});
+
+describeOnStores('a deleted sandbox', (fresh) => {
+  it('can be read for 24 h and no longer, by its own team and by nothing but GET', async () => {
+    const { claim, deletions, sandboxes, services, housekeeping, keys, clock } = await scriptedParts(
+      await fresh(),
+    );
+    const named = await claim({ config: { webhook: WEBHOOK, env_vars: { A: '1' }, ttl: 600 } });
+    const before = sandboxView(await sandboxes.get(named), SEAL);
+    await deletions.delete(named.sandbox_id, 'team_1', { reason: 'api', actor: null });
+    await vi.waitFor(async () => {
+      await clock.advance(0);
+      expect((await sandboxes.getKept(named)).deleted_at_ms).not.toBeNull();
+    }, LATER);
+    const kept = await sandboxes.getKept(named);
+    expect(sandboxView(kept, SEAL)).toEqual({
+      ...before,
+      status: 'deleted',
+      env_names: [],
+      updated_at: expect.any(String),
+    });
+    expect(statusView(kept).status).toBe('deleted');
+    const not_found = { code: 'not_found' };
+    await expect(sandboxes.getKept({ ...named, team_id: 'team_2' })).rejects.toMatchObject(not_found);
+    await expect(sandboxes.get(named)).rejects.toMatchObject(not_found);
+    await expect(sandboxes.resume(named, null)).rejects.toMatchObject(not_found);
+    await expect(sandboxes.refresh(named, 1)).rejects.toMatchObject(not_found);
+    const again = deletions.delete(named.sandbox_id, 'team_1', { reason: 'api', actor: null });
+    await expect(again).rejects.toMatchObject(not_found);
+    expect(await services.store.list('team_1', { limit: 10, offset: 0 })).toMatchObject({ count: 0 });
+    const purge = purgeJob(services, housekeeping, keys);
+    await clock.advance(24 * 3_600_000);
+    await purge.run();
+    expect(await sandboxes.getKept(named)).toEqual(kept);
+    await clock.advance(1);
+    await purge.run();
+    await expect(sandboxes.getKept(named)).rejects.toMatchObject(not_found);
   });
 });

@@ -97,7 +97,7 @@ describeOnStores('a sandbox whose hard ttl has expired', (fresh) => {
     const webhook = { webhook_url: 'http://127.0.0.1:9/', webhook_secret_sealed: 'damaged' };
     await db.updateTable('sandboxes').set(webhook).where('sandbox_id', '!=', last).execute();
     await db.updateTable('sandboxes').set({ hard_expires_at_ms: 1 }).execute();
-    await vi.waitFor(async () => expect((await team.get(`${SANDBOXES}/${last}`)).status).toBe(404), LATER);
+    await vi.waitFor(async () => expect(await statusOf(team, last)).toBe('deleted'), LATER);
   });
 });
 
@@ -109,7 +109,7 @@ describeOnStores('the end of a ttl', (fresh) => {
     const id = await team.claim({ ttl: 1, hard_ttl: 2, webhook: { url: consumer.url } });
     await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('paused'), { timeout: 5_000 });
     expect(Date.now() - began_ms).toBeLessThan(2_000);
-    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('gone'), { timeout: 5_000 });
+    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('deleted'), { timeout: 5_000 });
     expect(Date.now() - began_ms).toBeGreaterThanOrEqual(2_000);
     const { event } = await consumer.arrival('sandbox.deleted');
     expect(event.payload).toEqual({ reason: 'ttl_expired', actor: null });

@@ -21,7 +21,7 @@ describeOnStores('an operation of a replica that died', (fresh) => {
       ['forking', 'paused', 'running'],
       ['copying', 'paused', 'gone'],
       ['changing', 'running', 'running'],
-      ['cleaning', 'running', 'gone'],
+      ['cleaning', 'running', 'deleted'],
     ];
     const ids: string[] = [];
     for (const _ of left) ids.push(await team.claim({ env_vars: { A: '1' } }));

@@ -13,7 +13,7 @@ export async function startScripted(database: string, folder = scratchFolder()) 
   return { ...running, runtime, team };
 }
 
-/** The status of a sandbox; `gone` where there is none. */
+/** The status of a sandbox; `gone` where it leaves no record. */
 export async function statusOf(team: Client, id: string): Promise<string> {
   const { status, data } = await team.get(`${SANDBOXES}/${id}`);
   return status === 404 ? 'gone' : data.status;
