@@ -1,6 +1,7 @@
 import { promises as dns, type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import pLimit from 'p-limit';
 
 /** Resolves a name to its addresses; rejects with the platform's error codes. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
@@ -34,18 +35,7 @@ export function threadlessResolve({
   platform = platformResolve,
   servers = [],
 }: ResolveParts = {}): Resolve {
-  let asked = 0;
-  const waiting: (() => void)[] = [];
-  const askPlatform: Resolve = async (hostname) => {
-    if (asked >= PLATFORM_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
-    asked += 1;
-    try {
-      return await platform(hostname);
-    } finally {
-      asked -= 1;
-      waiting.shift()?.();
-    }
-  };
+  const limit = pLimit(PLATFORM_MAX);
   return async (hostname) => {
     const name = hostname.replace(/\.$/, '').toLowerCase();
     const known = fromHosts(name, hosts);
@@ -57,7 +47,8 @@ export function threadlessResolve({
     const found = [...addressesOf(four, 4), ...addressesOf(six, 6)];
     if (found.length > 0) return found;
     const codes = [four, six].map((each) => (each.status === 'rejected' ? String(each.reason.code) : ''));
-    if (codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA')) return askPlatform(hostname);
+    if (codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA'))
+      return limit(() => platform(hostname));
     throw Object.assign(new Error(`${name} cannot be resolved`), { code: `EAI_${codes.join('_')}` });
   };
 }

@@ -20,7 +20,8 @@ export function eventLine(event: ReceivedEvent, out: Output, notes: string[] = [
   const note = notes.length > 0 ? `[${notes.join(', ')}] ` : '';
   const summary = printable(summaryOf(event));
   const fixed = [time, sequence, type, `${note}${id}`].reduce((sum, part) => sum + width(part) + 1, 0);
-  const room = out.columns === null ? width(summary) : Math.max(SUMMARY_MIN_COLUMNS, out.columns - fixed);
+  const room =
+    out.columns === null ? Number.POSITIVE_INFINITY : Math.max(SUMMARY_MIN_COLUMNS, out.columns - fixed);
   return [
     out.style('dim', time),
     out.style('dim', sequence),

@@ -1,8 +1,8 @@
+import stringWidth from 'string-width';
+
 /** Control characters, line and paragraph separators, and characters that change the direction of text. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
-const WIDE =
-  /[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\uff01-\uff60]/u;
-const ZERO = /[\p{Mn}\p{Me}\p{Cf}]/u;
+const GRAPHEMES = new Intl.Segmenter();
 
 /** The text on one line, with every character escaped that a terminal would act upon instead of showing. */
 export function printable(text: string): string {
@@ -14,25 +14,19 @@ export function printable(text: string): string {
 
 /** The number of terminal columns that the text occupies. */
 export function width(text: string): number {
-  let columns = 0;
-  for (const character of text) columns += characterWidth(character);
-  return columns;
+  return stringWidth(text, { countAnsiEscapeCodes: true });
 }
 
-/** The text, shortened to `columns` with an ellipsis if it is wider. */
+/** The text, shortened to `columns` with an ellipsis if it is wider. What a reader takes for one character stays whole. */
 export function cut(text: string, columns: number): string {
-  if (text.length <= columns / 2 || width(text) <= columns) return text;
-  let kept = '';
-  let left = columns - 1;
-  for (const character of text) {
-    left -= characterWidth(character);
-    if (left < 0) break;
-    kept += character;
+  if (text.length <= columns / 2) return text;
+  let used = 0;
+  let end = 0;
+  // A text may be much longer than what is shown of it.
+  for (const { segment, index } of GRAPHEMES.segment(text)) {
+    used += width(segment);
+    if (used > columns) return columns > 0 ? `${text.slice(0, end)}…` : '';
+    if (used < columns) end = index + segment.length;
   }
-  return columns > 0 ? `${kept}…` : '';
-}
-
-function characterWidth(character: string): number {
-  if (character <= '~') return 1;
-  return WIDE.test(character) ? 2 : ZERO.test(character) ? 0 : 1;
+  return text;
 }

@@ -41,4 +41,14 @@ describe('a stream of server-sent events', () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     await expect(parse(Array.from({ length: 17 }, () => chunk))).rejects.toThrow('endless line');
   });
+
+  it('is given up where an event has no end', async () => {
+    const chunk = Buffer.from('data: x\n'.repeat(128 * 1024));
+    await expect(parse(Array.from({ length: 150 }, () => chunk))).rejects.toThrow('endless line or event');
+  });
+
+  it('keeps the last id for events that have none', async () => {
+    const events = await parse([Buffer.from('id: 7\ndata: a\n\ndata: b\n\n')]);
+    expect(events.map(({ id }) => id)).toEqual(['7', '7']);
+  });
 });

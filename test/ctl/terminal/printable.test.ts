@@ -34,6 +34,17 @@ describe('cut text', () => {
     expect(cut('世界世界', 6)).toBe('世界…');
   });
 
+  it('keeps what a reader takes for one character whole', () => {
+    expect(cut('👩‍👩‍👧‍👦👩‍👩‍👧‍👦👩‍👩‍👧‍👦', 5)).toBe('👩‍👩‍👧‍👦👩‍👩‍👧‍👦…');
+    expect(width('🇫🇷')).toBe(2);
+    expect(width('e\u0301')).toBe(1);
+  });
+
+  it('is found without reading the rest of a long text', () => {
+    const long = '世'.repeat(10_000_000);
+    expect(cut(long, 5)).toBe('世世…');
+  });
+
   it('is never wider than asked', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.nat(40), (text, columns) => {

@@ -33,4 +33,32 @@ describe('a limiter', () => {
     await Promise.all(works);
     expect(begun).toEqual([0, 1, 2, 3, 4]);
   });
+
+  it('gives slots to the groups in turn, so that a group with many tasks does not go first', async () => {
+    const limiter = new Limiter(2, 2);
+    const ends: (() => void)[] = [];
+    const begun: string[] = [];
+    const run = (name: string, group: string) =>
+      limiter.run(group, () => {
+        begun.push(name);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      });
+    const works = [...['a1', 'a2', 'a3', 'a4'].map((name) => run(name, 'a')), run('b1', 'b')];
+    for (let n = 0; n < works.length; n++) {
+      await vi.waitFor(() => expect(ends.length).toBeGreaterThan(n));
+      ends[n]?.();
+    }
+    await Promise.all(works);
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
+  });
+
+  it('frees the slot of a task that fails, and tells its error', async () => {
+    const limiter = new Limiter(1, 1);
+    const failing = limiter.run('a', async () => {
+      throw new Error('no');
+    });
+    const next = limiter.run('a', async () => 'done');
+    await expect(failing).rejects.toThrow('no');
+    expect(await next).toBe('done');
+  });
 });
