@@ -1,8 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { ApiError } from '../../src/contract/errors.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { start, until } from '../support/process/harness.ts';
+import { outputOf, program, start, until } from '../support/process/harness.ts';
 
 const is_root = process.getuid?.() === 0;
 
@@ -85,4 +86,33 @@ test('a process that has ended takes no signal, no input and no size', async () 
   expect(() => supervisor.signal('p', 'TERM')).toThrow(expect.objectContaining(conflict));
   expect(() => supervisor.resize('p', { cols: 1, rows: 1 })).toThrow(expect.objectContaining(conflict));
   await expect(supervisor.writeStdin('p', { data: [] })).rejects.toMatchObject(conflict);
+});
+
+test('a signal goes to the group, or to the leader alone', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ command: program('report-signal.mjs', 'leader', 'child') });
+  const { process_id } = process;
+  const count = async (text: string) =>
+    (await outputOf(supervisor, process_id)).stdout.split(`${text}\n`).length - 1;
+  await until(async () => (await count('leader up')) === 1 && (await count('child up')) === 1);
+  supervisor.signal(process_id, 'SIGUSR1', 'leader');
+  await until(async () => (await count('leader got')) === 1);
+  supervisor.signal(process_id, 'usr1');
+  await until(async () => (await count('leader got')) === 2 && (await count('child got')) > 0);
+  expect(await count('child got')).toBe(1);
+  expect(() => supervisor.signal(process_id, 'SIGNOTHING')).toThrow(ApiError);
+  await supervisor.remove(process_id);
+  expect(() => supervisor.signal(process_id, 'TERM')).toThrow('has ended');
+});
+
+test('a signal for the main command ends it for good, whatever its restart policy', async () => {
+  const { supervisor } = await start();
+  const restart = { policy: 'always', backoff_ms: 1 } as const;
+  const { process } = await supervisor.spawn({ command: ['sleep', '1000'], restart });
+  supervisor.forward(process.process_id, 'SIGTERM');
+  expect(await supervisor.finished(process.process_id)).toMatchObject({
+    exit_code: 143,
+    signal: 'SIGTERM',
+    restart_count: 0,
+  });
 });

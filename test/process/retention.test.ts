@@ -35,3 +35,13 @@ test('the oldest ended process makes room, with its folder', async () => {
   await until(async () => (await readdir(directory)).length === 1_001);
   expect(await supervisor.spawn({ command: ['true'], process_id: 'first' })).toMatchObject({ created: true });
 }, 60_000);
+
+test('an ended process makes room for a new one with its id, if the request asks for that', async () => {
+  const { supervisor } = await start();
+  const request = { shell: 'exit 1', process_id: 'main' };
+  const first = await supervisor.spawn(request);
+  await supervisor.finished('main');
+  const second = await supervisor.spawn(request, { replace_ended: true });
+  expect(second.created).toBe(true);
+  expect(second.process.pid).not.toBe(first.process.pid);
+});

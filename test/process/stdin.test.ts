@@ -68,11 +68,3 @@ test('a process without a pipe, and one that has ended, have no stdin', async ()
     code: 'conflict',
   });
 });
-
-test('/dev/stdin and /dev/stdout can be opened by the process', async () => {
-  const { supervisor } = await start();
-  const { process } = await supervisor.spawn({ shell: 'cat /dev/stdin > /dev/stdout', stdin: 'pipe' });
-  await supervisor.writeStdin(process.process_id, { data: [Buffer.from('through')], end: true });
-  await supervisor.finished(process.process_id);
-  expect((await outputOf(supervisor, process.process_id)).stdout).toBe('through');
-});

@@ -32,25 +32,3 @@ test('a target that breaks ends the copy alone', async () => {
   const { process } = await supervisor.spawn({ shell: 'seq 1 100000; exit 3' }, { copy_to: { stdout } });
   expect(await supervisor.finished(process.process_id)).toMatchObject({ exit_code: 3 });
 });
-
-test('a signal for the main command ends it for good, whatever its restart policy', async () => {
-  const { supervisor } = await start();
-  const restart = { policy: 'always', backoff_ms: 1 } as const;
-  const { process } = await supervisor.spawn({ command: ['sleep', '1000'], restart });
-  supervisor.forward(process.process_id, 'SIGTERM');
-  expect(await supervisor.finished(process.process_id)).toMatchObject({
-    exit_code: 143,
-    signal: 'SIGTERM',
-    restart_count: 0,
-  });
-});
-
-test('an ended process makes room for a new one with its id, where that is asked for', async () => {
-  const { supervisor } = await start();
-  const request = { shell: 'exit 1', process_id: 'main' };
-  const first = await supervisor.spawn(request);
-  await supervisor.finished('main');
-  const second = await supervisor.spawn(request, { replace_ended: true });
-  expect(second.created).toBe(true);
-  expect(second.process.pid).not.toBe(first.process.pid);
-});

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { OUTPUT_SEGMENT_BYTES } from '../../../src/contract/defaults.ts';
 import type { OutputItem } from '../../../src/process/output/output-reader.ts';
-import { isAlive, outputOf, program, start, until } from '../../support/process/harness.ts';
+import { program, start } from '../../support/process/harness.ts';
 
 const MIB = 1024 * 1024;
 
@@ -126,29 +126,4 @@ test('a character whose bytes are in two files is read as one', async () => {
     if (text.endsWith('!')) await supervisor.writeStdin(process.process_id, { data: [], end: true });
   }
   expect(text === `${'\0'.repeat(length)}é!`).toBe(true);
-});
-
-test('a survivor that holds the pipes does not delay the end, and what it writes later is kept', async () => {
-  const { supervisor, events } = await start({ grace_ms: 200 });
-  const { process } = await supervisor.spawn({ command: program('leave-behind.mjs') });
-  const ended = await supervisor.finished(process.process_id);
-  expect(ended).toMatchObject({ state: 'exited', exit_code: 0 });
-  await until(() => events.length === 2);
-  const pid = Number((await outputOf(supervisor, process.process_id)).stdout);
-  expect(await isAlive(pid)).toBe(true);
-  await supervisor.remove(process.process_id);
-  await until(async () => !(await isAlive(pid)));
-});
-
-test('200 starts at once all end and are all told', async () => {
-  const { supervisor, events } = await start();
-  const started = await Promise.all(
-    Array.from({ length: 200 }, (_, i) => supervisor.spawn({ shell: `echo ${i}; exit ${i % 7}` })),
-  );
-  const ended = await Promise.all(started.map(({ process }) => supervisor.finished(process.process_id)));
-  expect(ended.map(({ exit_code }) => exit_code)).toEqual(started.map((_, i) => i % 7));
-  await until(() => events.length === 400);
-  for (const [i, { process }] of started.entries()) {
-    expect((await outputOf(supervisor, process.process_id)).stdout).toBe(`${i}\n`);
-  }
 });

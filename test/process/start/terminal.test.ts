@@ -38,7 +38,7 @@ test('bash at a terminal shows its prompt, follows a resize, and Ctrl-C ends wha
   expect(events[1]?.event_type).toBe('process.exited');
 });
 
-test('Ctrl-C typed at a terminal is asked for: what it ends has exited', async () => {
+test('Ctrl-C typed at a terminal is a requested signal: what it ends has exited', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({
     shell: 'echo on; exec sleep 1000',
@@ -63,7 +63,7 @@ test('a process that closes its terminal before it ends is not hung up', async (
   expect((await outputOf(supervisor, process.process_id)).stdout).toBe('on\r\n');
 });
 
-test('what a terminal printed last is kept, and a survivor does not delay its end', async () => {
+test('what a terminal printed last is kept, and a surviving descendant does not delay the end', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({
     shell: 'sleep 1000 & seq 1 5000; echo last',

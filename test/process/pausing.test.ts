@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { ManualClock } from '../support/manual-clock.ts';
-import { type Harness, outputOf, program, start, until } from '../support/process/harness.ts';
+import { fileLimit } from '../support/process/file-limit.ts';
+import { type Harness, isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
 /** Whether a process makes progress: its output grows. */
 async function grows({ supervisor }: Harness, process_id: string): Promise<boolean> {
@@ -12,7 +12,7 @@ async function grows({ supervisor }: Harness, process_id: string): Promise<boole
   return false;
 }
 
-test('pause really stops a tree, its sessions of their own included, and resume lets it go on', async () => {
+test('a pause really stops a tree, including sessions of its own, and a resume lets it go on', async () => {
   const harness = await start();
   const { supervisor } = harness;
   const tick = program('tick.mjs').join(' ');
@@ -42,30 +42,6 @@ test('what was stopped before a pause stays stopped after it', async () => {
   expect(await grows(harness, process.process_id)).toBe(false);
 });
 
-test('a time-out stands still while paused', async () => {
-  const clock = new ManualClock();
-  const { supervisor, events } = await start({}, clock);
-  await supervisor.spawn({ command: ['sleep', '1000'], timeout_ms: 10_000 });
-  await clock.advance(9_000);
-  const pausing = supervisor.pause();
-  let is_paused = false;
-  void pausing.then(() => {
-    is_paused = true;
-  });
-  while (!is_paused) await clock.advance(1);
-  await clock.advance(3_600_000);
-  expect(events).toHaveLength(1);
-  const resuming = supervisor.resume();
-  await resuming;
-  await clock.advance(500);
-  expect(events).toHaveLength(1);
-  await until(async () => {
-    await clock.advance(100);
-    return events.length === 2;
-  });
-  expect(events[1]?.payload).toMatchObject({ timed_out: true });
-});
-
 test('a paused process can be ended', async () => {
   const { supervisor } = await start({ grace_ms: 100 });
   const { process } = await supervisor.spawn({ command: ['sleep', '1000'] });
@@ -73,15 +49,16 @@ test('a paused process can be ended', async () => {
   expect(await supervisor.remove(process.process_id)).toMatchObject({ state: 'exited' });
 });
 
-test('resource usage counts the tree, and all trees together', async () => {
+test('while no file can be opened a pause is refused and leaves nothing stopped, and the next one works', async () => {
+  const limitFiles = fileLimit();
   const { supervisor } = await start();
-  const { process } = await supervisor.spawn({ shell: 'sleep 1000 & sleep 1000 & wait' });
-  const { resource_usage } = await until(async () => {
-    const view = await supervisor.get(process.process_id);
-    return view.resource_usage.processes === 3 ? view : null;
-  });
-  expect(resource_usage.memory_bytes).toBeGreaterThan(100_000);
-  await supervisor.spawn({ command: ['sleep', '1000'] });
-  expect((await supervisor.usage()).processes).toBe(4);
-  expect((await supervisor.list()).map((view) => view.resource_usage.processes)).toEqual([3, 1]);
+  const { process: view } = await supervisor.spawn({ command: program('tick.mjs'), process_id: 'tick' });
+  await limitFiles(3);
+  await expect(supervisor.pause()).rejects.toMatchObject({ code: 'too_many_requests' });
+  expect(supervisor.is_paused).toBe(false);
+  await limitFiles(1_024);
+  expect(await isAlive(view.pid)).toBe(true);
+  await supervisor.pause();
+  expect(await supervisor.get('tick')).toMatchObject({ state: 'paused' });
+  await supervisor.resume();
 });

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { isAlive, start, until } from '../support/process/harness.ts';
+import { isAlive, start, until } from '../../support/process/harness.ts';
 
 const run = promisify(execFile);
 /** Not the first process of the table, nor its child: there the whole table is the sandbox. */
 const IN_NEW_TABLE = ['--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', '("$@"; :); :', '-'];
-const program = join(import.meta.dirname, '../support/process/reused-pid-program.ts');
+const program = join(import.meta.dirname, '../../support/process/reused-pid-program.ts');
 
 test.each([
   'remove',
@@ -18,7 +18,7 @@ test.each([
   'stop of the next daemon',
   'stop of a daemon that learns of the end',
   'signal',
-])('a stranger that got the number of an ended process is left alone: %s', async (how) => {
+])('a stranger that got the pid of an ended process is left alone: %s', async (how) => {
   const root = await mkdtemp(join(tmpdir(), 'sandboxd-reused-'));
   try {
     const args = [process.execPath, program, join(root, 'processes'), how];
@@ -30,7 +30,7 @@ test.each([
   }
 });
 
-test('what a process leaves in its session belongs to it, also what is forked later and carries no mark', async () => {
+test('what a process leaves in its session belongs to it, even if it is forked later and carries no mark', async () => {
   const { supervisor } = await start();
   const script = `env -i sh -c 'while :; do sleep 0.01; done; :' >/dev/null & exec sh -c 'echo $0' $!`;
   const { process: view } = await supervisor.spawn({ shell: script, process_id: 'p' });

@@ -3,12 +3,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { outputOf, start } from '../support/process/harness.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { outputOf, start } from '../../support/process/harness.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const MIB = 1024 * 1024;
 
-test('on a full disk a process goes on, what it wrote is told as lost, and later output is kept', async () => {
+test('on a full disk a process goes on, the log says how much of its output was lost, and later output is kept', async () => {
   const disk = join(scratchFolder(), 'disk');
   mkdirSync(disk);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);

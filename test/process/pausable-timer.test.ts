@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { ManualClock } from '../support/manual-clock.ts';
+import { start, until } from '../support/process/harness.ts';
+
+test('a timeout stands still while the processes are paused', async () => {
+  const clock = new ManualClock();
+  const { supervisor, events } = await start({}, clock);
+  await supervisor.spawn({ command: ['sleep', '1000'], timeout_ms: 10_000 });
+  await clock.advance(9_000);
+  const pausing = supervisor.pause();
+  let is_paused = false;
+  void pausing.then(() => {
+    is_paused = true;
+  });
+  while (!is_paused) await clock.advance(1);
+  await clock.advance(3_600_000);
+  expect(events).toHaveLength(1);
+  const resuming = supervisor.resume();
+  await resuming;
+  await clock.advance(500);
+  expect(events).toHaveLength(1);
+  await until(async () => {
+    await clock.advance(100);
+    return events.length === 2;
+  });
+  expect(events[1]?.payload).toMatchObject({ timed_out: true });
+});

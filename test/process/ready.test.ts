@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { outputOf, program, start, until } from '../support/process/harness.ts';
+
+test('a process is ready once its text was written, even in pieces', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'printf "now liste" >&2; read x; printf "ning" >&2; read x',
+    stdin: 'pipe',
+    ready: { log: 'listening' },
+  });
+  expect(process.ready).toBe(false);
+  const waiting = supervisor.wait(process.process_id, { for: 'ready' });
+  await supervisor.writeStdin(process.process_id, { data: [Buffer.from('\n')] });
+  expect(await waiting).toMatchObject({ state: 'running', ready: true });
+});
+
+test('readiness that comes before the start is complete is noticed', async () => {
+  const { supervisor } = await start();
+  const starts = Array.from({ length: 50 }, () =>
+    supervisor.spawn({ shell: 'echo up; exec cat', stdin: 'pipe', ready: { log: 'up' } }),
+  );
+  for (const { process } of await Promise.all(starts)) {
+    expect(await supervisor.wait(process.process_id, { for: 'ready' })).toMatchObject({ ready: true });
+  }
+});
+
+test('a process is ready once something listens on its port, and waiting for one that ends first is a conflict', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    command: program('listen.mjs', '47391'),
+    stdin: 'pipe',
+    ready: { port: 47_391 },
+  });
+  await until(async () => (await outputOf(supervisor, process.process_id)).stdout === 'starting\n');
+  expect((await supervisor.get(process.process_id)).ready).toBe(false);
+  const waiting = supervisor.wait(process.process_id, { for: 'ready' });
+  await supervisor.writeStdin(process.process_id, { data: [Buffer.from('\n')] });
+  expect(await waiting).toMatchObject({ ready: true });
+  const failing = await supervisor.spawn({ command: ['false'], ready: { port: 47_392 } });
+  await expect(supervisor.wait(failing.process.process_id, { for: 'ready' })).rejects.toMatchObject({
+    code: 'conflict',
+  });
+});

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { start, until } from '../../support/process/harness.ts';
+
+test('resource usage counts a whole tree, and all trees together', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ shell: 'sleep 1000 & sleep 1000 & wait' });
+  const { resource_usage } = await until(async () => {
+    const view = await supervisor.get(process.process_id);
+    return view.resource_usage.processes === 3 ? view : null;
+  });
+  expect(resource_usage.memory_bytes).toBeGreaterThan(100_000);
+  await supervisor.spawn({ command: ['sleep', '1000'] });
+  expect((await supervisor.usage()).processes).toBe(4);
+  expect((await supervisor.list()).map((view) => view.resource_usage.processes)).toEqual([3, 1]);
+});
