@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import type { OutcomeStore } from '../../../src/manager/outbox/outcome-store.ts';
+import { outcomeOf } from '../../support/manager/outbox.ts';
+import { ENDPOINT, openBench } from '../../support/manager/outbox-bench.ts';
+import { describeOnStores } from '../../support/stores.ts';
+
+describeOnStores('the records of an endpoint', (fresh) => {
+  it('gives out what was never tried in order and once, also what becomes visible late', async () => {
+    const { database, deleted, owned } = await openBench(await fresh());
+    for (const id of ['sb_1', 'sb_2', 'sb_3']) await deleted(id);
+    const records = await owned();
+    const first = await records.untried(0, 2);
+    expect(first.more).toBe(true);
+    expect(first.records.map(({ id }) => id)).toEqual([1, 2]);
+    const second = await records.untried(2, 2);
+    expect(second).toMatchObject({ more: false, records: [{ id: 3 }] });
+    expect((await records.untried(3, 2)).records).toEqual([]);
+    // As of a transaction that began before the others and is committed after them.
+    await database.db.updateTable('outbox').set({ endpoint: 'elsewhere' }).where('id', '=', 1).execute();
+    await deleted('sb_4');
+    const late = await records.untried(3, 2);
+    expect(late.records.map(({ id }) => id)).toEqual([4]);
+    await database.db.updateTable('outbox').set({ endpoint: ENDPOINT }).where('id', '=', 1).execute();
+    expect((await records.untried(4, 2)).records).toEqual([]);
+  });
+
+  it('does not give out what was settled while it was being read', async () => {
+    const { deleted, owned, database, now, records: recordsOf } = await openBench(await fresh());
+    await deleted('sb_1');
+    await owned();
+    const row = await database.db.selectFrom('outbox_endpoints').selectAll().executeTakeFirstOrThrow();
+    // Settles at once, so that the reads that are under way show what was before.
+    const at_once = { record: async () => true } as unknown as OutcomeStore;
+    const records = recordsOf({ endpoint: ENDPOINT, fence: row.fence }, at_once);
+    const [record] = (await records.untried(0, 1)).records;
+    const reading = records.untried(1, 10);
+    if (record) await records.record(outcomeOf(record, { state: 'pending', due_ms: now.now(), probe_ms: 0 }));
+    expect((await reading).records).toEqual([]);
+  });
+
+  it('has a request for a record as long as it is pending', async () => {
+    const { deleted, owned, now, clock } = await openBench(await fresh());
+    await deleted('sb_1');
+    const records = await owned();
+    const [record] = (await records.untried(0, 1)).records;
+    if (!record) throw new Error('nothing to send');
+    const due_ms = now.now() + 500;
+    await records.record(outcomeOf(record, { state: 'pending', due_ms, probe_ms: due_ms }, 503));
+    await clock.advance(500);
+    const [again] = (await records.due(1)).records;
+    if (!again) throw new Error('nothing is due');
+    expect(await records.request(again)).toMatchObject({ url: 'http://consumer.invalid/hook?key=1' });
+    await records.record(outcomeOf(again, { state: 'delivered' }));
+    expect(await records.request(again)).toBeNull();
+  });
+
+  it('holds neither headers nor bodies: they are read for each attempt', async () => {
+    const { deleted, owned } = await openBench(await fresh());
+    await deleted('sb_1');
+    const records = await owned();
+    expect((await records.untried(0, 1)).records).toMatchObject([{ headers: {}, body: '' }]);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { standardWebhookHeaders } from '../../../src/webhook/signature.ts';
+import { deliver } from '../../support/manager/delivering.ts';
+import { SECRET, undeliveredRecord, webhookTargetOf } from '../../support/manager/outbox.ts';
+
+const MINUTE_MS = 60_000;
+
+describe('an attempt at a deletion', () => {
+  it('is sent with the latest signature that has begun, the same body and event id at every attempt', async () => {
+    const { clock, deleted, sent } = await deliver(({ attempt }) => (attempt < 12 ? 408 : 204));
+    await deleted({ webhook_secret: SECRET });
+    await clock.advance(20 * MINUTE_MS);
+    expect(sent).toHaveLength(12);
+    const ages_s = sent.map(({ request: { headers, body }, event_id, at_ms }, i) => {
+      const timestamp_s = Number(headers['webhook-timestamp']);
+      expect(headers).toMatchObject(standardWebhookHeaders(SECRET, event_id, timestamp_s, body) ?? {});
+      expect(headers['X-Service-Attempt']).toBe(String(i + 1));
+      return (Date.UTC(2026, 0, 1) + at_ms) / 1000 - timestamp_s;
+    });
+    expect(Math.min(...ages_s)).toBeGreaterThanOrEqual(0);
+    expect(Math.max(...ages_s)).toBeLessThan(240);
+    expect(new Set(sent.map(({ request }) => request.body)).size).toBe(1);
+    expect(new Set(sent.map(({ request }) => request.headers['webhook-timestamp'])).size).toBeGreaterThan(2);
+  });
+});
+
+describe('what was handed over', () => {
+  it('goes on as it was: bytes, order, attempt numbers; Standard Webhooks are made anew', async () => {
+    const { clock, handOver, sent, states } = await deliver(() => 200);
+    const records = [
+      undeliveredRecord(7, { attempts: 3, failures: 3, due_in_ms: 2_000, probe_in_ms: 2_000 }),
+      undeliveredRecord(8),
+      undeliveredRecord(9),
+    ];
+    await handOver(webhookTargetOf({ webhook_secret: SECRET }), records);
+    await clock.advance(1_000);
+    expect(sent.map(({ sequence, attempt }) => [sequence, attempt])).toEqual([
+      [8, 1],
+      [9, 1],
+    ]);
+    await clock.advance(1_500);
+    expect(sent[2]).toMatchObject({ sequence: 7, attempt: 4 });
+    expect(await states()).toEqual(['delivered', 'delivered', 'delivered']);
+    for (const { request, event_id } of sent) {
+      const record = records.find((each) => each.event_id === event_id);
+      const timestamp_s = Number(request.headers['webhook-timestamp']);
+      expect(request.body).toBe(record?.body);
+      expect(request.headers).toEqual({
+        ...record?.headers,
+        ...standardWebhookHeaders(SECRET, event_id, timestamp_s, request.body),
+        'X-Service-Attempt': request.headers['X-Service-Attempt'],
+      });
+    }
+  });
+
+  it('is attempted once more where its window was over', async () => {
+    const { clock, handOver, sent, states } = await deliver(() => 503);
+    const over = { attempts: 9, failures: 9, deadline_in_ms: 0 };
+    await handOver(webhookTargetOf(), [
+      undeliveredRecord(1, over),
+      undeliveredRecord(2, { deadline_in_ms: 0 }),
+    ]);
+    await clock.advance(MINUTE_MS);
+    expect(sent.map(({ sequence, attempt }) => [sequence, attempt]).sort()).toEqual([
+      [1, 10],
+      [2, 1],
+    ]);
+    expect(await states()).toEqual(['expired', 'expired']);
+  });
+});
