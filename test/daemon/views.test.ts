@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/base/version.ts';
 import type { WatcherStatus } from '../../src/contract/sandboxes.ts';
 import { readSandboxView, type ViewParts } from '../../src/daemon/views.ts';
+import { startConsumer } from '../support/consumer.ts';
+import { type Running, startDaemon } from '../support/daemon/running-daemon.ts';
 
 const COUNTS = { pending: 1, delivered: 2, failed: 3, expired: 4, foreign: 5, bytes: 6 };
 const BACKOFF = { healthy: false, next_probe_at: '2026-01-01T00:00:00.000Z' };
@@ -58,5 +60,32 @@ describe('the view of a sandbox', () => {
       healthy: true,
       next_probe_at: null,
     });
+  });
+});
+
+async function endpointOf(daemon: Running): Promise<unknown> {
+  return (await daemon.call('GET', '/api/v1/sandbox')).json.data.endpoint;
+}
+
+describe('the endpoint of a running daemon', () => {
+  it('is absent without a webhook', async () => {
+    expect(await endpointOf(await startDaemon())).toBeNull();
+  });
+
+  it('is shown with a webhook', async () => {
+    const { url } = await startConsumer();
+    expect(await endpointOf(await startDaemon('--webhook-url', url))).toEqual({
+      healthy: true,
+      next_probe_at: null,
+    });
+  });
+
+  it('is absent before the init, and shown after an init with a webhook', async () => {
+    const { url } = await startConsumer();
+    const daemon = await startDaemon('--await-init');
+    expect(await endpointOf(daemon)).toBeNull();
+    const body = JSON.stringify({ sandbox_id: 'sbx_1', team_id: 'team_1', webhook: { url } });
+    expect((await daemon.call('POST', '/api/v1/sandbox/init', { body })).status).toBe(200);
+    expect(await endpointOf(daemon)).toEqual({ healthy: true, next_probe_at: null });
   });
 });
