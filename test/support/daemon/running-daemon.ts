@@ -39,19 +39,25 @@ export interface Running {
   publish(payload: string, headers?: OutgoingHttpHeaders): Promise<Answer>;
 }
 
-/** A daemon in this process on real files and a real port; it has stopped when the test ends. */
-export async function startDaemon(...args: string[]): Promise<Running> {
-  const state_dir = join(scratchFolder(), 'state');
+const log = createLog('silent');
+
+/** A daemon in this process that is not started yet. */
+export function createDaemon(state_dir: string, ...args: string[]): Daemon {
   const fixed = ['--port', '0', '--state-dir', state_dir, '--shutdown-grace-ms', '0'];
-  const config = parseOptions(['node', 'sandboxd', ...fixed, ...args], undefined);
-  const daemon = new Daemon({
-    config,
-    log: createLog('silent'),
+  return new Daemon({
+    config: parseOptions(['node', 'sandboxd', ...fixed, ...args], undefined),
+    log,
     clock: systemClock,
     environment: { PATH: process.env.PATH ?? '' },
     stdout: new PassThrough().resume(),
     createApp,
   });
+}
+
+/** A daemon in this process on real files and a real port; it has stopped when the test ends. */
+export async function startDaemon(...args: string[]): Promise<Running> {
+  const state_dir = join(scratchFolder(), 'state');
+  const daemon = createDaemon(state_dir, ...args);
   onTestFinished(() => daemon.stop('signal', 'SIGTERM'));
   await daemon.start();
   const token = readFileSync(join(state_dir, 'control-token'), 'utf8').trim();
