@@ -31,7 +31,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'manager/database': ['contract', 'base'],
   'manager/sandboxes': [...FOUNDATION, 'runtime', 'manager/config', 'manager/database'],
   'manager/outbox': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
-  'manager/quotas': [...FOUNDATION, 'runtime', 'manager/config', 'manager/database', 'manager/sandboxes'],
+  'manager/quotas': [...FOUNDATION, 'network', 'runtime', 'manager/config', 'manager/database', 'manager/sandboxes'],
   'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
   'manager/cli': ['contract', 'base', ...MANAGER],

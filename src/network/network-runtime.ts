@@ -14,6 +14,7 @@ import type { ByteAuthority } from './authority.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
 import { SharedCounts } from './meter/counts.ts';
 import { Metering } from './meter/metering.ts';
+import type { TeamRate } from './meter/token-pool.ts';
 import { Namespaces } from './namespace/namespaces.ts';
 import type { TrafficUsage } from './usage.ts';
 
@@ -56,12 +57,28 @@ export class NetworkRuntime implements Service {
   readonly #namespaces: Namespaces;
   readonly #attached = new Map<string, Attached>();
   readonly #metering: Metering;
+  /** The limits of the teams that have a sandbox here. */
+  readonly #teams = new Map<string, { limits: TeamLimits; rates: PerDirection<TeamRate | null> }>();
   #found = new Set<string>();
   /** Goes up with each change of a team's limits. */
   #version = 0;
 
   constructor(parts: NetworkParts) {
-    this.#metering = new Metering(parts);
+    const { authority } = parts;
+    this.#metering = new Metering({
+      ...parts,
+      lender: {
+        reserve: async (team_id, direction, bytes) => {
+          const policy = this.#teams.get(team_id)?.limits[direction];
+          if (!policy) return { outcome: 'reserved', delay_ms: 0 };
+          return await authority.reserve(team_id, direction, policy, bytes);
+        },
+        giveBack: (team_id, direction, bytes) => {
+          const policy = this.#teams.get(team_id)?.limits[direction];
+          if (policy) authority.giveBack(team_id, direction, policy, bytes);
+        },
+      },
+    });
     const { allowed_cidrs, node_namespace } = parts;
     this.#namespaces = new Namespaces({ allowed_cidrs, node_namespace });
   }
@@ -103,10 +120,10 @@ export class NetworkRuntime implements Service {
    * ProgramError or MeterError, and then leaves nothing of a new one.
    */
   async attach(request: AttachRequest): Promise<void> {
-    const { sandbox_id, team_id, mode, bandwidth, team_limits } = request;
-    await this.setTeamLimits(team_id, team_limits);
+    const { sandbox_id, team_id, mode, team_limits } = request;
+    await this.#limitTeam(team_id, team_limits);
     const is_linked = mode === 'allow-all';
-    const wanted = is_linked ? meteredDirections(bandwidth, team_limits) : NOTHING;
+    const wanted = this.#wanted(request);
     const is_known = this.#found.delete(sandbox_id);
     const attached: Attached = {
       request,
@@ -122,6 +139,7 @@ export class NetworkRuntime implements Service {
       if (is_known && is_linked) await this.#namespaces.setMetered(sandbox_id, wanted);
     } catch (error) {
       this.#attached.delete(sandbox_id);
+      this.#leaveTeam(team_id);
       if (is_known) this.#found.add(sandbox_id);
       else await this.#namespaces.remove(sandbox_id);
       throw error;
@@ -142,6 +160,7 @@ export class NetworkRuntime implements Service {
       const usage = await this.#usageOf(attached);
       await this.#namespaces.remove(sandbox_id);
       this.#attached.delete(sandbox_id);
+      this.#leaveTeam(attached.request.team_id);
       return usage;
     });
   }
@@ -159,24 +178,38 @@ export class NetworkRuntime implements Service {
 
   /** Holds a team's sandboxes to other limits, open connections too. */
   async setTeamLimits(team_id: string, team_limits: TeamLimits): Promise<void> {
-    const ofTeam = [...this.#attached.values()].filter(({ request }) => request.team_id === team_id);
-    const changed = ofTeam.filter(({ request }) => !sameLimits(request.team_limits, team_limits));
-    if (changed.length === 0) return;
-    this.#metering.limitTeam(team_id, teamRates(team_limits, ++this.#version));
-    await Promise.all(
-      changed.map((attached) =>
-        this.#inTurn(attached, async () => {
-          attached.request = { ...attached.request, team_limits };
-          await this.#switch(attached);
-        }),
-      ),
-    );
+    if (this.#teams.has(team_id)) await this.#limitTeam(team_id, team_limits);
   }
 
   /** A sandbox's traffic until now; null if it is not attached. Rejects with ProgramError. */
   async usage(sandbox_id: string): Promise<PerDirection<TrafficUsage> | null> {
     const attached = this.#attached.get(sandbox_id);
     return attached ? await this.#usageOf(attached) : null;
+  }
+
+  async #limitTeam(team_id: string, limits: TeamLimits): Promise<void> {
+    const known = this.#teams.get(team_id);
+    if (known && sameLimits(known.limits, limits)) return;
+    const rates = teamRates(limits, ++this.#version);
+    this.#teams.set(team_id, { limits, rates });
+    this.#metering.limitTeam(team_id, rates);
+    await Promise.all(
+      this.#attachedOf(team_id).map((attached) => this.#inTurn(attached, () => this.#switch(attached))),
+    );
+  }
+
+  #leaveTeam(team_id: string): void {
+    if (this.#attachedOf(team_id).length === 0) this.#teams.delete(team_id);
+  }
+
+  #attachedOf(team_id: string): Attached[] {
+    return [...this.#attached.values()].filter(({ request }) => request.team_id === team_id);
+  }
+
+  /** Which directions of a sandbox have to be metered packet by packet. */
+  #wanted({ team_id, mode, bandwidth, team_limits }: AttachRequest): PerDirection<boolean> {
+    if (mode === 'block-all') return { egress: false, ingress: false };
+    return meteredDirections(bandwidth, this.#teams.get(team_id)?.limits ?? team_limits);
   }
 
   async #usageOf({ request, counts }: Attached): Promise<PerDirection<TrafficUsage>> {
@@ -197,9 +230,9 @@ export class NetworkRuntime implements Service {
 
   /** Opens or closes the queues where a limit came or went: first the queues, then the rules that use them. */
   async #switch(attached: Attached): Promise<void> {
-    const { sandbox_id, mode, bandwidth, team_limits } = attached.request;
+    const { sandbox_id, mode } = attached.request;
     if (mode === 'block-all') return;
-    const wanted = meteredDirections(bandwidth, team_limits);
+    const wanted = this.#wanted(attached.request);
     if (isAny(wanted) && !attached.is_open) await this.#openQueues(attached);
     if (DIRECTIONS.some((direction) => wanted[direction] !== attached.is_metered[direction])) {
       await this.#namespaces.setMetered(sandbox_id, wanted);
@@ -212,14 +245,14 @@ export class NetworkRuntime implements Service {
   }
 
   async #openQueues(attached: Attached): Promise<void> {
-    const { sandbox_id, team_id, bandwidth, team_limits } = attached.request;
+    const { sandbox_id, team_id, bandwidth } = attached.request;
     attached.is_open = true;
     await this.#metering.open({
       sandbox_id,
       team_id,
       namespace_path: Namespaces.pathOf(sandbox_id),
       limits: ownLimits(bandwidth),
-      team_rates: teamRates(team_limits, this.#version),
+      team_rates: this.#teams.get(team_id)?.rates ?? { egress: null, ingress: null },
       memory: attached.counts.memory,
     });
   }
@@ -230,8 +263,6 @@ export class NetworkRuntime implements Service {
     return result;
   }
 }
-
-const NOTHING: PerDirection<boolean> = { egress: false, ingress: false };
 
 function isAny({ egress, ingress }: PerDirection<boolean>): boolean {
   return egress || ingress;

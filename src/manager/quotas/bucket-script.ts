@@ -4,7 +4,8 @@
  *
  * KEYS[1] holds tokens, remainder, updated_ms, limit_value, interval_ms and burst_value, each a double of eight bytes
  * in big-endian order. ARGV: the last three of these; the number of tokens requested; the time to live of the key in
- * milliseconds, after which an unused bucket is full again. Returns the new content of the key, followed by `1` if the
+ * milliseconds, after which an unused bucket is full again; and how far below 0 a reservation may leave the tokens,
+ * which is 0 for a draw. A negative number of tokens is given back. Returns the new content of the key, followed by `1` if the
  * request was admitted, otherwise `0`. A key with any other content is replaced by a full bucket.
  *
  * Numbers are doubles here too. `math.fmod` is exact; Lua's `%` is not.
@@ -43,20 +44,21 @@ local function whole(number, least, most)
   return number >= least and number <= most and fmod(number, 1) == 0
 end
 
-local function bucket(stored)
+local function bucket(stored, debt_max)
   if type(stored) ~= 'string' or #stored ~= 48 then return nil end
   local t, r, u, l, i, b = struct.unpack('>dddddd', stored)
   local is_policy = whole(l, 0, EXACT_MAX) and whole(i, 1, EXACT_MAX) and whole(b, 0, EXACT_MAX)
-  if is_policy and whole(t, 0, b) and whole(r, 0, i - 1) and whole(u, 0, EXACT_MAX) then return t, r, u, l, i, b end
+  if is_policy and whole(t, -debt_max, b) and whole(r, 0, i - 1) and whole(u, 0, EXACT_MAX) then return t, r, u, l, i, b end
 end
 
 local call = redis.call
 local limit, interval, burst, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local forget_ms, debt_max = tonumber(ARGV[5]), tonumber(ARGV[6])
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local tokens, remainder, is_kept, is_ahead = burst, 0, false, false
 
-local t, r, u, l, i, b = bucket(redis.pcall('GET', KEYS[1]))
+local t, r, u, l, i, b = bucket(redis.pcall('GET', KEYS[1]), debt_max)
 if t then
   is_kept, is_ahead = l == limit and i == interval and b == burst, u > now
   if t < b then
@@ -71,15 +73,19 @@ if t then
   end
   if is_kept then
     tokens, remainder = t, r
+  elseif t < 0 then
+    tokens = t
   elseif b > 0 then
     tokens = share(t, burst, b)
   end
 end
 
-local is_admitted = limit > 0 and tokens >= requested
-if is_admitted then tokens = tokens - requested end
+local is_admitted = requested < 0 or (limit > 0 and tokens >= requested - debt_max)
+if is_admitted then tokens = math.min(burst, tokens - requested) end
+if tokens == burst then remainder = 0 end
+if tokens < 0 and limit > 0 then forget_ms = math.min(1e12, forget_ms + math.ceil(-tokens / limit * interval)) end
 local state = struct.pack('>dddddd', tokens, remainder, now, limit, interval, burst)
 -- A refill can be computed later with the same result: a refusal writes nothing, unless the clock went back.
-if is_admitted or not is_kept or is_ahead then call('SET', KEYS[1], state, 'PX', ARGV[5]) end
+if is_admitted or not is_kept or is_ahead then call('SET', KEYS[1], state, 'PX', string.format('%.0f', forget_ms)) end
 return state .. (is_admitted and '1' or '0')
 `;

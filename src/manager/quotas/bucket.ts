@@ -3,7 +3,7 @@ import type { RatePolicy } from '../../contract/quotas.ts';
 
 /** A token bucket at `updated_ms`, with the policy that held then. Source: contract section 7, "Token bucket". */
 export interface Bucket {
-  /** An integer from 0 to `burst_value`. */
+  /** An integer up to `burst_value`; below 0 where more was reserved than there was. */
   tokens: number;
   /** The part of the next token that has accrued, in units of 1/`interval_ms`; 0 while the bucket is full. */
   remainder: number;
@@ -27,17 +27,20 @@ export function fullBucket(policy: RatePolicy, now_ms: number): Bucket {
 
 /**
  * Draws `requested` tokens, all or none: refills the bucket, adopts a changed policy, decides. Without a bucket the
- * draw is from a full one. The script in bucket-script.ts computes the same.
+ * draw is from a full one. A reservation may leave it `debt_max` tokens below 0; a negative number gives tokens back.
+ * The script in bucket-script.ts computes the same.
  */
 export function draw(
   bucket: Bucket | null,
   policy: RatePolicy,
   requested: number,
   now_ms: number,
+  debt_max = 0,
 ): DrawResult {
   const filled = bucket ? adopted(refilled(bucket, now_ms), policy) : fullBucket(policy, now_ms);
-  const is_admitted = policy.limit_value > 0 && filled.tokens >= requested;
-  if (is_admitted) filled.tokens -= requested;
+  const is_admitted = requested < 0 || (policy.limit_value > 0 && filled.tokens >= requested - debt_max);
+  if (is_admitted) filled.tokens = Math.min(policy.burst_value, filled.tokens - requested);
+  if (filled.tokens === policy.burst_value) filled.remainder = 0;
   return { bucket: filled, is_admitted };
 }
 
@@ -64,7 +67,7 @@ export function refilled(bucket: Bucket, now_ms: number): Bucket {
   };
 }
 
-/** The bucket under another policy: it keeps its relative fill, in whole tokens. One without a size starts full. */
+/** The bucket under another policy: it keeps its debt, or its relative fill, in whole tokens. One without a size starts full. */
 function adopted(bucket: Bucket, policy: RatePolicy): Bucket {
   const { limit_value, interval_ms, burst_value } = policy;
   if (
@@ -74,8 +77,9 @@ function adopted(bucket: Bucket, policy: RatePolicy): Bucket {
   ) {
     return bucket;
   }
-  if (bucket.burst_value === 0) return fullBucket(policy, bucket.updated_ms);
-  const tokens = share(bucket.tokens, burst_value, bucket.burst_value).whole;
+  if (bucket.burst_value === 0 && bucket.tokens === 0) return fullBucket(policy, bucket.updated_ms);
+  const has_debt = bucket.tokens < 0;
+  const tokens = has_debt ? bucket.tokens : share(bucket.tokens, burst_value, bucket.burst_value).whole;
   return { tokens, remainder: 0, updated_ms: bucket.updated_ms, limit_value, interval_ms, burst_value };
 }
 

@@ -1,7 +1,15 @@
 import type { Clock } from '../../base/clock.ts';
 import { DIMENSIONS, type RatePolicy } from '../../contract/quotas.ts';
 import { type Bucket, draw, refilled } from './bucket.ts';
-import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
+import {
+  type BucketName,
+  DEBT_MAX,
+  drawn,
+  type RateAuthority,
+  type RateDecision,
+  type Reserved,
+  reservedFrom,
+} from './rate-authority.ts';
 
 /** The first number of buckets at which full ones are dropped. */
 const SWEEP_BUCKETS = 4_096;
@@ -19,17 +27,15 @@ export class LocalAuthority implements RateAuthority {
   }
 
   /** Draws tokens from a team's bucket; never rejects, and is never `unreachable`. */
-  async draw(
-    { team_id, dimension }: BucketName,
-    policy: RatePolicy,
-    requested: number,
-  ): Promise<RateDecision> {
-    const now_ms = Math.floor(this.#clock.monotonicMs());
-    const buckets = this.#buckets.get(dimension) as Map<string, Bucket>;
-    const { bucket, is_admitted } = draw(buckets.get(team_id) ?? null, policy, requested, now_ms);
-    buckets.set(team_id, bucket);
-    if (buckets.size > this.#sweep_at) this.#sweep(now_ms);
+  async draw(name: BucketName, policy: RatePolicy, requested: number): Promise<RateDecision> {
+    const { bucket, is_admitted } = this.#step(name, policy, requested, 0);
     return drawn(bucket, is_admitted, requested);
+  }
+
+  /** Reserves tokens of a team's bucket; never rejects, and is never `unreachable`. */
+  async reserve(name: BucketName, policy: RatePolicy, requested: number): Promise<Reserved> {
+    const { bucket, is_admitted } = this.#step(name, policy, requested, DEBT_MAX);
+    return reservedFrom(bucket, is_admitted);
   }
 
   /** The number of buckets in memory. */
@@ -40,6 +46,15 @@ export class LocalAuthority implements RateAuthority {
   /** Drops every bucket. */
   async close(): Promise<void> {
     for (const buckets of this.#buckets.values()) buckets.clear();
+  }
+
+  #step({ team_id, dimension }: BucketName, policy: RatePolicy, requested: number, debt_max: number) {
+    const now_ms = Math.floor(this.#clock.monotonicMs());
+    const buckets = this.#buckets.get(dimension) as Map<string, Bucket>;
+    const result = draw(buckets.get(team_id) ?? null, policy, requested, now_ms, debt_max);
+    buckets.set(team_id, result.bucket);
+    if (buckets.size > this.#sweep_at) this.#sweep(now_ms);
+    return result;
   }
 
   /** Drops full buckets: a missing bucket counts as full. */

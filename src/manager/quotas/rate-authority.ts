@@ -26,6 +26,13 @@ export interface Unreachable {
   reason: string;
 }
 
+/** The answer to a reservation. */
+export interface Reserved {
+  outcome: 'reserved' | 'refused';
+  /** Whole milliseconds from the answer until the bucket has gained what was reserved, rounded up. */
+  delay_ms: number;
+}
+
 /** The result of a draw. */
 export type RateDecision = Drawn | Unreachable;
 
@@ -40,8 +47,22 @@ export interface RateAuthority {
   readonly is_reachable: boolean;
   /** Draws `requested` tokens under `policy`, all or none. Never rejects. */
   draw(name: BucketName, policy: RatePolicy, requested: number): Promise<RateDecision>;
+  /**
+   * Takes tokens also from what the bucket will gain, for all callers one after the other; a negative number gives
+   * back. Refused under a limit of 0. Never rejects.
+   */
+  reserve(name: BucketName, policy: RatePolicy, requested: number): Promise<Reserved | Unreachable>;
   /** Disconnects. */
   close(): Promise<void>;
+}
+
+/** How far reservations may run ahead of a bucket: each node waits for one block before it asks for the next. */
+export const DEBT_MAX = 2 ** 40;
+
+/** The answer from a bucket after a reservation. */
+export function reservedFrom(bucket: Bucket, is_admitted: boolean): Reserved {
+  const delay_ms = waitMs(bucket, 0) ?? bucket.interval_ms;
+  return { outcome: is_admitted ? 'reserved' : 'refused', delay_ms };
 }
 
 /** The decision from a bucket after a draw. If no wait can help, `retry_after_ms` is one interval. */

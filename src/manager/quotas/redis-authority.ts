@@ -6,9 +6,18 @@ import { RATE_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { StartError } from '../../contract/errors.ts';
 import type { RatePolicy } from '../../contract/quotas.ts';
 import { AnswerWatch } from './answer-watch.ts';
-import type { Bucket } from './bucket.ts';
+import type { Bucket, DrawResult } from './bucket.ts';
 import { BUCKET_SCRIPT } from './bucket-script.ts';
-import { type BucketName, drawn, type RateAuthority, type RateDecision } from './rate-authority.ts';
+import {
+  type BucketName,
+  DEBT_MAX,
+  drawn,
+  type RateAuthority,
+  type RateDecision,
+  type Reserved,
+  reservedFrom,
+  type Unreachable,
+} from './rate-authority.ts';
 
 const KEY_PREFIX = 'sandbox-manager:quota';
 /** A connection on which the server stays silent is replaced after this time. */
@@ -102,20 +111,15 @@ export class RedisAuthority implements RateAuthority {
   }
 
   /** Draws tokens from a team's bucket in one round trip. Never rejects. */
-  async draw(
-    { team_id, dimension }: BucketName,
-    policy: RatePolicy,
-    requested: number,
-  ): Promise<RateDecision> {
-    const key = `${this.#prefix}:${encodeURIComponent(team_id)}:${dimension}`;
-    try {
-      const answer = await this.#request(key, policy, requested);
-      this.#reached();
-      return drawn(bucketOf(answer, policy), answer[48] === ADMITTED, requested);
-    } catch (error) {
-      this.#lost((error as Error).message);
-      return { outcome: 'unreachable', reason: this.#reason };
-    }
+  async draw(name: BucketName, policy: RatePolicy, requested: number): Promise<RateDecision> {
+    const step = await this.#step(name, policy, requested, 0);
+    return 'outcome' in step ? step : drawn(step.bucket, step.is_admitted, requested);
+  }
+
+  /** Reserves tokens of a team's bucket in one round trip. Never rejects. */
+  async reserve(name: BucketName, policy: RatePolicy, requested: number): Promise<Reserved | Unreachable> {
+    const step = await this.#step(name, policy, requested, DEBT_MAX);
+    return 'outcome' in step ? step : reservedFrom(step.bucket, step.is_admitted);
   }
 
   /** Disconnects and stops probing. */
@@ -126,10 +130,27 @@ export class RedisAuthority implements RateAuthority {
     this.#redis.disconnect();
   }
 
+  async #step(
+    { team_id, dimension }: BucketName,
+    policy: RatePolicy,
+    requested: number,
+    debt_max: number,
+  ): Promise<DrawResult | Unreachable> {
+    const key = `${this.#prefix}:${encodeURIComponent(team_id)}:${dimension}`;
+    try {
+      const answer = await this.#request(key, policy, requested, debt_max);
+      this.#reached();
+      return { bucket: bucketOf(answer, policy), is_admitted: answer[48] === ADMITTED };
+    } catch (error) {
+      this.#lost((error as Error).message);
+      return { outcome: 'unreachable', reason: this.#reason };
+    }
+  }
+
   /** Runs the script; rejects if the server does not answer in time, or with an error. */
-  async #request(key: string, policy: RatePolicy, requested: number): Promise<Buffer> {
+  async #request(key: string, policy: RatePolicy, requested: number, debt_max: number): Promise<Buffer> {
     const { limit_value, interval_ms, burst_value } = policy;
-    const args = [1, key, limit_value, interval_ms, burst_value, requested, forgetMs(policy)];
+    const args = [1, key, limit_value, interval_ms, burst_value, requested, forgetMs(policy), debt_max];
     this.#watch.asked();
     try {
       return (await this.#redis.callBuffer('evalsha', this.#sha, ...args)) as Buffer;
@@ -166,7 +187,7 @@ export class RedisAuthority implements RateAuthority {
     this.#next_probe = null;
     const { stream } = this.#redis;
     try {
-      await this.#request(`${this.#prefix}::probe`, PROBE_POLICY, 1);
+      await this.#request(`${this.#prefix}::probe`, PROBE_POLICY, 1, 0);
       this.#reached();
     } catch (error) {
       const { message } = error as Error;

@@ -1,7 +1,7 @@
 import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
-import type { ByteAuthority } from '../authority.ts';
+import type { Reservation } from '../authority.ts';
 import type { Direction, PerDirection } from '../directions.ts';
 import type { MeteredSandbox } from './meter.ts';
 import type { FromMeterThread, MeterSettings, ToMeterThread } from './thread-messages.ts';
@@ -12,9 +12,17 @@ import type { TeamRate } from './token-pool.ts';
 const SILENCE_MS = 5_000;
 const WATCH_MS = 1_000;
 
+/** Who lends a team's bytes, by the limits that hold at the moment. */
+export interface ByteLender {
+  /** Takes bytes. Never rejects. */
+  reserve(team_id: string, direction: Direction, bytes: number): Promise<Reservation>;
+  /** Puts back what was not used. */
+  giveBack(team_id: string, direction: Direction, bytes: number): void;
+}
+
 /** The dependencies of a `MeterHandle`. */
 export interface MeterHandleParts {
-  authority: ByteAuthority;
+  lender: ByteLender;
   is_fail_open: boolean;
   clock: Clock;
   /** The thread has ended, by a failure or by `stop`; the queues that it had open are still open. */
@@ -150,15 +158,14 @@ export class MeterHandle {
         void this.#reserve(message.team_id, message.direction, message.bytes);
         break;
       case 'give-back':
-        this.#parts.authority.giveBack(message.team_id, message.direction, message.bytes);
+        this.#parts.lender.giveBack(message.team_id, message.direction, message.bytes);
         break;
     }
   }
 
   async #reserve(team_id: string, direction: Direction, bytes: number): Promise<void> {
-    const answer = await this.#parts.authority.reserve(team_id, direction, bytes);
-    const delay_ms = answer.outcome === 'reserved' ? answer.delay_ms : null;
-    this.#post({ kind: 'answer', team_id, direction, delay_ms });
+    const reservation = await this.#parts.lender.reserve(team_id, direction, bytes);
+    this.#post({ kind: 'answer', team_id, direction, reservation });
   }
 
   #checkHeartbeat(last: number, since_ms: number): void {

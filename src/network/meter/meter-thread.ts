@@ -54,7 +54,7 @@ function receive(message: ToMeterThread): boolean {
       meter.limitTeam(message.team_id, message.direction, message.rate);
       break;
     case 'answer':
-      meter.answer(message.team_id, message.direction, message.delay_ms);
+      meter.answer(message.team_id, message.direction, message.reservation);
       break;
     case 'stop':
       return false;

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import type { Reservation } from '../authority.ts';
 import { DIRECTIONS, type Direction, type PerDirection, QUEUES } from '../directions.ts';
 import { Poll } from '../queue/libc.ts';
 import type { QueuedPacket } from '../queue/netlink.ts';
@@ -130,12 +131,11 @@ export class Meter {
     this.#teams.get(`${direction} ${team_id}`)?.pool.change(rate);
   }
 
-  /** The authority's answer to a pool: the delay from now, or null if it could not be reached. */
-  answer(team_id: string, direction: Direction, delay_ms: number | null): void {
+  /** The authority's answer to a pool. */
+  answer(team_id: string, direction: Direction, reservation: Reservation): void {
     this.#is_changed = true;
     const pool = this.#teams.get(`${direction} ${team_id}`)?.pool;
-    if (delay_ms === null) pool?.unreachable(this.#nowUs());
-    else pool?.reserved(Math.ceil(delay_ms * 1_000), this.#nowUs());
+    pool?.answer(reservation, this.#nowUs());
   }
 
   /** Waits until something is to be done, does it, and returns whether it was woken. Throws SystemError. */

@@ -2,11 +2,10 @@ import { closeSync } from 'node:fs';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
-import type { ByteAuthority } from '../authority.ts';
 import { DIRECTIONS, type PerDirection } from '../directions.ts';
 import { SharedCounts } from './counts.ts';
 import type { MeteredSandbox } from './meter.ts';
-import { MeterError, MeterHandle } from './meter-handle.ts';
+import { type ByteLender, MeterError, MeterHandle } from './meter-handle.ts';
 import type { ByteRate } from './token-bucket.ts';
 import type { TeamRate } from './token-pool.ts';
 
@@ -15,7 +14,7 @@ const RESTART_MS = 250;
 
 /** The dependencies of `Metering`. */
 export interface MeteringParts {
-  authority: ByteAuthority;
+  lender: ByteLender;
   /** `--quota-fail-open`. */
   is_fail_open: boolean;
   clock: Clock;
@@ -45,9 +44,9 @@ export class Metering implements Service {
 
   /** Rejects if the thread cannot start, such as without its library. */
   async start(): Promise<void> {
-    const { authority, is_fail_open, clock } = this.#parts;
+    const { lender, is_fail_open, clock } = this.#parts;
     const meter = new MeterHandle({
-      authority,
+      lender,
       is_fail_open,
       clock,
       onEnded: (error) => this.#ended(meter, error),

@@ -1,3 +1,4 @@
+import type { Reservation } from '../authority.ts';
 import type { Direction, PerDirection } from '../directions.ts';
 import type { MeteredSandbox } from './meter.ts';
 import type { ByteRate } from './token-bucket.ts';
@@ -16,8 +17,7 @@ export type ToMeterThread =
   | { kind: 'detach'; id: number; sandbox_id: string; is_free: boolean }
   | { kind: 'limit'; sandbox_id: string; limits: PerDirection<ByteRate | null> }
   | { kind: 'limit-team'; team_id: string; direction: Direction; rate: TeamRate | null }
-  /** The authority's answer; a delay of null: it could not be reached. */
-  | { kind: 'answer'; team_id: string; direction: Direction; delay_ms: number | null }
+  | { kind: 'answer'; team_id: string; direction: Direction; reservation: Reservation }
   | { kind: 'stop' };
 
 /** A message from the meter's thread. */

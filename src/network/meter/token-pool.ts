@@ -1,3 +1,4 @@
+import type { Reservation } from '../authority.ts';
 import { BURST_MIN_BYTES } from './token-bucket.ts';
 
 const BLOCK_MS = 20;
@@ -15,7 +16,7 @@ export interface TeamRate {
   version: number;
 }
 
-/** How a pool reaches the authority; its answer comes later, by `reserved` or `unreachable`. */
+/** How a pool reaches the authority; its answer comes later, by `answer`. */
 export interface PoolRequests {
   /** Asks for so many bytes. */
   reserve: (bytes: number) => void;
@@ -101,19 +102,18 @@ export class TokenPool {
     return bytes - taken;
   }
 
-  /** The authority has reserved what was asked for, to be used after a delay from now. */
-  reserved(delay_us: number, now_us: number): void {
-    this.#is_unreachable = false;
+  /** What the authority says to the last request. Where it took nothing it is asked again later. */
+  answer(reservation: Reservation, now_us: number): void {
+    this.#is_unreachable = reservation.outcome === 'unreachable';
     if (this.#lease.state !== 'asked') return;
-    this.#lease = { state: 'coming', bytes: this.#lease.bytes, at_us: now_us + delay_us };
-    this.#used_us = Math.max(this.#used_us, now_us + delay_us);
+    const is_reserved = reservation.outcome === 'reserved';
+    const delay_us = is_reserved ? Math.ceil(reservation.delay_ms * 1_000) : RETRY_US;
+    const at_us = now_us + delay_us;
+    this.#lease = is_reserved
+      ? { state: 'coming', bytes: this.#lease.bytes, at_us }
+      : { state: 'retry', at_us };
+    this.#used_us = Math.max(this.#used_us, at_us);
     this.#arrive(now_us);
-  }
-
-  /** The authority could not be reached. It is asked again later. */
-  unreachable(now_us: number): void {
-    this.#is_unreachable = true;
-    if (this.#lease.state === 'asked') this.#lease = { state: 'retry', at_us: now_us + RETRY_US };
   }
 
   /** Does what is due: takes in a block, gives back what nobody used for a second. */

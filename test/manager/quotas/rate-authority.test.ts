@@ -77,6 +77,7 @@ const sequences = fc.record({
       policy: fc.nat(2),
       gap_ms: fc.oneof(fc.nat(50), fc.nat(20_000), fc.nat(2 ** 40)),
       requested: fc.oneof(fc.integer({ min: 1, max: 5 }), number),
+      reserved: fc.option(fc.oneof(fc.integer({ min: -5, max: 50 }), fc.nat(2 ** 30))),
     }),
     { minLength: 1, maxLength: 40 },
   ),
@@ -176,14 +177,17 @@ describe.skipIf(!HAS_REDIS)('both authorities', () => {
     await fc.assert(
       fc.asyncProperty(sequences, async ({ policies, draws }) => {
         const [here, there] = [owned_here(), await owned_in_redis()];
-        for (const { team, policy, gap_ms, requested } of draws) {
+        for (const { team, policy, gap_ms, requested, reserved } of draws) {
           const decisions = await Promise.all(
             [here, there].map(async ({ authority, pass }) => {
               await pass(gap_ms);
               const under = policies[policy % policies.length] as RatePolicy;
               const name = { team_id: `team ${team}`, dimension: 'api_requests' } as const;
               const decision = await authority.draw(name, under, requested);
-              return { ...decision, decided_at_ms: undefined };
+              // Of a dimension of its own, as a debt is no content of a bucket that is drawn from.
+              const bytes = { ...name, dimension: 'network_egress_bytes' } as const;
+              const reservation = reserved !== null && (await authority.reserve(bytes, under, reserved));
+              return { ...decision, reservation, decided_at_ms: undefined };
             }),
           );
           expect(decisions[1]).toEqual(decisions[0]);

@@ -27,7 +27,12 @@ class Team {
           const rate = bytes_per_second as number;
           this.#granted_until_us =
             Math.max(this.#granted_until_us, this.now_us) + Math.ceil((bytes * 1e6) / rate);
-          this.#answer = () => this.pool.reserved(this.#granted_until_us - this.now_us, this.now_us);
+          const until_us = this.#granted_until_us;
+          this.#answer = () =>
+            this.pool.answer(
+              { outcome: 'reserved', delay_ms: (until_us - this.now_us) / 1_000 },
+              this.now_us,
+            );
         },
         giveBack: () => {},
       },

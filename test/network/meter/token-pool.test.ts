@@ -4,6 +4,9 @@ import { TokenPool } from '../../../src/network/meter/token-pool.ts';
 
 const MB = 1_000_000;
 
+/** The authority's answer. */
+const lent = (delay_ms: number) => ({ outcome: 'reserved' as const, delay_ms });
+
 /** A pool whose requests are kept. */
 function pool(bytes_per_second: number | null, is_fail_open = false) {
   const reserved: number[] = [];
@@ -26,7 +29,7 @@ describe('a pool of leased tokens', () => {
   it('uses a block only when the delay is over', () => {
     const { pool: made } = pool(10 * MB);
     expect(made.has(1_500, 1_000)).toBe('asking');
-    made.reserved(5_000, 2_000);
+    made.answer(lent(5), 2_000);
     expect(made.has(1_500, 6_999)).toBe('no');
     expect(made.wake_us).toBe(7_000);
     expect(made.has(1_500, 7_000)).toBe('yes');
@@ -35,7 +38,7 @@ describe('a pool of leased tokens', () => {
   it('asks for the next block at half, once', () => {
     const { pool: made, reserved } = pool(10 * MB);
     made.has(1, 1);
-    made.reserved(0, 1);
+    made.answer(lent(0), 1);
     made.has(60_000, 2);
     made.take(60_000, 2);
     expect(reserved).toHaveLength(1);
@@ -49,7 +52,7 @@ describe('a pool of leased tokens', () => {
   it('gives back what nobody used for a second', () => {
     const { pool: made, returned } = pool(10 * MB);
     made.has(1, 1);
-    made.reserved(0, 1);
+    made.answer(lent(0), 1);
     made.take(1, 1);
     expect(made.wake_us).toBe(1_000_001);
     made.tick(1_000_000);
@@ -63,32 +66,41 @@ describe('a pool of leased tokens', () => {
   it('lets nothing pass while the authority cannot be reached, and asks again after 50 ms', () => {
     const { pool: made, reserved } = pool(10 * MB);
     made.has(60, 1);
-    made.unreachable(1_000);
+    made.answer({ outcome: 'unreachable' }, 1_000);
     expect(made.has(60, 1_001)).toBe('no');
     expect(reserved).toHaveLength(1);
     expect(made.wake_us).toBe(51_000);
     // Nobody waits for this answer: the last one was none.
     expect(made.has(60, 51_000)).toBe('no');
     expect(reserved).toHaveLength(2);
-    made.reserved(0, 52_000);
+    made.answer(lent(0), 52_000);
     expect(made.has(60, 52_000)).toBe('yes');
   });
 
   it('lets everything pass then, and counts it, where quotas fail open', () => {
     const { pool: made } = pool(10 * MB, true);
     made.has(60, 1);
-    made.unreachable(1_000);
+    made.answer({ outcome: 'unreachable' }, 1_000);
     expect(made.has(60, 1_001)).toBe('yes');
     expect(made.take(60, 1_001)).toBe(60);
     made.has(60, 51_000);
-    made.reserved(0, 51_000);
+    made.answer(lent(0), 51_000);
     expect(made.take(60, 51_000)).toBe(0);
+  });
+
+  it('asks again where the authority grants nothing, and never fails open for it', () => {
+    const { pool: made, reserved } = pool(10 * MB, true);
+    made.has(60, 1);
+    made.answer({ outcome: 'refused' }, 1_000);
+    expect(made.has(60, 50_999)).toBe('no');
+    expect(made.has(60, 51_000)).toBe('asking');
+    expect(reserved).toHaveLength(2);
   });
 
   it('gives back what it would have waited for under an earlier limit', () => {
     const { pool: made, reserved, returned } = pool(1_000);
     made.has(60_000, 1);
-    made.reserved(60 * MB, 1);
+    made.answer(lent(60_000), 1);
     made.change({ bytes_per_second: 10 * MB, version: 2 });
     expect(returned).toEqual([60_000]);
     made.has(60_000, 2);
@@ -128,7 +140,7 @@ describe('a pool of leased tokens', () => {
           }
           if (reserved.length > answered && answer_ms !== null) {
             answered += 1;
-            made.reserved(answer_ms * 1_000, now_us);
+            made.answer(lent(answer_ms), now_us);
           }
           const largest = Math.max(...reserved, 0);
           expect(made.tokens).toBeLessThanOrEqual(largest + Math.max(largest / 2, 65_535));

@@ -36,14 +36,19 @@ export class LendingAuthority implements ByteAuthority {
   /** Grants no more than this in all; the rest is far away. */
   most = Number.POSITIVE_INFINITY;
 
-  async reserve(_team_id: string, direction: Direction, bytes: number): Promise<Reservation> {
+  async reserve(
+    _team: string,
+    direction: Direction,
+    _policy: RatePolicy,
+    bytes: number,
+  ): Promise<Reservation> {
     this.calls += 1;
     if (!this.is_reachable) return { outcome: 'unreachable' };
     this.lent[direction] += bytes;
     return { outcome: 'reserved', delay_ms: this.lent[direction] > this.most ? 10 ** 9 : 0 };
   }
 
-  giveBack(_team_id: string, direction: Direction, bytes: number): void {
+  giveBack(_team: string, direction: Direction, _policy: RatePolicy, bytes: number): void {
     this.lent[direction] -= bytes;
   }
 }
