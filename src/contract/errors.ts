@@ -83,3 +83,15 @@ export class StartError extends Error {
     this.exit_code = exit_code;
   }
 }
+
+/** A StartError about one option, with exit code 2. `field` is the option, such as `--port`; the message begins with it. */
+export class OptionError extends StartError implements Problem {
+  readonly field: string;
+  readonly problem: string;
+
+  constructor({ field, problem }: Problem, cause?: unknown) {
+    super(`${field} ${problem}`, 2, cause);
+    this.field = field;
+    this.problem = problem;
+  }
+}

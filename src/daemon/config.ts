@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import type { LogLevel } from '../base/log.ts';
-import { StartError } from '../contract/errors.ts';
+import { OptionError, StartError } from '../contract/errors.ts';
 import type { RestartPolicy } from '../contract/processes.ts';
 
 /** A daemon's configuration: parsed once, validated and frozen. Source: contract section 4, the options. */
@@ -163,6 +163,6 @@ export function identifier(id: string, option: string): string {
   return id;
 }
 
-function badOption(option: string, message: string): StartError {
-  return new StartError(`${option} ${message}`, 2);
+function badOption(field: string, problem: string): OptionError {
+  return new OptionError({ field, problem });
 }

@@ -1,12 +1,6 @@
-import { ApiError, type ErrorCode } from '../contract/errors.ts';
+import { ApiError, type ErrorCode, invalidField } from '../contract/errors.ts';
 import type { DaemonResponse } from './control-client.ts';
 import type { RuntimeSpec } from './runtime.ts';
-
-/** Prefixes of the fields of an init, and their names in the claim that they come from. */
-const CLAIM_FIELDS: [daemon: string, claim: string][] = [
-  ['webhook.', 'config.webhook.'],
-  ['env', 'config.env_vars'],
-];
 
 /**
  * The body of an init; `allow_cidrs` are the ranges that the webhook may reach in addition to public addresses.
@@ -27,7 +21,7 @@ export function initBody(spec: RuntimeSpec, allow_cidrs: string[]): object {
 
 const MESSAGE_MAX = 1024;
 
-/** The error for an answer that is no success; fields are named as in a claim. Nothing in the answer is trusted. */
+/** The error for an answer that is no success; fields are named as in the spec. Nothing in the answer is trusted. */
 export function daemonError(answer: DaemonResponse): ApiError {
   if (answer.outcome === 'unreachable') {
     return new ApiError('internal_error', `The sandbox's daemon does not answer (${answer.reason}).`);
@@ -36,11 +30,11 @@ export function daemonError(answer: DaemonResponse): ApiError {
   const known = PASSED_CODES.find((each) => each === code) ?? 'internal_error';
   const said = typeof message === 'string' ? message.slice(0, MESSAGE_MAX) : undefined;
   const { field } = fieldsOf(details);
-  if (typeof field !== 'string' || field.length > MESSAGE_MAX) return new ApiError(known, said);
-  const [from, to] = CLAIM_FIELDS.find(([prefix]) => field.startsWith(prefix)) ?? [];
-  if (from === undefined || to === undefined) return new ApiError(known, said, { field });
-  const name = field.replace(from, to);
-  return new ApiError(known, said?.replace(field, name), { field: name });
+  if (known !== 'invalid_request' || typeof field !== 'string' || field.length > MESSAGE_MAX) {
+    return new ApiError(known, said);
+  }
+  const prefix = `${field}: `;
+  return invalidField(field, said?.startsWith(prefix) ? said.slice(prefix.length) : (said ?? 'is invalid'));
 }
 
 /** The codes that are passed on to the caller; any other becomes `internal_error`. */

@@ -23,16 +23,14 @@ describe('the body of an init', () => {
 });
 
 describe('the error of a daemon', () => {
-  it.each([
-    ['webhook.watch_dir', 'config.webhook.watch_dir'],
-    ['env.A', 'config.env_vars.A'],
-    ['reason', 'reason'],
-  ])('about %s names %s, as a claim does', (field, name) => {
+  it.each(['webhook.watch_dir', 'env.A', 'reason'])('about %s names it, as the spec does', (field) => {
     const error = { code: 'invalid_request', message: `${field}: is bad`, details: { field } };
     expect(daemonError(refused(error))).toMatchObject({
       code: 'invalid_request',
-      message: `${name}: is bad`,
-      details: { field: name },
+      message: `${field}: is bad`,
+      details: { field },
+      field,
+      problem: 'is bad',
     });
   });
 

@@ -25,9 +25,9 @@ describe('create', () => {
   });
 
   it.each([
-    ['a file', '/etc/passwd', 'config.webhook.watch_dir'],
-    ['the outbox', '/var/lib/sandboxd/x', 'config.webhook.watch_dir'],
-    ['no absolute path', 'work', 'config.webhook.watch_dir'],
+    ['a file', '/etc/passwd', 'webhook.watch_dir'],
+    ['the outbox', '/var/lib/sandboxd/x', 'webhook.watch_dir'],
+    ['no absolute path', 'work', 'webhook.watch_dir'],
   ])('refuses a watch_dir that is %s, by name, and leaves nothing', async (_, watch_dir, field) => {
     const { runtime, data_dir } = await Sandboxes.open();
     const consumer = await startConsumer();
@@ -57,7 +57,7 @@ describe('create', () => {
     const refused = runtime.create(spec('sbx-1', { env: { 'A=B': 'c' } }));
     await expect(refused).rejects.toMatchObject({
       code: 'invalid_request',
-      details: { field: expect.stringMatching(/^config\.env_vars/) },
+      details: { field: expect.stringMatching(/^env/) },
     });
     expect(await runtime.list()).toEqual([]);
   });

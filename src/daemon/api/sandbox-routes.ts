@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Static, Type } from 'typebox';
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
-import { ApiError, invalidField, StartError } from '../../contract/errors.ts';
+import { ApiError, FieldError, invalidField, OptionError, StartError } from '../../contract/errors.ts';
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
 import { closedObject, environmentOf, orNull, PlainText } from '../../contract/schema/field.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
@@ -27,7 +27,7 @@ export interface SandboxContext {
 }
 
 /** The init body's field for each option that an error may name. */
-const FIELDS = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
+const FIELDS: Record<string, string> = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
 
 const InitBody = closedObject({
   sandbox_id: Type.String({ minLength: 1 }),
@@ -133,17 +133,17 @@ function guardOf(ranges: string[]): AddressGuard {
   return new AddressGuard(
     ranges.map((range) => {
       const cidr = parseCidr(range);
-      if (cidr === null) throw new StartError('webhook.allow_cidrs must be address ranges like 10.0.0.0/8');
+      if (cidr === null) throw invalidField('webhook.allow_cidrs', 'must be address ranges like 10.0.0.0/8');
       return cidr;
     }),
   );
 }
 
-/** Turns an error about an option into an answer that names the init body's field. */
-function asAnswer({ message }: StartError): ApiError {
-  const [option, field] = Object.entries(FIELDS).find(([each]) => message.startsWith(each)) ?? [];
-  if (option === undefined || field === undefined) return new ApiError('invalid_request', message);
-  return invalidField(field, message.slice(option.length).trim());
+/** Turns the refusal of a start into an answer that names the init body's field. */
+function asAnswer(error: StartError): ApiError {
+  const field = error instanceof OptionError ? FIELDS[error.field] : undefined;
+  if (field === undefined) return new ApiError('invalid_request', error.message);
+  return invalidField(field, (error as OptionError).problem);
 }
 
 /** Runs a check of the command line; turns its error into an answer that names the field. */
@@ -151,7 +151,6 @@ function asField<Value>(check: () => Value): Value {
   try {
     return check();
   } catch (error) {
-    const [field = 'body', ...rest] = (error as Error).message.split(' ');
-    throw invalidField(field, rest.join(' '));
+    throw error instanceof OptionError ? new FieldError(error) : error;
   }
 }

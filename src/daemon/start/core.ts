@@ -5,7 +5,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceGroup } from '../../base/service.ts';
 import { VERSION } from '../../base/version.ts';
-import { StartError } from '../../contract/errors.ts';
+import { OptionError } from '../../contract/errors.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import { diskAnswers } from '../../outbox/sqlite/files/disk-answers.ts';
 import { HttpTransport } from '../../webhook/transport.ts';
@@ -181,10 +181,10 @@ export class DaemonCore {
   async #checkWebhook(webhook_url: string | null): Promise<void> {
     if (!webhook_url) return;
     if (await isOwnAddress(new URL(webhook_url), this.api.addresses, this.api.port)) {
-      throw new StartError(
-        "--webhook-url is this daemon's own API: each delivery would be the next event",
-        2,
-      );
+      throw new OptionError({
+        field: '--webhook-url',
+        problem: "is this daemon's own API: each delivery would be the next event",
+      });
     }
   }
 

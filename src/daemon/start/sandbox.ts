@@ -4,7 +4,7 @@ import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { type Service, ServiceGroup } from '../../base/service.ts';
 import { VERSION } from '../../base/version.ts';
-import { StartError } from '../../contract/errors.ts';
+import { OptionError } from '../../contract/errors.ts';
 import { Dispatcher } from '../../outbox/dispatcher.ts';
 import { UrlSender } from '../../outbox/sender.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
@@ -227,7 +227,7 @@ export class Sandbox implements Service {
     try {
       checkWatchDir(watch_dir, own_paths);
     } catch (error) {
-      throw new StartError(`--watch-dir ${(error as Error).message}`, 2, error);
+      throw new OptionError({ field: '--watch-dir', problem: (error as Error).message }, error);
     }
     if (!has_webhook) return;
     const options = { watch_dir, ignore: config.watch_ignore, own_paths, clock, log };

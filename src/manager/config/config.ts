@@ -1,3 +1,4 @@
+import { closestTo } from '../../base/closest.ts';
 import { LOG_LEVELS, type LogLevel } from '../../base/log.ts';
 import { StartError } from '../../contract/errors.ts';
 import { type Cidr, parseCidr } from '../../webhook/address.ts';
@@ -64,7 +65,7 @@ export type QuotaKey = (typeof QUOTA_KEYS)[number];
 export function managerConfig(command_line: Given, environment: Given, file: Given): ManagerConfig {
   const known: readonly string[] = [...OPTIONS.map(({ name }) => name), ...QUOTA_KEYS];
   const unknown = Object.keys(file).find((key) => !known.includes(key));
-  if (unknown !== undefined) throw new StartError(`--config: unknown key ${unknown}`, 2);
+  if (unknown !== undefined) throw unknownKey(unknown, known);
   const from = new OptionValues({ ...file, ...environment, ...command_line });
   const [host, port] = from.read('listen', '127.0.0.1:8080', address, 'must be <host>:<port>');
   const config: ManagerConfig = {
@@ -100,6 +101,11 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
   };
   checkTogether(config);
   return Object.freeze(config);
+}
+
+function unknownKey(key: string, known: readonly string[]): StartError {
+  const meant = closestTo(key, known);
+  return new StartError(`--config: unknown key ${key}${meant === null ? '' : `; did you mean ${meant}?`}`, 2);
 }
 
 const DATABASE = 'must be sqlite:<path> or postgres://…';

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { StartError } from '../../contract/errors.ts';
+import { OptionError } from '../../contract/errors.ts';
 import type { Given, OptionName } from './options.ts';
 
 /** The given values by option, parsed on request. Every method throws StartError with exit code 2. */
@@ -98,6 +98,6 @@ export function integerBetween(min: number, max: number): (text: string) => numb
 }
 
 /** The error for an invalid option, with exit code 2. */
-export function badOption(name: OptionName, message: string): StartError {
-  return new StartError(`--${name.replaceAll('_', '-')} ${message}`, 2);
+export function badOption(name: OptionName, problem: string): OptionError {
+  return new OptionError({ field: `--${name.replaceAll('_', '-')}`, problem });
 }

@@ -1,5 +1,5 @@
 import { newId } from '../../base/ids.ts';
-import { ApiError, invalidField } from '../../contract/errors.ts';
+import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Caller } from '../../contract/tokens.ts';
 import { after, type ClaimRequest } from './claim-request.ts';
@@ -149,9 +149,12 @@ function refuseKnown(outcome: 'new' | 'under_way' | 'conflict'): void {
   }
 }
 
-/** Names a field as the caller did: the runtime names those of its spec, which a claim has in `config`. */
+/** The fields of a claim from which those of a runtime's spec come. */
+const CLAIM_FIELDS: Record<string, string> = { webhook: 'config.webhook', env: 'config.env_vars' };
+
+/** Names a field as the caller did: the runtime names those of its spec. */
 function namedAsGiven(error: unknown): unknown {
-  const { field } = ((error as ApiError).details ?? {}) as { field?: string };
-  if (!(error instanceof ApiError) || error.code !== 'invalid_request' || !field) return error;
-  return invalidField(`config.${field}`, error.message.replace(`${field}: `, ''));
+  if (!(error instanceof FieldError)) return error;
+  const [first = '', ...rest] = error.field.split('.');
+  return invalidField([CLAIM_FIELDS[first] ?? first, ...rest].join('.'), error.problem);
 }

@@ -31,6 +31,8 @@ describe('the config', () => {
 
   it.each([
     ['--config: unknown key colour', {}, { colour: 1 }],
+    ['--config: unknown key node-memory; did you mean node_memory?', {}, { 'node-memory': '8Gi' }],
+    ['--config: unknown key default_team_quota; did you mean', {}, { default_team_quota: [] }],
     ['--listen must be <host>:<port>', { listen: '8080' }, {}],
     ['--listen must be', { listen: '127.0.0.1:70000' }, {}],
     ['--database must be', { database: 'mysql://x' }, {}],

@@ -1,6 +1,16 @@
 import fc from 'fast-check';
+import type { Static } from 'typebox';
 import { describe, expect, it } from 'vitest';
-import { changeRequest } from '../../../src/manager/sandboxes/change-request.ts';
+import { problemOf } from '../../../src/base/schema.ts';
+import { FieldError } from '../../../src/contract/errors.ts';
+import { ChangeBody, changeRequest } from '../../../src/manager/sandboxes/change-request.ts';
+
+/** The change of a body that its route would take. */
+function accepted(body: unknown) {
+  const wrong = problemOf(ChangeBody, body);
+  if (wrong) throw new FieldError(wrong);
+  return changeRequest(body as Static<typeof ChangeBody>);
+}
 
 describe('a change', () => {
   it('holds what was given, with the memory in MiB, and nothing else', () => {
@@ -34,8 +44,11 @@ describe('a change', () => {
     [{ resources: { memory: 'much' } }, 'config.resources.memory'],
     [{ env_vars: { 'A=B': '1' } }, 'config.env_vars'],
     [{ env_vars: { A: '\0' } }, 'config.env_vars.A'],
-  ])('with %j is refused by name', (config, field) => {
+    [{ env_vars: { A: 'x'.repeat(64 * 1024) } }, 'config.env_vars'],
+    [{ ttl: 0.5 }, 'config.ttl'],
+    [{ colour: 1 }, 'config.colour'],
+  ])('with %j is refused by name, by its schema or after it', (config, field) => {
     const refused = { code: 'invalid_request', details: { field } };
-    expect(() => changeRequest({ config })).toThrow(expect.objectContaining(refused));
+    expect(() => accepted({ config })).toThrow(expect.objectContaining(refused));
   });
 });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { ApiError } from '../../../src/contract/errors.ts';
+import { invalidField } from '../../../src/contract/errors.ts';
 import { SANDBOXES, startScripted } from '../../support/manager/scripted-manager.ts';
 import { ManagerProgram, runManagerCommand } from '../../support/manager-program.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -16,8 +16,7 @@ describeOnStores('a claim', (fresh) => {
   it('that the runtime refuses leaves nothing behind and its key free', async () => {
     const { runtime, team } = await startScripted(await fresh());
     const key = { 'idempotency-key': 'k' };
-    const fault = { field: 'webhook.watch_dir' };
-    runtime.fail('create', new ApiError('invalid_request', 'webhook.watch_dir: is a file', fault));
+    runtime.fail('create', invalidField('webhook.watch_dir', 'is a file'));
     const refused = await team.post(SANDBOXES, {}, key);
     expect(refused.error).toMatchObject({ message: 'config.webhook.watch_dir: is a file' });
     expect(refused.error?.details?.field).toBe('config.webhook.watch_dir');
