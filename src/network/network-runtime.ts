@@ -6,16 +6,14 @@ import {
   type Bandwidth,
   meteredDirections,
   ownLimits,
-  sameLimits,
   type TeamLimits,
-  teamRates,
 } from './attachment.ts';
 import type { ByteAuthority } from './authority.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
 import { SharedCounts } from './meter/counts.ts';
 import { Metering } from './meter/metering.ts';
-import type { TeamRate } from './meter/token-pool.ts';
 import { Namespaces } from './namespace/namespaces.ts';
+import { Teams } from './teams.ts';
 import type { TrafficUsage } from './usage.ts';
 
 /** The dependencies of a `NetworkRuntime`. */
@@ -57,28 +55,11 @@ export class NetworkRuntime implements Service {
   readonly #namespaces: Namespaces;
   readonly #attached = new Map<string, Attached>();
   readonly #metering: Metering;
-  /** The limits of the teams that have a sandbox here. */
-  readonly #teams = new Map<string, { limits: TeamLimits; rates: PerDirection<TeamRate | null> }>();
+  readonly #teams = new Teams();
   #found = new Set<string>();
-  /** Goes up with each change of a team's limits. */
-  #version = 0;
 
   constructor(parts: NetworkParts) {
-    const { authority } = parts;
-    this.#metering = new Metering({
-      ...parts,
-      lender: {
-        reserve: async (team_id, direction, bytes) => {
-          const policy = this.#teams.get(team_id)?.limits[direction];
-          if (!policy) return { outcome: 'reserved', delay_ms: 0 };
-          return await authority.reserve(team_id, direction, policy, bytes);
-        },
-        giveBack: (team_id, direction, bytes) => {
-          const policy = this.#teams.get(team_id)?.limits[direction];
-          if (policy) authority.giveBack(team_id, direction, policy, bytes);
-        },
-      },
-    });
+    this.#metering = new Metering({ ...parts, lender: this.#teams.lender(parts.authority) });
     const { allowed_cidrs, node_namespace } = parts;
     this.#namespaces = new Namespaces({ allowed_cidrs, node_namespace });
   }
@@ -188,18 +169,15 @@ export class NetworkRuntime implements Service {
   }
 
   async #limitTeam(team_id: string, limits: TeamLimits): Promise<void> {
-    const known = this.#teams.get(team_id);
-    if (known && sameLimits(known.limits, limits)) return;
-    const rates = teamRates(limits, ++this.#version);
-    this.#teams.set(team_id, { limits, rates });
-    this.#metering.limitTeam(team_id, rates);
+    if (!this.#teams.change(team_id, limits)) return;
+    this.#metering.limitTeam(team_id, this.#teams.ratesOf(team_id));
     await Promise.all(
       this.#attachedOf(team_id).map((attached) => this.#inTurn(attached, () => this.#switch(attached))),
     );
   }
 
   #leaveTeam(team_id: string): void {
-    if (this.#attachedOf(team_id).length === 0) this.#teams.delete(team_id);
+    if (this.#attachedOf(team_id).length === 0) this.#teams.forget(team_id);
   }
 
   #attachedOf(team_id: string): Attached[] {
@@ -207,9 +185,9 @@ export class NetworkRuntime implements Service {
   }
 
   /** Which directions of a sandbox have to be metered packet by packet. */
-  #wanted({ team_id, mode, bandwidth, team_limits }: AttachRequest): PerDirection<boolean> {
+  #wanted({ team_id, mode, bandwidth }: AttachRequest): PerDirection<boolean> {
     if (mode === 'block-all') return { egress: false, ingress: false };
-    return meteredDirections(bandwidth, this.#teams.get(team_id)?.limits ?? team_limits);
+    return meteredDirections(bandwidth, this.#teams.limitsOf(team_id));
   }
 
   async #usageOf({ request, counts }: Attached): Promise<PerDirection<TrafficUsage>> {
@@ -252,7 +230,7 @@ export class NetworkRuntime implements Service {
       team_id,
       namespace_path: Namespaces.pathOf(sandbox_id),
       limits: ownLimits(bandwidth),
-      team_rates: this.#teams.get(team_id)?.rates ?? { egress: null, ingress: null },
+      team_rates: this.#teams.ratesOf(team_id),
       memory: attached.counts.memory,
     });
   }
