@@ -27,6 +27,8 @@ const GONE = new Set(['ENOENT', 'ENOTDIR']);
  */
 export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
   readonly #listeners = new Map<string, OnSignal>();
+  /** Stops each watch: chokidar itself does not know of them. */
+  readonly #stops = new Set<() => void>();
   #failure: WatchFailure | null = null;
 
   constructor() {
@@ -46,6 +48,23 @@ export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
 
   /** Watches one directory; its path is in internal form. */
   watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
+    const stop = this.#watch(path, onSignal);
+    if (typeof stop !== 'function') return stop;
+    this.#stops.add(stop);
+    return () => {
+      this.#stops.delete(stop);
+      stop();
+    };
+  }
+
+  /** Closes all watches. */
+  override async close(): Promise<void> {
+    for (const stop of this.#stops) stop();
+    this.#stops.clear();
+    await super.close();
+  }
+
+  #watch(path: string, onSignal: OnSignal): (() => void) | WatchFailure {
     // chokidar treats a backslash as a slash and supports only UTF-8.
     if (!path.isWellFormed() || path.includes('\\')) return watchBytes(path, onSignal);
     this.#failure = null;

@@ -1,0 +1,123 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ChokidarWatches, type OnSignal } from '../../../src/watch/signals/directory-watch.ts';
+import { scratchFolder } from '../../support/scratch.ts';
+
+/** Many watches at once, and what they have signalled: `<kind> <name>`, with `own` where it may be the directory itself. */
+function watching() {
+  const watches = new ChokidarWatches();
+  onTestFinished(() => watches.close());
+  const signals: string[] = [];
+  const onSignal: OnSignal = (signal, name, own) => signals.push(`${signal} ${name}${own ? ' own' : ''}`);
+  const watch = (path: string) => {
+    const stop = watches.watch(path, onSignal);
+    if (typeof stop !== 'function') throw new Error(stop);
+    return stop;
+  };
+  return { watches, signals, onSignal, watch };
+}
+
+/** How many watches the kernel keeps for this process. */
+function kernelWatches(): number {
+  return readdirSync('/proc/self/fdinfo')
+    .map((fd) => {
+      try {
+        return readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1');
+      } catch {
+        return ''; // the descriptor of the listing itself
+      }
+    })
+    .reduce((sum, info) => sum + (info.match(/^inotify wd:/gm)?.length ?? 0), 0);
+}
+
+describe('a watch on a directory', () => {
+  it('signals what happens to its entries, by name', async () => {
+    const folder = scratchFolder();
+    const { signals, watch } = watching();
+    watch(folder);
+    writeFileSync(join(folder, 'a'), 'x');
+    await vi.waitFor(() => expect(signals).toContain('rename a'));
+    appendFileSync(join(folder, 'a'), 'y');
+    await vi.waitFor(() => expect(signals).toContain('change a'));
+    renameSync(join(folder, 'a'), join(folder, 'b'));
+    await vi.waitFor(() => expect(signals).toContain('rename b'));
+  });
+
+  it('is one watch of the kernel, whatever is in the directory, and none once it is stopped', async () => {
+    const folder = scratchFolder();
+    mkdirSync(join(folder, 'sub', 'deep'), { recursive: true });
+    for (let n = 0; n < 20; n++) writeFileSync(join(folder, `file-${n}`), 'x');
+    const before = kernelWatches();
+    const { signals, watch } = watching();
+    const stop = watch(folder);
+    expect(kernelWatches()).toBe(before + 1);
+    // What chokidar would do upon a signal: look at the new entries, and watch them.
+    mkdirSync(join(folder, 'new'));
+    writeFileSync(join(folder, 'sub', 'unseen'), 'x');
+    await vi.waitFor(() => expect(signals).toContain('rename new'));
+    expect(kernelWatches()).toBe(before + 1);
+    expect(signals.filter((signal) => signal.includes('unseen'))).toEqual([]);
+    stop();
+    await vi.waitFor(() => expect(kernelWatches()).toBe(before));
+  });
+
+  it('can be set again after it was stopped', async () => {
+    const folder = scratchFolder();
+    const { signals, watch } = watching();
+    watch(folder)();
+    watch(folder);
+    writeFileSync(join(folder, 'a'), 'x');
+    await vi.waitFor(() => expect(signals).toContain('rename a'));
+  });
+
+  it('says that the directory itself may be meant where an entry has its name', async () => {
+    const folder = join(scratchFolder(), 'same');
+    mkdirSync(folder);
+    const { signals, watch } = watching();
+    watch(folder);
+    writeFileSync(join(folder, 'same'), 'x');
+    await vi.waitFor(() => expect(signals).toContain('rename same own'));
+    rmSync(folder, { recursive: true });
+    await vi.waitFor(() =>
+      expect(signals.filter((each) => each === 'rename same own').length).toBeGreaterThan(1),
+    );
+  });
+
+  it.each(['back\\slash', 'plain'])('is set on a name such as %s', async (name) => {
+    const folder = join(scratchFolder(), name);
+    mkdirSync(folder);
+    const { signals, watch } = watching();
+    watch(folder);
+    writeFileSync(join(folder, 'a'), 'x');
+    await vi.waitFor(() => expect(signals).toContain('rename a'));
+  });
+
+  it.each(['back\\slash', 'plain'])('says that there is no directory such as %s', (name) => {
+    const { watches, onSignal } = watching();
+    expect(watches.watch(join(scratchFolder(), name), onSignal)).toBe('gone');
+  });
+
+  it('stops with all others', async () => {
+    const before = kernelWatches();
+    const { watches, watch } = watching();
+    for (let n = 0; n < 3; n++) watch(scratchFolder());
+    expect(kernelWatches()).toBe(before + 3);
+    await watches.close();
+    await vi.waitFor(() => expect(kernelWatches()).toBe(before));
+  });
+});
+
+it('relies on a part of chokidar that is not public: its version is exact, and an upgrade passes the tests above', () => {
+  const { dependencies } = createRequire(import.meta.url)('../../../package.json');
+  expect(dependencies.chokidar).toMatch(/^\d+\.\d+\.\d+$/);
+});
