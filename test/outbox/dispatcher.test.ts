@@ -1,22 +1,11 @@
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { draft } from '../support/in-process-store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { deliver } from '../support/outbox/delivery.ts';
-import type { Answer, Sent } from '../support/scripted-transport.ts';
-
-// Thousands of commits on a machine that others use, too.
-vi.setConfig({ testTimeout: 60_000 });
+import { deliver, inTurn, range } from '../support/outbox/delivery.ts';
+import type { Answer } from '../support/scripted-transport.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
-
-/** Answers the n-th attempt at a record with the n-th of these, and all later ones with the last. */
-const inTurn =
-  (...answers: Answer[]) =>
-  ({ attempt }: Sent): Answer =>
-    answers[Math.min(attempt, answers.length) - 1] as Answer;
-
-const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
 describe('order and concurrency', () => {
   it('sends in sequence order, one at a time, with a concurrency of 1', async () => {
@@ -83,43 +72,6 @@ describe('order and concurrency', () => {
     expect(from_then.filter(({ attempt }) => attempt === 2).length).toBeGreaterThanOrEqual(4);
   });
 
-  it('keeps at most a window of a long backlog in memory and sends all of it in order', async () => {
-    const { clock, store, transport, publish, dispatcher } = await deliver(
-      () => ({ status: 200, after_ms: 5 }),
-      { concurrency: 8 },
-    );
-    dispatcher.pause();
-    const asked: number[] = [];
-    const read = store.rows.backlog.untried.bind(store.rows.backlog);
-    store.rows.backlog.untried = (after_id, limit) => {
-      asked.push(limit);
-      return read(after_id, limit);
-    };
-    for (let i = 0; i < 50; i++) await publish(100);
-    await dispatcher.start();
-    await clock.advance(10_000);
-    expect(transport.sequences).toEqual(range(1, 5_000));
-    expect(Math.max(...asked)).toBeLessThanOrEqual(512);
-    expect(asked.length).toBeGreaterThan(10);
-    expect(store.rows.counts()).toMatchObject({ pending: 0, delivered: 5_000 });
-  });
-
-  it('keeps no more than some mebibytes of large records in memory', async () => {
-    const { clock, store, transport, dispatcher } = await deliver(() => ({ status: 200, after_ms: 5 }), {
-      concurrency: 2,
-    });
-    dispatcher.pause();
-    const payload = JSON.stringify({ text: 'x'.repeat(1_000_000) });
-    for (let i = 0; i < 40; i++) store.append(draft(payload));
-    await dispatcher.start();
-    await clock.advance(0);
-    expect(transport.sent).toHaveLength(2);
-    // Four mebibytes to look at and as much that was read beyond them.
-    expect(store.rows.backlog.untried(0, 512).records.length * store.reads.untried).toBeLessThanOrEqual(15);
-    await clock.advance(1_000);
-    expect(transport.sequences).toEqual(range(1, 40));
-  });
-
   it('starts nothing while it may not, and goes on when it is woken, without asking the store', async () => {
     let room = 3;
     const { clock, store, transport, publish, dispatcher } = await deliver(
@@ -157,23 +109,6 @@ describe('order and concurrency', () => {
     expect(probes).toBeLessThanOrEqual(5);
     expect(new Set(transport.sequences)).toEqual(new Set(range(1, 40)));
   });
-
-  it('misses nothing that is committed while the backlog is being read', async () => {
-    const { clock, store, transport, publish, dispatcher } = await deliver(() => 200, { concurrency: 4 });
-    dispatcher.pause();
-    await publish(1_100);
-    await publish(400);
-    const answer = Promise.withResolvers<void>();
-    store.answers_after.untried = answer.promise;
-    await dispatcher.start();
-    await clock.advance(0);
-    expect(transport.sent).toHaveLength(1_100);
-    await publish(1);
-    await publish(1);
-    answer.resolve();
-    await clock.advance(1_000);
-    expect(transport.sequences).toEqual(range(1, 1_502));
-  });
 });
 
 describe('retries', () => {
@@ -196,36 +131,6 @@ describe('retries', () => {
     await publish(1);
     await clock.advance(5_000);
     expect(transport.timesOf(1).slice(0, 3)).toEqual([0, 400, 1_600]);
-  });
-
-  it('carry the number of the attempt, the same headers and the same bytes', async () => {
-    const { clock, transport, publish } = await deliver(inTurn(500, 'reset', 200), {
-      secret: 'made for this test',
-    });
-    await publish(1);
-    await clock.advance(5_000);
-    expect(transport.sent.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
-    const fixed = transport.sent.map(({ request }) => ({
-      ...request,
-      headers: { ...request.headers, 'X-Service-Attempt': '' },
-    }));
-    expect(fixed[1]).toEqual(fixed[0]);
-    expect(fixed[2]).toEqual(fixed[0]);
-  });
-
-  it('sign each attempt anew for Standard Webhooks where the secret is of that kind', async () => {
-    const { clock, transport, publish } = await deliver(inTurn(500, 200), {
-      secret: `whsec_${Buffer.from('made for this test').toString('base64')}`,
-    });
-    await publish(1);
-    await clock.advance(5_000);
-    const [first, second] = transport.sent.map(({ request }) => request.headers);
-    expect(first?.['webhook-id']).toBe(transport.sent[0]?.event_id);
-    expect(second?.['webhook-signature']).toMatch(/^v1,/);
-    expect(Number(second?.['webhook-timestamp'])).toBeGreaterThanOrEqual(
-      Number(first?.['webhook-timestamp']),
-    );
-    expect(second?.['X-Service-Signature']).toBe(first?.['X-Service-Signature']);
   });
 
   it.each([
@@ -264,33 +169,6 @@ describe('retries', () => {
       expect(state(event_id)).toBe('failed');
     },
   );
-
-  it('of more records than fit into one look are all made although nothing else happens', async () => {
-    // A hanging one keeps connections taken while the others become due.
-    const { clock, transport, publish, store } = await deliver(
-      ({ sequence, attempt }) => {
-        if (sequence > 100) return 'hang';
-        return attempt === 1 ? 408 : 200;
-      },
-      { concurrency: 64, attempt_timeout_ms: 100_000_000 },
-    );
-    await publish(100);
-    await publish(30);
-    await clock.advance(60_000);
-    expect(store.rows.counts()).toMatchObject({ delivered: 100, pending: 30 });
-    expect(transport.sent).toHaveLength(230);
-  });
-
-  it('go on after the store was out of order when they were due', async () => {
-    const { clock, store, transport, publish } = await deliver(inTurn(408, 200));
-    await publish(1);
-    store.is_out_of_order = true;
-    await clock.advance(5_000);
-    expect(transport.sent).toHaveLength(1);
-    store.is_out_of_order = false;
-    await clock.advance(2_000);
-    expect(transport.sent).toHaveLength(2);
-  });
 
   it('of a replayed record go on counting attempts and start its window and backoff anew', async () => {
     const { clock, store, transport, publish, state, dispatcher } = await deliver(
@@ -386,228 +264,6 @@ describe('the window', () => {
   });
 });
 
-describe('the endpoint', () => {
-  it.each<[string, Answer]>([
-    ['connect', 'connect'],
-    ['429', 429],
-    ['503', 503],
-  ])('backs off at the third failed attempt in a row (%s)', async (_, answer) => {
-    const { transport, publish, dispatcher } = await deliver(() => answer, { concurrency: 1 });
-    await publish(2);
-    expect(dispatcher.endpointHealth()).toEqual({ healthy: true, next_probe_at: null });
-    await publish(10);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
-    expect(transport.sent).toHaveLength(3);
-  });
-
-  it.each([408, 425, 400, 301])('is not said to be down by %i, and neither up', async (status) => {
-    const { transport, publish, dispatcher } = await deliver(
-      ({ sequence }) => (sequence <= 10 || sequence === 12 ? status : 503),
-      { concurrency: 1 },
-    );
-    await publish(10);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
-    await publish(3);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
-    await publish(1);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
-    expect(transport.sent).toHaveLength(14);
-  });
-
-  it('starts to count anew after a success in between', async () => {
-    const { publish, dispatcher } = await deliver(({ sequence }) => (sequence % 3 === 0 ? 200 : 503), {
-      concurrency: 1,
-    });
-    await publish(60);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
-  });
-
-  it('counts attempts in the order in which they end', async () => {
-    const { clock, publish, dispatcher } = await deliver(
-      ({ sequence }) => ({
-        status: sequence === 1 ? 200 : 503,
-        after_ms: sequence === 1 ? 15 : sequence * 5,
-      }),
-      { concurrency: 4 },
-    );
-    await publish(4);
-    // They end 10 ms: 2, 15 ms: 1 (a success), 15 ms: 3, 20 ms: 4.
-    await clock.advance(30);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
-  });
-
-  it('gets one probe a step, each with a record never tried, of a growing step up to 30 s', async () => {
-    const { clock, transport, publish } = await deliver(() => 'connect', { concurrency: 1 });
-    await publish(200);
-    await clock.advance(4 * 60_000);
-    expect(transport.sequences.slice(0, 12)).toEqual(range(1, 12));
-    const times = transport.sent.slice(2, 13).map(({ at_ms }) => at_ms);
-    const steps = times.slice(1).map((at_ms, i) => at_ms - (times[i] as number));
-    expect(steps).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000]);
-  });
-
-  it('is probed at its own step whatever Retry-After asked', async () => {
-    const { clock, transport, publish } = await deliver(() => ({ status: 503, retry_after: '3000' }), {
-      concurrency: 1,
-    });
-    await publish(10);
-    await clock.advance(3_600);
-    expect(transport.sequences).toEqual([1, 2, 3, 4, 5, 6]);
-  });
-
-  it('is probed with the record due first where none is left that was never tried', async () => {
-    const { clock, transport, publish } = await deliver(
-      ({ sequence, attempt }) => (sequence === 2 && attempt === 1 ? { status: 503, retry_after: '3' } : 503),
-      { concurrency: 1 },
-    );
-    await publish(3);
-    await clock.advance(700);
-    expect(transport.sent.slice(3)).toMatchObject([{ sequence: 1, attempt: 2, at_ms: 500 }]);
-    await clock.advance(1_000);
-    // The next step is at 1 500 ms; the third record's own backoff was over at 500 ms, the second's asks for 3 s.
-    expect(transport.sent.slice(4)).toMatchObject([{ sequence: 3, attempt: 2, at_ms: 1_500 }]);
-  });
-
-  it("counts a record's own backoff as at most 30 s for the probe, and Retry-After in full", async () => {
-    const { clock, transport, publish, dispatcher } = await deliver(
-      ({ attempt }) => (attempt === 12 ? { status: 503, retry_after: '600' } : 'connect'),
-      { concurrency: 1 },
-    );
-    await publish(1);
-    await clock.advance(HOUR_MS);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
-    const times = transport.timesOf(1);
-    const gap = (n: number) => (times[n] as number) - (times[n - 1] as number);
-    expect([gap(8), gap(9), gap(10), gap(11)]).toEqual([30_000, 30_000, 30_000, 30_000]);
-    expect(gap(12)).toBe(600_000);
-  });
-
-  it('is not backed off longer by attempts that were under way when it began', async () => {
-    const { clock, transport, publish } = await deliver(
-      ({ sequence }) => (sequence <= 3 || sequence > 18 ? 503 : { status: 503, after_ms: sequence * 10 }),
-      { concurrency: 16 },
-    );
-    await publish(40);
-    expect(transport.sent).toHaveLength(18);
-    await clock.advance(3_600);
-    expect(transport.sent.slice(18).map(({ at_ms }) => at_ms)).toEqual([500, 1_500, 3_500]);
-  });
-
-  it('ends its backoff with any success, and what waited only for it is sent at once', async () => {
-    const { clock, transport, publish, dispatcher, store } = await deliver(
-      ({ at_ms }) => (at_ms < 3_000 ? 'connect' : 200),
-      { concurrency: 4 },
-    );
-    await publish(30);
-    await clock.advance(3_499);
-    const down = transport.sent.length;
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
-    await clock.advance(5);
-    expect(dispatcher.endpointHealth()).toEqual({ healthy: true, next_probe_at: null });
-    expect(transport.sent.length).toBeGreaterThan(down + 20);
-    await clock.advance(10_000);
-    expect(store.rows.counts()).toMatchObject({ pending: 0, delivered: 30 });
-  });
-
-  it('ends its backoff with the success of an attempt that was under way when it began', async () => {
-    const { clock, publish, dispatcher } = await deliver(
-      ({ sequence }) => (sequence === 4 ? { status: 200, after_ms: 100 } : 503),
-      { concurrency: 4 },
-    );
-    await publish(4);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
-    await clock.advance(101);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
-  });
-
-  it('leaves a record its own backoff when the endpoint is up again', async () => {
-    const { clock, transport, publish } = await deliver(
-      ({ sequence, attempt }) => {
-        if (sequence === 1) return attempt === 1 ? { status: 503, retry_after: '60' } : 200;
-        return attempt === 1 && sequence <= 3 ? 503 : 200;
-      },
-      { concurrency: 1 },
-    );
-    await publish(10);
-    await clock.advance(120_000);
-    expect(transport.timesOf(1)).toEqual([0, 60_000]);
-  });
-
-  it('tells when its next probe is', async () => {
-    const { clock, publish, dispatcher } = await deliver(() => 503, { concurrency: 1 });
-    await publish(20);
-    expect(dispatcher.endpointHealth().next_probe_at).toBe('2026-01-01T00:00:00.500Z');
-    await clock.advance(500);
-    expect(dispatcher.endpointHealth().next_probe_at).toBe('2026-01-01T00:00:01.500Z');
-  });
-
-  it('is probed at once with what is published after a probe found nothing to send', async () => {
-    const { clock, transport, publish, dispatcher } = await deliver(
-      ({ sequence }) => (sequence <= 3 ? 503 : 200),
-      { concurrency: 3, window_ms: 2_000 },
-    );
-    await publish(3);
-    await clock.advance(60_000);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
-    const at_ms = clock.monotonicMs();
-    await publish(1);
-    expect(transport.timesOf(4)).toEqual([at_ms]);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
-  });
-
-  it('is probed at once with what is replayed after a probe found nothing to send', async () => {
-    const { clock, transport, publish, dispatcher, store } = await deliver(
-      ({ attempt }) => (attempt <= 10 ? 503 : 200),
-      { concurrency: 3, window_ms: 2_000 },
-    );
-    const event_ids = await publish(3);
-    await clock.advance(60_000);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
-    const before = transport.sent.length;
-    store.replay(...event_ids);
-    dispatcher.refresh();
-    await clock.advance(0);
-    expect(transport.sent.length).toBe(before + 1);
-  });
-
-  it('gets no probe beside as many attempts as are allowed at once', async () => {
-    const { clock, transport, publish } = await deliver(
-      ({ at_ms, sequence }) => (at_ms < 5_000 && sequence <= 6 ? 503 : 'hang'),
-      { concurrency: 2, window_ms: 10_000, attempt_timeout_ms: 60_000 },
-    );
-    await publish(6);
-    await clock.advance(2_000);
-    await publish(10);
-    await clock.advance(120_000);
-    expect(transport.most_under_way).toBe(2);
-  });
-});
-
-describe('an outcome that the disk does not take', () => {
-  it('does not cause its record to be sent again', async () => {
-    const { clock, store, transport, publish } = await deliver(inTurn(408, 200));
-    store.refuseOutcomes();
-    await publish(20);
-    await clock.advance(10 * 60_000);
-    expect(transport.sent).toHaveLength(20);
-    store.takeOutcomes();
-    await clock.advance(10 * 60_000);
-    expect(transport.sent).toHaveLength(40);
-    expect(store.rows.counts()).toMatchObject({ delivered: 20, pending: 0 });
-  });
-
-  it('is one of at most a thousand before sending stops', async () => {
-    const { clock, store, transport, publish } = await deliver(() => 200, { concurrency: 1 });
-    store.refuseOutcomes();
-    await publish(3_000);
-    await clock.advance(60_000);
-    expect(transport.sent).toHaveLength(1_000);
-    store.takeOutcomes();
-    await clock.advance(60_000);
-    expect(transport.sequences).toEqual(range(1, 3_000));
-  });
-});
-
 describe('pause, flush and stop', () => {
   it('starts no attempt while paused, the probe included, and goes on after', async () => {
     const { clock, transport, publish, dispatcher } = await deliver(() => 503, { concurrency: 2 });
@@ -622,19 +278,6 @@ describe('pause, flush and stop', () => {
     await dispatcher.start();
     await clock.advance(60_000);
     expect(new Set(transport.sequences)).toEqual(new Set(range(1, 25)));
-  });
-
-  it('sends no probe when the pause comes while the store looks for one', async () => {
-    const { clock, store, transport, publish, dispatcher } = await deliver(() => 503, { concurrency: 1 });
-    await publish(3);
-    const answer = Promise.withResolvers<void>();
-    store.answers_after.probeCandidate = answer.promise;
-    await clock.advance(600);
-    expect(store.reads.probeCandidate).toBe(1);
-    dispatcher.pause();
-    answer.resolve();
-    await clock.advance(60_000);
-    expect(transport.sent).toHaveLength(3);
   });
 
   it('lets what is under way end while paused', async () => {
@@ -691,27 +334,6 @@ describe('pause, flush and stop', () => {
     });
     await clock.advance(20_000);
     expect(flushed_at_ms).toBe(2_000);
-  });
-
-  it('sends what was under way at a stop again after the restart, and nothing that was recorded', async () => {
-    const delivery = await deliver(({ sequence }) => (sequence <= 3 ? 200 : 'hang'), { concurrency: 4 });
-    await delivery.publish(10);
-    delivery.transport.answer = () => 200;
-    const again = await delivery.restart();
-    await again.clock.advance(1_000);
-    expect(again.transport.sequences).toEqual(range(4, 10));
-    expect(again.transport.sent.every(({ attempt }) => attempt === 1)).toBe(true);
-  });
-
-  it('tells whoever waits for an attempt when it is on disk', async () => {
-    const { clock, publish, dispatcher, state } = await deliver(() => ({ status: 200, after_ms: 300 }));
-    const [event_id = ''] = await publish(1);
-    const seen: (string | undefined)[] = [];
-    void dispatcher.attempted(event_id, 15_000).then(() => seen.push(state(event_id)));
-    await clock.advance(299);
-    expect(seen).toEqual([]);
-    await clock.advance(1);
-    expect(seen).toEqual(['delivered']);
   });
 });
 

@@ -6,18 +6,21 @@ import type { OutboxClient } from './client.ts';
 /** How often records are removed: within the contract's 10 s. */
 const INTERVAL_MS = 5_000;
 
+/** What retention asks of the outbox. */
+type PrunableStore = Pick<OutboxClient, 'counts' | 'isPruneDue' | 'prune'>;
+
 /**
  * Removes finished records that were kept long enough and gives their space back to the file system.
  * Source: contract section 3, Retention.
  */
 export class Retention implements Service {
-  readonly #store: OutboxClient;
+  readonly #store: PrunableStore;
   readonly #clock: Clock;
   readonly #log: Log;
   #timer: Timer | null = null;
   #is_running = false;
 
-  constructor(store: OutboxClient, clock: Clock, log: Log) {
+  constructor(store: PrunableStore, clock: Clock, log: Log) {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;

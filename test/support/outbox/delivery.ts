@@ -95,3 +95,12 @@ async function dispatch(
     },
   };
 }
+
+/** Answers the n-th attempt at a record with the n-th of these, and all later ones with the last. */
+export const inTurn =
+  (...answers: Answer[]) =>
+  ({ attempt }: Sent): Answer =>
+    answers[Math.min(attempt, answers.length) - 1] as Answer;
+
+/** The whole numbers from one to another. */
+export const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
