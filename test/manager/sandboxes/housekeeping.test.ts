@@ -5,7 +5,7 @@ import type { RuntimeChange, RuntimeState } from '../../../src/runtime/runtime.t
 import { startConsumer } from '../../support/consumer.ts';
 import { opened } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
-import { SANDBOXES, startScripted, statusOf } from '../../support/manager/scripted-manager.ts';
+import { startScripted, statusOf } from '../../support/manager/scripted-manager.ts';
 import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
