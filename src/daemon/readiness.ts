@@ -1,3 +1,5 @@
+import type { SandboxView } from '../contract/sandboxes.ts';
+
 /** What readiness depends on. */
 export interface ReadinessFacts {
   state: string;
@@ -7,6 +9,8 @@ export interface ReadinessFacts {
   outbox_trouble: string | null;
   /** Why file events may be missing or late; null if they are not. */
   watcher_degraded: string | null;
+  /** Null without a webhook. */
+  endpoint: SandboxView['endpoint'];
 }
 
 const NOT_READY: Record<string, string> = {
@@ -30,6 +34,15 @@ export function readiness(facts: ReadinessFacts): DaemonReadiness {
   const trouble = outbox_trouble === null ? null : `the outbox cannot be written: ${outbox_trouble}`;
   return {
     not_ready: facts.state === 'stopping' ? STOPPING : (trouble ?? NOT_READY[facts.state] ?? null),
-    degraded: [...outbox_damages, ...(watcher_degraded === null ? [] : [watcher_degraded])],
+    degraded: [...outbox_damages, watcher_degraded, endpointDegraded(facts.endpoint)].filter(
+      (reason) => reason !== null,
+    ),
   };
+}
+
+function endpointDegraded(endpoint: SandboxView['endpoint']): string | null {
+  if (endpoint === null || endpoint.healthy) return null;
+  const { next_probe_at } = endpoint;
+  const next = next_probe_at === null ? '' : `, next attempt at ${next_probe_at}`;
+  return `the webhook endpoint is in backoff${next}`;
 }

@@ -6,6 +6,7 @@ const FINE: ReadinessFacts = {
   outbox_damages: [],
   outbox_trouble: null,
   watcher_degraded: null,
+  endpoint: null,
 };
 
 describe('readiness', () => {
@@ -26,6 +27,19 @@ describe('readiness', () => {
     expect(readiness(trouble).not_ready).toBe('the outbox cannot be written: no space left');
     expect(readiness({ ...trouble, state: 'starting' }).not_ready).toContain('no space left');
     expect(readiness({ ...trouble, state: 'stopping' }).not_ready).toBe('the daemon is shutting down');
+  });
+
+  it('is not denied while the endpoint is in backoff, which is listed with the next attempt', () => {
+    const degradedBy = (endpoint: ReadinessFacts['endpoint']) => readiness({ ...FINE, endpoint });
+    const next_probe_at = '2026-01-01T00:00:00.000Z';
+    expect(degradedBy({ healthy: true, next_probe_at: null })).toEqual({ not_ready: null, degraded: [] });
+    expect(degradedBy({ healthy: false, next_probe_at })).toEqual({
+      not_ready: null,
+      degraded: ['the webhook endpoint is in backoff, next attempt at 2026-01-01T00:00:00.000Z'],
+    });
+    expect(degradedBy({ healthy: false, next_probe_at: null }).degraded).toEqual([
+      'the webhook endpoint is in backoff',
+    ]);
   });
 
   it('is not denied by damage or a degraded watch, which are listed', () => {

@@ -237,3 +237,25 @@ describe('a sandbox of a warm pool', () => {
     expect(consumer.unsigned(SECRET)).toEqual([]);
   });
 });
+
+describe('an endpoint that is down', () => {
+  it('is logged when its backoff begins and when it ends, and named by /readyz meanwhile', async () => {
+    const consumer = await startConsumer();
+    consumer.answer = (_, response) => response.writeHead(503).end();
+    const program = await startSandboxd(['--webhook-url', `${consumer.url}?key=a-secret`]);
+    for (let i = 0; i < 5; i++) await program.publish('{}');
+    const endpoint = new URL(consumer.url).origin;
+    expect(await program.logged('the endpoint is in backoff')).toMatchObject({ endpoint, status: 503 });
+    const ready = await fetch(`${program.url}/readyz`);
+    const { data } = (await ready.json()) as { data: { degraded: string[] } };
+    expect([ready.status, data.degraded]).toEqual([
+      200,
+      [expect.stringMatching(/^the webhook endpoint is in backoff/)],
+    ]);
+    consumer.answer = (_, response) => response.writeHead(204).end();
+    expect(await program.logged('the endpoint has recovered')).toMatchObject({ endpoint });
+    const after = (await (await fetch(`${program.url}/readyz`)).json()) as { data: { degraded?: string[] } };
+    expect(after.data.degraded ?? []).toEqual([]);
+    expect(program.stderr).not.toContain('a-secret');
+  });
+});

@@ -164,7 +164,8 @@ export class ApiContext {
   readiness(): DaemonReadiness {
     const { trouble: outbox_trouble, damages: outbox_damages } = this.#parts.core;
     const watcher_degraded = this.watcher?.status().degraded ?? null;
-    return readiness({ state: this.state, outbox_damages, outbox_trouble, watcher_degraded });
+    const endpoint = this.dispatcher?.endpointHealth() ?? null;
+    return readiness({ state: this.state, outbox_damages, outbox_trouble, watcher_degraded, endpoint });
   }
 }
 

@@ -6,6 +6,7 @@ import { type Service, ServiceGroup } from '../../base/service.ts';
 import { VERSION } from '../../base/version.ts';
 import { OptionError } from '../../contract/errors.ts';
 import { Dispatcher } from '../../outbox/dispatcher.ts';
+import { EndpointLog, loggedEndpoint } from '../../outbox/endpoint-log.ts';
 import { UrlSender } from '../../outbox/sender.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import { Retention } from '../../outbox/sqlite/retention.ts';
@@ -172,6 +173,7 @@ export class Sandbox implements Service {
     const { webhook_secret, webhook_guard } = this.#given;
     const concurrency = config.delivery_concurrency;
     const transport = new HttpTransport(clock, concurrency, new SharedLookup(webhook_guard));
+    const endpoint_log = new EndpointLog(log, clock, loggedEndpoint(url) ?? '');
     const dispatcher = new Dispatcher(
       { concurrency },
       {
@@ -179,7 +181,10 @@ export class Sandbox implements Service {
         sender: new UrlSender(url, webhook_secret, config.attempt_timeout_ms, transport),
         clock,
         log,
-        onAttempt: (report) => metrics.observeAttempt(report, clock.wallMs()),
+        onAttempt: (report) => {
+          metrics.observeAttempt(report, clock.wallMs());
+          endpoint_log.note(dispatcher.endpointHealth().healthy, report);
+        },
       },
     );
     this.#dispatcher = this.#services.add(dispatcher);

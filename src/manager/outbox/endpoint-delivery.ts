@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
 import type { AttemptReport } from '../../outbox/attempts.ts';
 import { Dispatcher } from '../../outbox/dispatcher.ts';
+import { EndpointLog, loggedEndpoint } from '../../outbox/endpoint-log.ts';
 import { endpointVerdict } from '../../webhook/retry.ts';
 import type { Transport } from '../../webhook/transport.ts';
 import type { Database } from '../database/database.ts';
@@ -39,6 +40,7 @@ export class EndpointDelivery {
   readonly #records: EndpointRecordStore;
   readonly #parts: DeliveryParts;
   readonly #load = new EndpointLoad();
+  readonly #log: EndpointLog;
   #newest_untried_id: number | null = null;
   #reads_left = READS_AFTER_NEWS;
   #polls = 0;
@@ -68,6 +70,7 @@ export class EndpointDelivery {
       hasLease,
       onLost,
     });
+    this.#log = new EndpointLog(log, clock, loggedEndpoint(owned.url ?? '') ?? owned.endpoint);
     const again = () => this.#dispatcher.wake();
     this.#dispatcher = new Dispatcher(
       { concurrency: DELIVERY_CONCURRENCY },
@@ -133,6 +136,7 @@ export class EndpointDelivery {
   #attempted(report: AttemptReport): void {
     const verdict = endpointVerdict(report.result);
     if (verdict !== 'nothing') this.#load.is_failing = verdict === 'down';
+    this.#log.note(this.is_healthy, report);
     this.#parts.onAttempt(report);
   }
 }

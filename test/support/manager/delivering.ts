@@ -1,5 +1,7 @@
+import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
+import type { Log } from '../../../src/base/log.ts';
 import type { Database } from '../../../src/manager/database/database.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { Delivery } from '../../../src/manager/outbox/delivery.ts';
@@ -23,14 +25,14 @@ export interface Replica {
 export async function startReplica(
   database: Database,
   clock: Clock,
-  options: { transport?: () => ScriptedTransport; allowed?: string[]; name?: string } = {},
+  options: { transport?: () => ScriptedTransport; allowed?: string[]; name?: string; log?: Log } = {},
 ): Promise<Replica> {
-  const { transport, allowed = [], name = replicaName() } = options;
+  const { transport, allowed = [], name = replicaName(), log = SILENT } = options;
   const guard = new AddressGuard(allowed.flatMap((range) => parseCidr(range) ?? []));
   const delivery = new Delivery({
     database,
     clock,
-    log: SILENT,
+    log,
     seal: SEAL,
     guard,
     replica: name,
@@ -59,6 +61,8 @@ export interface Scripted extends Replica {
   /** Every attempt of every endpoint, in order. */
   sent: Sent[];
   answer: (sent: Sent) => Answer;
+  /** The lines of the log, from `info`. */
+  logged: Record<string, unknown>[];
   /** The most attempts that were under way at once. */
   most_under_way(): number;
   states(): Promise<string[]>;
@@ -71,6 +75,8 @@ export async function deliver(answer: (sent: Sent) => Answer): Promise<Scripted>
   const clock = new ManualClock();
   const database = await opened(`sqlite:${scratchFolder()}/manager.db`);
   const sent: Sent[] = [];
+  const logged: Record<string, unknown>[] = [];
+  const log = pino({ level: 'info' }, { write: (line) => void logged.push(JSON.parse(line)) });
   let under_way = 0;
   let most_under_way = 0;
   const transport = () => {
@@ -90,7 +96,7 @@ export async function deliver(answer: (sent: Sent) => Answer): Promise<Scripted>
     return made;
   };
   const again = async () => {
-    const replica = await startReplica(database, clock, { transport });
+    const replica = await startReplica(database, clock, { transport, log });
     onTestFinished(async () => {
       const stopping = replica.delivery.stop();
       await clock.advance(5_000);
@@ -103,6 +109,7 @@ export async function deliver(answer: (sent: Sent) => Answer): Promise<Scripted>
     clock,
     database,
     sent,
+    logged,
     answer,
     most_under_way: () => most_under_way,
     async states() {

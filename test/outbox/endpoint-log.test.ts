@@ -1,0 +1,59 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import { EndpointLog, loggedEndpoint } from '../../src/outbox/endpoint-log.ts';
+import type { AttemptResult } from '../../src/webhook/retry.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+const ENDPOINT = 'https://consumer.invalid:8443';
+
+function endpointLog() {
+  const clock = new ManualClock();
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
+  const endpoint_log = new EndpointLog(log, clock, ENDPOINT);
+  const ended = (is_healthy: boolean, result: Pick<AttemptResult, 'status' | 'error'>) => {
+    endpoint_log.note(is_healthy, {
+      result: { response_body: null, retry_after: null, ...result } as AttemptResult,
+    });
+  };
+  return { clock, lines, ended };
+}
+
+const REFUSED = { status: null, error: 'connect' } as const;
+const OK = { status: 204, error: null } as const;
+
+describe('the log of an endpoint', () => {
+  it('has one line for the begin of a backoff and one for its end, however many attempts there are', async () => {
+    const { clock, lines, ended } = endpointLog();
+    ended(true, REFUSED);
+    ended(true, OK);
+    expect(lines).toEqual([]);
+    for (let i = 0; i < 4; i++) {
+      ended(false, { status: 503, error: null });
+      await clock.advance(500);
+    }
+    ended(true, OK);
+    ended(true, OK);
+    expect(lines).toMatchObject([
+      { level: 40, endpoint: ENDPOINT, failures: 3, status: 503, msg: 'the endpoint is in backoff' },
+      { level: 30, endpoint: ENDPOINT, backoff_ms: 2_000, msg: 'the endpoint has recovered' },
+    ]);
+    ended(false, REFUSED);
+    expect(lines[2]).toMatchObject({ error: 'connect', msg: 'the endpoint is in backoff' });
+  });
+
+  it('has no recovery without a success, as when the delivery is stopped during a backoff', () => {
+    const { lines, ended } = endpointLog();
+    ended(false, REFUSED);
+    ended(true, REFUSED);
+    ended(true, { status: 404, error: null });
+    expect(lines).toHaveLength(1);
+  });
+});
+
+describe('the name of an endpoint in the log', () => {
+  it('is scheme, host and port, never path, query or credentials', () => {
+    expect(loggedEndpoint('https://user:word@consumer.invalid:8443/a-secret?key=1#x')).toBe(ENDPOINT);
+    expect(loggedEndpoint('no url')).toBeNull();
+  });
+});
