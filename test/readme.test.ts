@@ -127,6 +127,14 @@ describe('the map of the source', () => {
     const isThere = (path: string) => ['src', '.'].some((folder) => existsSync(join(ROOT, folder, path)));
     expect(named.filter((path) => !isThere(path))).toEqual([]);
   });
+
+  it('follows a publish through at most twenty files to its answer', () => {
+    const [, way = ''] = read('src/README.md').split("## One event's way");
+    const [to_the_answer = ''] = way.split('back through the same files');
+    const files = new Set([...to_the_answer.matchAll(/`([\w./-]+\.ts)`/g)].map(([, path]) => path));
+    expect(files.size).toBeGreaterThan(10);
+    expect(files.size).toBeLessThanOrEqual(20);
+  });
 });
 
 describe('the contract', () => {
