@@ -76,7 +76,7 @@ export function daemonConfig(
 ): DaemonConfig {
   if (process.env[PLATFORM_SWITCH] === '0') {
     throw new StartError(
-      `${PLATFORM_SWITCH}=0 would disable the check of the endpoint's identity: remove it from the environment`,
+      `${PLATFORM_SWITCH}=0 would turn off the check of the endpoint's certificate: remove it from the environment`,
     );
   }
   const state_dir = resolve(options.stateDir);

@@ -30,7 +30,10 @@ export async function emitUntilStored(
       await publisher.emit(event, key);
       return;
     } catch (error) {
-      log.warn({ event_type, reason: (error as Error).message }, 'an event waits for the outbox');
+      log.warn(
+        { event_type, reason: (error as Error).message },
+        'the outbox refused an event: it will be retried',
+      );
       if (givesUp(clock.monotonicMs() + EMIT_RETRY_MS)) return;
       await sleep(clock, EMIT_RETRY_MS);
     }

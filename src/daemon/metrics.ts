@@ -15,11 +15,11 @@ export class Metrics {
   );
   readonly #forged = new Counter(
     'webhook_records_not_authentic_total',
-    "Records found in the outbox that this sandbox's daemon did not make.",
+    "Records found in the outbox that this sandbox's daemon did not write.",
   );
   readonly #commit_seconds = new Histogram(
     'webhook_commit_duration_seconds',
-    'Time of a commit with its sync.',
+    'Duration of a commit, its sync included.',
     SECONDS,
   );
   readonly #batch_size = new Histogram('webhook_commit_batch_size', 'Appends that shared a commit.', RECORDS);

@@ -71,13 +71,13 @@ export class OutboxHealth {
   }: Adoption): void {
     if (set_aside || missing_records > 0) {
       this.#log.error({ set_aside, missing_records, lost_records }, 'the outbox was damaged');
-      if (set_aside) this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
+      if (set_aside) this.#damages.push(`a damaged outbox was set aside at ${set_aside}`);
       if (missing_records > 0) this.#damages.push(missing(missing_records, lost_records));
     }
     const fields = { foreign_records, foreign_pending };
     if (foreign_pending > 0)
-      this.#log.warn(fields, "another sandbox's records are set aside, not all delivered");
-    else if (foreign_records > 0) this.#log.info(fields, "another sandbox's records are set aside");
+      this.#log.warn(fields, "another sandbox's records were set aside: some were never delivered");
+    else if (foreign_records > 0) this.#log.info(fields, "another sandbox's records were set aside");
     this.#metrics.countLost(lost_records);
   }
 
@@ -88,27 +88,33 @@ export class OutboxHealth {
     switch (how) {
       case 'restored':
         this.#log.error(
-          "the outbox's files were removed or replaced: they are written anew, with all records",
+          "the outbox's files were removed or replaced: they have been rewritten with every record",
         );
-        this.#damages.push("the outbox's files were removed or replaced, and are written anew");
+        this.#damages.push("the outbox's files were removed or replaced, and have been rewritten");
         return;
       case 'replaced':
-        this.#log.error({ set_aside, lost_records }, 'the outbox is damaged and is set aside');
-        this.#damages.push(`a damaged outbox is set aside at ${set_aside}`);
-        if (lost_records > 0) this.#damages.push(`${lost_records} acknowledged records are missing`);
+        this.#log.error({ set_aside, lost_records }, 'the outbox is damaged and was set aside');
+        this.#damages.push(`a damaged outbox was set aside at ${set_aside}`);
+        if (lost_records > 0) this.#damages.push(missing(lost_records, lost_records));
         return;
       case 'failed':
-        this.#log.error({ lost_records }, 'the disk changed records: they are not sent');
-        this.#damages.push(`${lost_records} acknowledged records are damaged and not sent`);
+        this.#log.error({ lost_records }, 'the disk changed records: they will not be sent');
+        this.#damages.push(`${counted(lost_records, 'acknowledged record')} damaged and will not be sent`);
         return;
       case 'forged':
-        this.#log.error({ records: lost_records }, 'records are not authentic: they are not sent');
-        this.#damages.push(`${lost_records} records are not authentic and not sent`);
+        this.#log.error({ records: lost_records }, 'records are not authentic: they will not be sent');
+        this.#damages.push(`${counted(lost_records, 'record')} not authentic and will not be sent`);
     }
   }
 }
 
 function missing(missing_records: number, lost_records: number): string {
   const delivered = missing_records - lost_records;
-  return `${missing_records} acknowledged records are missing${delivered > 0 ? `, ${delivered} of them delivered before` : ''}`;
+  const of_them = delivered > 0 ? `, ${delivered} of which had been delivered` : '';
+  return `${counted(missing_records, 'acknowledged record')} missing${of_them}`;
+}
+
+/** Such as "1 record is" or "2 records are". */
+function counted(count: number, what: string): string {
+  return count === 1 ? `1 ${what} is` : `${count} ${what}s are`;
 }

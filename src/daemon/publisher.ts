@@ -66,7 +66,7 @@ export class Publisher {
       case 'repeated':
         return result.records[0] as Receipt;
       case 'conflict':
-        throw new ApiError('conflict', 'Idempotency-Key: has been used with another payload.', {
+        throw new ApiError('conflict', 'Idempotency-Key: was already used with a different payload.', {
           field: 'Idempotency-Key',
         });
       case 'full':

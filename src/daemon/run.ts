@@ -40,7 +40,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
     );
   }
   if (process.pid === 1) {
-    log.warn('running as PID 1: orphaned processes are not reaped; put an init such as tini in front');
+    log.warn('running as PID 1: orphaned processes are not reaped; run an init such as tini in front');
   }
   return ended();
 }
@@ -57,7 +57,7 @@ function endOf(daemon: Daemon, log: Log): () => Promise<number> {
   };
   process.on('SIGTERM', (signal) => {
     if (daemon.state !== 'stopping') return shutDown('SIGTERM');
-    log.info({ signal }, 'ending at once');
+    log.info({ signal }, 'stopping immediately');
     void daemon.hurry();
   });
   process.on('SIGINT', () => {

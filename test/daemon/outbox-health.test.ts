@@ -76,8 +76,8 @@ describe('what was found when the outbox was opened', () => {
     health.reportAdoption({ ...INTACT, set_aside: '/state/damaged', missing_records: 5, lost_records: 3 });
     expect(told()).toEqual(['error: the outbox was damaged']);
     expect(health.damages).toEqual([
-      'a damaged outbox is set aside at /state/damaged',
-      '5 acknowledged records are missing, 2 of them delivered before',
+      'a damaged outbox was set aside at /state/damaged',
+      '5 acknowledged records are missing, 2 of which had been delivered',
     ]);
     expect(await lost()).toBe('3');
   });
@@ -85,9 +85,9 @@ describe('what was found when the outbox was opened', () => {
   it("is a warning if another sandbox's records were still pending", () => {
     const { health, told } = outboxHealth();
     health.reportAdoption({ ...INTACT, foreign_records: 2 });
-    expect(told()).toEqual(["info: another sandbox's records are set aside"]);
+    expect(told()).toEqual(["info: another sandbox's records were set aside"]);
     health.reportAdoption({ ...INTACT, foreign_records: 2, foreign_pending: 1 });
-    expect(told()).toEqual(["warn: another sandbox's records are set aside, not all delivered"]);
+    expect(told()).toEqual(["warn: another sandbox's records were set aside: some were never delivered"]);
     expect(health.damages).toEqual([]);
   });
 });
@@ -96,27 +96,27 @@ describe('a repair while the daemon runs', () => {
   it.each<[Mended, string[], { lost: string; forged: string }]>([
     [
       { how: 'restored', lost_records: 0, set_aside: null },
-      ["the outbox's files were removed or replaced, and are written anew"],
+      ["the outbox's files were removed or replaced, and have been rewritten"],
       { lost: '0', forged: '0' },
     ],
     [
       { how: 'replaced', lost_records: 2, set_aside: '/state/damaged' },
-      ['a damaged outbox is set aside at /state/damaged', '2 acknowledged records are missing'],
+      ['a damaged outbox was set aside at /state/damaged', '2 acknowledged records are missing'],
       { lost: '2', forged: '0' },
     ],
     [
       { how: 'replaced', lost_records: 0, set_aside: '/state/damaged' },
-      ['a damaged outbox is set aside at /state/damaged'],
+      ['a damaged outbox was set aside at /state/damaged'],
       { lost: '0', forged: '0' },
     ],
     [
       { how: 'failed', lost_records: 1, set_aside: null },
-      ['1 acknowledged records are damaged and not sent'],
+      ['1 acknowledged record is damaged and will not be sent'],
       { lost: '1', forged: '0' },
     ],
     [
       { how: 'forged', lost_records: 4, set_aside: null },
-      ['4 records are not authentic and not sent'],
+      ['4 records are not authentic and will not be sent'],
       { lost: '0', forged: '4' },
     ],
   ])('%j is told and counted', async (mended, damages, counts) => {

@@ -91,7 +91,9 @@ describe('a disk that hangs', () => {
       await until('sandbox.ready is delivered', async () => (await daemon.sandbox()).outbox.delivered === 1);
       shim.fail(`sync slow ${HANG_MS}`);
       daemon.signal('SIGTERM');
-      await until('it waits for the outbox', () => daemon.told('an event waits for the outbox'));
+      await until('it waits for the outbox', () =>
+        daemon.told('the outbox refused an event: it will be retried'),
+      );
       shim.heal();
       await daemon.ended(60_000);
       const again = await Daemon.start(scene, { webhook_url: receiver.url, state_dir: daemon.state_dir });

@@ -26,7 +26,7 @@ export function payloadText(body: Buffer): string {
   if (!isUtf8(body)) throw invalidField('body', 'must be UTF-8');
   // Checked before parsing, so that hostile nesting costs nothing.
   if (depthOf(body) > PAYLOAD_MAX_DEPTH + 1) {
-    throw invalidField('payload', `is nested deeper than ${PAYLOAD_MAX_DEPTH}`);
+    throw invalidField('payload', `must not be nested deeper than ${PAYLOAD_MAX_DEPTH} levels`);
   }
   const text = body.toString('utf8');
   const payload = inner(text);
@@ -60,7 +60,7 @@ function refusal(text: string): ApiError {
   if (value === undefined) return invalidField('body', 'must be JSON');
   if (!isObject(value)) return invalidField('body', 'must be a JSON object');
   const other = Object.keys(value).find((key) => key !== 'payload');
-  if (other !== undefined) return invalidField(other, 'unknown field; the body has one key, payload');
+  if (other !== undefined) return invalidField(other, 'unknown field; only payload is allowed');
   if (!Object.hasOwn(value, 'payload')) return invalidField('payload', 'is required');
   return invalidField('payload', 'must be given once');
 }

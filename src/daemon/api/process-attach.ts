@@ -140,7 +140,7 @@ class Attachment {
     if (this.#gone.aborted) return;
     const known = error instanceof ApiError ? error : new ApiError('internal_error');
     await this.#send({ type: 'error', error: errorBody(known).error });
-    if (this.#bad_frames >= BAD_FRAMES_MAX) this.#socket.close(POLICY_VIOLATION, 'too many bad frames');
+    if (this.#bad_frames >= BAD_FRAMES_MAX) this.#socket.close(POLICY_VIOLATION, 'too many malformed frames');
   }
 
   #apply(frame: Exclude<AttachFrame, { type: 'stdin' }>): void {

@@ -86,7 +86,7 @@ export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext
       throw invalidField('record_key', 'is accepted only on the control socket');
     }
     if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
-      throw new ApiError('conflict', 'The sandbox has already been initialised with another body.');
+      throw new ApiError('conflict', 'The sandbox has already been initialised with a different body.');
     }
     if (!initialised) {
       initialised = {

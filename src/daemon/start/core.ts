@@ -174,8 +174,8 @@ export class DaemonCore {
     const { environment, log } = this.#parts;
     const set_aside = environment.load();
     if (set_aside === null) return;
-    log.error({ set_aside }, 'environment.json is damaged and is set aside: its variables are missing');
-    this.#damages.push(`a damaged environment.json is set aside at ${set_aside}: its variables are missing`);
+    log.error({ set_aside }, 'environment.json is damaged and was set aside: its variables are missing');
+    this.#damages.push(`a damaged environment.json was set aside at ${set_aside}: its variables are missing`);
   }
 
   async #checkWebhook(webhook_url: string | null): Promise<void> {
@@ -183,7 +183,7 @@ export class DaemonCore {
     if (await isOwnAddress(new URL(webhook_url), this.api.addresses, this.api.port)) {
       throw new OptionError({
         field: '--webhook-url',
-        problem: "is this daemon's own API: each delivery would be the next event",
+        problem: "is this daemon's own API: each delivery would cause another event",
       });
     }
   }

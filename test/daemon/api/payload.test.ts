@@ -65,7 +65,7 @@ describe('a payload', () => {
 
   it('may be nested 100 deep, itself counted, and not 101', () => {
     expect(of(`{"payload":${nested(100)}}`)).toBe(nested(100));
-    expect(refusal(`{"payload":${nested(101)}}`)).toBe('payload: is nested deeper than 100');
+    expect(refusal(`{"payload":${nested(101)}}`)).toBe('payload: must not be nested deeper than 100 levels');
   });
 
   it('may hold any number of brackets in its strings', () => {
@@ -101,10 +101,10 @@ describe('a body is refused', () => {
     ['null', 'body: must be a JSON object'],
     ['"payload"', 'body: must be a JSON object'],
     ['{}', 'payload: is required'],
-    ['{"Payload":{}}', 'Payload: unknown field; the body has one key, payload'],
-    ['{"payload":{},"extra":1}', 'extra: unknown field; the body has one key, payload'],
-    ['{"extra":1,"payload":{}}', 'extra: unknown field; the body has one key, payload'],
-    ['{"__proto__":1,"payload":{}}', '__proto__: unknown field; the body has one key, payload'],
+    ['{"Payload":{}}', 'Payload: unknown field; only payload is allowed'],
+    ['{"payload":{},"extra":1}', 'extra: unknown field; only payload is allowed'],
+    ['{"extra":1,"payload":{}}', 'extra: unknown field; only payload is allowed'],
+    ['{"__proto__":1,"payload":{}}', '__proto__: unknown field; only payload is allowed'],
     ['{"payload":{},"payload":{}}', 'payload: must be given once'],
     ['{"payload":[],"payload":{}}', 'payload: must be given once'],
     ['{"payload":null}', 'payload: must be a JSON object'],
@@ -160,7 +160,7 @@ describe('a mebibyte of white space', () => {
     ['behind the key', `{"payload"${space}:{}}`, 'taken'],
     ['around the payload', `{"payload":${space}{}${space}}`, 'taken'],
     ['with nothing after it', `{"payload":${space}`, 'body: must be JSON'],
-    ['before another key', `{${space}"other":{}}`, 'other: unknown field; the body has one key, payload'],
+    ['before another key', `{${space}"other":{}}`, 'other: unknown field; only payload is allowed'],
   ])('%s takes no more steps than it has characters', (_, body, expected) => {
     // A quadratic scan of this would take minutes and meet the time limit of the test.
     for (let i = 0; i < 10; i++) expect(refusal(body)).toBe(expected);

@@ -169,7 +169,7 @@ describe('a record key given at the init', () => {
     expect(metrics).toMatch(
       /^sandboxd_webhook_records_not_authentic_total 1$|^webhook_records_not_authentic_total 1$/m,
     );
-    await second.logged('records are not authentic: they are not sent');
+    await second.logged('records are not authentic: they will not be sent');
     await second.end('SIGTERM');
     expect(first.stderr + second.stderr).not.toContain(KEY);
     for (const file of ['outbox.db', 'environment.json', 'high-water']) {
