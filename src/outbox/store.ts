@@ -78,7 +78,10 @@ export interface AttemptOutcome {
 /** Receives records that were just committed; null where they must be read with `untried`. */
 export type RecordsAddedListener = (records: DueRecord[] | null) => void;
 
-/** The store as the dispatcher uses it. Verbs reject while the store is out of order. */
+/**
+ * The store as the dispatcher uses it. Verbs reject while the store is out of order. What every engine promises is in
+ * `test/support/outbox/conformance.ts`, which runs on each.
+ */
 export interface DeliveryStore {
   /** The store's clock in ms: monotonic, and continued across restarts. */
   now(): number;

@@ -1,6 +1,7 @@
 import { type Clock, sleep, type Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
+import { loggedEndpoint } from '../../outbox/endpoint-log.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { type DeliveryParts, EndpointDelivery } from './endpoint-delivery.ts';
 import type { EndpointStore, PendingEndpoint } from './endpoint-store.ts';
@@ -206,8 +207,7 @@ export class Endpoints implements Service {
     this.#idle_polls.delete(endpoint);
     void delivery.stop();
     this.#log.warn(
-      // The path may contain a secret.
-      { endpoint: url ? new URL(url).origin : endpoint },
+      { endpoint: (url && loggedEndpoint(url)) || endpoint },
       'another replica has taken over delivery to an endpoint',
     );
   }
