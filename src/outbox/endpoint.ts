@@ -78,24 +78,44 @@ export class Endpoint {
     const recovery = new AbortController();
     const { signal } = recovery;
     this.#recovery = recovery;
-    let failed_probes = 0;
-    const step = async () => {
-      await this.#wait(endpointBackoffMs(failed_probes, this.#random()), signal);
-      if (signal.aborted) return;
+    const probe = async () => {
       const verdict = await this.#probe(signal);
-      if (verdict === 'down') failed_probes += 1;
-      if (verdict !== 'up') throw new Error('the endpoint is still down');
+      if (verdict !== 'up') throw new FailedProbe(verdict);
     };
-    // The library repeats the step until `stop`; the wait is part of the step, because it runs on our clock.
-    const options = { retries: Number.POSITIVE_INFINITY, minTimeout: 0, factor: 1, signal };
-    await pRetry(step, options).catch((error: unknown) => {
+    await this.#wait(0, signal);
+    if (signal.aborted) return;
+    // The library repeats the probe until `stop` and counts the failures. The waits are ours: they run on our clock.
+    await pRetry(probe, {
+      signal,
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 0,
+      shouldConsumeRetry: ({ error }) => isDown(error),
+      onFailedAttempt: ({ error, retriesConsumed }) =>
+        this.#wait(retriesConsumed + (isDown(error) ? 1 : 0), signal),
+    }).catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
   }
 
-  async #wait(delay_ms: number, signal: AbortSignal): Promise<void> {
+  async #wait(failed_probes: number, signal: AbortSignal): Promise<void> {
+    const delay_ms = endpointBackoffMs(failed_probes, this.#random());
     this.#next_probe_ms = this.#clock.monotonicMs() + delay_ms;
     await sleep(this.#clock, delay_ms, signal);
     if (!signal.aborted) this.#next_probe_ms = null;
   }
+}
+
+/** A probe after which the endpoint stays backed off. */
+class FailedProbe extends Error {
+  readonly verdict: Verdict;
+
+  constructor(verdict: Verdict) {
+    super('the endpoint is still down');
+    this.verdict = verdict;
+  }
+}
+
+/** A probe that was about its record alone does not make the next step longer. */
+function isDown(error: Error): boolean {
+  return error instanceof FailedProbe && error.verdict === 'down';
 }

@@ -1,6 +1,43 @@
 import { describe, expect, it } from 'vitest';
+import { ENDPOINT_FAILURES } from '../../src/contract/defaults.ts';
+import { Endpoint, type Verdict } from '../../src/outbox/endpoint.ts';
+import { endpointBackoffMs } from '../../src/webhook/retry.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { deliver } from '../support/outbox/delivery.ts';
 import type { Answer } from '../support/scripted-transport.ts';
+
+const RANDOM = 0.5;
+const stepMs = (failed_probes: number) => endpointBackoffMs(failed_probes, RANDOM);
+
+/** An endpoint whose probes end, one after the other, as `ends` says; the next one does not end. */
+function endpointWith(ends: (Verdict | Error)[] = []) {
+  const clock = new ManualClock();
+  const probed_ms: number[] = [];
+  const left = [...ends];
+  let recoveries = 0;
+  const probe = async (): Promise<Verdict> => {
+    probed_ms.push(clock.monotonicMs());
+    const end = left.shift();
+    if (end === undefined) return new Promise(() => {});
+    if (end instanceof Error) throw end;
+    endpoint.observe(end);
+    return end;
+  };
+  const onHealthy = () => {
+    recoveries += 1;
+  };
+  const endpoint = new Endpoint(clock, () => RANDOM, probe, onHealthy);
+  return {
+    endpoint,
+    clock,
+    probed_ms,
+    recoveries: () => recoveries,
+    backOff() {
+      for (let n = 0; n < ENDPOINT_FAILURES; n++) endpoint.observe('down');
+    },
+    pass: (by_ms: number) => clock.advance(by_ms),
+  };
+}
 
 describe('the endpoint', () => {
   it.each<[string, Answer]>([
@@ -109,5 +146,94 @@ describe('the endpoint', () => {
     expect(dispatcher.endpointHealth().next_probe_at).toBe('2026-01-01T00:00:00.500Z');
     await clock.advance(500);
     expect(dispatcher.endpointHealth().next_probe_at).toBe('2026-01-01T00:00:01.500Z');
+  });
+});
+
+describe('an endpoint by itself', () => {
+  it('is backed off after three consecutive failures, not before', () => {
+    const { endpoint } = endpointWith();
+    for (const verdict of ['down', 'down', 'up', 'down', 'nothing', 'down'] as const)
+      endpoint.observe(verdict);
+    expect([endpoint.is_healthy, endpoint.next_probe_at, endpoint.next_probe_ms]).toEqual([true, null, 0]);
+    endpoint.observe('down');
+    expect(endpoint.is_healthy).toBe(false);
+    endpoint.stop();
+  });
+
+  it('says when the next probe starts, and nothing while it is under way', async () => {
+    const { endpoint, clock, backOff, pass } = endpointWith();
+    backOff();
+    expect(endpoint.next_probe_ms).toBe(clock.monotonicMs() + stepMs(0));
+    expect(endpoint.next_probe_at).toBe(new Date(clock.wallMs() + stepMs(0)).toISOString());
+    await pass(stepMs(0));
+    expect([endpoint.next_probe_at, endpoint.next_probe_ms]).toEqual([null, 0]);
+    endpoint.stop();
+  });
+
+  it('is probed once per step, and each failure makes the next step longer, up to a limit', async () => {
+    const failures = 12;
+    const { endpoint, probed_ms, backOff, pass } = endpointWith(Array(failures).fill('down'));
+    backOff();
+    let at_ms = 0;
+    for (let n = 0; n < failures; n++) {
+      await pass(stepMs(n) - 1);
+      expect(probed_ms).toHaveLength(n);
+      await pass(1);
+      at_ms += stepMs(n);
+      expect(probed_ms).toHaveLength(n + 1);
+      expect(probed_ms.at(-1)).toBe(at_ms);
+    }
+    expect(stepMs(1)).toBeGreaterThan(stepMs(0));
+    expect(stepMs(failures)).toBe(stepMs(failures + 1));
+    endpoint.stop();
+  });
+
+  it.each<[string, Verdict | Error]>([
+    ['says nothing about it', 'nothing'],
+    ['fails by itself', new Error('the store cannot be read')],
+  ])('is probed again after the same step where a probe %s', async (_, end) => {
+    const { endpoint, probed_ms, backOff, pass } = endpointWith(['down', end, 'down']);
+    backOff();
+    for (const failed_probes of [0, 1, 1, 2]) await pass(stepMs(failed_probes));
+    const starts_ms = [0, 1, 1, 2]
+      .map(stepMs)
+      .map((_step, n, steps) => steps.slice(0, n + 1).reduce((a, b) => a + b));
+    expect(probed_ms).toEqual(starts_ms);
+    endpoint.stop();
+  });
+
+  it('is healthy with the first success, of a probe or of an attempt that was still under way', async () => {
+    const by_probe = endpointWith(['down', 'up']);
+    by_probe.backOff();
+    for (const failed_probes of [0, 1]) await by_probe.pass(stepMs(failed_probes));
+    expect([by_probe.endpoint.is_healthy, by_probe.recoveries()]).toEqual([true, 1]);
+    const by_attempt = endpointWith();
+    by_attempt.backOff();
+    by_attempt.endpoint.observe('up');
+    expect([by_attempt.endpoint.is_healthy, by_attempt.recoveries()]).toEqual([true, 1]);
+    for (const { pass, probed_ms, clock } of [by_probe, by_attempt]) {
+      const before = probed_ms.length;
+      await pass(stepMs(20) * 3);
+      expect([probed_ms.length, clock.timers]).toEqual([before, 0]);
+    }
+  });
+
+  it('begins with the first step again when it is backed off again', async () => {
+    const { endpoint, probed_ms, backOff, pass } = endpointWith(['down', 'down', 'up']);
+    backOff();
+    for (const failed_probes of [0, 1, 2]) await pass(stepMs(failed_probes));
+    backOff();
+    await pass(stepMs(0));
+    expect(probed_ms).toHaveLength(4);
+    endpoint.stop();
+  });
+
+  it('is probed no more once it is stopped', async () => {
+    const { endpoint, clock, probed_ms, recoveries, backOff, pass } = endpointWith(['down']);
+    backOff();
+    await pass(stepMs(0));
+    expect([endpoint.stop(), endpoint.stop()]).toEqual([true, false]);
+    await pass(stepMs(20) * 3);
+    expect([probed_ms.length, clock.timers, recoveries()]).toEqual([1, 0, 0]);
   });
 });
