@@ -5,13 +5,15 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ChokidarWatches, type OnSignal } from '../../../src/watch/signals/directory-watch.ts';
 import { scratchFolder } from '../../support/scratch.ts';
+import { WatchedTree } from '../../support/watch/watched-tree.ts';
 
 /** Many watches at once, and what they have signalled: `<kind> <name>`, with `own` where it may be the directory itself. */
 function watching() {
@@ -120,4 +122,38 @@ describe('a watch on a directory', () => {
 it('relies on a part of chokidar that is not public: its version is exact, and an upgrade passes the tests above', () => {
   const { dependencies } = createRequire(import.meta.url)('../../../package.json');
   expect(dependencies.chokidar).toMatch(/^\d+\.\d+\.\d+$/);
+});
+
+describe('the watch of a tree', () => {
+  let tree: WatchedTree;
+
+  beforeEach(() => {
+    tree = new WatchedTree();
+  });
+
+  afterEach(() => tree.close());
+
+  it.each(['new\nline', 'back\\slash', '*glob?[x]', '\ufffd', 'x~', '..a', '-', 'L'.repeat(255)])(
+    'works on a directory called %j',
+    async (name) => {
+      tree.make(`${name}/f`);
+      await tree.start();
+      expect(await tree.told_since(() => appendFileSync(tree.at(`${name}/f`), 'x'))).toEqual([
+        `write ${name}/f`,
+      ]);
+      expect(await tree.told_since(() => writeFileSync(tree.at(`${name}/n`), ''))).toEqual([
+        `create ${name}/n`,
+      ]);
+    },
+  );
+
+  it('tells a child that has the name of its directory', async () => {
+    tree.make('a/z');
+    await tree.start();
+    expect(await tree.told_since(() => writeFileSync(tree.at('a/a'), 'x'))).toEqual([
+      'create a/a',
+      'write a/a',
+    ]);
+    expect(await tree.told_since(() => unlinkSync(tree.at('a/a')))).toEqual(['remove a/a']);
+  });
 });
