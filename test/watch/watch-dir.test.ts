@@ -1,6 +1,8 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ApiError } from '../../src/contract/errors.ts';
+import { checkWatchDir } from '../../src/watch/watch-dir.ts';
 import { runSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -50,4 +52,46 @@ it.each(BAD)('a watch_dir that %s is refused at the start, with the reason', asy
     expect(lines[0]).toMatch(/--watch-dir/);
     expect(lines[0]).toMatch(reason);
   }
+});
+
+describe('a watch_dir that is refused', () => {
+  let top: string;
+
+  beforeEach(() => {
+    top = scratchFolder();
+  });
+
+  const refusal = (watch_dir: string, own_paths: string[] = []) => {
+    try {
+      checkWatchDir(watch_dir, own_paths);
+      return null;
+    } catch (error) {
+      return error instanceof ApiError ? `${error.code}: ${error.message}` : error;
+    }
+  };
+
+  it('is one that is not absolute', () => {
+    expect(refusal('src')).toMatch(/^invalid_request: .*must be an absolute path/);
+  });
+
+  it('is a file', () => {
+    writeFileSync(join(top, 'f'), '');
+    expect(refusal(join(top, 'f'))).toMatch(/^invalid_request: .*not a directory/);
+  });
+
+  it('is one inside the state directory, under any name', () => {
+    mkdirSync(join(top, 'state'));
+    symlinkSync(join(top, 'state'), join(top, 'link'));
+    expect(refusal(join(top, 'state'), [join(top, 'state')])).toMatch(/inside the daemon's own/);
+    expect(refusal(join(top, 'state', 'not', 'yet'), [join(top, 'state')])).toMatch(
+      /inside the daemon's own/,
+    );
+    expect(refusal(join(top, 'link', 'x'), [join(top, 'state')])).toMatch(/inside the daemon's own/);
+  });
+
+  it('is not one that does not exist or that contains the state directory', () => {
+    expect(refusal(join(top, 'later'))).toBeNull();
+    expect(refusal(top, [join(top, 'state')])).toBeNull();
+    expect(existsSync(join(top, 'later'))).toBe(false);
+  });
 });

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { emptyTree } from '../../../src/watch/index/stored-tree.ts';
 import type { Tree } from '../../../src/watch/index/tree.ts';
-import { descendants, directories } from '../../../src/watch/index/tree-node.ts';
 
 let last_ino = 0;
 
@@ -69,14 +68,5 @@ describe('the tree', () => {
     tree.markChanged(kept);
     expect(tree.changes()).toEqual({ put: [kept], drop: [77, gone.id] });
     expect(tree.unstored).toBe(3);
-  });
-
-  it('is walked with children first, and directories with parents first', () => {
-    const dir = tree.add(tree.root, 'd', newDirectory());
-    const below = tree.add(dir, 'e', newDirectory());
-    const file = tree.add(below, 'f', newFile());
-    expect([...descendants(dir)]).toEqual([file, below]);
-    expect([...directories(dir)]).toEqual([dir, below]);
-    expect([...directories(file)]).toEqual([]);
   });
 });

@@ -1,5 +1,7 @@
-import { afterEach, describe, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../../src/watch/engine-options.ts';
+import { OverflowGuess } from '../../../src/watch/signals/overflow.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { until, WatchedTree } from '../../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;
@@ -20,5 +22,34 @@ describe('many signals at once', () => {
       () => tree.engine.status().reconciles.overflow === 1,
       () => tree.engine.status(),
     );
+  });
+});
+
+describe('an overflow of the queue of signals', () => {
+  it('is suspected when half the queue arrives in one turn, and looked into a second later', async () => {
+    const clock = new ManualClock();
+    let overflows = 0;
+    const guess = new OverflowGuess(clock, () => overflows++, 100);
+    for (let i = 0; i < 49; i++) guess.signal();
+    await clock.advance(5_000);
+    expect([guess.suspected, overflows]).toEqual([false, 0]);
+    for (let i = 0; i < 50; i++) guess.signal();
+    await clock.advance(999);
+    expect([guess.suspected, overflows]).toEqual([true, 0]);
+    for (let i = 0; i < 50; i++) guess.signal();
+    await clock.advance(1);
+    expect([guess.suspected, overflows]).toEqual([false, 1]);
+    await clock.advance(5_000);
+    expect(overflows).toBe(1);
+  });
+
+  it('is not suspected of many signals over several turns', async () => {
+    const clock = new ManualClock();
+    const guess = new OverflowGuess(clock, () => {}, 100);
+    for (let turn = 0; turn < 5; turn++) {
+      for (let i = 0; i < 30; i++) guess.signal();
+      await clock.advance(0);
+    }
+    expect([guess.suspected, clock.timers]).toEqual([false, 0]);
   });
 });

@@ -1,20 +1,11 @@
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Log } from '../../../src/base/log.ts';
-import { ApiError } from '../../../src/contract/errors.ts';
-import { checkWatchDir, Watcher } from '../../../src/watch/thread/watcher.ts';
+import { Watcher } from '../../../src/watch/thread/watcher.ts';
 import { MemoryStore } from '../../support/watch/memory-store.ts';
 import { until } from '../../support/watch/watched-tree.ts';
 
@@ -87,41 +78,5 @@ describe('the watcher', () => {
     await watcher.stop();
     expect(watcher.status().state).toBe('stopped');
     await starting;
-  });
-});
-
-describe('a watch_dir that cannot be meant', () => {
-  const refusal = (watch_dir: string, own_paths: string[] = []) => {
-    try {
-      checkWatchDir(watch_dir, own_paths);
-      return null;
-    } catch (error) {
-      return error instanceof ApiError ? `${error.code}: ${error.message}` : error;
-    }
-  };
-
-  it('is one that is not absolute', () => {
-    expect(refusal('src')).toMatch(/^invalid_request: .*must be an absolute path/);
-  });
-
-  it('is a file', () => {
-    writeFileSync(join(top, 'f'), '');
-    expect(refusal(join(top, 'f'))).toMatch(/^invalid_request: .*not a directory/);
-  });
-
-  it('is one inside the state directory, by whatever name', () => {
-    mkdirSync(join(top, 'state'));
-    symlinkSync(join(top, 'state'), join(top, 'link'));
-    expect(refusal(join(top, 'state'), [join(top, 'state')])).toMatch(/inside the daemon's own/);
-    expect(refusal(join(top, 'state', 'not', 'yet'), [join(top, 'state')])).toMatch(
-      /inside the daemon's own/,
-    );
-    expect(refusal(join(top, 'link', 'x'), [join(top, 'state')])).toMatch(/inside the daemon's own/);
-  });
-
-  it('is not one that does not exist, or that holds the state directory', () => {
-    expect(refusal(join(top, 'later'))).toBeNull();
-    expect(refusal(top, [join(top, 'state')])).toBeNull();
-    expect(existsSync(join(top, 'later'))).toBe(false);
   });
 });
