@@ -1,0 +1,82 @@
+import { uptime } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { sleep, systemClock, timestamp, workingClock } from '../../src/base/clock.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+describe.each([
+  ['the clock of the machine', systemClock],
+  ['the clock for work', workingClock],
+])('%s', (_, clock) => {
+  it('calls once after a delay, unless that was cancelled', async () => {
+    const calls: string[] = [];
+    clock.after(0, () => calls.push('cancelled')).cancel();
+    await new Promise<void>((resolve) => {
+      clock.after(0, () => calls.push('first'));
+      clock.after(1, resolve);
+    });
+    expect(calls).toEqual(['first']);
+  });
+
+  it('never runs backwards', () => {
+    let last_ms = clock.monotonicMs();
+    for (let n = 0; n < 1_000; n++) {
+      const now_ms = clock.monotonicMs();
+      expect(now_ms).toBeGreaterThanOrEqual(last_ms);
+      last_ms = now_ms;
+    }
+  });
+
+  it('knows the boot of the machine, and that it lies as far back as the kernel says', () => {
+    const before_ms = uptime() * 1_000;
+    const { id, ms } = clock.boot();
+    expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    // The kernel tells it in hundredths of a second, and a reading is used again for a second.
+    expect(ms).toBeGreaterThan(before_ms - 2_000);
+    expect(clock.boot().id).toBe(id);
+  });
+});
+
+it('cuts a delay that a timer of the platform cannot hold, instead of firing at once', async () => {
+  let is_fired = false;
+  const timer = systemClock.after(2 ** 40, () => {
+    is_fired = true;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  timer.cancel();
+  expect(is_fired).toBe(false);
+});
+
+describe('sleep', () => {
+  it('ends after its time, not before', async () => {
+    const clock = new ManualClock();
+    let is_over = false;
+    const sleeping = sleep(clock, 100).then(() => {
+      is_over = true;
+    });
+    await clock.advance(99);
+    expect(is_over).toBe(false);
+    await clock.advance(1);
+    await sleeping;
+    expect(clock.timers).toBe(0);
+  });
+
+  it('ends at once when it is aborted, and leaves no timer', async () => {
+    const clock = new ManualClock();
+    const stop = new AbortController();
+    const sleeping = sleep(clock, 1_000_000, stop.signal);
+    stop.abort();
+    await sleeping;
+    expect(clock.timers).toBe(0);
+    await sleep(clock, 1_000_000, stop.signal);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+it('writes a time as RFC 3339 with milliseconds, whatever it wrote before', () => {
+  expect([0, 0, 1_767_225_600_123, 0].map(timestamp)).toEqual([
+    '1970-01-01T00:00:00.000Z',
+    '1970-01-01T00:00:00.000Z',
+    '2026-01-01T00:00:00.123Z',
+    '1970-01-01T00:00:00.000Z',
+  ]);
+});
