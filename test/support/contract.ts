@@ -22,6 +22,6 @@ export function contractTable(heading: string): string[][] {
 export function contractWords(beginning: string): string[] {
   const at = text.indexOf(beginning);
   if (at < 0) throw new Error(`the contract does not say: ${beginning}`);
-  const [sentence = ''] = text.slice(at).split(/[.)](?:\s|$|,)/);
+  const [sentence = ''] = text.slice(at).split(/[.):](?:\s|$|,)/);
   return [...sentence.matchAll(/`([^`]+)`/g)].map((match) => match[1] as string);
 }
