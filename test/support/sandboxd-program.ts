@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished, vi } from 'vitest';
 import { scratchFolder } from './scratch.ts';
@@ -142,4 +142,29 @@ export async function runSandboxd(args: string[], options: Launch = {}): Promise
 async function failed(program: SandboxdProgram): Promise<never> {
   const { code, signal } = await program.ended;
   throw new Error(`sandboxd ended with ${code ?? signal}: ${program.stderr}`);
+}
+
+export interface Given {
+  env?: Record<string, string>;
+  uid?: number;
+  state_dir?: string;
+}
+
+/** Starts `argv` as a user would, without Node in between; it has ended when the test has. */
+export function startProgram(
+  argv: string[],
+  { env = {}, uid, state_dir = join(scratchFolder(), 'state') }: Given = {},
+) {
+  const [program = '', ...args] = [...argv];
+  const child = spawn(program, args, {
+    env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  const daemon = new SandboxdProgram(child, state_dir);
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await daemon.ended;
+  });
+  return daemon;
 }
