@@ -107,7 +107,13 @@ export function labelledGauge(
 
 /** All metrics of a program; each part adds its own. */
 export class MetricsRegistry {
+  readonly #prefix: string;
   readonly #metrics: Metric[] = [];
+
+  /** `program`: put before every name, with an underscore; empty: nothing is. */
+  constructor(program = '') {
+    this.#prefix = program === '' ? '' : `${program}_`;
+  }
 
   /** Registers metrics. */
   add(metrics: Metric[]): void {
@@ -122,9 +128,13 @@ export class MetricsRegistry {
     const { Registry } = await import('prom-client');
     const registry = new Registry();
     for (const metric of this.#metrics) {
-      const { name, type, help } = metric;
-      const values = await samplesOf(metric);
-      if (values === null) continue;
+      const { type, help } = metric;
+      const name = this.#prefix + metric.name;
+      const samples = await samplesOf(metric);
+      if (samples === null) continue;
+      const values = samples.map(({ metricName, ...sample }) =>
+        metricName === undefined ? sample : { ...sample, metricName: this.#prefix + metricName },
+      );
       registry.registerMetric({ name, type, help, get: async () => ({ name, type, help, values }) } as never);
     }
     return registry.metrics();

@@ -34,10 +34,10 @@ function outboxGauges({ store, dispatcher, clock }: GaugeSources): Metric[] {
   };
   const is_healthy = () => ((dispatcher?.endpointHealth().healthy ?? true) ? 1 : 0);
   return [
-    labelledGauge('webhook_outbox_records', 'Records kept, by state.', 'state', states),
-    gauge('webhook_outbox_bytes', 'Bytes of undelivered records.', () => store.counts().bytes),
-    gauge('webhook_outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
-    gauge('webhook_endpoint_healthy', '1 unless the endpoint is in backoff.', is_healthy),
+    labelledGauge('outbox_records', 'Records kept, by state.', 'state', states),
+    gauge('outbox_bytes', 'Bytes of undelivered records.', () => store.counts().bytes),
+    gauge('outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
+    gauge('endpoint_healthy', '1 unless the endpoint is in backoff.', is_healthy),
   ];
 }
 
@@ -49,7 +49,7 @@ function processGauge(daemon: GaugeSources): Metric {
       PROCESS_STATES.map((state) => [state, processes.filter((each) => each.state === state).length]),
     );
   };
-  return labelledGauge('sandbox_processes', 'Supervised processes kept, by state.', 'state', states);
+  return labelledGauge('processes', 'Supervised processes kept, by state.', 'state', states);
 }
 
 function watcherGauges({ watcher }: GaugeSources): Metric[] {

@@ -1,4 +1,6 @@
+import { RequestMetrics } from '../base/http/request-metrics.ts';
 import { Counter, Histogram, type Metric, MetricsRegistry } from '../base/metrics.ts';
+import { processMetrics } from '../base/process-metrics.ts';
 import type { AttemptReport } from '../outbox/attempts.ts';
 import { DeliveryMetrics } from '../outbox/delivery-metrics.ts';
 import type { CommitReport } from '../outbox/sqlite/client.ts';
@@ -9,20 +11,20 @@ const RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 /** What the daemon counts for `/metrics`: as things happen, never by scanning. Source: contract section 8. */
 export class Metrics {
   readonly #delivery = new DeliveryMetrics();
-  readonly #lost = new Counter(
-    'webhook_records_lost_total',
-    'Acknowledged records found missing after damage.',
-  );
+  readonly #lost = new Counter('records_lost_total', 'Acknowledged records found missing after damage.');
   readonly #forged = new Counter(
-    'webhook_records_not_authentic_total',
+    'records_not_authentic_total',
     "Records found in the outbox that this sandbox's daemon did not write.",
   );
   readonly #commit_seconds = new Histogram(
-    'webhook_commit_duration_seconds',
+    'commit_duration_seconds',
     'Duration of a commit, its sync included.',
     SECONDS,
   );
-  readonly #batch_size = new Histogram('webhook_commit_batch_size', 'Appends that shared a commit.', RECORDS);
+  readonly #batch_size = new Histogram('commit_batch_size', 'Appends that shared a commit.', RECORDS);
+
+  /** The requests of the local API. */
+  readonly requests = new RequestMetrics();
 
   constructor() {
     this.countLost(0);
@@ -54,10 +56,11 @@ export class Metrics {
 
   /** Returns all metrics, with `gauges`, in Prometheus' text format. */
   text(gauges: Metric[]): Promise<string> {
-    const registry = new MetricsRegistry();
+    const registry = new MetricsRegistry('sandboxd');
     registry.add(gauges);
     registry.add(this.#delivery.metrics());
     registry.add([this.#lost, this.#forged, this.#commit_seconds, this.#batch_size]);
+    registry.add([...this.requests.metrics(), ...processMetrics()]);
     return registry.text();
   }
 }

@@ -1,4 +1,5 @@
 import { createHttpApp, type HttpApp } from '../base/http/app.ts';
+import { RequestMetrics } from '../base/http/request-metrics.ts';
 import { guardRoutes } from './api/auth.ts';
 import { registerDeliveryRoutes } from './api/delivery-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
@@ -19,6 +20,9 @@ export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServ
   const { log, clock, store, runtime, seal } = services;
   const app: HttpApp = createHttpApp(log);
   const server = new ApiServer(app, clock);
+  const requests = new RequestMetrics();
+  requests.count(app);
+  metrics.add(requests.metrics());
   logTrouble(app, log);
   explainRefusals(app);
   guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request));

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { labelledGauge, MetricsRegistry } from '../base/metrics.ts';
+import { processMetrics } from '../base/process-metrics.ts';
 import { Schedule } from '../base/schedule.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
@@ -110,8 +111,9 @@ interface Metered {
 /** The metrics of every part. */
 function metricsOf({ services, delivery, quotas, usage }: Metered): MetricsRegistry {
   const { metrics, store } = services;
-  const registry = new MetricsRegistry();
+  const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
+    ...processMetrics(),
     ...metrics.metrics(),
     ...delivery.metrics(),
     ...quotas.metrics(),

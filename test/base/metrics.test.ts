@@ -33,6 +33,21 @@ describe('metrics in the text format of Prometheus', () => {
     ]);
   });
 
+  it('carry the prefix of the program, with the parts of a histogram', async () => {
+    const registry = new MetricsRegistry('program');
+    const histogram = new Histogram('wait_seconds', 'How long.', [1]);
+    histogram.observe(0.5);
+    registry.add([gauge('open', 'Open now.', () => 1), histogram]);
+    const names = (await registry.text()).match(/^[a-z_]+/gm);
+    expect(names).toEqual([
+      'program_open',
+      'program_wait_seconds_bucket',
+      'program_wait_seconds_bucket',
+      'program_wait_seconds_sum',
+      'program_wait_seconds_count',
+    ]);
+  });
+
   it('read a gauge on each scrape', async () => {
     let value = 1;
     const registry = new MetricsRegistry();

@@ -102,6 +102,6 @@ async function untilDelivered(daemon: Daemon, left = 0): Promise<void> {
 
 async function attemptsOf(daemon: Daemon): Promise<number> {
   const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
-  const counts = [...metrics.matchAll(/^webhook_delivery_attempts_total\{.*\} (\d+)$/gm)];
+  const counts = [...metrics.matchAll(/^sandboxd_delivery_attempts_total\{.*\} (\d+)$/gm)];
   return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }

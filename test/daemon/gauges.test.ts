@@ -45,17 +45,17 @@ describe('the gauges of /metrics', () => {
     expect(bytes).toBeGreaterThan(0);
     expect(await scraped({ ...daemon, clock })).toEqual(
       expect.arrayContaining([
-        'webhook_outbox_records{state="pending"} 2',
-        'webhook_outbox_records{state="delivered"} 0',
-        `webhook_outbox_bytes ${bytes}`,
-        'webhook_outbox_oldest_pending_seconds 90',
+        'outbox_records{state="pending"} 2',
+        'outbox_records{state="delivered"} 0',
+        `outbox_bytes ${bytes}`,
+        'outbox_oldest_pending_seconds 90',
       ]),
     );
   });
 
   it('show an age of 0 for an empty outbox, and for one that cannot be read', async () => {
     const { store, daemon } = await sources();
-    const zero = 'webhook_outbox_oldest_pending_seconds 0';
+    const zero = 'outbox_oldest_pending_seconds 0';
     expect(await scraped(daemon)).toContain(zero);
     const unread = { counts: () => store.counts(), oldestPending: () => Promise.reject(new Error('closed')) };
     expect(await scraped({ ...daemon, store: unread })).toContain(zero);
@@ -63,9 +63,9 @@ describe('the gauges of /metrics', () => {
 
   it('show an endpoint in backoff, and one as healthy while there is none', async () => {
     const { daemon } = await sources();
-    expect(await scraped(daemon)).toContain('webhook_endpoint_healthy 1');
+    expect(await scraped(daemon)).toContain('endpoint_healthy 1');
     const dispatcher = { endpointHealth: () => ({ healthy: false, next_probe_at: null }) };
-    expect(await scraped({ ...daemon, dispatcher })).toContain('webhook_endpoint_healthy 0');
+    expect(await scraped({ ...daemon, dispatcher })).toContain('endpoint_healthy 0');
   });
 
   it('count the processes by state, and none before the sandbox runs', async () => {
@@ -74,14 +74,14 @@ describe('the gauges of /metrics', () => {
     for (const state of ['running', 'paused'] as const) {
       expect(await scraped({ ...daemon, state })).toEqual(
         expect.arrayContaining([
-          'sandbox_processes{state="running"} 2',
-          'sandbox_processes{state="exited"} 1',
-          'sandbox_processes{state="crashed"} 0',
+          'processes{state="running"} 2',
+          'processes{state="exited"} 1',
+          'processes{state="crashed"} 0',
         ]),
       );
     }
     const early = await scraped({ ...daemon, state: 'awaiting_init' });
-    expect(early).toContain('sandbox_processes{state="running"} 0');
+    expect(early).toContain('processes{state="running"} 0');
   });
 
   it('describe the directory watch where there is one', async () => {

@@ -12,14 +12,14 @@ describe('the metrics of the daemon', () => {
   it('show losses as 0 from the start, so that an alert can see the first one', async () => {
     const metrics = new Metrics();
     expect(await samples(metrics, 'records_')).toEqual([
-      'webhook_records_lost_total 0',
-      'webhook_records_not_authentic_total 0',
+      'sandboxd_records_lost_total 0',
+      'sandboxd_records_not_authentic_total 0',
     ]);
     metrics.countLost(2);
     metrics.countForged(3);
     expect(await samples(metrics, 'records_')).toEqual([
-      'webhook_records_lost_total 2',
-      'webhook_records_not_authentic_total 3',
+      'sandboxd_records_lost_total 2',
+      'sandboxd_records_not_authentic_total 3',
     ]);
   });
 
@@ -28,19 +28,19 @@ describe('the metrics of the daemon', () => {
     const enqueued = ['agent.event', 'agent.event', 'sandbox.ready'];
     metrics.observeCommit({ commit_ms: 4, batch_size: 3, enqueued, trouble: null });
     metrics.observeCommit({ commit_ms: 6, batch_size: 0, enqueued: [], trouble: null });
-    expect(await samples(metrics, 'webhook_enqueued_total')).toEqual([
-      'webhook_enqueued_total{event_type="agent.event"} 2',
-      'webhook_enqueued_total{event_type="sandbox.ready"} 1',
+    expect(await samples(metrics, 'sandboxd_enqueued_total')).toEqual([
+      'sandboxd_enqueued_total{event_type="agent.event"} 2',
+      'sandboxd_enqueued_total{event_type="sandbox.ready"} 1',
     ]);
     expect(await samples(metrics, 'commit_duration_seconds_')).toEqual(
       expect.arrayContaining([
-        'webhook_commit_duration_seconds_bucket{le="0.005"} 1',
-        'webhook_commit_duration_seconds_bucket{le="0.01"} 2',
-        'webhook_commit_duration_seconds_sum 0.01',
-        'webhook_commit_duration_seconds_count 2',
+        'sandboxd_commit_duration_seconds_bucket{le="0.005"} 1',
+        'sandboxd_commit_duration_seconds_bucket{le="0.01"} 2',
+        'sandboxd_commit_duration_seconds_sum 0.01',
+        'sandboxd_commit_duration_seconds_count 2',
       ]),
     );
-    expect(await samples(metrics, 'batch_size_count')).toEqual(['webhook_commit_batch_size_count 1']);
+    expect(await samples(metrics, 'batch_size_count')).toEqual(['sandboxd_commit_batch_size_count 1']);
   });
 
   it('do not count a commit that failed', async () => {
@@ -51,15 +51,15 @@ describe('the metrics of the daemon', () => {
       enqueued: ['agent.event'],
       trouble: 'no space left',
     });
-    expect(await samples(metrics, 'webhook_enqueued_total')).toEqual([]);
+    expect(await samples(metrics, 'sandboxd_enqueued_total')).toEqual([]);
     expect(await samples(metrics, 'commit_duration_seconds_count')).toEqual([
-      'webhook_commit_duration_seconds_count 0',
+      'sandboxd_commit_duration_seconds_count 0',
     ]);
   });
 
   it('are given together with the gauges of the scrape', async () => {
     expect(await new Metrics().text([gauge('answer', 'Of everything.', () => 42)])).toContain(
-      '# HELP answer Of everything.\n# TYPE answer gauge\nanswer 42\n',
+      '# HELP sandboxd_answer Of everything.\n# TYPE sandboxd_answer gauge\nsandboxd_answer 42\n',
     );
   });
 });

@@ -100,7 +100,7 @@ describe('damage', () => {
         // Beside the published ones: ready and paused, which were written back, and resumed, which was not.
         const counts = { all: WRITTEN_BACK + IN_THE_LOG + 3, in_the_log: IN_THE_LOG + 1 };
         const [from, to] = lost(counts);
-        const lost_records = await again.metric('webhook_records_lost_total');
+        const lost_records = await again.metric('sandboxd_records_lost_total');
         expect(lost_records).toBeGreaterThanOrEqual(from);
         expect(lost_records).toBeLessThanOrEqual(to);
         expect(again.told('the outbox was damaged')).toMatchObject({ level: 'error' });
@@ -166,7 +166,7 @@ describe('damage', () => {
       );
       await expectKept({ receiver, ledger: afterwards, may_repeat: true });
       await until('what is left is delivered', async () => (await again.sandbox()).outbox.pending === 0);
-      const lost_records = await again.metric('webhook_records_lost_total');
+      const lost_records = await again.metric('sandboxd_records_lost_total');
       const missing = [...ledger.acknowledged.keys()].filter((id) => !receiver.delivered().has(id)).length;
       expect(missing).toBeLessThanOrEqual(lost_records);
       expect(lost_records).toBeLessThan(20);
@@ -193,7 +193,7 @@ describe('damage', () => {
     const again = await Daemon.start(scene, { webhook_url: receiver.url });
     await expectKept({ receiver, ledger });
     await until('it is told', () => again.told('the disk changed records'));
-    expect(await again.metric('webhook_records_lost_total')).toBe(1);
+    expect(await again.metric('sandboxd_records_lost_total')).toBe(1);
     const [event_id = ''] = spoiled.acknowledged.keys();
     expect(receiver.of(event_id)).toEqual([]);
     expect((await again.delivery(event_id)).state).toBe('failed');

@@ -221,7 +221,7 @@ describe('disk', () => {
       await daemon.stop('SIGKILL');
       receiver.behave(status(200));
       const again = await Daemon.start(scene, { webhook_url: receiver.url });
-      expect(await again.metric('webhook_records_lost_total')).toBe(6);
+      expect(await again.metric('sandboxd_records_lost_total')).toBe(6);
       expect((await again.readiness()).says).toContain('6 acknowledged records are missing');
       expect(again.told('the outbox was damaged')).toMatchObject({ level: 'error', lost_records: 6 });
       await kept.publishMany(again, 3);
@@ -284,7 +284,7 @@ describe('disk', () => {
       await daemon.stop('SIGKILL');
       disk.again();
       const again = await Daemon.start(scene, { webhook_url: receiver.url, state_dir });
-      expect(await again.metric('webhook_records_lost_total')).toBeGreaterThanOrEqual(10);
+      expect(await again.metric('sandboxd_records_lost_total')).toBeGreaterThanOrEqual(10);
       expect((await again.readiness()).says).toContain('degraded');
       expect(await new Ledger().publishMany(again, 3)).toEqual([202, 202, 202]);
     },
@@ -332,7 +332,7 @@ describe('disk', () => {
         disk.again();
       }
       const last = await Daemon.start(scene, { webhook_url: receiver.url, state_dir });
-      expect(await last.metric('webhook_records_lost_total')).toBe(0);
+      expect(await last.metric('sandboxd_records_lost_total')).toBe(0);
       expect(ledger.acknowledged.size).toBeGreaterThan(0);
       await expectKept({ receiver, ledger, may_repeat: true });
     },

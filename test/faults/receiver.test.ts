@@ -307,7 +307,7 @@ describe('receiver', () => {
       await ledger.publishMany(daemon, 50, 8);
       await until(
         'the endpoint backs off',
-        async () => (await daemon.metric('webhook_endpoint_healthy')) === 0,
+        async () => (await daemon.metric('sandboxd_endpoint_healthy')) === 0,
       );
       const attempts_before = await attemptsMade(daemon);
       await sleep(6_000);
@@ -315,7 +315,7 @@ describe('receiver', () => {
       expect((await attemptsMade(daemon)) - attempts_before).toBeLessThanOrEqual(5);
       await receiver.up();
       await expectKept({ receiver, ledger });
-      expect(await daemon.metric('webhook_endpoint_healthy')).toBe(1);
+      expect(await daemon.metric('sandboxd_endpoint_healthy')).toBe(1);
     },
   );
 
@@ -382,5 +382,5 @@ async function attemptsOf(daemon: Daemon, ledger: Ledger) {
 
 /** How many attempts the daemon has counted, whatever came of them. */
 async function attemptsMade(daemon: Daemon): Promise<number> {
-  return daemon.metric('webhook_delivery_duration_seconds_count');
+  return daemon.metric('sandboxd_delivery_duration_seconds_count');
 }

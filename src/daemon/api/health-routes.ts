@@ -6,7 +6,7 @@ import type { DaemonReadiness } from '../readiness.ts';
 
 /** The slice of the daemon that health and metrics use. */
 export interface HealthContext extends GaugeSources {
-  readonly metrics: Pick<Metrics, 'text'>;
+  readonly metrics: Pick<Metrics, 'text' | 'requests'>;
   readiness(): DaemonReadiness;
 }
 

@@ -139,13 +139,13 @@ export class Delivery implements DeletionOutbox, Service {
     const endpoints = () => this.#endpoints.counts();
     return [
       ...this.#metrics.metrics(),
-      labelledGauge('webhook_outbox_records', 'Pending records of all replicas.', 'state', pending),
-      gauge('webhook_outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
-      gauge('webhook_endpoints_owned', 'Endpoints that this replica delivers to.', () => endpoints().owned),
-      gauge('webhook_endpoints_backing_off', 'Owned endpoints in backoff.', () => endpoints().backing_off),
-      gauge('webhook_attempts_under_way', 'Running attempts.', () => endpoints().under_way),
+      labelledGauge('outbox_records', 'Pending records of all replicas.', 'state', pending),
+      gauge('outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
+      gauge('endpoints_owned', 'Endpoints that this replica delivers to.', () => endpoints().owned),
+      gauge('endpoints_backing_off', 'Owned endpoints in backoff.', () => endpoints().backing_off),
+      gauge('attempts_under_way', 'Running attempts.', () => endpoints().under_way),
       {
-        name: 'webhook_outcomes_refused_total',
+        name: 'outcomes_refused_total',
         type: 'counter',
         help: 'Outcomes refused because another replica had taken over the endpoint.',
         samples: () => [{ value: this.#outcomes.refused }],

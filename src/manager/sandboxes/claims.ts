@@ -46,6 +46,18 @@ export class Claims {
    * answer. Throws `conflict` (key), `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
    */
   async claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
+    const { claims } = this.#services.metrics;
+    try {
+      const claimed = await this.#claim(caller, request, key);
+      claims.add(['claimed']);
+      return claimed;
+    } catch (error) {
+      claims.add([error instanceof ApiError ? error.code : 'internal_error']);
+      throw error;
+    }
+  }
+
+  async #claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
     const { clock, store, admission, deletion_outbox } = this.#services;
     const row = this.#rowOf(caller, request);
     const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };

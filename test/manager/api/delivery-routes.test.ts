@@ -166,13 +166,13 @@ describeOnStores('the routes of deliveries', (fresh) => {
     }, WITHIN);
     const text = await (await fetch(`${running.manager.url}/metrics`)).text();
     for (const line of [
-      'webhook_enqueued_total{event_type="sandbox.deleted"} 2',
-      'webhook_delivery_attempts_total{outcome="delivered",class="2xx"} 2',
-      'webhook_end_to_end_seconds_count 2',
-      'webhook_outbox_records{state="pending"} 0',
-      'webhook_outbox_oldest_pending_seconds 0',
-      'webhook_endpoints_owned 1',
-      'webhook_outcomes_refused_total 0',
+      'sandbox_manager_enqueued_total{event_type="sandbox.deleted"} 2',
+      'sandbox_manager_delivery_attempts_total{outcome="delivered",class="2xx"} 2',
+      'sandbox_manager_end_to_end_seconds_count 2',
+      'sandbox_manager_outbox_records{state="pending"} 0',
+      'sandbox_manager_outbox_oldest_pending_seconds 0',
+      'sandbox_manager_endpoints_owned 1',
+      'sandbox_manager_outcomes_refused_total 0',
     ]) {
       expect(text.split('\n')).toContain(line);
     }

@@ -18,7 +18,7 @@ describe('endpoints', () => {
     for (let i = 0; i < 40; i++) await deleted(at(i % 2 ? 'one' : 'other?query=does-not-count'));
     await clock.advance(0);
     expect(sent.filter((each) => pathOf(each) !== 'hangs')).toHaveLength(40);
-    expect(await gauge(delivery, 'webhook_endpoints_owned')).toBe(3);
+    expect(await gauge(delivery, 'endpoints_owned')).toBe(3);
   });
 
   it('have 256 attempts in all, with room for one that comes while all others hang', async () => {
@@ -48,7 +48,7 @@ describe('endpoints', () => {
     await clock.advance(MINUTE_MS);
     const during = sent.length;
     expect(during).toBeLessThan(30);
-    expect(await gauge(delivery, 'webhook_endpoints_backing_off')).toBe(1);
+    expect(await gauge(delivery, 'endpoints_backing_off')).toBe(1);
     await deleted(at('up'));
     await clock.advance(0);
     expect(sent.filter((each) => pathOf(each) === 'up')).toHaveLength(1);
@@ -61,7 +61,7 @@ describe('endpoints', () => {
     const { clock, deleted, sent, database, delivery } = await deliver(() => 204);
     await deleted();
     await clock.advance(15_000);
-    expect(await gauge(delivery, 'webhook_endpoints_owned')).toBe(0);
+    expect(await gauge(delivery, 'endpoints_owned')).toBe(0);
     const owners = await database.db.selectFrom('outbox_endpoints').select('owner').execute();
     expect(owners).toEqual([{ owner: null }]);
     await deleted();

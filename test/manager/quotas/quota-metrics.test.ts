@@ -20,7 +20,7 @@ describeOnStores('decisions on quotas', (fresh) => {
     const text = await (await fetch(`${manager.manager.url}/metrics`)).text();
     const decisions = (dimension: string, outcome: string) =>
       new RegExp(
-        `^quota_decisions_total\\{dimension="${dimension}",outcome="${outcome}"\\} (\\d+)$`,
+        `^sandbox_manager_quota_decisions_total\\{dimension="${dimension}",outcome="${outcome}"\\} (\\d+)$`,
         'm',
       ).exec(text)?.[1];
     expect(decisions('sandbox_claims', 'admitted')).toBe('2');
@@ -28,8 +28,10 @@ describeOnStores('decisions on quotas', (fresh) => {
     expect(decisions('active_sandboxes', 'admitted')).toBe('2');
     expect(decisions('node', 'admitted')).toBe('1');
     expect(decisions('node', 'refused')).toBe('1');
-    expect(text).toMatch(/^quota_draw_duration_seconds_count 3$/m);
-    expect(text).toMatch(/^quota_rate_authority_up 1$/m);
-    expect(text).toMatch(/^usage_windows_total\{window_type="sandbox.runtime_mib_milliseconds"\} 1$/m);
+    expect(text).toMatch(/^sandbox_manager_quota_draw_duration_seconds_count 3$/m);
+    expect(text).toMatch(/^sandbox_manager_quota_rate_authority_up 1$/m);
+    expect(text).toMatch(
+      /^sandbox_manager_usage_windows_total\{window_type="sandbox.runtime_mib_milliseconds"\} 1$/m,
+    );
   });
 });

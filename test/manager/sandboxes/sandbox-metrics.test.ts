@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 
 describe('the metrics of sandboxes', () => {
-  it('count transitions by verb and outcome', async () => {
+  it('count claims by result, and transitions by verb and outcome', async () => {
     const { claim, sandboxes, runtime, services } = await scriptedParts();
     const named = await claim();
     await sandboxes.pause(named, null);
@@ -10,6 +10,10 @@ describe('the metrics of sandboxes', () => {
     await expect(sandboxes.resume(named, null)).rejects.toThrow('on purpose');
     runtime.fail('create', new Error('on purpose'));
     await expect(claim()).rejects.toThrow('on purpose');
+    expect(services.metrics.claims.samples()).toEqual([
+      { labels: { result: 'claimed' }, value: 1 },
+      { labels: { result: 'internal_error' }, value: 1 },
+    ]);
     expect(services.metrics.transitions.samples()).toEqual([
       { labels: { verb: 'claim', outcome: 'done' }, value: 1 },
       { labels: { verb: 'pause', outcome: 'done' }, value: 1 },
@@ -29,8 +33,7 @@ describe('the metrics of sandboxes', () => {
     const samples = services.metrics.cleanup_seconds.samples();
     const sampleOf = (name: string, le?: number) =>
       samples.find(
-        ({ metricName, labels }) =>
-          metricName === `sandbox_cleanup_duration_seconds_${name}` && labels?.le === le,
+        ({ metricName, labels }) => metricName === `cleanup_duration_seconds_${name}` && labels?.le === le,
       )?.value;
     expect([sampleOf('count'), sampleOf('sum')]).toEqual([1, 7]);
     expect([sampleOf('bucket', 5), sampleOf('bucket', 10)]).toEqual([0, 1]);
