@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { invalidField } from '../../contract/errors.ts';
+import { FieldError, invalidField } from '../../contract/errors.ts';
 import { DIMENSIONS, type Dimension } from '../../contract/quotas.ts';
 import { closedObject, orNull } from '../../contract/schema/field.ts';
 import { integerFrom, NoQuery } from '../../contract/schema/query.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
-import { asDimension, asPolicy } from '../quotas/policy.ts';
+import { asDimension, asPolicy, PolicyBody } from '../quotas/policy.ts';
 import type { QuotaPolicies } from '../quotas/quota-policies.ts';
 import { quotaStatus, quotaStatuses } from '../quotas/quota-status.ts';
 import type { QuotaStore } from '../quotas/quota-store.ts';
@@ -33,12 +33,6 @@ const QuotaData = closedObject({
   unlimited: Type.Boolean(),
   unit: Type.Enum(['count', 'claims', 'requests', 'bytes']),
   source: Type.Enum(['team_override', 'region_default', 'unlimited']),
-});
-
-const PolicyBody = closedObject({
-  limit_value: Whole,
-  interval_ms: Type.Optional(OptionalInterval),
-  burst_value: Type.Optional(OptionalWhole),
 });
 
 const Params = Type.Object({ dimension: Type.String() });
@@ -77,7 +71,7 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
     async (request) => {
       const { team_id, dimension } = target(request.params);
       const { value, fault } = asPolicy(dimension, request.body);
-      if (fault) throw invalidField(fault.field, fault.message);
+      if (fault) throw new FieldError(fault);
       await store.set(team_id, value);
       policies.forget(team_id);
       return success(await quotaStatus(store, team_id, dimension));
@@ -103,6 +97,6 @@ function target({ team_id, dimension }: Static<typeof TeamParams>): {
 
 function dimensionOf(text: string): Dimension {
   const { value, fault } = asDimension(text);
-  if (fault) throw invalidField(fault.field, fault.message);
+  if (fault) throw new FieldError(fault);
   return value;
 }

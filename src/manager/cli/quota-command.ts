@@ -1,4 +1,4 @@
-import { StartError } from '../../contract/errors.ts';
+import { OptionError, StartError } from '../../contract/errors.ts';
 import type { Dimension, QuotaStatus } from '../../contract/quotas.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
 import { openDatabase } from '../database/database.ts';
@@ -29,7 +29,7 @@ export const quotaCommand = {
       burst_value: asNumber(texts.burstValue),
     };
     const { value, fault } = asPolicy(dimension, given);
-    if (fault) throw new StartError(`--${fault.field.replaceAll('_', '-')} ${fault.message}`, 2);
+    if (fault) throw new OptionError({ ...fault, field: `--${fault.field.replaceAll('_', '-')}` });
     return withQuotas(database, team, async (store) => {
       await store.set(team, value);
       return quotaStatus(store, team, dimension);
@@ -48,7 +48,7 @@ export const quotaCommand = {
 
 function checkedDimension(named: string): Dimension {
   const { value, fault } = asDimension(named);
-  if (fault) throw new StartError(`${named}: the dimension ${fault.message}`, 2);
+  if (fault) throw new StartError(`${named}: the dimension ${fault.problem}`, 2);
   return value;
 }
 

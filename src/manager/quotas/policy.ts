@@ -1,21 +1,32 @@
+import { Type } from 'typebox';
+import { problemOf } from '../../base/schema.ts';
+import type { Problem } from '../../contract/errors.ts';
 import { DIMENSIONS, type Dimension, factsOf, type QuotaPolicy } from '../../contract/quotas.ts';
-
-/** The field of a policy that is invalid, and why. */
-export interface PolicyFault {
-  field: string;
-  message: string;
-}
+import { closedObject, orNull } from '../../contract/schema/field.ts';
+import { integerFrom } from '../../contract/schema/query.ts';
 
 /** The result of a check: a value, or what is wrong with it. */
-export type Checked<Value> = { value: Value; fault?: undefined } | { value?: undefined; fault: PolicyFault };
+export type Checked<Value> = { value: Value; fault?: undefined } | { value?: undefined; fault: Problem };
 
-const POLICY_KEYS = ['limit_value', 'interval_ms', 'burst_value'];
+const limit_value = integerFrom(0, Number.MAX_SAFE_INTEGER);
+const interval_ms = integerFrom(1, Number.MAX_SAFE_INTEGER);
+const burst_value = integerFrom(0, Number.MAX_SAFE_INTEGER);
+
+const Capacity = closedObject({ limit_value });
+const Rate = closedObject({ limit_value, interval_ms, burst_value });
+
+/** A policy of either kind, as the body of a PUT; null is as good as absent. `asPolicy` checks the kind. */
+export const PolicyBody = closedObject({
+  limit_value,
+  interval_ms: Type.Optional(orNull(interval_ms)),
+  burst_value: Type.Optional(orNull(burst_value)),
+});
 
 /** Checks the name of a dimension. */
 export function asDimension(value: unknown): Checked<Dimension> {
   const dimension = DIMENSIONS.find((each) => each === value);
   if (dimension) return { value: dimension };
-  return { fault: { field: 'dimension', message: `must be one of ${DIMENSIONS.join(', ')}` } };
+  return { fault: { field: 'dimension', problem: `must be one of ${DIMENSIONS.join(', ')}` } };
 }
 
 /**
@@ -23,26 +34,17 @@ export function asDimension(value: unknown): Checked<Dimension> {
  * capacity allows only the first. Source: contract section 7, PUT of a team's quota, and "Policies".
  */
 export function asPolicy(dimension: Dimension, given: unknown): Checked<QuotaPolicy> {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    return { fault: { field: 'body', message: 'must be an object' } };
-  }
-  const policy = given as Record<string, unknown>;
-  const unknown = Object.keys(policy).find((key) => !POLICY_KEYS.includes(key));
-  if (unknown !== undefined) return { fault: { field: unknown, message: 'is an unknown field' } };
   const is_rate = factsOf(dimension).kind === 'rate';
-  const fault =
-    numberFault(policy, 'limit_value', 0) ??
-    (is_rate
-      ? (numberFault(policy, 'interval_ms', 1) ?? numberFault(policy, 'burst_value', 0))
-      : (absenceFault(policy, 'interval_ms') ?? absenceFault(policy, 'burst_value')));
-  if (fault) return { fault };
-  const { limit_value, interval_ms = null, burst_value = null } = policy as unknown as QuotaPolicy;
-  return { value: { dimension, limit_value, interval_ms, burst_value } };
+  const policy = withoutNulls(given);
+  const fault = problemOf(is_rate ? Rate : Capacity, policy);
+  if (fault) return { fault: inWords(fault, is_rate) };
+  const absent = { interval_ms: null, burst_value: null };
+  return { value: { dimension, ...absent, ...(policy as { limit_value: number }) } };
 }
 
 /** Checks the list under `default_team_quotas`; the field of a fault is a path such as `[1].limit_value`. */
 export function asPolicies(given: unknown): Checked<QuotaPolicy[]> {
-  if (!Array.isArray(given)) return { fault: { field: '', message: 'must be a list' } };
+  if (!Array.isArray(given)) return { fault: { field: '', problem: 'must be a list' } };
   const policies: QuotaPolicy[] = [];
   for (const [i, entry] of given.entries()) {
     const at = (field: string) => (field === 'body' ? `[${i}]` : `[${i}].${field}`);
@@ -50,25 +52,25 @@ export function asPolicies(given: unknown): Checked<QuotaPolicy[]> {
     const dimension = asDimension(named);
     if (dimension.fault) return { fault: { ...dimension.fault, field: at('dimension') } };
     if (policies.some((other) => other.dimension === dimension.value)) {
-      return { fault: { field: at('dimension'), message: `${dimension.value} is listed twice` } };
+      return { fault: { field: at('dimension'), problem: `${dimension.value} is listed twice` } };
     }
     const policy = asPolicy(dimension.value, numbers);
     if (policy.fault) {
-      const message = `${policy.fault.message} (${dimension.value})`;
-      return { fault: { field: at(policy.fault.field), message } };
+      const problem = `${policy.fault.problem} (${dimension.value})`;
+      return { fault: { field: at(policy.fault.field), problem } };
     }
     policies.push(policy.value);
   }
   return { value: policies };
 }
 
-function numberFault(policy: Record<string, unknown>, field: string, least: number): PolicyFault | null {
-  const value = policy[field];
-  if (value === undefined || value === null) return { field, message: 'is required' };
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return null;
-  return { field, message: `must be an integer from ${least} to ${Number.MAX_SAFE_INTEGER}` };
+function withoutNulls(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given;
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => (value ?? null) !== null));
 }
 
-function absenceFault(policy: Record<string, unknown>, field: string): PolicyFault | null {
-  return (policy[field] ?? null) === null ? null : { field, message: 'is only allowed for rate dimensions' };
+function inWords({ field, problem }: Problem, is_rate: boolean): Problem {
+  const is_of_rate = Object.hasOwn(Rate.properties, field) && !Object.hasOwn(Capacity.properties, field);
+  if (!is_rate && is_of_rate) return { field, problem: 'is only allowed for rate dimensions' };
+  return { field: field || 'body', problem };
 }

@@ -22,7 +22,7 @@ export function configuredQuotas(given: ManagerConfig['quotas']): ConfiguredQuot
   const list = given.default_team_quotas ?? null;
   if (list === null) return { listed: null, legacy: legacyPolicies(given) };
   const { value, fault } = asPolicies(list);
-  if (fault) throw new StartError(`--config: default_team_quotas${fault.field} ${fault.message}`, 2);
+  if (fault) throw new StartError(`--config: default_team_quotas${fault.field} ${fault.problem}`, 2);
   return { listed: value, legacy: legacyPolicies(given) };
 }
 

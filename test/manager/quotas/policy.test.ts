@@ -67,7 +67,7 @@ describe('a dimension', () => {
   ])('%s is known', (name) => expect(asDimension(name).value).toBe(name));
 
   it.each(['', 'Active_Sandboxes', 'cpu', '__proto__', 'constructor', 5, null])('%j is not', (name) => {
-    expect(asDimension(name).fault?.message).toContain('network_ingress_bytes');
+    expect(asDimension(name).fault?.problem).toContain('network_ingress_bytes');
   });
 });
 
