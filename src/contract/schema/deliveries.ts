@@ -55,6 +55,12 @@ const of_sandbox = { sandbox_id: Type.String() };
 const pageOf = <Entry extends Type.TSchema>(entry: Entry) =>
   closedObject({ deliveries: Type.Array(entry), next_cursor: orNull(Type.String()) });
 
+/** One delivery with its body and attempts. */
+export const DeliveryData = closedObject(Detail);
+
+/** A page of deliveries. */
+export const DeliveryPageData = pageOf(View);
+
 /** One delivery as the manager shows it. */
 export const TeamDeliveryData = closedObject({ ...Detail, ...of_sandbox });
 

@@ -1,10 +1,13 @@
 import { Type } from 'typebox';
 import { PROCESS_WAIT_MAX_MS } from '../defaults.ts';
 import { OUTPUT_STREAMS } from '../processes.ts';
-import { closedObject } from './field.ts';
+import { ResourceUsageData } from './events.ts';
+import { closedObject, OptionalTime, orNull, Time } from './field.ts';
 import { Flag, integerFrom } from './query.ts';
 
-/** Schemas of the paths and queries of the process routes. Contract section 4, "Processes". */
+/** Schemas of the paths, queries and answers of the process routes. Contract section 4, "Processes". */
+
+const OptionalText = orNull(Type.String());
 
 /** The path of one process. */
 export const ProcessParams = Type.Object({ process_id: Type.String() });
@@ -35,3 +38,36 @@ export const WaitQuery = closedObject({
 
 /** The query of what is written to stdin. */
 export const StdinQuery = closedObject({ end: Flag, offset: Type.Optional(integerFrom(0)) });
+
+/** A process as the API shows it. */
+export const ProcessData = closedObject({
+  process_id: Type.String(),
+  name: OptionalText,
+  pid: Type.Integer(),
+  state: Type.Enum(['running', 'paused', 'exited', 'crashed', 'restarting']),
+  command: Type.Array(Type.String()),
+  cwd: Type.String(),
+  user: OptionalText,
+  exit_code: orNull(Type.Integer()),
+  signal: OptionalText,
+  timed_out: Type.Boolean(),
+  started_at: Time,
+  exited_at: OptionalTime,
+  duration_ms: orNull(Type.Number()),
+  restart_count: Type.Integer(),
+  ready: orNull(Type.Boolean()),
+  resource_usage: ResourceUsageData,
+});
+
+/** A started process; with `wait_ms` also the end of its output. */
+export const StartedData = closedObject({
+  ...ProcessData.properties,
+  output: Type.Optional(
+    closedObject({
+      stdout: Type.String(),
+      stderr: Type.String(),
+      stdout_truncated: Type.Boolean(),
+      stderr_truncated: Type.Boolean(),
+    }),
+  ),
+});

@@ -60,7 +60,7 @@ export class Guard {
       throw new ApiError('forbidden', 'Sec-Fetch-Site: cross-site requests are refused.');
     }
     const access = neededAccess(request);
-    if (access === 'health' || access === 'publish') return;
+    if (access === 'health' || access === 'open') return;
     this.#checkToken(headers.authorization);
     if (access === 'socket') {
       throw new ApiError('forbidden', 'This route is served only on the control socket.');
@@ -73,7 +73,7 @@ export class Guard {
       throw new ApiError('invalid_request', `A ${method} request must not have a body.`);
     }
     const access = neededAccess(request);
-    if (access === 'health' || access === 'publish') return;
+    if (access === 'health' || access === 'open') return;
     const scope = access === 'socket' ? 'manage' : access;
     if (includesScope(headers[CONTROL_SCOPE_HEADER], scope)) return;
     throw new ApiError('forbidden', `X-Control-Scope: this route requires the scope ${scope}.`, { scope });

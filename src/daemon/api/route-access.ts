@@ -3,17 +3,18 @@ import { CONTROL_SCOPES, type ControlScope } from '../../contract/control-scopes
 /**
  * What a route requires of its callers. Source: contract section 4, `--control-token-file` and `--control-socket`.
  * - `health`: nothing, even while the daemon starts
- * - `publish`: nothing
+ * - `open`: nothing
  * - `read`, `write`, `manage`: the control token, or on the control socket at least this scope
  * - `socket`: the scope `manage` on the control socket; never served over TCP
  */
-export type RouteAccess = 'health' | 'publish' | ControlScope | 'socket';
+export type RouteAccess = 'health' | 'open' | ControlScope | 'socket';
 
 const ROUTES: Readonly<Record<string, RouteAccess>> = {
   'GET /healthz': 'health',
   'GET /readyz': 'health',
   'GET /metrics': 'health',
-  'POST /api/v1/webhook/publish': 'publish',
+  'GET /openapi.json': 'open',
+  'POST /api/v1/webhook/publish': 'open',
   'POST /api/v1/webhook/test': 'write',
   'GET /api/v1/webhook/deliveries': 'read',
   'GET /api/v1/webhook/deliveries/:event_id': 'read',

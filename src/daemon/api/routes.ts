@@ -1,4 +1,5 @@
 import type { HttpApp } from '../../base/http/app.ts';
+import type { RegisteredRoute } from '../../base/http/openapi.ts';
 import { type DeliveryContext, registerDaemonDeliveryRoutes } from './delivery-routes.ts';
 import { type EventStreamContext, registerEventStream } from './event-stream.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from './health-routes.ts';
@@ -19,7 +20,9 @@ export type RouteSlices = PublishContext &
 
 /** Adds all routes of the local API. Source: contract section 4, "The local API". */
 export async function registerDaemonRoutes(app: HttpApp, daemon: RouteSlices): Promise<void> {
-  app.addHook('onRoute', ({ url, method }) => {
+  const routes: RegisteredRoute[] = [];
+  app.addHook('onRoute', ({ url, method, schema }) => {
+    routes.push({ url, method, schema });
     const unlisted = [method].flat().find((each) => accessOf(each, url) === undefined);
     if (unlisted) throw new Error(`route-access.ts has no row for ${unlisted} ${url}`);
   });
@@ -30,5 +33,15 @@ export async function registerDaemonRoutes(app: HttpApp, daemon: RouteSlices): P
   await registerManagerRoutes(app, daemon);
   await registerProcessRoutes(app, daemon);
   registerDaemonHealthRoutes(app, daemon);
+  registerDocument(app, routes);
   await app.ready();
+}
+
+/** The document is loaded and made when somebody asks for it, which few sandboxes see. */
+function registerDocument(app: HttpApp, routes: readonly RegisteredRoute[]): void {
+  let document: object | null = null;
+  app.get('/openapi.json', async () => {
+    document ??= (await import('./openapi.ts')).daemonDocument(routes);
+    return document;
+  });
 }

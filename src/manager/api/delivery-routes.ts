@@ -1,4 +1,5 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
+import type { RouteDoc } from '../../base/http/openapi.ts';
 import { ApiError } from '../../contract/errors.ts';
 import {
   DeliveryQuery,
@@ -10,7 +11,6 @@ import {
 } from '../../contract/schema/deliveries.ts';
 import type { Delivery } from '../outbox/delivery.ts';
 import { callerOf } from './auth.ts';
-import type { RouteDoc } from './openapi.ts';
 
 const PATH = '/api/v1/webhooks/deliveries';
 const EVENT_ID = /^evt_[0-9a-f-]{36}$/;

@@ -1,10 +1,16 @@
 import type { FastifyRequest } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
+import { type DocumentedRoute, openApiDocument, type RouteDoc } from '../../base/http/openapi.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
 import { transitionError } from '../sandboxes/operations.ts';
-import { type DocumentedRoute, openApiDocument } from './openapi.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    doc?: RouteDoc;
+  }
+}
 
 /** Registers the routes of one subject. */
 export type RouteRegistrar = (app: HttpApp) => void | Promise<void>;
@@ -12,15 +18,17 @@ export type RouteRegistrar = (app: HttpApp) => void | Promise<void>;
 /** Registers all routes of the manager, and the document that describes them. Source: contract section 7. */
 export async function registerRoutes(app: HttpApp, registrars: readonly RouteRegistrar[]): Promise<void> {
   const routes: DocumentedRoute[] = [];
-  app.addHook('onRoute', (route) => {
-    routes.push(route);
+  app.addHook('onRoute', ({ url, method, schema, config }) => {
+    if (!config?.doc) return;
+    const { doc, scope, is_open } = config;
+    routes.push({ url, method, schema, doc, scopes: is_open ? null : scope ? [scope] : [] });
   });
   app.addHook('onRequest', async (request) => demandId(request));
   for (const register of registrars) await register(app);
   const config = { is_open: true, doc: { summary: 'This document' } };
   let document: object | null = null;
   app.get('/openapi.json', { config }, async () => {
-    document ??= openApiDocument(routes);
+    document ??= openApiDocument('sandbox-manager', routes);
     return document;
   });
   await app.ready();

@@ -9,7 +9,8 @@ import { registerDaemonRoutes } from '../../../src/daemon/api/routes.ts';
 describe('the access that a route requires', () => {
   it.each([
     ['GET', '/healthz', 'health'],
-    ['POST', '/api/v1/webhook/publish', 'publish'],
+    ['POST', '/api/v1/webhook/publish', 'open'],
+    ['GET', '/openapi.json', 'open'],
     ['GET', '/api/v1/processes', 'read'],
     ['POST', '/api/v1/processes', 'write'],
     ['GET', '/api/v1/processes/:process_id/attach', 'write'],

@@ -1,27 +1,34 @@
 import type { RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
-import { VERSION } from '../../base/version.ts';
+import { VERSION } from '../version.ts';
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    doc?: RouteDoc;
-  }
-}
-
-/** The documentation of a route, in addition to its path, its scope and the schemas that its requests are checked by. */
+/** The documentation of a route, in addition to its path and the schemas that its requests are checked by. */
 export interface RouteDoc {
   summary: string;
   /** The schema of `data` in the answer. */
-  data?: TSchema;
+  data?: TSchema | undefined;
+  /** The type of an answer that is not JSON. */
+  media?: string;
   /** The status of a success; 200 if undefined. */
   status?: number;
+  /** The schema of a body that the route checks by itself. */
+  body?: TSchema;
+  /** The type of a body that is not JSON. */
+  body_media?: string;
   /** The body may be left out. */
   is_body_optional?: boolean;
   headers?: Record<string, string>;
 }
 
 /** A route as it was registered. */
-export type DocumentedRoute = Pick<RouteOptions, 'url' | 'method' | 'schema' | 'config'>;
+export type RegisteredRoute = Pick<RouteOptions, 'url' | 'method' | 'schema'>;
+
+/** One operation of a document: a route, and what a caller needs. */
+export interface DocumentedRoute extends RegisteredRoute {
+  doc: RouteDoc;
+  /** The scopes that the caller's token needs; null if the route needs no token. */
+  scopes: string[] | null;
+}
 
 const ERROR = {
   type: 'object',
@@ -36,21 +43,27 @@ const ERROR = {
   },
 };
 
-/** The OpenAPI document of all routes that have a `doc`. Source: contract section 7, `/openapi.json`. */
-export function openApiDocument(routes: readonly DocumentedRoute[]): object {
+/**
+ * The OpenAPI 3.1 document of the routes; `events` are the schemas of delivered requests by their type. Source:
+ * contract section 4, GET `/openapi.json`, and section 7, `/openapi.json`.
+ */
+export function openApiDocument(
+  title: string,
+  routes: readonly DocumentedRoute[],
+  events: Record<string, TSchema> = {},
+): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
-    if (!route.config?.doc) continue;
     const path = route.url.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
     paths[path] ??= {};
-    for (const method of [route.method].flat()) {
-      paths[path][method.toLowerCase()] = operation(route, path, route.config.doc);
-    }
+    for (const method of [route.method].flat()) paths[path][method.toLowerCase()] = operation(route, path);
   }
+  const webhooks = Object.entries(events).map(([type, schema]) => [type, webhook(type, schema)]);
   return {
     openapi: '3.1.0',
-    info: { title: 'sandbox-manager', version: VERSION },
+    info: { title, version: VERSION },
     paths,
+    ...(webhooks.length === 0 ? {} : { webhooks: Object.fromEntries(webhooks) }),
     components: {
       schemas: { Error: ERROR },
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
@@ -58,27 +71,18 @@ export function openApiDocument(routes: readonly DocumentedRoute[]): object {
   };
 }
 
-function operation({ schema, config }: DocumentedRoute, path: string, doc: RouteDoc): object {
-  const is_open = config?.is_open === true;
-  const scope = config?.scope;
+function operation({ schema, doc, scopes }: DocumentedRoute, path: string): object {
   return {
     summary: doc.summary,
-    ...(is_open ? {} : { security: [{ token: scope ? [scope] : [] }] }),
+    ...(scopes === null ? {} : { security: [{ token: scopes }] }),
     parameters: [
       ...pathParameters(path),
       ...queryParameters(schema?.querystring),
       ...headerParameters(doc.headers),
     ],
-    ...(schema?.body
-      ? {
-          requestBody: {
-            required: doc.is_body_optional !== true,
-            content: { 'application/json': { schema: schema.body } },
-          },
-        }
-      : {}),
+    ...requestBody((schema?.body as TSchema | undefined) ?? doc.body, doc),
     responses: {
-      [doc.status ?? 200]: { description: 'success', ...content(doc.data) },
+      [doc.status ?? 200]: { description: 'success', ...answer(doc) },
       default: {
         description: 'an error of the catalogue',
         content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -87,7 +91,14 @@ function operation({ schema, config }: DocumentedRoute, path: string, doc: Route
   };
 }
 
-function content(data: TSchema | undefined): object {
+function requestBody(schema: TSchema | undefined, { body_media, is_body_optional }: RouteDoc): object {
+  if (schema === undefined && body_media === undefined) return {};
+  const content = { [body_media ?? 'application/json']: schema === undefined ? {} : { schema } };
+  return { requestBody: { required: is_body_optional !== true, content } };
+}
+
+function answer({ data, media }: RouteDoc): object {
+  if (media !== undefined) return { content: { [media]: {} } };
   if (!data) return {};
   const schema = {
     type: 'object',
@@ -95,6 +106,11 @@ function content(data: TSchema | undefined): object {
     properties: { success: { const: true }, data },
   };
   return { content: { 'application/json': { schema } } };
+}
+
+function webhook(summary: string, schema: TSchema): object {
+  const requestBody = { required: true, content: { 'application/json': { schema } } };
+  return { post: { summary, requestBody, responses: { '2XX': { description: 'delivered' } } } };
 }
 
 function pathParameters(path: string): object[] {

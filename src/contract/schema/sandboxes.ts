@@ -1,0 +1,48 @@
+import { Type } from 'typebox';
+import { DELIVERY_STATES } from '../deliveries.ts';
+import { ResourceUsageData } from './events.ts';
+import { closedObject, OptionalTime, orNull } from './field.ts';
+import { integerFrom } from './query.ts';
+
+/** Schemas of the answers of a daemon's sandbox routes, for documents. Contract section 4, "The sandbox". */
+
+const Text = Type.String();
+const Whole = integerFrom(0);
+const State = Type.Enum(['awaiting_init', 'running', 'paused', 'stopping']);
+
+const Outbox = closedObject({
+  ...(Object.fromEntries(DELIVERY_STATES.map((state) => [state, Whole])) as Record<
+    (typeof DELIVERY_STATES)[number],
+    typeof Whole
+  >),
+  bytes: Whole,
+});
+
+const Watcher = closedObject({
+  watch_dir: Text,
+  state: Type.Enum(['starting', 'watching', 'waiting', 'stopped']),
+  directories_watched: Whole,
+  directories_compared: Whole,
+  directories_unreadable: Whole,
+  index_size: Whole,
+  queued: Whole,
+  events: Whole,
+  reconciles: Type.Record(Text, Whole),
+  degraded: orNull(Text),
+});
+
+/** The sandbox as its daemon shows it. */
+export const SandboxViewData = closedObject({
+  sandbox_id: Text,
+  team_id: Text,
+  state: State,
+  version: Text,
+  uptime_ms: Whole,
+  outbox: Outbox,
+  endpoint: orNull(closedObject({ healthy: Type.Boolean(), next_probe_at: OptionalTime })),
+  watcher: orNull(Watcher),
+  resource_usage: ResourceUsageData,
+});
+
+/** The state after a change of it. */
+export const StateData = closedObject({ state: State });

@@ -1,0 +1,107 @@
+import { Type } from 'typebox';
+import {
+  type DocumentedRoute,
+  openApiDocument,
+  type RegisteredRoute,
+  type RouteDoc,
+} from '../../base/http/openapi.ts';
+import { EVENT_TYPES } from '../../contract/events.ts';
+import { DeliveryData, DeliveryPageData, ReplayedData } from '../../contract/schema/deliveries.ts';
+import { eventSchema } from '../../contract/schema/events.ts';
+import { closedObject } from '../../contract/schema/field.ts';
+import { ProcessData, StartedData } from '../../contract/schema/processes.ts';
+import { SandboxViewData, StateData } from '../../contract/schema/sandboxes.ts';
+import { accessOf } from './route-access.ts';
+
+const PublishBody = closedObject({ payload: Type.Record(Type.String(), Type.Unknown()) });
+const ReceiptData = closedObject({ event_id: Type.String(), sequence: Type.Integer({ minimum: 1 }) });
+const NamesData = closedObject({ names: Type.Array(Type.String()) });
+const ProcessListData = closedObject({ processes: Type.Array(ProcessData) });
+
+const resumed = { 'Last-Event-ID': 'the id of the last event received' };
+
+/** What `/openapi.json` says of each route beside its path, access and schemas. */
+const DOCS: Readonly<Record<string, RouteDoc>> = {
+  'GET /healthz': { summary: 'Whether the daemon is alive' },
+  'GET /readyz': { summary: 'Whether the daemon is ready, and what works with limits' },
+  'GET /metrics': { summary: "Prometheus' text format", media: 'text/plain' },
+  'GET /openapi.json': { summary: 'This document' },
+  'POST /api/v1/webhook/publish': {
+    summary: 'Publish an event',
+    data: ReceiptData,
+    status: 202,
+    body: PublishBody,
+    headers: { 'Idempotency-Key': 'a repeated key with the same payload returns the first answer' },
+  },
+  'POST /api/v1/webhook/test': {
+    summary: 'Publish a test event and wait for its first attempt',
+    data: DeliveryData,
+  },
+  'GET /api/v1/webhook/deliveries': { summary: 'List deliveries, newest first', data: DeliveryPageData },
+  'GET /api/v1/webhook/deliveries/:event_id': {
+    summary: 'One delivery with its body and attempts',
+    data: DeliveryData,
+  },
+  'POST /api/v1/webhook/deliveries/:event_id/replay': { summary: 'Send a record again', data: DeliveryData },
+  'POST /api/v1/webhook/deliveries/replay': {
+    summary: 'Send all records in a state again',
+    data: ReplayedData,
+  },
+  'GET /api/v1/events/stream': {
+    summary: 'Every record as it is committed',
+    media: 'text/event-stream',
+    headers: resumed,
+  },
+  'POST /api/v1/processes': { summary: 'Start a process', data: StartedData, status: 201 },
+  'GET /api/v1/processes': { summary: 'List processes', data: ProcessListData },
+  'GET /api/v1/processes/:process_id': { summary: 'One process', data: ProcessData },
+  'DELETE /api/v1/processes/:process_id': { summary: 'End a process', data: ProcessData },
+  'GET /api/v1/processes/:process_id/output': {
+    summary: "A process's output",
+    media: 'text/event-stream',
+    headers: resumed,
+  },
+  'GET /api/v1/processes/:process_id/attach': { summary: 'A WebSocket attached to a process', status: 101 },
+  'GET /api/v1/processes/:process_id/wait': {
+    summary: 'A process once it has ended or is ready',
+    data: ProcessData,
+  },
+  'POST /api/v1/processes/:process_id/stdin': {
+    summary: "Write to a process's stdin",
+    status: 204,
+    body_media: 'application/octet-stream',
+  },
+  'POST /api/v1/processes/:process_id/signal': { summary: 'Send a signal to a process', status: 204 },
+  'POST /api/v1/processes/:process_id/resize': { summary: "Resize a process's terminal", status: 204 },
+  'GET /api/v1/sandbox': { summary: 'The sandbox', data: SandboxViewData },
+  'POST /api/v1/sandbox/init': { summary: 'Give the sandbox its identity and webhook', data: StateData },
+  'PUT /api/v1/sandbox/env': { summary: 'Change the environment of later processes', data: NamesData },
+  'POST /api/v1/sandbox/pause': { summary: 'Pause the sandbox', data: StateData, is_body_optional: true },
+  'POST /api/v1/sandbox/resume': { summary: 'Resume the sandbox', data: StateData, is_body_optional: true },
+  'POST /api/v1/sandbox/stop': { summary: 'End the sandbox without a flush', data: StateData, status: 202 },
+  'POST /api/v1/sandbox/hold': {
+    summary: 'Keep the sandbox quiescent while the body is open',
+    media: 'application/x-ndjson',
+    body_media: 'application/octet-stream',
+  },
+};
+
+/** The document of the local API: every route, and a schema of each of the ten events. Source: contract section 4. */
+export function daemonDocument(routes: readonly RegisteredRoute[]): object {
+  const events = Object.fromEntries(EVENT_TYPES.map((type) => [type, eventSchema(type)]));
+  return openApiDocument('sandboxd', routes.flatMap(documented), events);
+}
+
+function documented(route: RegisteredRoute): DocumentedRoute[] {
+  return [route.method].flat().map((method) => {
+    const access = accessOf(method, route.url);
+    const scopes = access === 'health' || access === 'open' ? null : [];
+    return { ...route, method, doc: docOf(method, route.url), scopes };
+  });
+}
+
+function docOf(method: string, url: string): RouteDoc {
+  const doc = Object.hasOwn(DOCS, `${method} ${url}`) ? DOCS[`${method} ${url}`] : undefined;
+  if (doc === undefined) throw new Error(`openapi.ts has no row for ${method} ${url}`);
+  return doc;
+}

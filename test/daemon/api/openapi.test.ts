@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { createHttpApp } from '../../../src/base/http/app.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { problemOf } from '../../../src/base/schema.ts';
+import { EVENT_TYPES } from '../../../src/contract/events.ts';
+import { accessOf } from '../../../src/daemon/api/route-access.ts';
+import { registerDaemonRoutes } from '../../../src/daemon/api/routes.ts';
+import { startDaemon } from '../../support/daemon/running-daemon.ts';
+
+interface Operation {
+  summary: string;
+  security?: object[];
+  parameters: { in: string; name: string; required: boolean; schema: object }[];
+  requestBody?: { required: boolean; content: Record<string, { schema: { properties: object } }> };
+  responses: Record<string, { content?: Record<string, { schema?: object }> }>;
+}
+
+interface Document {
+  openapi: string;
+  paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<
+    string,
+    { post: { requestBody: { content: { 'application/json': { schema: object } } } } }
+  >;
+}
+
+async function documentOf(): Promise<Document> {
+  const { call } = await startDaemon('--webhook-url', 'http://127.0.0.1:9/', '--shutdown-grace-ms', '0');
+  const { status, json } = await call('GET', '/openapi.json', { token: null });
+  expect(status).toBe(200);
+  return json as unknown as Document;
+}
+
+describe("the daemon's document", () => {
+  it('describes every route that the daemon serves, and needs no token', async () => {
+    const app = createHttpApp(createLog('silent'));
+    const served: string[] = [];
+    app.addHook('onRoute', ({ method, url }) => {
+      for (const each of [method].flat()) {
+        served.push(`${each.toLowerCase()} ${url.replaceAll(/:(\w+)/g, '{$1}')}`);
+      }
+    });
+    await registerDaemonRoutes(app, {} as never);
+    await app.close();
+    const { openapi, paths } = await documentOf();
+    expect(openapi).toBe('3.1.0');
+    const described = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method} ${path}`),
+    );
+    expect(described.sort()).toEqual(served.sort());
+    expect(described).toContain('get /openapi.json');
+  });
+
+  it('says of each route what it is for, its parameters, and whether it needs a token', async () => {
+    const { paths } = await documentOf();
+    for (const [path, methods] of Object.entries(paths)) {
+      for (const [method, { summary, parameters, security, responses }] of Object.entries(methods)) {
+        const where = `${method} ${path}`;
+        expect(summary, where).toMatch(/./);
+        for (const [, name] of path.matchAll(/\{(\w+)\}/g)) {
+          expect(parameters, where).toContainEqual(expect.objectContaining({ in: 'path', name }));
+        }
+        const access = accessOf(method.toUpperCase(), path.replaceAll(/\{(\w+)\}/g, ':$1'));
+        expect(security === undefined, where).toBe(access === 'health' || access === 'open');
+        expect(Object.keys(responses), where).toContain('default');
+      }
+    }
+  });
+
+  it('shows the very schemas that requests are checked by', async () => {
+    const { paths } = await documentOf();
+    const list = paths['/api/v1/webhook/deliveries']?.get?.parameters ?? [];
+    expect(list.map(({ name, required }) => [name, required])).toEqual([
+      ['state', false],
+      ['event_type', false],
+      ['limit', false],
+      ['cursor', false],
+    ]);
+    expect(list[2]?.schema).toMatchObject({ type: 'integer', minimum: 1, default: 100 });
+    const start = paths['/api/v1/processes']?.post?.requestBody?.content['application/json']?.schema;
+    expect(start?.properties).toMatchObject({
+      process_id: { type: 'string' },
+      restart: { properties: { policy: { enum: ['never', 'on-failure', 'always'] } } },
+    });
+    const publish = paths['/api/v1/webhook/publish']?.post;
+    expect(publish?.requestBody).toMatchObject({ required: true });
+    expect(Object.keys(publish?.responses ?? {})).toEqual(['202', 'default']);
+    const output = paths['/api/v1/processes/{process_id}/output']?.get?.responses['200'];
+    expect(Object.keys(output?.content ?? {})).toEqual(['text/event-stream']);
+  });
+
+  it('has a schema of each event, which the golden bodies match', async () => {
+    const { webhooks } = await documentOf();
+    expect(Object.keys(webhooks)).toEqual([...EVENT_TYPES]);
+    for (const type of EVENT_TYPES) {
+      const path = `${import.meta.dirname}/../../../fixtures/events/${type}.body`;
+      const body = JSON.parse(readFileSync(path, 'utf8'));
+      const schema = webhooks[type]?.post.requestBody.content['application/json'].schema ?? { not: {} };
+      expect(problemOf(schema, body), type).toBeNull();
+      expect(problemOf(schema, { ...body, payload: 5 }), type).toMatchObject({ field: 'payload' });
+      expect(problemOf(schema, { ...body, colour: 'red' }), type).toEqual({
+        field: 'colour',
+        problem: 'unknown field',
+      });
+    }
+  });
+});
