@@ -59,11 +59,8 @@ export function prepareStatements(db: Database) {
       "SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending' AND attempts < ?",
     ).pluck(),
     recordOutcome:
-      sql(`UPDATE deliveries SET state = @state, attempts = @attempts, failures = failures + 1, due_ms = @due_ms,
-      probe_ms = @probe_ms, finished_ms = @finished_ms, finished_at_ms = @finished_at_ms WHERE id = @id`),
-    recordAttempt:
-      sql(`INSERT OR REPLACE INTO attempts VALUES (@record_id, @attempt, @started_at_ms, @duration_ms, @status, @error,
-      @next_attempt_at_ms, @response_body)`),
+      sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
+      finished_ms = ?, finished_at_ms = ? WHERE id = ?`),
     fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
       finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
     insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
