@@ -72,6 +72,8 @@ export interface ManagedSandbox {
   resources: SandboxResources;
   /** Null where none is configured; the secret itself is never shown. */
   webhook: { url: string; watch_dir: string | null; has_secret: boolean } | null;
+  /** Labels given at the claim. */
+  metadata: Record<string, string>;
   /** The names of `env_vars`, sorted; empty once the sandbox is deleted. */
   env_names: string[];
   expires_at: string | null;

@@ -148,7 +148,14 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
     ...{ sandbox_id, team_id, template_id: 'default', status: 'starting', operation: 'claiming' },
     ...{ operation_owner: 'bench', operation_until_ms: now_ms, auto_resume: 0, pod_name: null },
     ...{ runtime_generation: 1, memory_mib: 512, cpu_millis: 100, resources: '{"memory":"512Mi","cpu":0.1}' },
-    ...{ network: null, webhook_url: null, webhook_secret_sealed: null, watch_dir: null, env_sealed: null },
+    ...{
+      metadata: null,
+      network: null,
+      webhook_url: null,
+      webhook_secret_sealed: null,
+      watch_dir: null,
+      env_sealed: null,
+    },
     ...{ ttl_s: 0, hard_ttl_s: 0, expires_at_ms: null, hard_expires_at_ms: null, claimed_at_ms: null },
     ...{ created_at_ms: now_ms, updated_at_ms: now_ms, deleted_at_ms: null, node: 'local' },
   };

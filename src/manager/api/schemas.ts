@@ -41,6 +41,7 @@ export const SandboxData = closedObject({
   webhook: orNull(
     closedObject({ url: Type.String(), watch_dir: orNull(Type.String()), has_secret: Type.Boolean() }),
   ),
+  metadata: Type.Record(Type.String(), Type.String()),
   env_names: Type.Array(Type.String()),
   expires_at: OptionalTime,
   hard_expires_at: OptionalTime,

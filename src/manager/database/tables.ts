@@ -74,6 +74,8 @@ export interface SandboxTable {
   cpu_millis: number;
   /** As given or defaulted: `{"memory":"512Mi","cpu":0.1}`. */
   resources: string;
+  /** Labels, a JSON object of texts; null for a sandbox from before there were any. */
+  metadata: string | null;
   /** As given, or null. */
   network: string | null;
   webhook_url: string | null;

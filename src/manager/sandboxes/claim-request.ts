@@ -32,6 +32,18 @@ const MEMORY_SHAPE = 'a size like 128Mi or 1Gi, from 128Mi to 2048Ti';
 /** The schema of a memory size; see `memoryOf`. */
 export const Memory = Type.String({ description: MEMORY_SHAPE });
 
+const METADATA_MAX = 32;
+const MetadataText = Type.String({
+  maxLength: 256,
+  pattern: '^[^\\u0000]*$',
+  description: 'a text of at most 256 characters without NUL',
+});
+/** Labels of a sandbox: texts by key. */
+const Metadata = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  propertyNames: { pattern: '^[A-Za-z0-9_./-]{1,63}$', description: '1 to 63 of A-Z a-z 0-9 _ - . /' },
+  additionalProperties: MetadataText,
+});
 const Cpu = Type.Union([Type.Number(), Type.String()], { description: 'cores, like 0.5 or 2' });
 const Bandwidth = integerFrom(0, BANDWIDTH_MAX);
 
@@ -53,6 +65,7 @@ export const ClaimBody = closedObject({
           ),
         }),
       ),
+      metadata: Type.Optional(Metadata),
       env_vars: Type.Optional(Variables),
       ttl: Type.Optional(Duration),
       hard_ttl: Type.Optional(Duration),
@@ -73,6 +86,7 @@ export const ClaimBody = closedObject({
 export interface ClaimRequest {
   template: string;
   webhook: { url: string; secret: string; watch_dir: string | null } | null;
+  metadata: Record<string, string>;
   env_vars: Record<string, string> | null;
   /** Seconds; 0 is off. */
   ttl: number;
@@ -95,6 +109,7 @@ export function claimRequest(body: Static<typeof ClaimBody> | undefined, guard: 
   return {
     template: body?.template ?? DEFAULT_TEMPLATE,
     webhook: config.webhook ? webhookOf(config.webhook, guard) : null,
+    metadata: checkedMetadata(config.metadata ?? {}),
     env_vars: config.env_vars ?? null,
     ttl: config.ttl ?? 0,
     hard_ttl: config.hard_ttl ?? 0,
@@ -121,6 +136,16 @@ export function checkVariables(env_vars: Record<string, string>): void {
   if (sizes_bytes.reduce((sum, each) => sum + each, 0) > VARIABLES_MAX_BYTES) {
     throw invalidField('config.env_vars', 'must not exceed 64 KiB');
   }
+}
+
+function checkedMetadata(metadata: Record<string, string>): Record<string, string> {
+  const pairs = Object.entries(metadata);
+  if (pairs.length > METADATA_MAX) {
+    throw invalidField('config.metadata', `must not hold more than ${METADATA_MAX} pairs`);
+  }
+  const bad = pairs.find(([, text]) => !text.isWellFormed());
+  if (bad) throw invalidField(`config.metadata.${bad[0]}`, 'must be Unicode text');
+  return metadata;
 }
 
 function cpuOf(cpu: number | string): number {

@@ -132,6 +132,7 @@ export class Claims {
       memory_mib: request.memory_mib,
       cpu_millis: request.cpu_millis,
       resources: JSON.stringify(resources),
+      metadata: JSON.stringify(request.metadata),
       network: request.network && JSON.stringify(request.network),
       webhook_url: webhook?.url ?? null,
       webhook_secret_sealed: webhook?.secret

@@ -18,6 +18,7 @@ export function sandboxView(row: ManagedSandboxRow, seal: Seal): ManagedSandbox 
     runtime_generation: row.runtime_generation,
     resources: JSON.parse(row.resources),
     webhook: webhookView(row),
+    metadata: JSON.parse(row.metadata ?? '{}'),
     env_names: Object.keys(envOf(row, seal)).sort(),
     expires_at: optionalTimestamp(row.expires_at_ms),
     hard_expires_at: optionalTimestamp(row.hard_expires_at_ms),

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/contract/errors.ts';
 import { envOf, webhookTargetOf } from '../../../src/manager/sandboxes/operations.ts';
+import { sandboxView } from '../../../src/manager/sandboxes/sandbox-view.ts';
 import { SEAL } from '../../support/manager/outbox.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
 const CONFIG = {
   webhook: { url: 'http://127.0.0.1:9/hook', secret: 'of this test', watch_dir: '/work' },
+  metadata: { 'app/tier': 'web' },
   env_vars: { A: '1' },
   ttl: 60,
   hard_ttl: 600,
@@ -27,6 +29,7 @@ describeOnStores('a fork', (fresh) => {
       ...{ webhook_url: CONFIG.webhook.url, watch_dir: '/work' },
       ...{ expires_at_ms: now_ms + 60_000, hard_expires_at_ms: now_ms + 600_000, claimed_at_ms: now_ms },
     });
+    expect(sandboxView(child, SEAL).metadata).toEqual({ 'app/tier': 'web' });
     expect(envOf(child, SEAL)).toEqual({ A: '1' });
     expect(webhookTargetOf(child, SEAL)?.webhook_secret).toBe('of this test');
     expect(await sandboxes.get(named)).toMatchObject({ status: 'running', operation: null });

@@ -25,6 +25,7 @@ describe('a sandbox as the API shows it', () => {
       runtime_generation: 1,
       resources: { memory: '512Mi', cpu: 0.1 },
       webhook: null,
+      metadata: {},
       env_names: [],
       expires_at: null,
       hard_expires_at: null,

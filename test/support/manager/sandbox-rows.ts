@@ -19,6 +19,7 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     memory_mib: 512,
     cpu_millis: 100,
     resources: '{"memory":"512Mi","cpu":0.1}',
+    metadata: null,
     network: null,
     webhook_url: null,
     webhook_secret_sealed: null,

@@ -80,3 +80,8 @@ export async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     .execute();
   await createIndex(db, 'idempotency_keys', 'idempotency_keys_age', ['created_at_ms']);
 }
+
+/** Migration 007: the labels of sandboxes. */
+export async function addMetadata(db: Kysely<Tables>): Promise<void> {
+  await db.schema.alterTable('sandboxes').addColumn('metadata', 'text').execute();
+}
