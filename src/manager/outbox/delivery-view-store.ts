@@ -1,3 +1,4 @@
+import type { SelectQueryBuilder } from 'kysely';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
 import type {
   DeliveryDetail,
@@ -11,6 +12,7 @@ import { deliveryDetail, deliveryView } from '../../outbox/delivery-view.ts';
 import type { DeliveryFilter } from '../../outbox/store.ts';
 import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
+import type { Tables } from '../database/tables.ts';
 
 /** Number of records that one commit makes pending again. */
 const REPLAYED_AT_ONCE = 500;
@@ -26,8 +28,6 @@ const VIEW_COLUMNS = [
   'finished_at_ms',
   'due_ms',
   'attempts',
-  'last.status as last_status',
-  'last.error as last_error',
 ] as const;
 
 /** The number of pending records, and the commit time of the oldest one (wall time in ms), or null. */
@@ -49,14 +49,12 @@ export class DeliveryViewStore {
   /** A page of deliveries, newest first. The cursor is the id of the last record on the page. */
   async list(team_id: string, filter: DeliveryFilter): Promise<DeliveryPage<OfSandbox<DeliveryView>>> {
     const { state, event_type, limit, before_id } = filter;
-    let query = recordsOf(this.#database).select(VIEW_COLUMNS).where('team_id', '=', team_id);
+    let query = this.#database.db.selectFrom('outbox').select(VIEW_COLUMNS).where('team_id', '=', team_id);
     if (before_id !== undefined) query = query.where('id', '<', before_id);
     if (state) query = query.where('state', '=', state);
     if (event_type) query = query.where('event_type', '=', event_type as never);
-    const rows = await query
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .execute();
+    const newest = query.orderBy('id', 'desc').limit(limit + 1);
+    const rows = await withLastAttempt(this.#database, newest).orderBy('record.id', 'desc').execute();
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     return {
@@ -67,11 +65,12 @@ export class DeliveryViewStore {
 
   /** A delivery with its request and attempts; null if the team has no such event. */
   async find(team_id: string, event_id: string): Promise<OfSandbox<DeliveryDetail> | null> {
-    const row = await recordsOf(this.#database)
+    const query = this.#database.db
+      .selectFrom('outbox')
       .select([...VIEW_COLUMNS, 'headers', 'body'])
       .where('team_id', '=', team_id)
-      .where('event_id', '=', event_id)
-      .executeTakeFirst();
+      .where('event_id', '=', event_id);
+    const row = await withLastAttempt(this.#database, query).executeTakeFirst();
     if (!row) return null;
     const attempts = await this.#database.db
       .selectFrom('outbox_attempts')
@@ -145,10 +144,16 @@ function finalsOf({ db }: Database) {
 /** Due times are wall time in this engine. */
 const TO_WALL_MS = 0;
 
-function recordsOf({ db }: Database) {
+/** The records that a query selects, with their latest attempts: of those alone, however many it sorts. */
+function withLastAttempt<Row extends { id: number; attempts: number }>(
+  { db }: Database,
+  query: SelectQueryBuilder<Tables, 'outbox', Row>,
+) {
   return db
-    .selectFrom('outbox')
+    .selectFrom(query.as('record'))
     .leftJoin('outbox_attempts as last', (join) =>
-      join.onRef('last.record_id', '=', 'outbox.id').onRef('last.attempt', '=', 'outbox.attempts'),
-    );
+      join.onRef('last.record_id', '=', 'record.id').onRef('last.attempt', '=', 'record.attempts'),
+    )
+    .selectAll('record')
+    .select(['last.status as last_status', 'last.error as last_error']);
 }

@@ -12,10 +12,15 @@ import type { DeliveryFilter, StreamRecord } from '../../store.ts';
 import type { SqliteStore } from './sqlite-store.ts';
 
 const STATE = "CASE sandbox WHEN @number THEN state ELSE 'foreign' END AS state";
-const VIEW_COLUMNS = `id, event_id, event_type, sequence, ${STATE}, created_at_ms, finished_at_ms, due_ms,
-  attempts, last.status AS last_status, last.error AS last_error`;
-const VIEW = `deliveries JOIN records USING (id)
-  LEFT JOIN attempts AS last ON last.record_id = deliveries.id AND last.attempt = deliveries.attempts`;
+const VIEW_COLUMNS = `id, event_id, event_type, sequence, ${STATE}, created_at_ms, finished_at_ms, due_ms, attempts`;
+const VIEW = 'deliveries JOIN records USING (id)';
+
+/** The records that a query selects, newest first, with their latest attempts: of those alone, however many it sorts. */
+const withLastAttempt = (
+  query: string,
+) => `SELECT record.*, last.status AS last_status, last.error AS last_error
+  FROM (${query}) AS record LEFT JOIN attempts AS last ON last.record_id = record.id AND last.attempt = record.attempts
+  ORDER BY record.id DESC`;
 
 /** Records read for one part of a list. */
 const SCANNED_RECORDS = 2_000;
@@ -60,7 +65,9 @@ export class Inspection {
     if (filter.event_type) conditions.push('id >= @floor_id', 'event_type = @event_type');
     const rows = this.#db
       .prepare(
-        `SELECT ${VIEW_COLUMNS} FROM ${VIEW} WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT @limit`,
+        withLastAttempt(
+          `SELECT ${VIEW_COLUMNS} FROM ${VIEW} WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT @limit`,
+        ),
       )
       .all({
         before_id,
@@ -94,7 +101,9 @@ export class Inspection {
   /** One delivery with its body and attempts, or null. */
   find(event_id: string): DeliveryDetail | null {
     const row = this.#db
-      .prepare(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = @event_id`)
+      .prepare(
+        withLastAttempt(`SELECT ${VIEW_COLUMNS}, headers, body FROM ${VIEW} WHERE event_id = @event_id`),
+      )
       .get({ event_id, number: this.#store().number }) as ({ id: number } & DetailRow) | undefined;
     if (!row) return null;
     const attempts = this.#db
