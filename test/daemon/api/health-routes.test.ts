@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { createHttpApp } from '../../../src/base/http/app.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { type HealthContext, registerDaemonHealthRoutes } from '../../../src/daemon/api/health-routes.ts';
+import { Metrics } from '../../../src/daemon/metrics.ts';
+import type { DaemonReadiness } from '../../../src/daemon/readiness.ts';
+import { startingError } from '../../../src/daemon/start/start-gate.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const COUNTS = { pending: 1, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 10 };
+const log = createLog('silent');
+
+/** The routes of a running daemon with this readiness; answers as status, type and body. */
+function served(readiness: DaemonReadiness, changes: Partial<HealthContext> = {}) {
+  const app = createHttpApp(log);
+  const context = {
+    clock: new ManualClock(),
+    state: 'running',
+    store: { counts: () => COUNTS, oldestPending: async () => null },
+    dispatcher: null,
+    supervisor: { list: async () => [] },
+    watcher: null,
+    metrics: new Metrics(),
+    readiness: () => readiness,
+  } satisfies HealthContext;
+  registerDaemonHealthRoutes(
+    app,
+    Object.defineProperties(context, Object.getOwnPropertyDescriptors(changes)),
+  );
+  return async (url: string) => {
+    const { statusCode, headers, body } = await app.inject(url);
+    return { status: statusCode, type: headers['content-type'], body };
+  };
+}
+
+const READY = { not_ready: null, degraded: [] };
+
+describe('GET /healthz', () => {
+  it('is answered whatever the daemon can do', async () => {
+    const { status, body } = await served({ not_ready: 'the daemon is starting', degraded: [] })('/healthz');
+    expect([status, JSON.parse(body)]).toEqual([200, { success: true, data: { alive: true } }]);
+  });
+});
+
+describe('GET /readyz', () => {
+  it('is 200 while the daemon is ready', async () => {
+    const { status, body } = await served(READY)('/readyz');
+    expect([status, JSON.parse(body)]).toEqual([200, { success: true, data: { ready: true } }]);
+  });
+
+  it('is 200 with the reasons while the daemon is degraded', async () => {
+    const { status, body } = await served({ not_ready: null, degraded: ['no watches left'] })('/readyz');
+    expect([status, JSON.parse(body).data]).toEqual([200, { ready: true, degraded: ['no watches left'] }]);
+  });
+
+  it.each([
+    ['starting', 'outbox_unavailable'],
+    ['running', 'outbox_unavailable'],
+    ['stopping', 'shutting_down'],
+  ] as const)('is 503 with the reason while a daemon that is %s is not ready', async (state, code) => {
+    const { status, body } = await served({ not_ready: 'not yet', degraded: [] }, { state })('/readyz');
+    expect([status, JSON.parse(body)]).toEqual([
+      503,
+      { success: false, error: { code, message: 'not yet' } },
+    ]);
+  });
+});
+
+describe('GET /metrics', () => {
+  it("is Prometheus' text format", async () => {
+    const { status, type, body } = await served(READY)('/metrics');
+    expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+    expect(body).toContain('webhook_outbox_records{state="pending"} 1\n');
+  });
+
+  it('is 503 until the outbox is open', async () => {
+    const unopened = Object.defineProperty({}, 'store', {
+      get: () => {
+        throw startingError();
+      },
+    });
+    const { status, body } = await served(READY, unopened)('/metrics');
+    expect([status, JSON.parse(body).error.code]).toEqual([503, 'outbox_unavailable']);
+  });
+});
