@@ -30,7 +30,7 @@ afterEach(() => {
 });
 
 describe('without options', () => {
-  it('the defaults of the contract hold', () => {
+  it('every option has the default of the contract', () => {
     expect(config()).toEqual({
       webhook_url: null,
       webhook_secret: '',
@@ -58,7 +58,7 @@ describe('without options', () => {
     });
   });
 
-  it('the config cannot be changed', () => {
+  it('the configuration cannot be changed', () => {
     expect(Object.isFrozen(config())).toBe(true);
   });
 });
@@ -89,7 +89,7 @@ const OPTIONS: [flag: string, text: string, key: keyof DaemonConfig, value: unkn
 const variable = (flag: string) => `SANDBOXD_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`;
 
 describe.each(OPTIONS)('%s', (flag, text, key, value) => {
-  it('is read from the command line, also with =', () => {
+  it('is read from the command line, with a space or =', () => {
     expect(config(flag, text)[key]).toEqual(value);
     expect(config(`${flag}=${text}`)[key]).toEqual(value);
   });
@@ -99,20 +99,20 @@ describe.each(OPTIONS)('%s', (flag, text, key, value) => {
     expect(config()[key]).toEqual(value);
   });
 
-  it('without a value is refused by name', () => {
+  it('is refused by its name without a value', () => {
     expect(complaint(flag)).toContain(flag);
   });
 });
 
 describe('a flag', () => {
-  it('wins over the environment', () => {
+  it('takes precedence over the environment', () => {
     vi.stubEnv('SANDBOXD_PORT', '1');
     vi.stubEnv('SANDBOXD_KEEP_ALIVE', 'false');
     expect(config('--port', '2').port).toBe(2);
     expect(config('--keep-alive', '--', 'true').keep_alive).toBe(true);
   });
 
-  it('for --watch-ignore may be given often; the variable holds one a line', () => {
+  it('for --watch-ignore may be repeated; its variable has one glob per line', () => {
     expect(config('--watch-ignore', 'a', '--watch-ignore', 'b').watch_ignore).toEqual(['a', 'b']);
     vi.stubEnv('SANDBOXD_WATCH_IGNORE', 'c\nd\n');
     expect(config().watch_ignore).toEqual(['c', 'd']);
@@ -123,7 +123,7 @@ describe.each([
   ['--keep-alive', 'keep_alive', ['--', 'true']],
   ['--await-init', 'await_init', []],
 ] as const)('the switch %s', (flag, key, rest) => {
-  it('is on where it is given', () => {
+  it('is on if it is given', () => {
     expect(config(flag, ...rest)[key]).toBe(true);
     expect(config(...rest)[key]).toBe(false);
   });
@@ -143,13 +143,13 @@ describe.each([
     expect(config(...rest)[key]).toBe(expected);
   });
 
-  it('refuses another word of its variable', () => {
+  it('refuses any other word in its variable', () => {
     vi.stubEnv(variable(flag), 'perhaps');
     expect(complaint(...rest)).toMatch(new RegExp(`${flag}.*perhaps.*must be true or false`));
   });
 });
 
-describe('a bad option is refused with its name and what is accepted', () => {
+describe('an invalid option is refused with its name and what is accepted', () => {
   it.each<[string[], RegExp]>([
     [['--webhook-url', 'nonsense'], /--webhook-url must be an http or https URL/],
     [['--webhook-url', 'ftp://example.test/'], /--webhook-url must be an http or https URL/],
@@ -191,14 +191,14 @@ describe('a bad option is refused with its name and what is accepted', () => {
     expect(complaint(...args)).not.toContain('\n');
   });
 
-  it('also where it comes from the environment', () => {
+  it('also if it comes from the environment', () => {
     vi.stubEnv('SANDBOXD_DELIVERY_CONCURRENCY', 'lots');
     expect(complaint()).toMatch(/--delivery-concurrency.*SANDBOXD_DELIVERY_CONCURRENCY.*integer/);
   });
 });
 
-describe('the secret', () => {
-  it('comes from the file, without one trailing newline', () => {
+describe('the webhook secret', () => {
+  it('is read from the file, without one trailing newline', () => {
     const path = join(scratchFolder(), 'secret');
     for (const [content, secret] of [
       ['made for this test', 'made for this test'],
@@ -213,7 +213,7 @@ describe('the secret', () => {
     }
   });
 
-  it('comes from the flag, or else from what was taken out of the environment', () => {
+  it('is the value of the option, or else the one taken from the environment', () => {
     expect(config('--webhook-secret', 'flag').webhook_secret).toBe('flag');
     expect(parseOptions(['node', 'sandboxd'], 'from env').webhook_secret).toBe('from env');
     expect(parseOptions(['node', 'sandboxd', '--webhook-secret=flag'], 'from env').webhook_secret).toBe(
@@ -223,7 +223,7 @@ describe('the secret', () => {
 });
 
 describe('the main command', () => {
-  it('is everything behind --, options and further -- included', () => {
+  it('is everything after --, including options and a further --', () => {
     expect(config('--port', '0', '--', 'sh', '-c', 'exit 3', '--', '--port', 'x').command).toEqual([
       'sh',
       '-c',
@@ -235,7 +235,7 @@ describe('the main command', () => {
   });
 });
 
-describe('a platform switch that lets anybody receive', () => {
+describe('NODE_TLS_REJECT_UNAUTHORIZED=0', () => {
   it('refuses the start', () => {
     vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
     expect(() => config()).toThrow(/NODE_TLS_REJECT_UNAUTHORIZED=0/);

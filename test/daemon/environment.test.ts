@@ -38,7 +38,7 @@ const DAMAGED: [name: string, put: (path: string) => void][] = [
 
 describe('an environment.json', () => {
   it.each(DAMAGED)(
-    'that is %s is set aside and told, and the daemon starts with its outbox',
+    'that is %s is set aside and reported, and the daemon starts with its outbox',
     async (_, put) => {
       const consumer = await startConsumer();
       consumer.answer = (__, response) => response.writeHead(503).end();
@@ -67,7 +67,7 @@ describe('an environment.json', () => {
     },
   );
 
-  it('that is a link is not followed', async () => {
+  it('that is a symbolic link is not followed', async () => {
     const state_dir = stateDir();
     const elsewhere = join(scratchFolder(), 'elsewhere.json');
     writeFileSync(elsewhere, `{"STOLEN":"${SECRET}"}`);
@@ -82,7 +82,7 @@ describe('an environment.json', () => {
     expect(statSync(elsewhere).mode & 0o777).toBe(0o644);
   });
 
-  it('of another sandbox is forgotten with what was set aside', async () => {
+  it('of another sandbox is removed, together with what was set aside', async () => {
     const state_dir = stateDir();
     writeFileSync(join(state_dir, 'environment.json'), `{"TOKEN":"${SECRET}`);
     const first = await startSandboxd(['--sandbox-id', 'parent'], { state_dir });

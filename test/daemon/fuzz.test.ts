@@ -5,9 +5,9 @@ import { startSandboxd } from '../support/sandboxd-program.ts';
 const REQUESTS = 1_500;
 const NOBODY = 'http://127.0.0.1:9/';
 
-describe('the local API under raw requests of every kind', () => {
+describe('the local API under random raw requests', () => {
   for (const wrong_token of [null, 'wrong']) {
-    it(`takes the valid publishes alone, ${wrong_token ? 'with a wrong token' : 'without a token'}`, async () => {
+    it(`accepts nothing but valid publishes ${wrong_token ? 'with a wrong token' : 'without a token'}`, async () => {
       const daemon = await startSandboxd(['--webhook-url', NOBODY, '--shutdown-grace-ms', '0']);
       const { port } = new URL(daemon.url);
       const fuzz = await fuzzDaemon({ port: Number(port), seed: 1, count: REQUESTS, wrong_token });

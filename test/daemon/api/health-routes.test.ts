@@ -70,7 +70,7 @@ describe('GET /metrics', () => {
   it("is Prometheus' text format", async () => {
     const { status, type, body } = await served(READY)('/metrics');
     expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
-    expect(body).toContain('webhook_outbox_records{state="pending"} 1\n');
+    expect(body).toContain('sandboxd_outbox_records{state="pending"} 1\n');
   });
 
   it('is 503 until the outbox is open', async () => {

@@ -6,7 +6,7 @@ import { createHttpApp, success } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { LazyApp } from '../../../src/daemon/api/lazy-app.ts';
 
-it('An application that could not be loaded is an error to the request, and the next one loads it', async () => {
+it('an application that cannot be loaded is an error for the request, and the next request loads it', async () => {
   let loads = 0;
   const app = new LazyApp(async () => {
     loads += 1;

@@ -42,7 +42,7 @@ const HOLDER = `require('node:http')
   .flushHeaders()`;
 
 describe('the routes for the manager', () => {
-  it('are served on the control socket alone', async () => {
+  it('are served only on the control socket', async () => {
     const { daemon } = await start();
     expect((await daemon.call('POST', '/api/v1/sandbox/stop')).status).toBe(403);
     expect((await daemon.call('POST', '/api/v1/sandbox/hold')).status).toBe(403);
@@ -50,7 +50,7 @@ describe('the routes for the manager', () => {
     expect(without_token.status).toBe(401);
   });
 
-  it('end the daemon without its flush: what is pending, sandbox.killed too, stays in the outbox', async () => {
+  it('stop the daemon without a flush: pending records, including sandbox.killed, stay in the outbox', async () => {
     const consumer = await startConsumer();
     consumer.answer = (_, response) => response.writeHead(503).end();
     const { daemon, socket } = await start('--webhook-url', consumer.url, '--webhook-secret', SECRET);
@@ -79,7 +79,7 @@ describe('the routes for the manager', () => {
     expect(JSON.parse(rows[3]?.body ?? '').payload).toMatchObject({ reason: 'api', signal: null });
   });
 
-  it('end a paused sandbox without delivering what waits there', async () => {
+  it('stop a paused sandbox without delivering its pending records', async () => {
     const consumer = await startConsumer();
     const { daemon, socket } = await start('--webhook-url', consumer.url);
     await consumer.arrival('sandbox.ready');
@@ -90,7 +90,7 @@ describe('the routes for the manager', () => {
     expect(consumer.types).toEqual(['sandbox.ready', 'sandbox.paused']);
   });
 
-  it('end a daemon that still awaits its init', async () => {
+  it('stop a daemon that is waiting for its init', async () => {
     const socket = join(scratchFolder(), 'control.sock');
     const daemon = launch(['--control-socket', socket, '--await-init']);
     await daemon.logged('listening');
@@ -98,7 +98,7 @@ describe('the routes for the manager', () => {
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('hold everything still without an event, beside a copy of the outbox', async () => {
+  it('freeze the sandbox for a hold without an event, with a copy of the outbox', async () => {
     const consumer = await startConsumer();
     const { daemon, socket } = await start('--webhook-url', consumer.url);
     const copy = join(daemon.state_dir, 'outbox-copy.db');
@@ -125,7 +125,7 @@ describe('the routes for the manager', () => {
     expect(consumer.types).not.toContain('sandbox.resumed');
   });
 
-  it('keep a paused sandbox paused over a hold, and a resume waits for its end', async () => {
+  it('keep a paused sandbox paused during a hold, and make a resume wait for its end', async () => {
     const { socket } = await start();
     await post(socket, '/sandbox/pause', {});
     const held = await heldStill(socket);
@@ -142,7 +142,7 @@ describe('the routes for the manager', () => {
     });
   });
 
-  it('let a sandbox go on whose holder has died', async () => {
+  it('resume a sandbox when the client that held it has died', async () => {
     const { daemon, socket } = await start();
     const counted = await counting(socket);
     const holder = spawn(process.execPath, ['-e', HOLDER, socket]);

@@ -29,12 +29,12 @@ describe('a payload', () => {
     '{"payload":{"payload":{}}}',
     '{\r\n\t"a":\n[ ]}',
     '{"line":"\u2028\u2029\u007f"}',
-  ])('is taken out as it was written: %s', (payload) => {
+  ])('is extracted exactly as it was written: %s', (payload) => {
     expect(of(`{"payload":${payload}}`)).toBe(payload);
     expect(of(` \t\r\n{ "payload"\n:  ${payload}\t} \n`)).toBe(payload);
   });
 
-  it('is exactly what any JSON writer made of any object', () => {
+  it('is exactly the text that any JSON writer produces', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string(), fc.jsonValue()),
@@ -48,7 +48,7 @@ describe('a payload', () => {
     );
   });
 
-  it('may have its key spelled with escapes, once', () => {
+  it('may have its key written with escapes, but only once', () => {
     for (const key of ['payl\\u006fad', '\\u0070ayload', 'payl\\u006Fa\\u0064']) {
       expect(of(`{"${key}": {"a":1.10}}`)).toBe('{"a":1.10}');
       expect(refusal(`{"${key}":{},"payload":{}}`)).toBe('payload: must be given once');
@@ -58,22 +58,22 @@ describe('a payload', () => {
     expect(refusal('{"payl\\x6fad":{}}')).toBe('body: must be JSON');
   });
 
-  it('pollutes no prototype', () => {
+  it('does not pollute a prototype', () => {
     of('{"payload":{"__proto__":{"polluted":true}}}');
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it('may be nested 100 deep, itself counted, and not 101', () => {
+  it('may be nested 100 levels deep, itself included, but not 101', () => {
     expect(of(`{"payload":${nested(100)}}`)).toBe(nested(100));
     expect(refusal(`{"payload":${nested(101)}}`)).toBe('payload: must not be nested deeper than 100 levels');
   });
 
-  it('may hold any number of brackets in its strings', () => {
+  it('may contain any number of brackets in its strings', () => {
     const payload = JSON.stringify({ text: '[{"\\'.repeat(1_000) });
     expect(of(`{"payload":${payload}}`)).toBe(payload);
   });
 
-  it.each([10_000, 100_000, 300_000])('nested %i deep is refused without a look at it', (depth) => {
+  it.each([10_000, 100_000, 300_000])('nested %i levels deep is refused without being parsed', (depth) => {
     expect(refusal(`{"payload":{"a":${'['.repeat(depth)}`)).toContain('nested deeper');
     expect(refusal(`{"payload":${'{"a":'.repeat(depth)}`)).toContain('nested deeper');
   });
@@ -126,7 +126,7 @@ describe('a body is refused', () => {
     expect(refusal(body)).toBe('body: must be UTF-8');
   });
 
-  it('unless it is one key with one object, whatever else the text is', () => {
+  it('whatever the text is, unless it is one key with one object', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -161,7 +161,7 @@ describe('a mebibyte of white space', () => {
     ['around the payload', `{"payload":${space}{}${space}}`, 'taken'],
     ['with nothing after it', `{"payload":${space}`, 'body: must be JSON'],
     ['before another key', `{${space}"other":{}}`, 'other: unknown field; only payload is allowed'],
-  ])('%s takes no more steps than it has characters', (_, body, expected) => {
+  ])('%s is handled in linear time', (_, body, expected) => {
     // A quadratic scan of this would take minutes and meet the time limit of the test.
     for (let i = 0; i < 10; i++) expect(refusal(body)).toBe(expected);
   });

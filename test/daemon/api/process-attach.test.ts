@@ -49,7 +49,7 @@ class Attached {
 }
 
 describe('GET /processes/{id}/attach', () => {
-  it('sends the output and the end, then closes with 1000', async () => {
+  it('sends the output and the exit, then closes with 1000', async () => {
     const process = await daemon.run({ shell: 'echo out; echo err >&2; exit 5' }, '?wait_ms=30000');
     const { output: _, ...view } = process;
     const attached = new Attached(process.process_id);
@@ -61,7 +61,7 @@ describe('GET /processes/{id}/attach', () => {
     ]);
   });
 
-  it('types, resizes and signals', async () => {
+  it('passes stdin, resizes and signals on to the process', async () => {
     const { process_id } = await daemon.run({
       shell:
         'trap "stty size" WINCH; trap "echo got usr1" USR1; read line; echo "<$line>"; while :; do sleep 0.05; done',
@@ -83,7 +83,7 @@ describe('GET /processes/{id}/attach', () => {
     });
   });
 
-  it('lets several attach to a terminal, which survives a dropped one and goes on from an offset', async () => {
+  it('serves several clients of one terminal, which survives a lost connection and continues from an offset', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], pty: { cols: 80, rows: 24 } });
     const first = await new Attached(process_id).open();
     const second = await new Attached(process_id).open();
@@ -99,7 +99,7 @@ describe('GET /processes/{id}/attach', () => {
     expect(await Promise.all([second.closed, third.closed])).toEqual([1000, 1000]);
   });
 
-  it('answers a frame that cannot be carried out with the error, and goes on', async () => {
+  it('answers a frame that fails with its error, and continues', async () => {
     const { process_id } = await daemon.run({ command: ['sleep', '1000'] });
     const attached = await new Attached(process_id).open();
     const bad: [unknown, string, string?][] = [
@@ -129,7 +129,7 @@ describe('GET /processes/{id}/attach', () => {
     expect((await daemon.ask(`/processes/${process_id}`)).data.state).toBe('running');
   });
 
-  it('closes with 1008 after 16 frames that cannot be read, however many come', async () => {
+  it('closes with 1008 after 16 malformed frames, however many arrive', async () => {
     const { process_id } = await daemon.run({ command: ['sleep', '1000'], stdin: 'pipe' });
     const attached = await new Attached(process_id).open();
     for (let i = 0; i < 20_000; i++) attached.send('x');
@@ -138,7 +138,7 @@ describe('GET /processes/{id}/attach', () => {
     expect((await daemon.ask(`/processes/${process_id}`)).data.state).toBe('running');
   });
 
-  it('reads no further while a process does not, whatever the size of the frames', async () => {
+  it('reads no further while the process does not read, whatever the size of the frames', async () => {
     const { process_id } = await daemon.run({ command: ['sleep', '1000'], stdin: 'pipe' });
     const attached = await new Attached(process_id).open();
     await daemon.ask(`/processes/${process_id}/stdin`, { body: 'x'.repeat(65_536) });
@@ -156,7 +156,7 @@ describe('GET /processes/{id}/attach', () => {
     expect(before).toBeGreaterThan(0);
   });
 
-  it('takes signals while a process that does not read keeps stdin waiting', async () => {
+  it('delivers signals while stdin waits for a process that does not read', async () => {
     const { process_id } = await daemon.run({ command: ['sleep', '1000'], stdin: 'pipe' });
     const attached = await new Attached(process_id).open();
     for (let i = 0; i < 8; i++) attached.send({ type: 'stdin', data: 'x'.repeat(100_000) });
@@ -181,7 +181,7 @@ describe('the handshake', () => {
     return [response.statusCode, JSON.parse(text).error];
   }
 
-  it('is refused like any request', async () => {
+  it('is refused with the same errors as any request', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const headers = daemon.authorization;
     const bad: [string, string, ClientOptions, number, string][] = [
@@ -202,7 +202,7 @@ describe('the handshake', () => {
     }
   });
 
-  it('is needed: a plain request is 400, and another protocol is not offered', async () => {
+  it('is required: a plain request is 400, and no other protocol is accepted', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const plain = await daemon.ask(`/processes/${process_id}/attach`);
     expect([plain.status, plain.error.details?.field]).toEqual([400, 'Upgrade']);

@@ -43,7 +43,7 @@ const text = (events: [string, Record<string, unknown>][]) =>
   events.flatMap(([event, { data }]) => (event === 'output' ? [data] : [])).join('');
 
 describe('GET /processes/{id}/output as server-sent events', () => {
-  it('replays both streams with their offsets, and tells the end last', async () => {
+  it('replays both streams with their offsets, and ends with the exit', async () => {
     const process = await daemon.run({ shell: 'echo one; echo two >&2; exit 4' }, '?wait_ms=30000');
     const { output: _, ...view } = process;
     expect(await all(process.process_id)).toEqual([
@@ -53,7 +53,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     ]);
   });
 
-  it('gives what is there and no end of a process that runs, without follow', async () => {
+  it('sends the present output of a running process and no exit, without follow', async () => {
     const { process_id } = await daemon.run({
       shell: 'echo up; exec sleep 1000',
       ready: { log: 'up' },
@@ -66,7 +66,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     });
   });
 
-  it('follows until the end, through the pipe as it is written', async () => {
+  it('follows the output as it is written, until the process ends', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const { events } = await open(process_id, '?follow');
     for (const line of ['a\n', 'b\n']) {
@@ -78,7 +78,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     expect((await events.next()).done).toBe(true);
   });
 
-  it('begins at an offset, so many bytes or lines before the end, or behind an event', async () => {
+  it('starts at an offset, a number of bytes or lines before the end, or after an event', async () => {
     const { process_id } = await daemon.run(
       { shell: 'printf "a\\nbb\\nccc\\n"; printf "E\\n" >&2' },
       '?wait_ms=30000',
@@ -96,7 +96,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     expect(text(await all(process_id, '?offset=0', { 'last-event-id': first.id }))).toBe('E\n');
   });
 
-  it('gives bytes that are no text as base64, and cuts no character in two', async () => {
+  it('sends bytes that are not text as base64, and never splits a character', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const { events } = await open(process_id, '?follow=true');
     await daemon.ask(`/processes/${process_id}/stdin`, { body: Buffer.from('x\xc3', 'latin1') });
@@ -112,7 +112,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     });
   });
 
-  it('refuses an offset that is gone with 410 and one beyond the end with 400', async () => {
+  it('refuses an offset that is no longer kept with 410, and one beyond the end with 400', async () => {
     const { process_id } = await daemon.run(
       {
         command: [process.execPath, 'fixtures/programs/flood.mjs', String(20 * 2 ** 20)],
@@ -136,7 +136,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     expect([beyond.status, beyond.error.details?.field]).toEqual([400, 'offset']);
   });
 
-  it('tells a follower that was overtaken where it goes on', async () => {
+  it('tells a follower that was overtaken where the output continues', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const { body, events } = await open(process_id, '?stream=stdout&follow=true');
     body.pause();
@@ -159,7 +159,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     expect(next).toBe(40 * 2 ** 20);
   });
 
-  it('lets a client that is dropped a hundred times put 20 MB together byte for byte', async () => {
+  it('lets a client that loses its connection a hundred times receive 20 MB byte for byte', async () => {
     const TOTAL_BYTES = 20_000_000;
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const sent = createHash('sha256');
@@ -225,7 +225,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     expect(received.digest('hex')).toBe(sent.digest('hex'));
   });
 
-  it('ends its reading when the client has gone', async () => {
+  it('stops reading when the client has disconnected', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const read = vi.spyOn(Supervisor.prototype, 'output');
     onTestFinished(() => read.mockRestore());
@@ -240,7 +240,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
 describe('GET /processes/{id}/output as bytes', () => {
   const accept = { accept: 'application/octet-stream' };
 
-  it('gives one stream as it is, and the offset of the first byte', async () => {
+  it('sends one stream unchanged, with the offset of its first byte', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     await daemon.ask(`/processes/${process_id}/stdin?end=true`, { body: bytes });
@@ -264,7 +264,7 @@ describe('GET /processes/{id}/output as bytes', () => {
     }
   });
 
-  it('cuts the answer where bytes are missing in the middle', async () => {
+  it('cuts the answer off where bytes are missing in the middle', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const { body } = await open(process_id, '?stream=stdout&follow=true', accept);
     body.pause();
@@ -274,8 +274,8 @@ describe('GET /processes/{id}/output as bytes', () => {
   });
 });
 
-describe('what is wrong with a request for output', () => {
-  it('is told by its field', async () => {
+describe('an invalid request for output', () => {
+  it('is refused by its field', async () => {
     const { process_id } = await daemon.run({ command: ['true'] });
     for (const [query, field] of [
       ['?stream=stdin', 'stream'],

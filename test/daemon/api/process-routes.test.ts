@@ -11,7 +11,7 @@ beforeEach(async () => {
 const SLEEP = { command: ['sleep', '1000'] };
 
 describe('POST /processes', () => {
-  it('answers 201 with the process, which then is listed', async () => {
+  it('answers 201 with the process, which is listed from then on', async () => {
     const { status, data } = await daemon.ask('/processes', { json: { ...SLEEP, name: 'sleeper' } });
     expect(status).toBe(201);
     expect(data).toEqual({
@@ -37,13 +37,13 @@ describe('POST /processes', () => {
     expect((await daemon.ask(`/processes/${data.process_id}`)).data).toMatchObject({ pid: data.pid });
   });
 
-  it('runs a shell text and shows it as its command', async () => {
+  it('runs a shell command and shows it as its command', async () => {
     const data = await daemon.run({ shell: 'echo $((6 * 7))' }, '?wait_ms=30000');
     expect(data.command).toEqual(['/bin/sh', '-c', 'echo $((6 * 7))']);
     expect(data.output.stdout).toBe('42\n');
   });
 
-  it('starts one process for a process_id, however often and at once it is asked', async () => {
+  it('starts one process for a process_id, however often and concurrently it is asked', async () => {
     const json = { ...SLEEP, process_id: 'a:1.b-c', env: { A: '1', B: '2' } };
     const again = { env: { B: '2', A: '1' }, process_id: 'a:1.b-c', ...SLEEP };
     const answers = await Promise.all(
@@ -56,7 +56,7 @@ describe('POST /processes', () => {
     expect((await daemon.ask('/processes')).data.processes).toHaveLength(1);
   });
 
-  it('waits for the end with wait_ms and answers the output', async () => {
+  it('waits for the end with wait_ms, and answers with the output', async () => {
     const { status, data } = await daemon.ask('/processes?wait_ms=30000', {
       json: { process_id: 'once', shell: 'echo out; echo err >&2; exit 3' },
     });
@@ -75,7 +75,7 @@ describe('POST /processes', () => {
     expect(data).toMatchObject({ state: 'running', output: { stdout: '', stdout_truncated: false } });
   });
 
-  it('answers the last 1 MiB, from a whole character on', async () => {
+  it('answers with the last 1 MiB of output, starting with a whole character', async () => {
     const MIB = 1024 * 1024;
     const data = await daemon.run(
       { command: [process.execPath, '-e', `process.stdout.write('é'.repeat(${MIB / 2}) + 'x')`] },
@@ -85,7 +85,7 @@ describe('POST /processes', () => {
     expect(data.output.stdout === `${'é'.repeat(MIB / 2 - 1)}x`).toBe(true);
   });
 
-  it('refuses while the sandbox is paused, and starts again after', async () => {
+  it('is refused while the sandbox is paused, and works again after the resume', async () => {
     await daemon.ask('/sandbox/pause', { json: {} });
     const refused = await daemon.ask('/processes', { json: SLEEP });
     expect([refused.status, refused.error.code]).toEqual([409, 'conflict']);
@@ -93,7 +93,7 @@ describe('POST /processes', () => {
     expect((await daemon.ask('/processes', { json: SLEEP })).status).toBe(201);
   });
 
-  it('refuses while the sandbox is stopping', async () => {
+  it('is refused while the sandbox is stopping', async () => {
     const { data } = await daemon.ask('/processes', {
       json: { shell: 'trap "" TERM; echo up; while :; do sleep 1; done', ready: { log: 'up' } },
     });
@@ -105,7 +105,7 @@ describe('POST /processes', () => {
   });
 });
 
-describe('what is wrong with a start', () => {
+describe('an invalid start', () => {
   const BAD: [field: string, request: unknown][] = [
     ['body', undefined],
     ['body', []],
@@ -144,7 +144,7 @@ describe('what is wrong with a start', () => {
     ['comand', { ...SLEEP, comand: [] }],
   ];
 
-  it('is told by its field, gives no event and leaves the id free', async () => {
+  it('is refused by its field, causes no event, and leaves the id free', async () => {
     for (const [field, request] of BAD) {
       const json = request as object | undefined;
       const { status, error } = await daemon.ask('/processes', { method: 'POST', ...(json ? { json } : {}) });
@@ -162,7 +162,7 @@ describe('what is wrong with a start', () => {
     expect(await daemon.events('process.started')).toHaveLength(1);
   });
 
-  it('is told of the query and the body as well', async () => {
+  it('is refused by its field in the query and the body as well', async () => {
     for (const [query, field] of [
       ['?wait_ms=600001', 'wait_ms'],
       ['?wait_ms=-1', 'wait_ms'],
@@ -187,7 +187,7 @@ describe('what is wrong with a start', () => {
 });
 
 describe('GET /processes/{id}/wait', () => {
-  it('answers the process when it has ended, 408 where it does not in time', async () => {
+  it('answers with the process when it has ended, and 408 if it does not end in time', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const late = await daemon.ask(`/processes/${process_id}/wait?timeout_ms=1`);
     expect([late.status, late.error.code]).toEqual([408, 'timeout']);
@@ -196,7 +196,7 @@ describe('GET /processes/{id}/wait', () => {
     expect((await waiting).data).toMatchObject({ state: 'exited', exit_code: 0 });
   });
 
-  it('answers when it is ready, 409 where it ended before', async () => {
+  it('answers when the process is ready, and 409 if it ended before that', async () => {
     const { process_id } = await daemon.run({
       shell: 'read line; echo listening; exec sleep 1000',
       stdin: 'pipe',
@@ -213,7 +213,7 @@ describe('GET /processes/{id}/wait', () => {
 });
 
 describe('POST /processes/{id}/signal, …/resize and DELETE', () => {
-  it('signals the whole group, or the leader alone', async () => {
+  it('signals the whole group, or only the leader', async () => {
     const shell =
       'trap "echo parent" USR1; sh -c \'trap "echo child" USR1; echo up; while :; do sleep 0.05; done\' & while :; do wait; done';
     const { process_id } = await daemon.run({ shell, ready: { log: 'up' } });
@@ -233,7 +233,7 @@ describe('POST /processes/{id}/signal, …/resize and DELETE', () => {
     expect([late.status, late.error.code]).toEqual([409, 'conflict']);
   });
 
-  it('tells a terminal its size', async () => {
+  it('changes the size of a terminal', async () => {
     const { process_id } = await daemon.run({
       shell: 'trap "stty size" WINCH; echo up; while :; do sleep 0.05; done',
       pty: { cols: 80, rows: 24 },
@@ -245,7 +245,7 @@ describe('POST /processes/{id}/signal, …/resize and DELETE', () => {
     await untilOutput(process_id, (text) => text.includes('30 100'));
   });
 
-  it('ends a process that ignores SIGTERM after grace_ms, with what it started', async () => {
+  it('kills a process that ignores SIGTERM after grace_ms, with everything it started', async () => {
     const shell = 'trap "" TERM; sleep 1000 & echo $!; while :; do wait; done';
     const { process_id } = await daemon.run({ shell, ready: { log: '\n' } });
     await daemon.ask(`/processes/${process_id}/wait?for=ready`);
@@ -256,7 +256,7 @@ describe('POST /processes/{id}/signal, …/resize and DELETE', () => {
     expect((await daemon.ask(`/processes/${process_id}`, { method: 'DELETE' })).data).toEqual(data);
   });
 
-  it('tells what is wrong by its field', async () => {
+  it('refuses an invalid request by its field', async () => {
     const { process_id } = await daemon.run({ ...SLEEP, process_id: 'p' });
     const bad: [string, object | undefined, string][] = [
       ['signal', undefined, 'body'],
@@ -301,7 +301,7 @@ describe('every route', () => {
     ['POST', '/resize', { cols: 1, rows: 1 }],
   ];
 
-  it('answers 404 for a process that is not there, 401 without the token and 405 for another method', async () => {
+  it('answers 404 for an unknown process, 401 without the token and 405 for another method', async () => {
     for (const [method, path, json] of ROUTES) {
       const asked = { method, ...(json ? { json } : {}) };
       const missing = await daemon.ask(`/processes/none${path}`, asked);

@@ -21,7 +21,7 @@ function upload(path: string): { sent: ClientRequest; answered: Promise<Incoming
 }
 
 describe('POST /processes/{id}/stdin', () => {
-  it('takes raw bytes of any type and length, and closes at the end', async () => {
+  it('accepts raw bytes of any type and length, and closes stdin at the end', async () => {
     const { process_id } = await daemon.run({ command: ['sha256sum'], stdin: 'pipe' });
     const body = Buffer.alloc(30_000_000, 'any length ');
     const path = `/processes/${process_id}/stdin`;
@@ -36,7 +36,7 @@ describe('POST /processes/{id}/stdin', () => {
     expect((await daemon.output(process_id)).toString()).toBe(`${hash}  -\n`);
   });
 
-  it('waits while the pipe is full, and the process goes on getting every byte', async () => {
+  it('waits while the pipe is full, and the process receives every byte', async () => {
     const { process_id } = await daemon.run({
       shell: 'trap : USR1; echo trapped; sleep 1000 & wait; exec wc -c',
       stdin: 'pipe',
@@ -59,7 +59,7 @@ describe('POST /processes/{id}/stdin', () => {
     expect((await daemon.output(process_id)).toString()).toMatch(/^trapped\n(\d+\n)?$/);
   });
 
-  it('lets a request that broke be repeated: what was taken is skipped, a gap is refused', async () => {
+  it('can be repeated after a lost connection: accepted bytes are skipped, and a gap is refused', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     const path = `/processes/${process_id}/stdin`;
     const { sent } = upload(`${path}?offset=0`);
@@ -79,7 +79,7 @@ describe('POST /processes/{id}/stdin', () => {
     expect((await daemon.output(process_id)).toString()).toBe('hello world');
   });
 
-  it('answers 409 without a pipe, after its end and after the end of the process, whatever the body holds', async () => {
+  it('answers 409 without a pipe, after it was closed, and after the end of the process, whatever the body', async () => {
     const body = Buffer.alloc(5_000_000);
     const without = await daemon.run({ command: ['sleep', '1000'] });
     const closed = await daemon.run({
@@ -104,7 +104,7 @@ describe('POST /processes/{id}/stdin', () => {
     expect([status, error.code]).toEqual([409, 'conflict']);
   });
 
-  it('tells what is wrong with the query by its field', async () => {
+  it('refuses an invalid query by its field', async () => {
     const { process_id } = await daemon.run({ command: ['cat'], stdin: 'pipe' });
     for (const [query, field] of [
       ['?end=maybe', 'end'],

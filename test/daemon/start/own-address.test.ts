@@ -3,7 +3,7 @@ import { isOwnAddress } from '../../../src/daemon/start/own-address.ts';
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 
-describe('the daemon listening on the loopback addresses', () => {
+describe('a daemon that listens on the loopback addresses', () => {
   it.each([
     'http://localhost:49983/',
     'http://LOCALHOST:49983/',
@@ -24,7 +24,7 @@ describe('the daemon listening on the loopback addresses', () => {
     'http://%6cocalhost:49983/',
     'http://①27.0.0.1:49983/',
     'https://localhost:49983/',
-  ])('knows itself in %s', async (url) => {
+  ])('recognises itself in %s', async (url) => {
     expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983)).toBe(true);
   });
 
@@ -35,20 +35,20 @@ describe('the daemon listening on the loopback addresses', () => {
     'http://192.0.2.1:49983/',
     'http://[2001:db8::1]:49983/',
     'http://does-not-exist.invalid:49983/',
-  ])('does not take %s for itself', async (url) => {
+  ])('does not recognise itself in %s', async (url) => {
     expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983)).toBe(false);
   });
 
-  it('knows the port that a URL does not name', async () => {
+  it('applies the default port of a URL without one', async () => {
     expect(await isOwnAddress(new URL('http://localhost/'), LOOPBACK, 80)).toBe(true);
     expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 443)).toBe(true);
     expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 80)).toBe(false);
   });
 });
 
-describe('the daemon listening on every address', () => {
+describe('a daemon that listens on every address', () => {
   it.each(['http://127.0.0.2:8080/', 'http://127.0.0.1:8080/', 'http://localhost:8080/'])(
-    'knows itself in %s',
+    'recognises itself in %s',
     async (url) => {
       expect(await isOwnAddress(new URL(url), ['0.0.0.0'], 8_080)).toBe(true);
     },
