@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startManager } from '../support/manager/running-manager.ts';
-import { exchange } from '../support/raw-socket.ts';
-import { answerTo, refusedRequests } from '../support/refused-requests.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { exchange } from '../../support/raw-socket.ts';
+import { answerTo, refusedRequests } from '../../support/refused-requests.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 describe('every answer of the manager', () => {
   it('to a request that is not served is the envelope with a request id, and the next request is normal', async () => {

@@ -1,0 +1,52 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { createHttpApp } from '../../../src/base/http/app.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { registerHealthRoutes } from '../../../src/manager/api/health-routes.ts';
+import { unavailable } from '../../../src/manager/database/database-errors.ts';
+
+async function answers(notReady: () => Promise<string | null>) {
+  const app = createHttpApp(createLog('silent'));
+  onTestFinished(() => app.close());
+  const readiness = { notReady, facts: () => ({ rate_authority: 'process' }) };
+  registerHealthRoutes(app, readiness, { text: async () => 'a_metric 1\n' } as never);
+  await app.ready();
+  return async (url: string) => {
+    const { statusCode, headers, body } = await app.inject({ url, headers: { host: 'localhost' } });
+    return { status: statusCode, type: headers['content-type'], body };
+  };
+}
+
+it('a manager that is ready says so, with what holds', async () => {
+  const get = await answers(async () => null);
+  const ready = await get('/readyz');
+  expect([ready.status, JSON.parse(ready.body)]).toEqual([
+    200,
+    { success: true, data: { ready: true, rate_authority: 'process' } },
+  ]);
+});
+
+it('a manager that is not ready says why, and lives', async () => {
+  const get = await answers(async () => 'Abandoned operations are being resolved.');
+  const ready = await get('/readyz');
+  expect([ready.status, JSON.parse(ready.body).error]).toEqual([
+    503,
+    { code: 'unavailable', message: 'Abandoned operations are being resolved.' },
+  ]);
+  expect(JSON.parse((await get('/healthz')).body).data).toEqual({ alive: true });
+});
+
+it('a manager whose database cannot be used is not ready, and does not say more', async () => {
+  const get = await answers(() => Promise.reject(unavailable(new Error('password of the database'))));
+  const { status, body } = await get('/readyz');
+  expect([status, JSON.parse(body).error.code]).toEqual([503, 'unavailable']);
+  expect(body).not.toContain('password');
+});
+
+it('the metrics are text', async () => {
+  const get = await answers(async () => null);
+  expect(await get('/metrics')).toEqual({
+    status: 200,
+    type: 'text/plain; version=0.0.4; charset=utf-8',
+    body: 'a_metric 1\n',
+  });
+});

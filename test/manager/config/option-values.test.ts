@@ -1,0 +1,116 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { OptionError } from '../../../src/contract/errors.ts';
+import {
+  address,
+  badOption,
+  choiceOf,
+  databaseUrl,
+  integerBetween,
+  label,
+  OptionValues,
+  onOff,
+  path,
+  redisUrl,
+} from '../../../src/manager/config/option-values.ts';
+
+const upTo9 = integerBetween(1, 9);
+
+describe('the values of options', () => {
+  it('are read as texts, whatever a file holds, with a standard for what is not given', () => {
+    const from = new OptionValues({ replicas: 3, region: null });
+    expect(from.read('replicas', '1', upTo9, 'must be 1 to 9')).toBe(3);
+    expect(from.read('region', 'local', label, 'must be a label')).toBe('local');
+    expect(from.optional('redis', redisUrl, 'must be a URL')).toBeNull();
+  });
+
+  it('are refused by the name of the option', () => {
+    const from = new OptionValues({ node_sandboxes: '10', region: ['a'], redis: '' });
+    const reads: [string, () => unknown][] = [
+      ['--node-sandboxes must be 1 to 9', () => from.read('node_sandboxes', '1', upTo9, 'must be 1 to 9')],
+      ['--region must be a single value', () => from.read('region', 'local', label, 'must be a label')],
+      ['--redis must be a URL', () => from.optional('redis', redisUrl, 'must be a URL')],
+    ];
+    for (const [message, read] of reads) {
+      expect(read).toThrow(OptionError);
+      expect(read).toThrow(expect.objectContaining({ message, exit_code: 2 }));
+    }
+    expect(badOption('data_dir', 'must not be empty')).toMatchObject({
+      field: '--data-dir',
+      problem: 'must not be empty',
+    });
+  });
+
+  it('that repeat are a list, or one text with commas or spaces', () => {
+    const listOf = (given: unknown) =>
+      new OptionValues({ allow_webhook_cidr: given }).list('allow_webhook_cidr', label, 'must be labels');
+    expect(listOf(['a', 'b'])).toEqual(['a', 'b']);
+    expect(listOf('a,b  c, d')).toEqual(['a', 'b', 'c', 'd']);
+    expect(listOf(undefined)).toEqual([]);
+    expect(listOf('')).toEqual([]);
+    for (const bad of [{ a: 1 }, 5, ['a', 'b c']]) {
+      expect(() => listOf(bad)).toThrow('--allow-webhook-cidr must be labels');
+    }
+  });
+});
+
+describe('a parser of option values', () => {
+  it.each([
+    ['127.0.0.1:8080', ['127.0.0.1', 8080]],
+    ['[::1]:0', ['::1', 0]],
+    ['localhost:65535', ['localhost', 65_535]],
+    ['localhost:65536', null],
+    ['::1:80', null],
+    ['localhost', null],
+    [':80', null],
+    ['[]:80', null],
+  ])('takes the address %s for %j', (text, expected) => {
+    expect(address(text)).toEqual(expected);
+  });
+
+  it('takes databases and rate authorities by their scheme', () => {
+    expect(databaseUrl('sqlite:/a/../b.db')).toBe('sqlite:/b.db');
+    expect(databaseUrl('sqlite:b.db')).toBe(`sqlite:${process.cwd()}/b.db`);
+    expect(databaseUrl('postgresql://u@h/d')).toBe('postgresql://u@h/d');
+    for (const bad of ['', 'sqlite:', 'mysql://h/d', 'postgres:h', 'postgres://[']) {
+      expect(databaseUrl(bad), bad).toBeNull();
+    }
+    expect(redisUrl('rediss://h:1')).toBe('rediss://h:1');
+    for (const bad of ['', 'redis:h', 'http://h', 'redis://[']) expect(redisUrl(bad), bad).toBeNull();
+  });
+
+  it.each([
+    ['on', true],
+    ['TRUE', true],
+    ['1', true],
+    ['yes', true],
+    ['off', false],
+    ['False', false],
+    ['0', false],
+    ['no', false],
+    ['', null],
+    ['maybe', null],
+    ['on ', null],
+  ])('takes the switch %j for %j', (text, expected) => {
+    expect(onOff(text)).toBe(expected);
+  });
+
+  it('takes labels, paths and choices as they are, and nothing else', () => {
+    expect([label('eu-1.a_B'), label('x'.repeat(64))]).toEqual(['eu-1.a_B', 'x'.repeat(64)]);
+    expect([label(''), label('a b'), label('x'.repeat(65)), label('ü')]).toEqual([null, null, null, null]);
+    expect([path('/a/../b'), path('')]).toEqual(['/b', null]);
+    const choice = choiceOf(['a', 'b']);
+    expect([choice('a'), choice('A'), choice('')]).toEqual(['a', null, null]);
+  });
+
+  it('takes integers within their bounds, in digits alone', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: -20, max: 20 }), (number) => {
+        expect(upTo9(String(number))).toBe(number >= 1 && number <= 9 ? number : null);
+      }),
+    );
+    for (const bad of ['', '1.0', '1e0', '+1', ' 1', '0x1', '1'.repeat(16)]) {
+      expect(upTo9(bad), bad).toBeNull();
+    }
+  });
+});
