@@ -1,14 +1,15 @@
-import { Command, CommanderError, Option } from 'commander';
+import { Command, Option } from 'commander';
+import type { Given, OptionDefinition } from '../src/base/options.ts';
 import { VERSION } from '../src/base/version.ts';
-import { StartError } from '../src/contract/errors.ts';
 import type { QuotaStatus } from '../src/contract/quotas.ts';
 import { SCOPES } from '../src/contract/tokens.ts';
 import { quotaCommand } from '../src/manager/cli/quota-command.ts';
 import { tokenCommand } from '../src/manager/cli/token-command.ts';
 import { managerConfig } from '../src/manager/config/config.ts';
 import { readConfigFile } from '../src/manager/config/config-file.ts';
-import { type Given, OPTIONS, type OptionDefinition } from '../src/manager/config/options.ts';
+import { OPTIONS } from '../src/manager/config/options.ts';
 import { runManager } from '../src/manager/run.ts';
+import { reportFailure } from './command-line.ts';
 
 const ENV_PREFIX = 'SANDBOX_MANAGER_';
 
@@ -171,16 +172,7 @@ export async function main(argv: string[]): Promise<void> {
       exit_code = code;
     }).parseAsync(argv);
   } catch (error) {
-    exit_code = failure(error);
+    exit_code = reportFailure('sandbox-manager', error);
   }
   process.exit(exit_code);
-}
-
-/** Prints a failure on one line; returns the exit code. */
-function failure(error: unknown): number {
-  if (error instanceof CommanderError && error.exitCode === 0) return 0;
-  const text = (error as Error).message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
-  process.stderr.write(`sandbox-manager: ${text}\n`);
-  if (error instanceof StartError) return error.exit_code;
-  return error instanceof CommanderError ? 2 : 1;
 }

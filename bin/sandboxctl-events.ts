@@ -13,7 +13,8 @@ import { replay, replayAll } from '../src/ctl/replay.ts';
 import { show } from '../src/ctl/show.ts';
 import { status } from '../src/ctl/status.ts';
 import { testDelivery } from '../src/ctl/test-delivery.ts';
-import { type CommandRunner, integer, notEmpty } from './sandboxctl-arguments.ts';
+import { filled, integer } from './command-line.ts';
+import type { CommandRunner } from './sandboxctl-arguments.ts';
 
 /** Defines the commands that publish, receive and inspect events. */
 export function defineEventCommands(program: Command, { withDaemon, withoutDaemon }: CommandRunner): void {
@@ -35,9 +36,7 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
     .option('--host <host>', 'address to listen on', LISTEN_HOST)
     .option('--port <port>', 'port to listen on; 0 picks a free one', integer(0, 65_535), LISTEN_PORT)
     .option('--secret-file <path>', 'file with the secret that events must be signed with')
-    .addOption(
-      new Option('--secret <secret>', 'the secret itself').conflicts('secretFile').argParser(notEmpty),
-    )
+    .addOption(new Option('--secret <secret>', 'the secret itself').conflicts('secretFile').argParser(filled))
     .option('--forward <url>', 'forward each event unchanged to this URL and answer what it answers')
     .action(
       (options: { host: string; port: number; secretFile?: string; secret?: string; forward?: string }) =>

@@ -7,7 +7,8 @@ import { ps } from '../src/ctl/ps.ts';
 import { runProcess } from '../src/ctl/run/run-process.ts';
 import { signal } from '../src/ctl/signal.ts';
 import { stop } from '../src/ctl/stop.ts';
-import { type CommandRunner, environmentEntry, integer, timeout } from './sandboxctl-arguments.ts';
+import { integer } from './command-line.ts';
+import { type CommandRunner, environmentEntry, timeout } from './sandboxctl-arguments.ts';
 
 /** Defines the commands that run and follow processes. */
 export function defineProcessCommands(program: Command, { withDaemon }: CommandRunner): void {

@@ -1,5 +1,6 @@
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { LOG_LEVELS } from '../src/base/log.ts';
+import { SWITCH_OPTION } from '../src/base/options.ts';
 import { VERSION } from '../src/base/version.ts';
 import {
   ATTEMPT_TIMEOUT_MS,
@@ -16,6 +17,7 @@ import { StartError } from '../src/contract/errors.ts';
 import { RESTART_POLICIES } from '../src/contract/processes.ts';
 import { type DaemonConfig, daemonConfig, type SandboxdOptions } from '../src/daemon/config.ts';
 import { runDaemon } from '../src/daemon/run.ts';
+import { filled, integer, reportFailure } from './command-line.ts';
 
 const ENV_PREFIX = 'SANDBOXD_';
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -25,22 +27,6 @@ function option(flags: string, description: string): Option {
   const made = new Option(flags, description);
   const name = made.long?.slice(2).replaceAll('-', '_').toUpperCase();
   return made.env(`${ENV_PREFIX}${name}`);
-}
-
-/** A parser of integers from `min` to `max`. */
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (!/^\d+$/.test(text) || number < min || number > max) {
-      throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`);
-    }
-    return number;
-  };
-}
-
-function filled(text: string): string {
-  if (text === '') throw new InvalidArgumentError('It must not be empty.');
-  return text;
 }
 
 /** `--watch-ignore` may be repeated; its environment variable has one glob per line. */
@@ -53,10 +39,10 @@ function readSwitches(parsed: Command): void {
   for (const switched of parsed.options.filter((each) => each.isBoolean() && each.envVar)) {
     if (parsed.getOptionValueSource(switched.attributeName()) !== 'env') continue;
     const text = process.env[switched.envVar as string] ?? '';
-    const is_on = /^(1|true|yes|on)$/i.test(text);
-    if (!is_on && !/^(0|false|no|off|)$/i.test(text)) {
+    const is_on = text === '' ? false : SWITCH_OPTION.parse(text);
+    if (is_on === null) {
       throw new StartError(
-        `${switched.long} value '${text}' from env '${switched.envVar}' is invalid. It must be true or false.`,
+        `${switched.long} value '${text}' from env '${switched.envVar}' is invalid. It ${SWITCH_OPTION.accepted}.`,
         2,
       );
     }
@@ -164,15 +150,6 @@ export async function runSandboxd(
   try {
     process.exit(await runDaemon(parseOptions(argv, env_secret), environment));
   } catch (error) {
-    process.exit(failure(error));
+    process.exit(reportFailure('sandboxd', error));
   }
-}
-
-/** Prints an error as one line; returns the exit code. */
-function failure(error: unknown): number {
-  if (error instanceof CommanderError && error.exitCode === 0) return 0;
-  const text = (error as Error).message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
-  process.stderr.write(`sandboxd: ${text}\n`);
-  if (error instanceof StartError) return error.exit_code;
-  return error instanceof CommanderError ? 2 : 1;
 }

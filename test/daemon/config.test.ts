@@ -172,7 +172,7 @@ describe('an invalid option is refused with its name and what is accepted', () =
     [['--attempt-timeout-ms', '0'], /--attempt-timeout-ms.*integer from 1/],
     [['--delivery-window-ms', '1.5'], /--delivery-window-ms.*integer from 1/],
     [['--delivery-concurrency', '0'], /--delivery-concurrency.*integer from 1 to 1024/],
-    [['--outbox-max-bytes', '-5'], /--outbox-max-bytes.*integer from 1/],
+    [['--outbox-max-bytes', '-5'], /--outbox-max-bytes.*integer of at least 1/],
     [['--outbox-max-records', 'many'], /--outbox-max-records.*integer from 1/],
     [['--shutdown-grace-ms', '10s'], /--shutdown-grace-ms.*integer from 0/],
     [['--log-level', 'loud'], /--log-level.*trace, debug, info/],

@@ -1,3 +1,4 @@
+import { integerOption } from '../../base/options.ts';
 import { OptionError, StartError } from '../../contract/errors.ts';
 import type { Dimension, QuotaStatus } from '../../contract/quotas.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
@@ -54,7 +55,7 @@ function checkedDimension(named: string): Dimension {
 
 /** A number for digits; anything else is left for the policy's validation to refuse. */
 function asNumber(text: string | undefined): unknown {
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
+  return text === undefined ? text : (integerOption(0).parse(text) ?? text);
 }
 
 async function withQuotas<Result>(

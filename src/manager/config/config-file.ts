@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import type { Given } from '../../base/options.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { Given } from './options.ts';
 
 /** The keys and values of a `--config` file in YAML; an empty file has none. Throws StartError with exit code 2. */
 export function readConfigFile(path: string): Given {

@@ -1,21 +1,26 @@
 import { closestTo } from '../../base/closest.ts';
 import { LOG_LEVELS, type LogLevel } from '../../base/log.ts';
-import { StartError } from '../../contract/errors.ts';
-import { type Cidr, parseCidr } from '../../webhook/address.ts';
 import {
-  address,
   badOption,
-  choiceOf,
-  databaseUrl,
-  integerBetween,
-  label,
+  choiceOption,
+  type Given,
+  integerOption,
   OptionValues,
-  onOff,
-  path,
-  redisUrl,
+  SWITCH_OPTION,
+} from '../../base/options.ts';
+import { StartError } from '../../contract/errors.ts';
+import type { Cidr } from '../../webhook/address.ts';
+import {
+  CIDRS,
+  CORES,
+  DATABASE_URL,
+  FILE_PATH,
+  LABEL,
+  LISTEN_ADDRESS,
+  REDIS_URL,
+  SIZE,
 } from './option-values.ts';
-import { type Given, OPTIONS, RUNTIMES } from './options.ts';
-import { mebibytes, millicores } from './quantity.ts';
+import { OPTIONS, type OptionName, RUNTIMES } from './options.ts';
 
 /** The limits of a node for sandboxes; null: what the machine has. */
 export interface NodeBudget {
@@ -66,37 +71,28 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
   const known: readonly string[] = [...OPTIONS.map(({ name }) => name), ...QUOTA_KEYS];
   const unknown = Object.keys(file).find((key) => !known.includes(key));
   if (unknown !== undefined) throw unknownKey(unknown, known);
-  const from = new OptionValues({ ...file, ...environment, ...command_line });
-  const [host, port] = from.read('listen', '127.0.0.1:8080', address, 'must be <host>:<port>');
+  const from = new OptionValues<OptionName>(command_line, environment, file);
+  const [host, port] = from.read('listen', '127.0.0.1:8080', LISTEN_ADDRESS);
   const config: ManagerConfig = {
     host,
     port,
-    database: from.read('database', 'sqlite:./sandbox-manager.db', databaseUrl, DATABASE),
-    redis: from.optional('redis', redisUrl, 'must be a redis:// or rediss:// URL'),
-    runtime: from.read('runtime', 'local', choiceOf(RUNTIMES), `must be one of ${RUNTIMES.join(', ')}`),
-    data_dir: from.read('data_dir', './sandbox-manager-data', path, 'must not be empty'),
-    region: from.read('region', 'local', label, 'must be 1 to 64 of A-Z a-z 0-9 _ - .'),
-    replicas: from.read('replicas', '1', integerBetween(1, 1_000), 'must be an integer from 1 to 1000'),
-    metering: from.read('metering', 'on', onOff, 'must be on or off'),
-    quota_fail_open: from.read('quota_fail_open', 'false', onOff, 'must be true or false'),
-    allow_webhook_cidr: from.list('allow_webhook_cidr', parseCidr, 'must be address ranges like 10.0.0.0/8'),
-    secret_key_file: from.read('secret_key_file', './sandbox-manager.key', path, 'must not be empty'),
+    database: from.read('database', 'sqlite:./sandbox-manager.db', DATABASE_URL),
+    redis: from.optional('redis', REDIS_URL),
+    runtime: from.read('runtime', 'local', choiceOption(RUNTIMES)),
+    data_dir: from.read('data_dir', './sandbox-manager-data', FILE_PATH),
+    region: from.read('region', 'local', LABEL),
+    replicas: from.read('replicas', '1', integerOption(1, 1_000)),
+    metering: from.read('metering', 'on', { ...SWITCH_OPTION, accepted: 'must be on or off' }),
+    quota_fail_open: from.read('quota_fail_open', 'false', SWITCH_OPTION),
+    allow_webhook_cidr: from.list('allow_webhook_cidr', CIDRS),
+    secret_key_file: from.read('secret_key_file', './sandbox-manager.key', FILE_PATH),
     node: {
-      memory_mib: from.optional('node_memory', mebibytes, SIZE),
-      cpu_millis: from.optional('node_cpus', millicores, 'must be a number of cores, like 3.5'),
-      sandboxes: from.optional(
-        'node_sandboxes',
-        integerBetween(1, 1_000_000),
-        'must be an integer from 1 to 1000000',
-      ),
-      disk_mib: from.optional('node_disk', mebibytes, SIZE),
+      memory_mib: from.optional('node_memory', SIZE),
+      cpu_millis: from.optional('node_cpus', CORES),
+      sandboxes: from.optional('node_sandboxes', integerOption(1, 1_000_000)),
+      disk_mib: from.optional('node_disk', SIZE),
     },
-    log_level: from.read(
-      'log_level',
-      'info',
-      choiceOf(LOG_LEVELS),
-      `must be one of ${LOG_LEVELS.join(', ')}`,
-    ),
+    log_level: from.read('log_level', 'info', choiceOption(LOG_LEVELS)),
     quotas: Object.fromEntries(QUOTA_KEYS.map((key) => [key, file[key]])) as Record<QuotaKey, unknown>,
   };
   checkTogether(config);
@@ -107,9 +103,6 @@ function unknownKey(key: string, known: readonly string[]): StartError {
   const meant = closestTo(key, known);
   return new StartError(`--config: unknown key ${key}${meant === null ? '' : `; did you mean ${meant}?`}`, 2);
 }
-
-const DATABASE = 'must be sqlite:<path> or postgres://…';
-const SIZE = 'must be a size like 512Mi or 8Gi';
 
 function checkTogether(config: ManagerConfig): void {
   if (config.replicas === 1) return;

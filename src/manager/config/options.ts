@@ -1,14 +1,7 @@
+import type { OptionDefinition } from '../../base/options.ts';
+
 /** The values of `--runtime`. Source: contract section 7. */
 export const RUNTIMES = ['local', 'local-unsafe', 'none'] as const;
-
-/** One option; `name` is its key in the config file and, in upper case, in the environment. */
-export interface OptionDefinition {
-  name: string;
-  /** The placeholder of its value in the help; null for a switch. */
-  value: string | null;
-  description: string;
-  is_list?: boolean;
-}
 
 /** All options of the server. Source: contract section 7. */
 export const OPTIONS = [
@@ -54,6 +47,3 @@ export const OPTIONS = [
 
 /** The name of an option. */
 export type OptionName = (typeof OPTIONS)[number]['name'];
-
-/** The values of one source: texts, lists of them for repeatable options, `true` or a text for switches. */
-export type Given = Partial<Record<string, unknown>>;

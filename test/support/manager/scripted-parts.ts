@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { Given } from '../../../src/base/options.ts';
 import { managerConfig } from '../../../src/manager/config/config.ts';
-import type { Given } from '../../../src/manager/config/options.ts';
 import { makeParts } from '../../../src/manager/parts.ts';
 import { claimRequest } from '../../../src/manager/sandboxes/claim-request.ts';
 import type { SandboxRef } from '../../../src/manager/sandboxes/transition-runner.ts';
