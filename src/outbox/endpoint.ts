@@ -20,7 +20,7 @@ export class Endpoint {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #probe: (signal: AbortSignal) => Promise<Verdict>;
-  readonly #on_healthy: () => void;
+  readonly #onHealthy: () => void;
   #failures_in_a_row = 0;
   #recovery: AbortController | null = null;
   #next_probe_ms: number | null = null;
@@ -30,12 +30,12 @@ export class Endpoint {
     clock: Clock,
     random: () => number,
     probe: (signal: AbortSignal) => Promise<Verdict>,
-    on_healthy: () => void,
+    onHealthy: () => void,
   ) {
     this.#clock = clock;
     this.#random = random;
     this.#probe = probe;
-    this.#on_healthy = on_healthy;
+    this.#onHealthy = onHealthy;
   }
 
   /** Whether the endpoint is not backed off. */
@@ -58,7 +58,7 @@ export class Endpoint {
   observe(verdict: Verdict): void {
     if (verdict === 'up') {
       this.#failures_in_a_row = 0;
-      if (this.stop()) this.#on_healthy();
+      if (this.stop()) this.#onHealthy();
     } else if (verdict === 'down' && this.is_healthy) {
       this.#failures_in_a_row += 1;
       if (this.#failures_in_a_row >= ENDPOINT_FAILURES) void this.#backOff();

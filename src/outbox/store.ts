@@ -51,6 +51,7 @@ export interface DueRecord {
   id: number;
   event_id: string;
   event_type: string;
+  /** Headers and body are empty in an engine whose sender reads the request itself, for each attempt. */
   headers: Record<string, string>;
   body: string;
   attempts: number;

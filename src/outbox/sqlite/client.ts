@@ -58,23 +58,23 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
   readonly #thread: OutboxThread;
   readonly #batches: ClientBatches;
   readonly #clock: Clock;
-  readonly #on_fault: (error: Error) => void;
+  readonly #onFault: (error: Error) => void;
   #offset_ms = 0;
   #counts: OutboxCounts = { pending: 0, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 0 };
   #wanted: () => boolean = () => false;
-  #on_records_added: RecordsAddedListener = () => {};
-  #on_commit_measured: (report: CommitReport) => void = () => {};
-  #on_mended: (mended: Mended) => void = () => {};
+  #onRecordsAdded: RecordsAddedListener = () => {};
+  #onCommitMeasured: (report: CommitReport) => void = () => {};
+  #onMended: (mended: Mended) => void = () => {};
   #next_commit = Promise.withResolvers<DueRecord[] | null>();
   #is_commit_awaited = false;
   #sandbox_id: string | null = null;
   #is_closed = false;
 
-  private constructor(settings: WriterSettings, clock: Clock, on_fault: (error: Error) => void) {
+  private constructor(settings: WriterSettings, clock: Clock, onFault: (error: Error) => void) {
     super(clock);
     this.#thread = new OutboxThread(settings, clock, {
-      receive: (message) => this.#receive(message),
-      fail: (error) => this.#fail(error),
+      onMessage: (message) => this.#receive(message),
+      onFault: (error) => this.#fail(error),
     });
     this.#batches = new ClientBatches({
       clock,
@@ -82,21 +82,21 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
       wantsRecords: () => this.#is_commit_awaited || this.#wanted(),
     });
     this.#clock = clock;
-    this.#on_fault = on_fault;
+    this.#onFault = onFault;
   }
 
   /**
    * Opens the outbox, in a writer thread or, with `begins_here`, in this thread until there is more to do than a start
-   * asks for. Throws StartError where it cannot be used, and `outbox_unavailable` where that may pass. `on_fault`: the
+   * asks for. Throws StartError where it cannot be used, and `outbox_unavailable` where that may pass. `onFault`: the
    * writer died, and nothing is kept from then on.
    */
   static async open(
     settings: WriterSettings,
     clock: Clock,
-    on_fault: (error: Error) => void,
+    onFault: (error: Error) => void,
     begins_here = false,
   ): Promise<OutboxClient> {
-    const store = new OutboxClient(settings, clock, on_fault);
+    const store = new OutboxClient(settings, clock, onFault);
     let opened = begins_here ? store.#thread.openHere() : await store.#thread.openInThread();
     if (opened.kind === 'salvage_due') opened = await store.#thread.openInThread();
     if (opened.kind !== 'opened') {
@@ -140,17 +140,17 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
   /** See `DeliveryStore.onRecordsAdded`. */
   onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void {
     this.#wanted = wanted;
-    this.#on_records_added = listener;
+    this.#onRecordsAdded = listener;
   }
 
   /** Calls `listener` after every commit that was tried. */
   onCommitMeasured(listener: (report: CommitReport) => void): void {
-    this.#on_commit_measured = listener;
+    this.#onCommitMeasured = listener;
   }
 
   /** Calls `listener` when the writer has repaired something that was damaged or removed. */
   onMended(listener: (mended: Mended) => void): void {
-    this.#on_mended = listener;
+    this.#onMended = listener;
   }
 
   /** Resolves to the records that the next commit adds; null where they must be read. */
@@ -188,7 +188,7 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
 
   #receive(message: FromWriter): void {
     this.#batches.noteAnswer();
-    if (message.kind === 'mended') this.#on_mended(message);
+    if (message.kind === 'mended') this.#onMended(message);
     if (message.kind === 'done') this.#committed(message);
     if (message.kind !== 'answer') return;
     this.#counts = message.counts;
@@ -199,10 +199,10 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
     this.#counts = counts;
     const batch_size = batches.reduce((sum, { results }) => sum + results.length, 0);
     const enqueued = batches.flatMap((done) => this.#batches.addedTypes(done));
-    this.#on_commit_measured({ commit_ms, batch_size, enqueued, trouble });
+    this.#onCommitMeasured({ commit_ms, batch_size, enqueued, trouble });
     for (const done of batches) this.#batches.resolve(done);
     if (added?.length === 0) return;
-    this.#on_records_added(added);
+    this.#onRecordsAdded(added);
     this.#next_commit.resolve(added);
     this.#next_commit = Promise.withResolvers();
     this.#is_commit_awaited = false;
@@ -237,6 +237,6 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
     this.#is_closed = true;
     this.#batches.giveUpAll();
     this.rejectAll();
-    this.#on_fault(error as Error);
+    this.#onFault(error as Error);
   }
 }

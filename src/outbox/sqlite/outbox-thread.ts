@@ -14,9 +14,9 @@ const RETRY_MS = 1_000;
 /** Callbacks of an `OutboxThread`. */
 export interface OutboxThreadHooks {
   /** A message of the writer. */
-  receive: (message: FromWriter) => void;
+  onMessage: (message: FromWriter) => void;
   /** The writer ended without being asked to. */
-  fail: (error: Error) => void;
+  onFault: (error: Error) => void;
 }
 
 /**
@@ -167,8 +167,8 @@ export class OutboxThread {
   }
 
   #receive(message: FromWriter): void {
-    if (message.kind === 'fault') this.#hooks.fail(new Error(message.message));
-    else this.#hooks.receive(message);
+    if (message.kind === 'fault') this.#hooks.onFault(new Error(message.message));
+    else this.#hooks.onMessage(message);
   }
 
   #start(): Worker {
@@ -185,7 +185,7 @@ export class OutboxThread {
   }
 
   #lost(worker: Worker, error: Error): void {
-    if (!this.#here) this.#hooks.fail(error);
+    if (!this.#here) this.#hooks.onFault(error);
     else if (this.#is_closing) this.#workHere();
     else if (this.#worker === worker) this.#waitForThread();
   }
@@ -236,7 +236,7 @@ export class OutboxThread {
 
   #refused({ message, may_pass }: FromWriter & { kind: 'refused' }): void {
     if (may_pass) this.#clock.after(RETRY_MS, () => this.#openHanded());
-    else this.#hooks.fail(new Error(message));
+    else this.#hooks.onFault(new Error(message));
   }
 
   #release(): void {

@@ -72,7 +72,7 @@ describe('a writer that begins in the main thread', () => {
     const disk = Promise.withResolvers<void>();
     const received: string[] = [];
     const state_dir = join(scratchFolder(), 'state');
-    const hooks = { receive: ({ kind }: FromWriter) => received.push(kind), fail: () => {} };
+    const hooks = { onMessage: ({ kind }: FromWriter) => received.push(kind), onFault: () => {} };
     const host = new OutboxThread({ state_dir, limits: LIMITS }, systemClock, hooks, () => disk.promise);
     onTestFinished(() => host.end());
     host.openHere();
