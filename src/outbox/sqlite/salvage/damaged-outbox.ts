@@ -11,8 +11,26 @@ import { FirstPage } from './first-page.ts';
 const TEXT_MAX_BYTES = 8 * 1024 * 1024;
 const ATTEMPTS_MAX = 1_000;
 const TREE_ROWS = 1_000;
-/** So many ids that cannot be read are tried one by one; where all of them fail, ever more are stepped over. */
+/** The columns without which a record is nothing. They are null where they are too long, so that it is passed. */
+const TEXT_NAMES = ['id', 'headers', 'body', 'checksum'];
+const IS_FITTING = `coalesce(length(headers), 0) + coalesce(length(body), 0) < ${TEXT_MAX_BYTES}`;
+const TEXTS = `id, checksum, iif(${IS_FITTING}, headers, NULL) AS headers, iif(${IS_FITTING}, body, NULL) AS body`;
+/** So many ids in a row are tried one by one; where all of them fail, ever more are stepped over. */
 const SINGLE_STEPS = 20_000;
+/** So many ids are tried one by one at all: ids that are far apart must not take for ever. */
+const ALL_STEPS = 1_000_000;
+/** So many ids that are out of order are read past: a changed one puts two of them out of order. */
+const OUT_OF_ORDER_MAX = 1_000;
+
+/** How far a damaged outbox was read. */
+interface Search {
+  /** Where to read on; null for an end of the table. */
+  id: number | null;
+  /** How many ids were looked for one by one. */
+  steps: number;
+  /** How many ids came out of order. */
+  out_of_order: number;
+}
 
 /** A row of any table as it was found: no column need be of the type that it should have. */
 export type FoundRow = Record<string, unknown>;
@@ -33,17 +51,14 @@ export class DamagedOutbox {
   readonly #db: Database;
   readonly #first_page: FirstPage;
   readonly #statements = new Map<string, Statement>();
-  /** A record's columns: null where they are too long together, so that the record is passed like any other. */
-  readonly #columns: string;
+  /** The names of a record's columns that are not in TEXTS. */
+  readonly #other_names: string[];
 
   private constructor(db: Database, first_page: FirstPage) {
     this.#db = db;
     this.#first_page = first_page;
     const names = db.prepare("SELECT name FROM pragma_table_info('records')").pluck().all() as string[];
-    const length = names.map((name) => `coalesce(length("${name}"), 0)`).join(' + ');
-    const fitting = (name: string) =>
-      `CASE WHEN ${length} < ${TEXT_MAX_BYTES} THEN "${name}" END AS "${name}"`;
-    this.#columns = names.map((name) => (name === 'id' ? name : fitting(name))).join(', ');
+    this.#other_names = names.filter((name) => !TEXT_NAMES.includes(name));
   }
 
   /** Opens a damaged outbox; null where nothing in it can be read. */
@@ -71,53 +86,77 @@ export class DamagedOutbox {
 
   /** Every record that can be read, in the order of their ids as far as that is whole; some may come twice. */
   *records(): Generator<FoundRecord> {
-    const passed = { id: Number.NEGATIVE_INFINITY };
-    if (yield* this.#scan('ASC', passed)) return;
-    yield* this.#step(Math.max(passed.id, 0));
-    yield* this.newestFirst();
+    const search: Search = { id: null, steps: 0, out_of_order: 0 };
+    while (!(yield* this.#scan('ASC', search)) && this.#step(search)) {
+      // What has a changed id is not found by it, but stands before the first that is found.
+      yield* this.#scan('DESC', { ...search });
+    }
+    if (search.steps + search.out_of_order > 0) yield* this.newestFirst();
   }
 
   /** The same from the end, up to the first that cannot be read. */
   *newestFirst(): Generator<FoundRecord> {
-    yield* this.#scan('DESC', { id: Number.POSITIVE_INFINITY });
+    yield* this.#scan('DESC', { id: null, steps: 0, out_of_order: 0 });
   }
 
-  /** True where it came to the end. `passed.id`: the last one that was read. */
-  *#scan(order: 'ASC' | 'DESC', passed: { id: number }): Generator<FoundRecord, boolean> {
-    // Not by an index, which may be what is damaged.
-    const sql = `SELECT ${this.#columns} FROM records NOT INDEXED ORDER BY id ${order}`;
+  /** Reads on, past ids that are out of order; true where it came to the end. */
+  *#scan(order: 'ASC' | 'DESC', search: Search): Generator<FoundRecord, boolean> {
+    // Not by an index, which may be what is damaged; from an end, a search for the first id could meet damage, too.
+    const from = search.id === null ? '' : `WHERE id ${order === 'ASC' ? '>=' : '<='} ${search.id}`;
+    const sql = `SELECT ${TEXTS} FROM records NOT INDEXED ${from} ORDER BY id ${order}`;
     const rows = readable(() => this.#db.prepare(sql).iterate());
-    if (!rows) return false;
+    let last_ids: number[] = [];
     try {
       for (;;) {
-        const next = readable(() => rows.next());
-        if (!next || next.done) return next !== undefined;
-        const record = next.value as FoundRecord['record'];
+        const next = readable(() => rows?.next());
+        if (next?.done) return true;
         // A tree whose pages lead back to earlier ones has no end.
-        if (order === 'ASC' ? record.id <= passed.id : record.id >= passed.id) return false;
-        passed.id = record.id;
+        if (!next || search.out_of_order > OUT_OF_ORDER_MAX) break;
+        const record = next.value as FoundRecord['record'];
         yield this.#found(record);
+        const last_id = last_ids.at(-1) ?? record.id;
+        if (order === 'ASC' ? record.id < last_id : record.id > last_id) search.out_of_order += 1;
+        last_ids = [...last_ids.slice(-2), record.id];
       }
     } finally {
-      readable(() => rows.return?.());
+      readable(() => rows?.return?.());
     }
+    // The middle one: one of the last ids may be what was changed.
+    const [first_id = 0, middle_id = first_id] = last_ids.sort((a, b) => a - b);
+    search.id = Math.max(search.id ?? 0, last_ids.length > 2 ? middle_id : first_id) + 1;
+    return false;
   }
 
-  /** Looks for each record by its id. */
-  *#step(from_id: number): Generator<FoundRecord> {
-    const sql = `SELECT ${this.#columns} FROM records NOT INDEXED WHERE id > ? ORDER BY id LIMIT 1`;
-    for (let id = from_id, failed = 0; id < Number.MAX_SAFE_INTEGER; ) {
-      const found = readable(() => this.#statement(sql).get(id) ?? null);
-      if (found === null) return;
-      const record = found as FoundRecord['record'] | undefined;
-      const is_next = record !== undefined && record.id > id;
-      failed = is_next ? 0 : failed + 1;
-      id = is_next ? record.id : id + 2 ** Math.min(40, Math.max(0, failed - SINGLE_STEPS));
-      if (record) yield this.#found(record);
+  /** Looks for the next record that can be read, id by id; false where there is none. */
+  #step(search: Search): boolean {
+    const record = `SELECT ${TEXTS} FROM records NOT INDEXED WHERE id = ?`;
+    // Not `id > ?`: what comes after the last id of a page that cannot be read is only looked for on that page.
+    const next = 'SELECT id FROM records NOT INDEXED WHERE id >= ? ORDER BY id LIMIT 1';
+    let id = Math.max(search.id ?? 0, 1);
+    for (let failed = 0; id < Number.MAX_SAFE_INTEGER; id += 1) {
+      search.id = id;
+      if (readable(() => this.#statement(record).get(id))) return true;
+      failed += 1;
+      search.steps += 1;
+      if (failed <= SINGLE_STEPS && search.steps <= ALL_STEPS) continue;
+      const next_id = readable(
+        () =>
+          this.#statement(next)
+            .pluck()
+            .get(id + 1) ?? null,
+      );
+      if (next_id === null) return false;
+      if (Number(next_id) > id) id = Number(next_id) - 1;
+      else id += 2 ** Math.min(40, Math.max(0, failed - SINGLE_STEPS));
     }
+    return false;
   }
 
+  /** `record`: the columns without which it is nothing; each other one is null where it cannot be read. */
   #found(record: FoundRecord['record']): FoundRecord {
+    const others = this.#columns(record.id, this.#other_names) ?? {};
+    for (const name of this.#other_names) others[name] ??= this.#columns(record.id, [name])?.[name] ?? null;
+    Object.assign(record, others);
     const delivery = 'SELECT * FROM deliveries NOT INDEXED WHERE id = ?';
     const attempts = `SELECT attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms,
       substr(response_body, 1, 1024) AS response_body
@@ -127,6 +166,13 @@ export class DamagedOutbox {
       delivery: (readable(() => this.#statement(delivery).get(record.id)) as FoundRow | undefined) ?? null,
       attempts: (readable(() => this.#statement(attempts).all(record.id)) as FoundRow[] | undefined) ?? [],
     };
+  }
+
+  /** Some columns of the record with an id; null where they cannot be read, or are too long together. */
+  #columns(id: number, names: string[]): FoundRow | null {
+    const length = names.map((name) => `coalesce(length("${name}"), 0)`).join(' + ');
+    const sql = `SELECT "${names.join('", "')}" FROM records NOT INDEXED WHERE id = ? AND ${length} < ${TEXT_MAX_BYTES}`;
+    return (readable(() => this.#statement(sql).get(id)) as FoundRow | undefined) ?? null;
   }
 
   /** The watched tree, as far as it can be read. */
