@@ -179,9 +179,7 @@ export class OutboxFiles {
     try {
       return openOutboxDatabase(this.#state_dir);
     } catch (error) {
-      // A schema that is none of the outbox's is only found when it is used.
-      const is_foreign = (error as { code?: string }).code === 'SQLITE_ERROR';
-      if (troubleOf(error) !== 'damage' && !is_foreign) throw error;
+      if (troubleOf(error) !== 'damage') throw error;
       setAsideDatabase(this.#state_dir);
       return openOutboxDatabase(this.#state_dir);
     }

@@ -45,7 +45,8 @@ export function checkOutboxRow(db: Database): void {
       .get(...values);
   const found = count(
     `SELECT count(*) FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
-    WHERE state = 'pending' AND due_ms IS NOT NULL AND sandbox_id = ?`,
+    WHERE state = 'pending' AND due_ms IS NOT NULL AND sandbox = ? AND sandbox_id = ?`,
+    row.number,
     row.sandbox_id,
   );
   const indexed = count('SELECT count(*) FROM deliveries WHERE due_ms > 0');

@@ -216,7 +216,7 @@ function openOwn(path: string): Database | null {
     db.pragma('query_only = ON');
     if (hasOwnSchema(db)) return db;
   } catch (error) {
-    if (isPassing(error)) {
+    if (troubleOf(error) === 'away') {
       db.close();
       throw error;
     }
@@ -230,13 +230,7 @@ function readable<Result>(read: () => Result): Result | undefined {
   try {
     return read();
   } catch (error) {
-    if (isPassing(error)) throw error;
+    if (troubleOf(error) === 'away') throw error;
     return undefined;
   }
-}
-
-function isPassing(error: unknown): boolean {
-  const { code } = error as { code?: string };
-  // A statement that cannot be prepared, or one whose value cannot be taken, meets the same again.
-  return troubleOf(error) === 'away' && code !== 'SQLITE_ERROR' && code !== undefined;
 }

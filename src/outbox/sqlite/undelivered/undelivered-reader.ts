@@ -7,7 +7,8 @@ import { HighWater, type Mark } from '../files/high-water.ts';
 import { finishRestoring, RESTORED } from '../files/restored-files.ts';
 import { finishSettingAside, setAsidePath, unsalvaged } from '../files/set-aside.ts';
 import { DirectoryTakenError, StateLock } from '../files/state-lock.ts';
-import { checkReadable, mayPass } from './passing-errors.ts';
+import { troubleOf } from '../store-errors.ts';
+import { checkReadable } from './readable-files.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 import { UndeliveredRecords } from './undelivered-records.ts';
 
@@ -46,7 +47,7 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
     if (error instanceof DirectoryTakenError || code === 'SQLITE_BUSY') {
       throw new ApiError('conflict', 'A daemon still has the outbox.');
     }
-    if (mayPass(error)) throw error;
+    if (troubleOf(error) === 'away') throw error;
     checkReadable(filesIn(state_dir));
     const lost_records = Math.max(0, (mark?.pending ?? 0) - records.read);
     yield { records: [], lost_records, set_aside: 0, trouble: message };

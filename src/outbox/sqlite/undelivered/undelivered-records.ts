@@ -11,8 +11,8 @@ import { storeNow } from '../rows/store-clock.ts';
 import { DamagedOutbox, type FoundRecord } from '../salvage/damaged-outbox.ts';
 import { expectedPending } from '../salvage/salvage.ts';
 import { salvagedDelivery, salvagedRecord } from '../salvage/salvaged-rows.ts';
+import { troubleOf } from '../store-errors.ts';
 import type { PendingRow } from './belief.ts';
-import { mayPass } from './passing-errors.ts';
 import { countOf, missingAtEnd, storedAttempts, trustedOutboxRow } from './trusted-outbox.ts';
 import {
   type HandOverSource,
@@ -69,7 +69,7 @@ export class UndeliveredRecords {
         yield* this.#whole(path, waiting);
         return;
       } catch (error) {
-        if (mayPass(error)) throw error;
+        if (troubleOf(error) === 'away') throw error;
         trouble = (error as Error).message;
       }
     }

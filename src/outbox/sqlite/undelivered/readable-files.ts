@@ -16,11 +16,3 @@ export function checkReadable(paths: string[]): void {
     }
   }
 }
-
-/** Whether the same files may be read another time: an error of the disk or of this process, not of what they hold. */
-export function mayPass(error: unknown): boolean {
-  const { code = '' } = error as NodeJS.ErrnoException;
-  if (code.startsWith('SQLITE_'))
-    return !/^SQLITE_(CORRUPT|NOTADB|ERROR|SCHEMA|TOOBIG|MISMATCH|FORMAT)/.test(code);
-  return /^E[A-Z0-9]+$/.test(code) || code === 'ERR_MEMORY_ALLOCATION_FAILED';
-}
