@@ -8,6 +8,14 @@ import { kill } from './kill.ts';
 import { killRounds } from './kill-rounds.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
+import {
+  networkDatagrams,
+  networkIdle,
+  networkLimit,
+  networkNewcomer,
+  networkNodes,
+  networkUnlimited,
+} from './network.ts';
 import { outage } from './outage.ts';
 import { processChurn } from './process-churn.ts';
 import { processFlood } from './process-flood.ts';
@@ -53,6 +61,12 @@ const BENCHMARKS: Benchmark[] = [
   claimAdmission,
   claimsForOnePlace,
   usageCursor,
+  networkUnlimited,
+  networkLimit,
+  networkDatagrams,
+  networkNewcomer,
+  networkNodes,
+  networkIdle,
   watch,
   watchBurst,
 ];

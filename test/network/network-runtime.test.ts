@@ -1,8 +1,8 @@
 import { closeSync, readdirSync, readlinkSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { networkProblem } from '../../src/network/problem.ts';
 import { until } from '../faults/support/until.ts';
-import { bandwidth, TestNode, teamLimits, UNLIMITED } from '../support/network/attached.ts';
+import { bandwidth, TestNode, teamLimits, UNLIMITED } from '../support/network/test-node.ts';
 import { NODE, OUTSIDE, runSync } from '../support/network/topology.ts';
 
 const problem = await networkProblem();
@@ -17,7 +17,7 @@ interface Put {
 
 describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   it('sends and receives unharmed over IPv4 and IPv6, and waits rather than loses', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox(bandwidth(20 * MB, MB), teamLimits(20 * MB));
     for (const host of [OUTSIDE.ipv4, OUTSIDE.ipv6]) {
       const put = sandbox.traffic('put', host, 4 * MB);
@@ -40,7 +40,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('passes no more than its burst and its rate over time', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox(bandwidth(10 * MB, MB));
     const began = performance.now();
     const flood = sandbox.traffic('flood', OUTSIDE.ipv4, 'out', 8, 1_500);
@@ -53,7 +53,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('passes or drops every datagram, and counts it to the byte', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox(bandwidth(2 * MB, 100_000));
     const sender = sandbox.traffic('datagrams', OUTSIDE.ipv4, 5_000, 1_200, 20);
     await sender.next();
@@ -68,7 +68,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('lets nothing pass at a limit of 0, and goes on when it is raised', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox(bandwidth(0), teamLimits(0));
     const put = sandbox.traffic('put', OUTSIDE.ipv4, MB);
     await sandbox.traffic('datagrams', OUTSIDE.ipv4, 100, 100, 10).next();
@@ -81,7 +81,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('is held while the authority is out of reach, and goes on without a loss', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox(bandwidth(0), teamLimits(10 * MB));
     const put = sandbox.traffic('put', OUTSIDE.ipv4, 10 * MB);
     await put.next();
@@ -97,7 +97,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('has no queue without a limit, is counted all the same, and gets one on an open connection', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox();
     const rules = () => runSync('ip', 'netns', 'exec', sandbox.namespace, 'iptables-save', '-t', 'mangle');
     expect(rules()).not.toContain('NFQUEUE');
@@ -118,14 +118,12 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('keeps its connections when the meter fails, and passes nothing without one', async () => {
-    const node = await TestNode.start();
-    const before = sockets();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox(bandwidth(4 * MB, 65_536));
-    const [queue] = sockets().filter((fd) => !before.includes(fd));
     const put = sandbox.traffic('put', OUTSIDE.ipv4, 4 * MB);
     await put.next();
     // The thread finds its socket gone, as after any error of the kernel.
-    closeSync(queue as number);
+    closeSync(queueOf(sandbox.namespace));
     await until('the failure is seen', () => node.network.state().reason !== null);
     await until('another meter runs', () => node.network.state().reason === null);
     const { bytes, sha256, sent_sha256 } = await put.next<Put>();
@@ -133,7 +131,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('is taken over by the next runtime with its counts and connections', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox(bandwidth(4 * MB, 65_536));
     const put = sandbox.traffic('put', OUTSIDE.ipv4, 4 * MB);
     await put.next();
@@ -158,7 +156,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('reaches neither the node, nor another sandbox, nor link-local addresses, and forges no source', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const sandbox = await node.sandbox();
     const other = await node.sandbox(bandwidth(10 * MB));
     await node.topology.serve(node.topology.node);
@@ -185,7 +183,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   });
 
   it('reaches what is allowed, and with block-all its loopback alone', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     await node.network.stop();
     node.network = node.runtime([`${NODE.ipv4}/32`, '2001:db8:1::1/128']);
     await node.network.start();
@@ -201,20 +199,32 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
       team_limits: UNLIMITED,
     };
     await node.network.attach({ ...request, mode: 'block-all' });
+    const next = node.runtime();
+    await next.start();
+    expect(next.found.filter((id) => id.startsWith(node.topology.id)).sort()).toEqual([sandbox.id, blocked]);
+    await next.stop();
     expect(runSync('ip', '-n', `sbx-${blocked}`, '-o', 'link').trim().split('\n')).toHaveLength(1);
     expect(await node.network.usage(blocked)).toMatchObject({ egress: { passed_bytes: 0 } });
     await node.network.detach(blocked);
   });
 
+  it('gets another link where another manager of the node has taken the next one', async () => {
+    const node = await TestNode.start(onTestFinished);
+    runSync('ip', '-n', node.topology.node, 'link', 'add', 'vsbx0', 'type', 'veth', 'peer', 'name', 'taken');
+    const sandbox = await node.sandbox();
+    expect(node.network.addressesOf(sandbox.id)).toMatchObject({ ipv4: '10.251.0.3' });
+    expect(await sandbox.probe(OUTSIDE.ipv4, 7_000)).toBe('connected');
+  });
+
   it('leaves nothing behind, however often it is removed', async () => {
-    const node = await TestNode.start();
+    const node = await TestNode.start(onTestFinished);
     const state = () => [
       runSync('ip', 'netns').match(new RegExp(`^sbx-${node.topology.id}.*`, 'gm')),
       runSync('ip', '-n', node.topology.node, '-o', 'link', 'show', 'type', 'veth').split('\n').length,
       runSync('ip', 'netns', 'exec', node.topology.node, 'nft', 'list', 'ruleset'),
-      sockets().length,
     ];
     const before = state();
+    const open = sockets().length;
     for (let i = 0; i < 3; i++) {
       const sandbox = await node.sandbox(bandwidth(MB));
       expect(state()).not.toEqual(before);
@@ -222,14 +232,25 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
       await node.network.detach(sandbox.id);
     }
     expect(state()).toEqual(before);
+    await until('its sockets are closed', () => sockets().length <= open);
   });
 });
 
+/** The file descriptor of this process that is the packet queue of a namespace. */
+function queueOf(namespace: string): number {
+  const netlink = runSync('ip', 'netns', 'exec', namespace, 'cat', '/proc/net/netlink');
+  const inodes = new Set([...netlink.matchAll(/(\d+) *$/gm)].map(([, inode]) => `socket:[${inode}]`));
+  const found = sockets().find(({ link }) => inodes.has(link));
+  if (!found) throw new Error('no queue is open');
+  return found.fd;
+}
+
 /** The file descriptors of this process that are sockets. */
-function sockets(): number[] {
+function sockets(): { fd: number; link: string }[] {
   return readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:') ? [Number(fd)] : [];
+      const link = readlinkSync(`/proc/self/fd/${fd}`);
+      return link.startsWith('socket:') ? [{ fd: Number(fd), link }] : [];
     } catch {
       return [];
     }

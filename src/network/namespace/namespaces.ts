@@ -1,16 +1,15 @@
+import { existsSync } from 'node:fs';
 import { DIRECTIONS, type PerDirection } from '../directions.ts';
 import { type Link, linkIndex, linkOf, SANDBOXES_MAX } from './addresses.ts';
 import { ProgramError, runProgram } from './programs.ts';
 import {
   admitText,
-  COUNTERS_TEXT,
   FORWARDING_SCRIPT,
   forgetText,
   nodeLinkText,
   nodeRulesText,
   queueText,
-  SANDBOX_SETTINGS,
-  sandboxLinkText,
+  sandboxScript,
 } from './texts.ts';
 
 const PREFIX = 'sbx-';
@@ -51,12 +50,16 @@ export class Namespaces {
     return `${Namespaces.FOLDER}/${PREFIX}${sandbox_id}`;
   }
 
-  /** Sets the node's rules, and returns the sandboxes whose namespaces are there. */
+  /** Sets the node's rules, and returns the sandboxes of this node whose namespaces are there. */
   async open(): Promise<string[]> {
     const names = await this.#names();
+    const found: string[] = [];
     for (const link of await this.#readLinks()) {
       this.#taken.add(link.index);
       if (names.includes(link.alias)) this.#links.set(sandboxOf(link.alias), linkOf(link.index));
+    }
+    for (const name of names) {
+      if (this.#links.has(sandboxOf(name)) || (await hasLoopbackAlone(name))) found.push(sandboxOf(name));
     }
     const links = [...this.#links.values()];
     await this.#onNode(['sh'], FORWARDING_SCRIPT);
@@ -64,7 +67,7 @@ export class Namespaces {
       ['nft', '-f', '-'],
       nodeRulesText({ links, allowed_cidrs: this.#options.allowed_cidrs }),
     );
-    return names.map(sandboxOf);
+    return found;
   }
 
   /**
@@ -72,27 +75,20 @@ export class Namespaces {
    * loopback alone. One that is left of an earlier attempt is replaced.
    */
   async create(sandbox_id: string, is_metered: PerDirection<boolean>, is_linked = true): Promise<void> {
-    await this.remove(sandbox_id);
+    if (this.#links.has(sandbox_id) || existsSync(Namespaces.pathOf(sandbox_id)))
+      await this.remove(sandbox_id);
     const name = `${PREFIX}${sandbox_id}`;
-    await runProgram(['ip', 'netns', 'add', name]);
-    const inside = this.#inside(sandbox_id);
     if (!is_linked) {
+      await runProgram(['ip', '-batch', '-'], `netns add ${name}\n`);
       await runProgram(['ip', '-n', name, 'link', 'set', 'lo', 'up']);
       return;
     }
-    const link = this.#takeLink();
+    const link = await this.#addLink(name);
     this.#links.set(sandbox_id, link);
-    const settings = Object.entries(SANDBOX_SETTINGS).map(
-      ([key, value]) => `echo '${value}' >/proc/sys/${key}\n`,
-    );
     await Promise.all([
-      runProgram([...inside, 'sh'], settings.join('')),
-      this.#setQueues(inside, is_metered),
-      runProgram([...inside, 'nft', '-f', '-'], COUNTERS_TEXT),
+      runProgram([...this.#inside(sandbox_id), 'sh'], sandboxScript({ link, is_metered })),
       this.#onNode(['nft', '-f', '-'], admitText(link)),
-      this.#onNode(['ip', '-batch', '-'], nodeLinkText(name, link)),
     ]);
-    await runProgram(['ip', '-n', name, '-batch', '-'], sandboxLinkText(link));
   }
 
   /** Sends the packets of the metered directions to their queues, and only those. */
@@ -131,13 +127,15 @@ export class Namespaces {
   /** Removes a sandbox's namespace and all that belongs to it; whatever is gone already is no error. */
   async remove(sandbox_id: string): Promise<void> {
     const link = this.#links.get(sandbox_id);
-    if (link) {
-      await this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface]));
-      await this.#onNode(['nft', '-f', '-'], forgetText(link));
-      this.#links.delete(sandbox_id);
-      this.#taken.delete(link.index);
-    }
-    await this.#unlessGone(runProgram(['ip', 'netns', 'delete', `${PREFIX}${sandbox_id}`]));
+    const namespace = runProgram(['ip', 'netns', 'delete', `${PREFIX}${sandbox_id}`]);
+    if (!link) return await this.#unlessGone(namespace);
+    await Promise.all([
+      this.#unlessGone(namespace),
+      this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface])),
+      this.#onNode(['nft', '-f', '-'], forgetText(link)),
+    ]);
+    this.#links.delete(sandbox_id);
+    this.#taken.delete(link.index);
   }
 
   /** The link of a sandbox; null where it has none. */
@@ -151,6 +149,22 @@ export class Namespaces {
       runProgram([...inside, 'iptables-restore'], text),
       runProgram([...inside, 'ip6tables-restore'], text),
     ]);
+  }
+
+  /** Makes a namespace with a link to it; passes over numbers that another process of this node has taken. */
+  async #addLink(namespace: string): Promise<Link> {
+    for (;;) {
+      const link = this.#takeLink();
+      try {
+        await this.#onNode(['ip', '-batch', '-'], nodeLinkText(namespace, link));
+        return link;
+      } catch (error) {
+        await this.#unlessGone(runProgram(['ip', 'netns', 'delete', namespace]));
+        if (error instanceof ProgramError && /File exists/.test(error.stderr)) continue;
+        this.#taken.delete(link.index);
+        throw error;
+      }
+    }
   }
 
   #takeLink(): Link {
@@ -198,6 +212,13 @@ export class Namespaces {
         throw error;
     }
   }
+}
+
+/** Whether a namespace has no link: then it is of no node in particular. */
+async function hasLoopbackAlone(name: string): Promise<boolean> {
+  // One that is just being removed is nobody's.
+  const listed = await runProgram(['ip', '-n', name, '-j', 'link']).catch(() => '');
+  return listed !== '' && (JSON.parse(listed) as unknown[]).length === 1;
 }
 
 interface CounterLine {

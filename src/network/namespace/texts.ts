@@ -19,6 +19,7 @@ const REJECT = 'reject with icmpx type admin-prohibited';
 export function nodeLinkText(namespace: string, link: Link): string {
   const name = link.interface;
   return lines(
+    `netns add ${namespace}`,
     `link add ${name} type veth peer name ${INTERFACE} netns ${namespace}`,
     `link set ${name} alias ${namespace}`,
     `link set ${name} addrgenmode none`,
@@ -28,8 +29,28 @@ export function nodeLinkText(namespace: string, link: Link): string {
   );
 }
 
+/** What a sandbox's namespace is set up with. */
+export interface SandboxSetUp {
+  link: Link;
+  is_metered: PerDirection<boolean>;
+}
+
+/** For `sh`, in the sandbox's namespace: addresses, settings, counters and queues, in one program. */
+export function sandboxScript({ link, is_metered }: SandboxSetUp): string {
+  const settings = Object.entries(SANDBOX_SETTINGS);
+  const queues = is_metered.egress || is_metered.ingress ? queueText(is_metered) : null;
+  return lines(
+    'set -e',
+    ...settings.map(([key, value]) => `echo '${value}' >/proc/sys/net/${key}`),
+    withInput('nft -f -', COUNTERS_TEXT),
+    ...(queues ? ['iptables-restore', 'ip6tables-restore'].map((program) => withInput(program, queues)) : []),
+    // Last: no packet passes uncounted.
+    withInput('ip -batch -', sandboxLinkText(link)),
+  );
+}
+
 /** For `ip -batch`, in the sandbox's namespace. */
-export function sandboxLinkText(link: Link): string {
+function sandboxLinkText(link: Link): string {
   return lines(
     'link set lo up',
     `link set ${INTERFACE} addrgenmode none`,
@@ -42,14 +63,14 @@ export function sandboxLinkText(link: Link): string {
 }
 
 /** The settings of the sandbox's namespace: its programs may send pings, and it believes no router. */
-export const SANDBOX_SETTINGS: Readonly<Record<string, string>> = {
-  'net/ipv4/ping_group_range': '0 2147483647',
-  'net/ipv6/conf/all/accept_ra': '0',
-  'net/ipv6/conf/default/accept_ra': '0',
+const SANDBOX_SETTINGS: Readonly<Record<string, string>> = {
+  'ipv4/ping_group_range': '0 2147483647',
+  'ipv6/conf/all/accept_ra': '0',
+  'ipv6/conf/default/accept_ra': '0',
 };
 
 /** For `nft`, in the sandbox's namespace: counts what passed the queues, whoever decided on it. */
-export const COUNTERS_TEXT = lines(
+const COUNTERS_TEXT = lines(
   'table inet sandbox {',
   ' counter egress { }',
   ' counter ingress { }',
@@ -151,6 +172,11 @@ export const FORWARDING_SCRIPT = lines(
   'echo 1 >ipv4/ip_forward',
   '[ ! -e ipv6/conf/all/forwarding ] || echo 1 >ipv6/conf/all/forwarding',
 );
+
+/** A command of `sh` with its input. */
+function withInput(command: string, input: string): string {
+  return `${command} <<'END'\n${input}END`;
+}
 
 function ipv4Element(link: Link): string {
   return `"${link.interface}" . ${link.sandbox.ipv4}`;

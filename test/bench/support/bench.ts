@@ -28,6 +28,11 @@ export class Bench {
     this.rounds = rounds;
   }
 
+  /** Runs at the end. */
+  onEnd(undo: () => unknown): void {
+    this.#undo.push(undo);
+  }
+
   folder(): string {
     const folder = mkdtempSync(join(tmpdir(), 'sandboxd-bench-'));
     this.#undo.push(() => rmSync(folder, { recursive: true, force: true }));

@@ -194,6 +194,22 @@ async function requests(host: string, count: number): Promise<void> {
   tell({ took_ms: took_ms.sort((a, b) => a - b) });
 }
 
+/** Sends one byte to and fro on one connection, and tells how long each way there and back took. */
+async function pings(host: string, count: number): Promise<void> {
+  const socket = await open(host, { job: 'echo' });
+  socket.setNoDelay();
+  const took_ms: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const began = performance.now();
+    const echo = new Promise((resolve) => socket.once('data', resolve));
+    socket.write('.');
+    await echo;
+    took_ms.push(performance.now() - began);
+  }
+  tell({ took_ms: took_ms.sort((a, b) => a - b) });
+  socket.destroy();
+}
+
 /** Tries to connect and tells what came of it. */
 function probe(host: string, port: number): void {
   const socket = connect({ host, port, timeout: 3_000 });
@@ -228,6 +244,9 @@ switch (mode) {
     break;
   case 'requests':
     await requests(host, Number(a));
+    break;
+  case 'pings':
+    await pings(host, Number(a));
     break;
   case 'probe':
     probe(host, Number(a));

@@ -1,4 +1,3 @@
-import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import type { RatePolicy } from '../../../src/contract/quotas.ts';
@@ -53,20 +52,26 @@ export class LendingAuthority implements ByteAuthority {
   }
 }
 
-/** A node with its network runtime, a world outside it with a server, and sandboxes. All is gone after the test. */
+/** A node with its network runtime, a world outside it with a server, and sandboxes. */
 export class TestNode {
   readonly topology = new Topology();
   readonly authority = new LendingAuthority();
+  readonly #shared: ByteAuthority | null;
   network: NetworkRuntime;
   readonly #sandbox_ids: string[] = [];
 
-  private constructor() {
+  private constructor(authority: ByteAuthority | null) {
+    this.#shared = authority;
     this.network = this.runtime();
   }
 
-  static async start(): Promise<TestNode> {
-    const node = new TestNode();
-    onTestFinished(() => node.#remove());
+  /** `onEnd` is given what removes it again. `authority`: another than its own. */
+  static async start(
+    onEnd: (remove: () => Promise<void>) => void,
+    authority: ByteAuthority | null = null,
+  ): Promise<TestNode> {
+    const node = new TestNode(authority);
+    onEnd(() => node.#remove());
     await node.network.start();
     await node.topology.serve();
     return node;
@@ -75,7 +80,7 @@ export class TestNode {
   /** A network runtime on this node. */
   runtime(allowed_cidrs: string[] = []): NetworkRuntime {
     return new NetworkRuntime({
-      authority: this.authority,
+      authority: this.#shared ?? this.authority,
       is_fail_open: false,
       allowed_cidrs,
       node_namespace: this.topology.node,
