@@ -1,35 +1,48 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import {
+  badOption,
+  choiceOption,
+  integerOption,
+  type OptionType,
+  OptionValues,
+  SWITCH_OPTION,
+} from '../../../src/base/options.ts';
 import { OptionError } from '../../../src/contract/errors.ts';
 import {
-  address,
-  badOption,
-  choiceOf,
-  databaseUrl,
-  integerBetween,
-  label,
-  OptionValues,
-  onOff,
-  path,
-  redisUrl,
+  DATABASE_URL,
+  FILE_PATH,
+  LABEL,
+  LISTEN_ADDRESS,
+  REDIS_URL,
 } from '../../../src/manager/config/option-values.ts';
+import type { OptionName } from '../../../src/manager/config/options.ts';
 
-const upTo9 = integerBetween(1, 9);
+const upTo9 = integerOption(1, 9).parse;
+const valuesOf = (given: Record<string, unknown>) => new OptionValues<OptionName>(given);
+/** The type with another sentence. */
+const as = <Value>({ parse }: OptionType<Value>, accepted: string): OptionType<Value> => ({
+  parse,
+  accepted,
+});
 
 describe('the values of options', () => {
   it('are read as texts, whatever a file holds, with a standard for what is not given', () => {
-    const from = new OptionValues({ replicas: 3, region: null });
-    expect(from.read('replicas', '1', upTo9, 'must be 1 to 9')).toBe(3);
-    expect(from.read('region', 'local', label, 'must be a label')).toBe('local');
-    expect(from.optional('redis', redisUrl, 'must be a URL')).toBeNull();
+    const from = valuesOf({ replicas: 3, region: null });
+    expect(from.read('replicas', '1', integerOption(1, 9))).toBe(3);
+    expect(from.read('region', 'local', as(LABEL, 'must be a label'))).toBe('local');
+    expect(from.optional('redis', as(REDIS_URL, 'must be a URL'))).toBeNull();
   });
 
   it('are refused by the name of the option', () => {
-    const from = new OptionValues({ node_sandboxes: '10', region: ['a'], redis: '' });
+    const from = valuesOf({ node_sandboxes: '10', region: ['a'], redis: '' });
     const reads: [string, () => unknown][] = [
-      ['--node-sandboxes must be 1 to 9', () => from.read('node_sandboxes', '1', upTo9, 'must be 1 to 9')],
-      ['--region must be a single value', () => from.read('region', 'local', label, 'must be a label')],
-      ['--redis must be a URL', () => from.optional('redis', redisUrl, 'must be a URL')],
+      [
+        '--node-sandboxes must be 1 to 9',
+        () => from.read('node_sandboxes', '1', as(integerOption(1, 9), 'must be 1 to 9')),
+      ],
+      ['--region must be a single value', () => from.read('region', 'local', as(LABEL, 'must be a label'))],
+      ['--redis must be a URL', () => from.optional('redis', as(REDIS_URL, 'must be a URL'))],
     ];
     for (const [message, read] of reads) {
       expect(read).toThrow(OptionError);
@@ -43,7 +56,7 @@ describe('the values of options', () => {
 
   it('that repeat are a list, or one text with commas or spaces', () => {
     const listOf = (given: unknown) =>
-      new OptionValues({ allow_webhook_cidr: given }).list('allow_webhook_cidr', label, 'must be labels');
+      valuesOf({ allow_webhook_cidr: given }).list('allow_webhook_cidr', as(LABEL, 'must be labels'));
     expect(listOf(['a', 'b'])).toEqual(['a', 'b']);
     expect(listOf('a,b  c, d')).toEqual(['a', 'b', 'c', 'd']);
     expect(listOf(undefined)).toEqual([]);
@@ -65,18 +78,18 @@ describe('a parser of option values', () => {
     [':80', null],
     ['[]:80', null],
   ])('takes the address %s for %j', (text, expected) => {
-    expect(address(text)).toEqual(expected);
+    expect(LISTEN_ADDRESS.parse(text)).toEqual(expected);
   });
 
   it('takes databases and rate authorities by their scheme', () => {
-    expect(databaseUrl('sqlite:/a/../b.db')).toBe('sqlite:/b.db');
-    expect(databaseUrl('sqlite:b.db')).toBe(`sqlite:${process.cwd()}/b.db`);
-    expect(databaseUrl('postgresql://u@h/d')).toBe('postgresql://u@h/d');
+    expect(DATABASE_URL.parse('sqlite:/a/../b.db')).toBe('sqlite:/b.db');
+    expect(DATABASE_URL.parse('sqlite:b.db')).toBe(`sqlite:${process.cwd()}/b.db`);
+    expect(DATABASE_URL.parse('postgresql://u@h/d')).toBe('postgresql://u@h/d');
     for (const bad of ['', 'sqlite:', 'mysql://h/d', 'postgres:h', 'postgres://[']) {
-      expect(databaseUrl(bad), bad).toBeNull();
+      expect(DATABASE_URL.parse(bad), bad).toBeNull();
     }
-    expect(redisUrl('rediss://h:1')).toBe('rediss://h:1');
-    for (const bad of ['', 'redis:h', 'http://h', 'redis://[']) expect(redisUrl(bad), bad).toBeNull();
+    expect(REDIS_URL.parse('rediss://h:1')).toBe('rediss://h:1');
+    for (const bad of ['', 'redis:h', 'http://h', 'redis://[']) expect(REDIS_URL.parse(bad), bad).toBeNull();
   });
 
   it.each([
@@ -92,14 +105,19 @@ describe('a parser of option values', () => {
     ['maybe', null],
     ['on ', null],
   ])('takes the switch %j for %j', (text, expected) => {
-    expect(onOff(text)).toBe(expected);
+    expect(SWITCH_OPTION.parse(text)).toBe(expected);
   });
 
   it('takes labels, paths and choices as they are, and nothing else', () => {
-    expect([label('eu-1.a_B'), label('x'.repeat(64))]).toEqual(['eu-1.a_B', 'x'.repeat(64)]);
-    expect([label(''), label('a b'), label('x'.repeat(65)), label('ü')]).toEqual([null, null, null, null]);
-    expect([path('/a/../b'), path('')]).toEqual(['/b', null]);
-    const choice = choiceOf(['a', 'b']);
+    expect([LABEL.parse('eu-1.a_B'), LABEL.parse('x'.repeat(64))]).toEqual(['eu-1.a_B', 'x'.repeat(64)]);
+    expect([LABEL.parse(''), LABEL.parse('a b'), LABEL.parse('x'.repeat(65)), LABEL.parse('ü')]).toEqual([
+      null,
+      null,
+      null,
+      null,
+    ]);
+    expect([FILE_PATH.parse('/a/../b'), FILE_PATH.parse('')]).toEqual(['/b', null]);
+    const choice = choiceOption(['a', 'b']).parse;
     expect([choice('a'), choice('A'), choice('')]).toEqual(['a', null, null]);
   });
 
