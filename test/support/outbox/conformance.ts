@@ -2,6 +2,7 @@ import { describe, it } from 'vitest';
 import { BACKLOG_CASES } from './conformance/backlog-cases.ts';
 import { COMMIT_CASES } from './conformance/commit-cases.ts';
 import { FINISHED_CASES } from './conformance/finished-cases.ts';
+import { HISTORY_CASES } from './conformance/history-cases.ts';
 import type { Case, OutboxUnderTest } from './conformance/outbox-under-test.ts';
 import { OUTCOME_CASES } from './conformance/outcome-cases.ts';
 import { VIEW_CASES } from './conformance/view-cases.ts';
@@ -13,6 +14,7 @@ export const CONFORMANCE: Readonly<Record<string, readonly Case[]>> = {
   outcomes: OUTCOME_CASES,
   'replay, expiry and retention': FINISHED_CASES,
   views: VIEW_CASES,
+  'any history': HISTORY_CASES,
 };
 
 /**
