@@ -13,14 +13,16 @@ interface Parameter {
 /** A converted query, or the error that names the parameter which is unknown, given twice, or not of its type. */
 export type ConvertedQuery = { value: Record<string, unknown> } | { error: FieldError };
 
-/** Converts the texts of a query to the types of its schema, fills in defaults, and checks them. */
+/** Converts the texts of a query to the types of its schema (an array holds the texts of a repeated parameter), fills in defaults, and checks them. */
 export function convertQuery(schema: TSchema, query: object): ConvertedQuery {
   const { properties: parameters = {} } = schema as { properties?: Record<string, Parameter> };
   const converted: Record<string, unknown> = {};
   for (const [name, text] of Object.entries(query)) {
     if (!Object.hasOwn(parameters, name)) return refusal(name, 'unknown query parameter');
-    if (typeof text !== 'string') return refusal(name, 'must be given once');
-    converted[name] = typedValue(text, parameters[name] as Parameter);
+    const parameter = parameters[name] as Parameter;
+    if (parameter.type === 'array') converted[name] = [text].flat();
+    else if (typeof text !== 'string') return refusal(name, 'must be given once');
+    else converted[name] = typedValue(text, parameter);
   }
   for (const [name, parameter] of Object.entries(parameters)) {
     if (parameter.default !== undefined) converted[name] ??= parameter.default;

@@ -9,6 +9,9 @@ const PAGE_STANDARD = 50;
 /** Most entries of a page of sandboxes. */
 const PAGE_MAX = 200;
 
+/** A key of metadata, a colon, and its text. */
+const METADATA_PAIR = '^[A-Za-z0-9_./-]{1,63}:[^\\u0000]{0,256}$';
+
 /** Schemas of the sandbox routes for `/openapi.json`. Source: contract section 7. */
 
 /** The status of a sandbox. */
@@ -97,6 +100,12 @@ export const ListQuery = closedObject({
   status: Type.Optional(Status),
   template_id: Type.Optional(TemplateName),
   paused: Type.Optional(Type.Boolean()),
+  metadata: Type.Optional(
+    Type.Array(Type.String({ pattern: METADATA_PAIR }), {
+      maxItems: 32,
+      description: 'at most 32 pairs key:text',
+    }),
+  ),
   limit: pageLimit(PAGE_STANDARD, PAGE_MAX),
   offset: Type.Integer({ minimum: 0, default: 0 }),
 });

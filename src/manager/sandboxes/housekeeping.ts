@@ -1,7 +1,7 @@
+import { Deferrals } from '../../base/deferrals.ts';
 import { inParallel } from '../../base/in-parallel.ts';
 import type { Job } from '../../base/schedule.ts';
 import { reasonOf } from '../database/database-errors.ts';
-import { Deferrals } from './deferrals.ts';
 import type { Deletions } from './deletion.ts';
 import type { HousekeepingStore } from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';

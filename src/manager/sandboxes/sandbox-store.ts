@@ -1,8 +1,9 @@
-import type { ExpressionBuilder, Selectable, Updateable } from 'kysely';
+import type { Selectable, Updateable } from 'kysely';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isDiskFull } from '../database/database-errors.ts';
-import type { Operation, SandboxTable, Tables } from '../database/tables.ts';
+import type { Operation, SandboxTable } from '../database/tables.ts';
+import { listSandboxes, type SandboxFilter, type SandboxPage } from './sandbox-list-store.ts';
 import { TRANSITIONS, type Verb } from './transitions.ts';
 
 /** A row of the table `sandboxes`. */
@@ -14,19 +15,8 @@ export interface OperationLease {
   until_ms: number;
 }
 
-/** Which sandboxes a list holds; what is undefined does not filter. */
-export interface SandboxFilter {
-  status?: ManagedStatus | undefined;
-  template_id?: string | undefined;
-  paused?: boolean | undefined;
-  limit: number;
-  offset: number;
-}
-
 /** Why a transition could not begin. `busy`: another is in progress; `status`: not allowed from this status. */
 export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
-
-type Where = ExpressionBuilder<Tables, 'sandboxes'>;
 
 /** Rows of sandboxes and their transitions. Rows of deleted sandboxes are visible to `findKept` and the housekeeping alone. */
 export class SandboxStore {
@@ -104,30 +94,8 @@ export class SandboxStore {
   }
 
   /** A page of a team's sandboxes, newest first, and the number of all that match. */
-  async list(team_id: string, filter: SandboxFilter): Promise<{ rows: ManagedSandboxRow[]; count: number }> {
-    const matching = (where: Where) =>
-      where.and([
-        where('team_id', '=', team_id),
-        where('deleted_at_ms', 'is', null),
-        ...(filter.status === undefined ? [] : [where('status', '=', filter.status)]),
-        ...(filter.template_id === undefined ? [] : [where('template_id', '=', filter.template_id)]),
-        ...(filter.paused === undefined ? [] : [where('status', filter.paused ? '=' : '!=', 'paused')]),
-      ]);
-    const rows = await this.db
-      .selectFrom('sandboxes')
-      .selectAll()
-      .where(matching)
-      .orderBy('created_at_ms', 'desc')
-      .orderBy('sandbox_id', 'desc')
-      .limit(filter.limit)
-      .offset(filter.offset)
-      .execute();
-    const { count } = await this.db
-      .selectFrom('sandboxes')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where(matching)
-      .executeTakeFirstOrThrow();
-    return { rows, count };
+  list(team_id: string, filter: SandboxFilter): Promise<SandboxPage> {
+    return listSandboxes(this.#database, team_id, filter);
   }
 
   /** The number of sandboxes in each status, of all teams. */

@@ -13,6 +13,7 @@ const Query = closedObject({
   wait_ms: Type.Optional(integerFrom(0, 600_000)),
   state: Type.Optional(Type.Enum(['open', 'closed'])),
   name: Type.Optional(Type.String()),
+  tags: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 2 })),
 });
 
 const STANDARD = { follow: false, limit: 50 };
@@ -26,6 +27,14 @@ describe('a query', () => {
   it('gets the defaults of what is absent, and nothing else', () => {
     expect(converted({})).toEqual(STANDARD);
     expect(convertQuery(NoQuery, {})).toEqual({ value: {} });
+  });
+
+  it('gathers a parameter that may be repeated', () => {
+    expect(converted({ tags: 'a' })).toEqual({ ...STANDARD, tags: ['a'] });
+    expect(converted({ tags: ['a', 'b'] })).toEqual({ ...STANDARD, tags: ['a', 'b'] });
+    expect(converted({ tags: ['a', ''] })).toMatch(/^tags/);
+    expect(converted({ tags: ['a', 'b', 'c'] })).toMatch(/^tags/);
+    expect(converted({ name: ['a', 'b'] })).toBe('name: must be given once');
   });
 
   it('keeps texts as they are', () => {

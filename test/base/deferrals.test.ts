@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { Deferrals } from '../../../src/manager/sandboxes/deferrals.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { Deferrals } from '../../src/base/deferrals.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 it('doubles the backoff with each failure, up to a minute', async () => {
   const clock = new ManualClock();

@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from './clock.ts';
 
 const FIRST_MS = 500;
 const CAP_MS = 60_000;
