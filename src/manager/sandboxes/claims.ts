@@ -22,15 +22,21 @@ export interface Claimed {
   cluster_id: string;
 }
 
+/** What Claims uses of the manager. */
+type ClaimServices = Pick<
+  SandboxServices,
+  'clock' | 'store' | 'runtime' | 'admission' | 'metering' | 'deletion_outbox' | 'seal' | 'metrics'
+>;
+
 /** Claims sandboxes. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export class Claims {
-  readonly #services: SandboxServices;
+  readonly #services: ClaimServices;
   readonly #operations: Operations;
   readonly #operation_recovery: OperationRecovery;
   readonly #keys: IdempotencyStore;
 
   constructor(
-    services: SandboxServices,
+    services: ClaimServices,
     operations: Operations,
     operation_recovery: OperationRecovery,
     keys: IdempotencyStore,

@@ -17,18 +17,24 @@ const RETRY_CAP_MS = 5 * 60 * 1000;
 
 type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
 
+/** What Deletions uses of the manager. */
+type DeletionServices = Pick<
+  SandboxServices,
+  'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'deletion_outbox' | 'seal' | 'metrics' | 'replica'
+>;
+
 /**
  * Deletes sandboxes. One commit sets the status, queues the signed `sandbox.deleted` and frees the capacity. The cleanup
  * follows: it ends the sandbox, hands over undelivered records and removes the files, without waiting for a consumer.
  * Source: contract section 7, DELETE.
  */
 export class Deletions {
-  readonly #services: SandboxServices;
+  readonly #services: DeletionServices;
   readonly #operations: Operations;
   readonly #limiter = new Limiter(CLEANUPS_MAX, CLEANUPS_PER_TEAM);
   readonly #stopping = new AbortController();
 
-  constructor(services: SandboxServices, operations: Operations) {
+  constructor(services: DeletionServices, operations: Operations) {
     this.#services = services;
     this.#operations = operations;
   }

@@ -12,15 +12,21 @@ interface Durations {
   hard_ttl?: number | undefined;
 }
 
+/** What Forks uses of the manager. */
+type ForkServices = Pick<
+  SandboxServices,
+  'clock' | 'store' | 'runtime' | 'admission' | 'deletion_outbox' | 'seal'
+>;
+
 /** Forks sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
 export class Forks {
-  readonly #services: SandboxServices;
+  readonly #services: ForkServices;
   readonly #operations: Operations;
   readonly #operation_recovery: OperationRecovery;
   readonly #transitions: TransitionRunner;
 
   constructor(
-    services: SandboxServices,
+    services: ForkServices,
     operations: Operations,
     operation_recovery: OperationRecovery,
     transitions: TransitionRunner,

@@ -27,7 +27,7 @@ const KEEP_MS = 24 * 60 * 60 * 1000;
 
 /** Pauses and deletes sandboxes whose ttl or hard ttl has expired. Source: contract section 7, `ttl` and `hard_ttl`. */
 export function expiryJob(
-  { clock, log }: SandboxServices,
+  { clock, log }: Pick<SandboxServices, 'clock' | 'log'>,
   store: HousekeepingStore,
   sandboxes: Sandboxes,
   deletions: Deletions,
@@ -80,9 +80,12 @@ export function renewalJob(operations: Operations): Job {
   };
 }
 
+/** What the watch job uses of the manager. */
+type WatchJobServices = Pick<SandboxServices, 'store' | 'runtime' | 'metering' | 'clock' | 'log'>;
+
 /** Marks sandboxes as failed whose runtime has died. Source: contract section 7, status `failed`. */
 export function watchJob(
-  { store: sandboxes, runtime, metering, clock, log }: SandboxServices,
+  { store: sandboxes, runtime, metering, clock, log }: WatchJobServices,
   store: HousekeepingStore,
 ): Job {
   const check = async ({ sandbox_id }: ManagedSandboxRow) => {
@@ -105,7 +108,7 @@ export function watchJob(
 
 /** Purges rows and keys that were kept long enough, and restores the disk space reserved for deletions. */
 export function purgeJob(
-  { store: sandboxes, clock }: SandboxServices,
+  { store: sandboxes, clock }: Pick<SandboxServices, 'store' | 'clock'>,
   store: HousekeepingStore,
   keys: IdempotencyStore,
 ): Job {
@@ -123,20 +126,23 @@ export function purgeJob(
   };
 }
 
+/** What RecoveryJob uses of the manager. */
+type RecoveryJobServices = Pick<SandboxServices, 'log' | 'store'>;
+
 /**
  * Takes over abandoned operations of any replica and resolves them: after a start, and then every 2 s. Source:
  * contract section 7, "/readyz".
  */
 export class RecoveryJob implements Job {
   readonly name = 'recovery';
-  readonly #services: SandboxServices;
+  readonly #services: RecoveryJobServices;
   readonly #store: HousekeepingStore;
   readonly #operations: Operations;
   readonly #recovery: OperationRecovery;
   #is_done = false;
 
   constructor(
-    services: SandboxServices,
+    services: RecoveryJobServices,
     store: HousekeepingStore,
     operations: Operations,
     recovery: OperationRecovery,

@@ -5,18 +5,24 @@ import { envOf, leaseOf, type Operations, type SandboxServices } from './operati
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import { resolutionOf } from './transitions.ts';
 
+/** What OperationRecovery uses of the manager. */
+type RecoveryServices = Pick<
+  SandboxServices,
+  'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'seal' | 'replica'
+>;
+
 /**
  * Resolves operations that were not completed, because the runtime failed or their owner died. An operation that
  * cannot be resolved now is left to the next pass of `RecoveryJob`, of any replica, once its lease has ended.
  */
 export class OperationRecovery {
-  readonly #services: SandboxServices;
+  readonly #services: RecoveryServices;
   readonly #operations: Operations;
   readonly #clean: (row: ManagedSandboxRow) => Promise<void>;
 
   /** `clean` continues the cleanup of a deletion. */
   constructor(
-    services: SandboxServices,
+    services: RecoveryServices,
     operations: Operations,
     clean: (row: ManagedSandboxRow) => Promise<void>,
   ) {

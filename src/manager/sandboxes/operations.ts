@@ -16,7 +16,7 @@ const LEASE_MS = 15_000;
 /** How long a commit may take to answer: until then a new operation of this replica is not yet in its own list. */
 const ANSWER_MS = 3_000;
 
-/** The stores, ports and helpers shared by everything that changes sandboxes. */
+/** The stores, ports and tools of everything that changes sandboxes. Each part of it receives only the slice it uses. */
 export interface SandboxServices {
   clock: Clock;
   log: Log;
@@ -31,12 +31,15 @@ export interface SandboxServices {
   replica: string;
 }
 
+/** What Operations uses of the manager. */
+type OperationServices = Pick<SandboxServices, 'clock' | 'store' | 'replica'>;
+
 /** The operations that this replica is carrying out: it renews their leases, and waits for them when it stops. */
 export class Operations {
-  readonly #services: SandboxServices;
+  readonly #services: OperationServices;
   readonly #under_way = new Map<string, Promise<unknown>>();
 
-  constructor(services: SandboxServices) {
+  constructor(services: OperationServices) {
     this.#services = services;
   }
 

@@ -6,12 +6,18 @@ import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-
 
 const UP = ['running', 'paused'] as const;
 
+/** What Sandboxes uses of the manager. */
+type SandboxesServices = Pick<
+  SandboxServices,
+  'clock' | 'store' | 'runtime' | 'admission' | 'metering' | 'seal'
+>;
+
 /** Reads and transitions of existing sandboxes. Every method throws `not_found`. Source: contract section 7. */
 export class Sandboxes {
-  readonly #services: SandboxServices;
+  readonly #services: SandboxesServices;
   readonly #transitions: TransitionRunner;
 
-  constructor(services: SandboxServices, transitions: TransitionRunner) {
+  constructor(services: SandboxesServices, transitions: TransitionRunner) {
     this.#services = services;
     this.#transitions = transitions;
   }

@@ -25,16 +25,19 @@ export interface Steps {
   onEnd: (tx: Transaction, row: ManagedSandboxRow, now_ms: number) => Promise<void>;
 }
 
+/** What TransitionRunner uses of the manager. */
+type TransitionServices = Pick<SandboxServices, 'clock' | 'store' | 'metrics'>;
+
 /**
  * Runs a transition: a commit that begins it, the runtime's part, and a commit that ends it. If the runtime or the last
  * commit fails, the operation is resolved at once. The states are described in `transitions.ts`.
  */
 export class TransitionRunner {
-  readonly #services: SandboxServices;
+  readonly #services: TransitionServices;
   readonly #operations: Operations;
   readonly #operation_recovery: OperationRecovery;
 
-  constructor(services: SandboxServices, operations: Operations, operation_recovery: OperationRecovery) {
+  constructor(services: TransitionServices, operations: Operations, operation_recovery: OperationRecovery) {
     this.#services = services;
     this.#operations = operations;
     this.#operation_recovery = operation_recovery;
