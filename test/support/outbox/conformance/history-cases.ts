@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { RETRY_AFTER_CAP_MS } from '../../../../src/contract/defaults.ts';
 import { FINAL_STATES, type FinalState } from '../../../../src/contract/deliveries.ts';
 import type { DueRecord } from '../../../../src/outbox/store.ts';
 import type { Decision } from '../../../../src/webhook/retry.ts';
@@ -10,6 +11,8 @@ const SEEDS = [1, 2, 3];
 const ALL = 1_000;
 /** How far time goes at a step, at most: in all it is more than a window, so that some end. */
 const STEP_MS = 8 * 3_600_000;
+/** No record waits longer for its next attempt. */
+const RETRY_MS = RETRY_AFTER_CAP_MS;
 
 /** A record as the port promises it to be. */
 interface Expected {
@@ -87,7 +90,7 @@ class History {
     const { attempts, failures, deadline_ms } = expected;
     expect(record).toMatchObject({ attempts, failures, deadline_ms });
     const now_ms = this.#outbox.store.now();
-    const [due_ms, probe_ms] = [now_ms + random.below(STEP_MS), now_ms + random.below(STEP_MS)];
+    const [due_ms, probe_ms] = [now_ms + random.below(RETRY_MS), now_ms + random.below(RETRY_MS)];
     const is_final = random.chance(0.4);
     const decision: Decision = is_final ? { state: random.pick(FINAL_STATES) } : retryAt(due_ms, probe_ms);
     await this.#outbox.store.record(outcomeOf(record, decision));
