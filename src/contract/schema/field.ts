@@ -26,7 +26,7 @@ export function environmentOf<Value extends TSchema>(value: Value) {
   // `Type.Record` does not check names with a line break.
   return Type.Unsafe<Record<string, Static<Value>>>({
     type: 'object',
-    propertyNames: { pattern: '^[^=\\u0000]+$', description: 'not empty and without = or NUL' },
+    propertyNames: { pattern: '^[^=\\u0000]+$', description: 'non-empty text without = and NUL' },
     additionalProperties: value,
   });
 }

@@ -25,8 +25,11 @@ interface Document {
   >;
 }
 
+/** Nobody listens there. */
+const NOBODY = 'http://127.0.0.1:9/';
+
 async function documentOf(): Promise<Document> {
-  const { call } = await startDaemon('--webhook-url', 'http://127.0.0.1:9/', '--shutdown-grace-ms', '0');
+  const { call } = await startDaemon('--webhook-url', NOBODY, '--shutdown-grace-ms', '0');
   const { status, json } = await call('GET', '/openapi.json', { token: null });
   expect(status).toBe(200);
   return json as unknown as Document;
@@ -88,6 +91,31 @@ describe("the daemon's document", () => {
     expect(Object.keys(publish?.responses ?? {})).toEqual(['202', 'default']);
     const output = paths['/api/v1/processes/{process_id}/output']?.get?.responses['200'];
     expect(Object.keys(output?.content ?? {})).toEqual(['text/event-stream']);
+  });
+
+  it('has schemas that the answers match', async () => {
+    const { call, publish } = await startDaemon('--webhook-url', NOBODY, '--shutdown-grace-ms', '0');
+    const { paths } = (await call('GET', '/openapi.json')).json as unknown as Document;
+    const { event_id } = (await publish('{}')).json.data;
+    const query = '?wait_ms=60000';
+    const body = '{"process_id":"p","command":["true"]}';
+    const answers = [
+      ['post', '/api/v1/processes', await call('POST', `/api/v1/processes${query}`, { body })],
+      ['get', '/api/v1/processes', await call('GET', '/api/v1/processes')],
+      ['get', '/api/v1/processes/{process_id}', await call('GET', '/api/v1/processes/p')],
+      ['get', '/api/v1/webhook/deliveries', await call('GET', '/api/v1/webhook/deliveries')],
+      [
+        'get',
+        '/api/v1/webhook/deliveries/{event_id}',
+        await call('GET', `/api/v1/webhook/deliveries/${event_id}`),
+      ],
+      ['get', '/api/v1/sandbox', await call('GET', '/api/v1/sandbox')],
+      ['post', '/api/v1/sandbox/pause', await call('POST', '/api/v1/sandbox/pause')],
+    ] as const;
+    for (const [method, path, { status, json }] of answers) {
+      const schema = paths[path]?.[method]?.responses[status]?.content?.['application/json']?.schema;
+      expect(problemOf(schema ?? { not: {} }, json), `${method} ${path}`).toBeNull();
+    }
   });
 
   it('has a schema of each event, which the golden bodies match', async () => {

@@ -63,7 +63,7 @@ test.each([
   [{ shell: 1 }, 'shell: must be a string without NUL, not empty'],
   [{ shell: 'a', colour: 1 }, 'colour: unknown field'],
   [{ shell: 'a', process_id: '..' }, 'process_id: must be 1 to 128 of A-Z a-z 0-9 _ - . : and not . or ..'],
-  [{ shell: 'a', env: { 'A=B': 'c' } }, 'env: names must be not empty and without = or NUL'],
+  [{ shell: 'a', env: { 'A=B': 'c' } }, 'env: names must be non-empty text without = and NUL'],
   [{ shell: 'a', restart: {} }, 'restart.policy: is required: one of never, on-failure, always'],
   [{ shell: 'a', stdin: 'file' }, 'stdin: must be one of pipe, ignore'],
   [{ shell: 'a', pty: { cols: 0, rows: 1 } }, 'pty.cols: must be an integer from 1 to 65535'],
