@@ -53,7 +53,7 @@ export class OutboxThread {
     settings: WriterSettings,
     clock: Clock,
     hooks: OutboxThreadHooks,
-    disk_answered = () => diskAnswered(settings.state_dir),
+    disk_answered = () => diskAnswered(settings.state_dir, clock),
   ) {
     this.#settings = settings;
     this.#clock = clock;

@@ -3,15 +3,29 @@ import { join } from 'node:path';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { syncFolder } from '../../../base/durable-file.ts';
 import { makeFolder } from '../../../base/folder.ts';
+import { COMMIT_TIMEOUT_MS } from '../../../contract/defaults.ts';
 
 /** How long a disk may take to answer before the caller stops waiting for it here. */
 const ANSWER_MS = 500;
 
 /**
  * Resolves once the state directory's disk has answered a change and a sync, made outside of this thread: some disks
- * take changes into memory and hang at the sync alone. Never rejects: opening the directory reports what is wrong.
+ * take changes into memory and hang at the sync alone. One that took longer than a commit may is asked again. Never
+ * rejects: opening the directory reports what is wrong.
  */
-export async function diskAnswered(state_dir: string): Promise<void> {
+export async function diskAnswered(
+  state_dir: string,
+  clock: Clock,
+  ask: (state_dir: string) => Promise<void> = changeAndSync,
+): Promise<void> {
+  for (;;) {
+    const began_ms = clock.monotonicMs();
+    await ask(state_dir);
+    if (clock.monotonicMs() - began_ms < COMMIT_TIMEOUT_MS) return;
+  }
+}
+
+async function changeAndSync(state_dir: string): Promise<void> {
   const probe = join(state_dir, '.probe');
   await makeFolder(state_dir)
     .then(() => mkdir(probe, { mode: 0o700 }))
@@ -22,6 +36,6 @@ export async function diskAnswered(state_dir: string): Promise<void> {
 
 /** Whether the disk answers within 0.5 s. */
 export function diskAnswers(state_dir: string, clock: Clock): Promise<boolean> {
-  const answered = diskAnswered(state_dir).then(() => true);
+  const answered = diskAnswered(state_dir, clock).then(() => true);
   return Promise.race([answered, sleep(clock, ANSWER_MS).then(() => false)]);
 }
