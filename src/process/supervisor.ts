@@ -9,7 +9,7 @@ import type { ProcessView } from '../contract/processes.ts';
 import type { ProcessRequest, PtySize } from '../contract/schema/process-request.ts';
 import { OomWatch } from './exit/oom.ts';
 import { OutputCopies } from './output/copies.ts';
-import { type OutputItems, type OutputQuery, readOutput } from './output/output-reader.ts';
+import { type OutputItems, type OutputOptions, readOutput } from './output/output-reader.ts';
 import { type OutputTail, outputTail } from './output/output-tail.ts';
 import { ProcessPause } from './pausing.ts';
 import { recoverAll } from './recovery.ts';
@@ -25,7 +25,7 @@ import type { SpawnExtras, SpawnResult, SupervisorOptions } from './supervisor-o
 import { Freezer } from './tree/freezer.ts';
 import { parseSignal } from './tree/signals.ts';
 import { TreeFinder } from './tree/tree.ts';
-import { type WaitQuery, waitFor } from './wait.ts';
+import { type WaitOptions, waitFor } from './wait.ts';
 
 /** A folder beside those of the processes. It is not a valid process_id. */
 const FOLDERS_AHEAD = '+ready';
@@ -126,7 +126,7 @@ export class Supervisor implements Service {
   }
 
   /** Reads kept output and follows it; see readOutput for the errors of a wrong offset. */
-  async output(process_id: string, query: OutputQuery): Promise<OutputItems> {
+  async output(process_id: string, query: OutputOptions): Promise<OutputItems> {
     return readOutput(this.#registry.get(process_id), query);
   }
 
@@ -136,7 +136,7 @@ export class Supervisor implements Service {
   }
 
   /** The process once it has ended or is ready; null if the time is over first. See waitFor for `conflict`. */
-  async wait(process_id: string, query: WaitQuery): Promise<ProcessView | null> {
+  async wait(process_id: string, query: WaitOptions): Promise<ProcessView | null> {
     const process = this.#registry.get(process_id);
     return (await waitFor(this.#options.clock, process, query)) ? process.view() : null;
   }

@@ -3,7 +3,7 @@ import { ApiError } from '../contract/errors.ts';
 import type { SupervisedProcess } from './process.ts';
 
 /** What a caller waits for: the end with all output readable, or the first readiness. */
-export interface WaitQuery {
+export interface WaitOptions {
   for: 'exit' | 'ready';
   /** Without it, only `signal` ends the wait. */
   timeout_ms?: number;
@@ -14,7 +14,11 @@ export interface WaitQuery {
  * Resolves true when the condition holds, false if the time is over first or `signal` aborts. Throws `conflict` if the
  * process ends before it is ready, or has no ready probe. Source: contract section 4, GET `/processes/{id}/wait`.
  */
-export async function waitFor(clock: Clock, process: SupervisedProcess, query: WaitQuery): Promise<boolean> {
+export async function waitFor(
+  clock: Clock,
+  process: SupervisedProcess,
+  query: WaitOptions,
+): Promise<boolean> {
   const over = new AbortController();
   const until = query.signal ? AbortSignal.any([query.signal, over.signal]) : over.signal;
   if (query.timeout_ms !== undefined) void sleep(clock, query.timeout_ms, until).then(() => over.abort());
@@ -30,7 +34,7 @@ export async function waitFor(clock: Clock, process: SupervisedProcess, query: W
   }
 }
 
-function hasCome(process: SupervisedProcess, what: WaitQuery['for']): boolean {
+function hasCome(process: SupervisedProcess, what: WaitOptions['for']): boolean {
   if (what === 'exit') return process.is_drained;
   if (process.is_ready === true) return true;
   if (process.is_ready === null) throw new ApiError('conflict', 'The process has no ready probe.');

@@ -6,7 +6,7 @@ import type { Transaction } from '../database/database.ts';
 import { hasEnded } from '../database/replica.ts';
 import type { Seal } from '../database/seal.ts';
 import type { Operation } from '../database/tables.ts';
-import type { Admission, DeletionOutbox, Lease, Metering, WebhookTarget } from './ports.ts';
+import type { Admission, DeletionOutbox, Lease, LeaseMetering, WebhookTarget } from './ports.ts';
 import type { SandboxMetrics } from './sandbox-metrics.ts';
 import type { ManagedSandboxRow, OperationLease, SandboxStore, TransitionRefusal } from './sandbox-store.ts';
 
@@ -23,7 +23,7 @@ export interface SandboxServices {
   store: SandboxStore;
   runtime: Runtime;
   admission: Admission;
-  metering: Metering;
+  metering: LeaseMetering;
   deletion_outbox: DeletionOutbox;
   seal: Seal;
   metrics: SandboxMetrics;

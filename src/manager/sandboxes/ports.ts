@@ -24,7 +24,7 @@ export interface Admission {
 }
 
 /** Metering of leases, inside the transaction that begins, changes or ends one. Times are wall time in ms. */
-export interface Metering {
+export interface LeaseMetering {
   /** Opens a lease. */
   began(tx: Transaction, lease: Lease, at_ms: number): Promise<void>;
   /** Closes the lease and opens one with the new resources. */

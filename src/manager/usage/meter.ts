@@ -6,7 +6,7 @@ import type { Job } from '../../base/schedule.ts';
 import type { WindowType } from '../../contract/usage.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
-import type { Lease, Metering } from '../sandboxes/ports.ts';
+import type { Lease, LeaseMetering } from '../sandboxes/ports.ts';
 import { hourlySpans, type Span, startOfHour } from './spans.ts';
 import type { ClosedSpan, LeaseRow, UsageStore } from './usage-store.ts';
 
@@ -15,8 +15,8 @@ const BEAT_MS = 5_000;
 const CHECKS_AT_ONCE = 32;
 const RUNTIME: WindowType = 'sandbox.runtime_mib_milliseconds';
 
-/** The dependencies of `Meter`. */
-export interface MeterParts {
+/** The dependencies of `UsageMeter`. */
+export interface UsageMeterParts {
   store: UsageStore;
   runtime: Runtime;
   clock: Clock;
@@ -31,14 +31,14 @@ export type UsageSpan = Omit<ClosedSpan, 'window_id'>;
  * Meters leases: MiB × ms from the commit that begins a lease to the commit that ends it. Windows are closed at every
  * full hour, and written in the transaction that closes them. Source: contract section 7, "Usage".
  */
-export class Meter implements Metering {
+export class UsageMeter implements LeaseMetering {
   /** Windows closed by this replica, by type. */
   readonly windows = new Counter('usage_windows_total', 'Usage windows that this replica has closed.', [
     'window_type',
   ]);
-  readonly #parts: MeterParts;
+  readonly #parts: UsageMeterParts;
 
-  constructor(parts: MeterParts) {
+  constructor(parts: UsageMeterParts) {
     this.#parts = parts;
   }
 

@@ -1,7 +1,7 @@
-import type { Metering } from '../sandboxes/ports.ts';
+import type { LeaseMetering } from '../sandboxes/ports.ts';
 
 /** Metering with `--metering off`: records nothing. */
-export const unmetered: Metering = {
+export const unmetered: LeaseMetering = {
   async began() {},
   async changed() {},
   async ended() {},

@@ -6,9 +6,9 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { UsagePage, UsageWindow, WindowType, WindowUnit } from '../../contract/usage.ts';
 import type { Database } from '../database/database.ts';
 import { SettingStore } from '../database/setting-store.ts';
-import type { Metering } from '../sandboxes/ports.ts';
+import type { LeaseMetering } from '../sandboxes/ports.ts';
 import { decodeCursor, encodeCursor, START } from './cursor.ts';
-import { Meter, type MeterParts } from './meter.ts';
+import { UsageMeter, type UsageMeterParts } from './meter.ts';
 import { unmetered } from './unmetered.ts';
 import { UsagePositionStore } from './usage-position-store.ts';
 import { UsageStore, type WindowRow } from './usage-store.ts';
@@ -26,17 +26,17 @@ export interface PageRequest {
 
 /** The usage of a manager: metering, and reading the closed windows. Source: contract section 7, "Usage". */
 export class Usage {
-  readonly metering: Metering;
+  readonly metering: LeaseMetering;
   readonly #store: UsageStore;
   readonly #positions: UsagePositionStore;
   readonly #database_id: string;
   /** Null with `--metering off`. */
-  readonly #meter: Meter | null;
+  readonly #meter: UsageMeter | null;
 
   /** Prepares positions and leases. Without metering, open leases are dropped. Errors: `unavailable`. */
   static async open(
     database: Database,
-    parts: Omit<MeterParts, 'store'>,
+    parts: Omit<UsageMeterParts, 'store'>,
     is_metering: boolean,
   ): Promise<Usage> {
     const store = new UsageStore(database);
@@ -44,7 +44,7 @@ export class Usage {
     await positions.advance();
     const made = kernelRandom(16).toString('hex');
     const database_id = await new SettingStore(database.db).keep('database_id', made);
-    const meter = is_metering ? new Meter({ ...parts, store }) : null;
+    const meter = is_metering ? new UsageMeter({ ...parts, store }) : null;
     // Time that runs unmetered must not be counted when metering is turned on again.
     await (meter ? meter.begin() : store.dropLeases());
     return new Usage(store, positions, database_id, meter);
@@ -54,7 +54,7 @@ export class Usage {
     store: UsageStore,
     positions: UsagePositionStore,
     database_id: string,
-    meter: Meter | null,
+    meter: UsageMeter | null,
   ) {
     this.metering = meter ?? unmetered;
     this.#store = store;

@@ -20,7 +20,7 @@ export type OutputStart =
 type EachStart = Exclude<OutputStart, { offset: number }>;
 
 /** What to read. */
-export interface OutputQuery {
+export interface OutputOptions {
   streams: readonly OutputStream[];
   start?: OutputStart;
   /** Continues until the process has ended. */
@@ -59,7 +59,7 @@ export interface OutputSource {
  * delays nothing else and takes no memory. Throws `gone` for an offset that is no longer kept, `invalid_request` for
  * one beyond the end.
  */
-export async function readOutput(source: OutputSource, query: OutputQuery): Promise<OutputItems> {
+export async function readOutput(source: OutputSource, query: OutputOptions): Promise<OutputItems> {
   const position = { stdout: 0, stderr: 0 };
   const logs = query.streams.map((stream) => source.logs[stream]);
   const start = forEach(logs, query.start);
@@ -77,7 +77,7 @@ function forEach(logs: OutputLog[], start: OutputStart = { offsets: {} }): EachS
 
 async function* readFrom(
   source: OutputSource,
-  query: OutputQuery,
+  query: OutputOptions,
   position: OutputPosition,
 ): AsyncGenerator<OutputItem> {
   const { streams, follow = false, signal } = query;

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
-import { Meter } from '../../../src/manager/usage/meter.ts';
+import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type { RuntimeState } from '../../../src/runtime/runtime.ts';
@@ -32,7 +32,7 @@ async function metered(url: string) {
   const clock = new ManualClock(START_MS);
   const runtime = new ToldRuntime();
   const parts = { store, runtime, clock, region_id: 'eu', cluster_id: 'local' };
-  const meter = new Meter(parts);
+  const meter = new UsageMeter(parts);
   return {
     ...{ store, clock, runtime, meter, parts },
     job: meter.job(),
@@ -94,7 +94,7 @@ describeOnStores('metering', (fresh) => {
     // Whoever starts afterwards, hours later, finds the sandbox gone.
     runtime.state = 'lost';
     await clock.advance(5 * HOUR_MS);
-    const after = new Meter(parts);
+    const after = new UsageMeter(parts);
     await after.job().run();
     expect(await windows()).toEqual([]);
     await store.write((tx) => after.ended(tx, LEASE.sandbox_id, 'last_seen'));
@@ -105,7 +105,7 @@ describeOnStores('metering', (fresh) => {
     const { store, clock, meter, parts, windows } = await metered(await fresh());
     await store.write((tx) => meter.began(tx, LEASE, clock.wallMs()));
     await clock.advance(3 * HOUR_MS);
-    for (const each of [new Meter(parts), new Meter(parts)]) await each.job().run();
+    for (const each of [new UsageMeter(parts), new UsageMeter(parts)]) await each.job().run();
     expect(await windows()).toEqual([
       [0, 40, 256 * 40],
       [40, 100, 256 * 60],
