@@ -193,15 +193,10 @@ export class NetworkRuntime implements Service {
   async #usageOf({ request, counts }: Attached): Promise<PerDirection<TrafficUsage>> {
     const passed = await this.#namespaces.counts(request.sandbox_id);
     const usage = (direction: (typeof DIRECTIONS)[number]): TrafficUsage => {
-      const { dropped_bytes, dropped_packets, waited_us, unadmitted_bytes } = counts[direction].read();
-      return {
-        passed_bytes: passed[direction].bytes,
-        passed_packets: passed[direction].packets,
-        dropped_bytes,
-        dropped_packets,
-        waited_ms: Math.floor(waited_us / 1_000),
-        unadmitted_bytes,
-      };
+      const { waited_us, ...metered } = counts[direction].read();
+      const { bytes = metered.passed_bytes, packets = metered.passed_packets } = passed?.[direction] ?? {};
+      const waited_ms = Math.floor(waited_us / 1_000);
+      return { ...metered, passed_bytes: bytes, passed_packets: packets, waited_ms };
     };
     return { egress: usage('egress'), ingress: usage('ingress') };
   }

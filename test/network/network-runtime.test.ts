@@ -110,16 +110,22 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
     await flood.next();
     const passed = (await sandbox.usage()).egress.passed_bytes - before;
     expect(passed).toBeLessThanOrEqual(65_536 + MB * ((performance.now() - began) / 1_000 + 1));
+    // What is held at that moment passes: the connections go on.
+    const held = sandbox.traffic('put', OUTSIDE.ipv4, 2 * MB);
+    await held.next();
     await node.network.setBandwidth(sandbox.id, bandwidth(0));
     expect(rules()).not.toContain('NFQUEUE');
+    expect(await held.next()).toMatchObject({ bytes: 2 * MB });
     const put = sandbox.traffic('put', OUTSIDE.ipv6, MB);
     await put.next();
     expect(await put.next()).toMatchObject({ bytes: MB });
   });
 
-  it('keeps its connections when the meter fails, and passes nothing without one', async () => {
+  it('keeps its connections when the meter fails, also where another namespace is broken', async () => {
     const node = await TestNode.start(onTestFinished);
+    const broken = await node.sandbox(bandwidth(MB));
     const sandbox = await node.sandbox(bandwidth(4 * MB, 65_536));
+    runSync('ip', 'netns', 'delete', broken.namespace);
     const put = sandbox.traffic('put', OUTSIDE.ipv4, 4 * MB);
     await put.next();
     // The thread finds its socket gone, as after any error of the kernel.

@@ -103,7 +103,8 @@ export class Meter {
     const { queue, counts, lanes, team_id } = metered;
     this.#sandboxes.delete(sandbox_id);
     this.#by_fd.delete(queue.fd);
-    if (is_free) this.#read(metered, this.#nowUs());
+    // No rule sends more of them.
+    while (is_free && this.#read(metered, this.#nowUs()));
     for (const direction of DIRECTIONS) {
       const lane = lanes[direction];
       if (is_free) lane.open(this.#nowUs());
@@ -164,8 +165,9 @@ export class Meter {
     for (const sandbox_id of this.#sandboxes.keys()) this.detach(sandbox_id, false);
   }
 
-  #read({ queue, lanes }: Metered, now_us: number): void {
-    queue.read((packet: QueuedPacket, bytes) => {
+  /** Returns whether there may be more. */
+  #read({ queue, lanes }: Metered, now_us: number): boolean {
+    return queue.read((packet: QueuedPacket, bytes) => {
       const lane = packet.queue === QUEUES.egress ? lanes.egress : lanes.ingress;
       lane.offer(packet, readPacketKind(bytes, packet.start, packet.end), now_us);
       if (lane.held > 0) this.#holding.add(lane);

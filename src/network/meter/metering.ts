@@ -31,6 +31,7 @@ export class Metering implements Service {
   #meter: MeterHandle | null = null;
   #restart: Timer | null = null;
   #failure: string | null = null;
+  #is_started = false;
   #is_stopped = false;
 
   constructor(parts: MeteringParts) {
@@ -53,8 +54,9 @@ export class Metering implements Service {
     });
     this.#meter = meter;
     await meter.start();
-    for (const sandbox of this.#open.values()) await meter.attach(sandbox);
+    for (const sandbox of this.#open.values()) await this.#openAgain(meter, sandbox);
     this.#failure = null;
+    this.#is_started = true;
   }
 
   /** Closes all queues. Idempotent. */
@@ -108,7 +110,7 @@ export class Metering implements Service {
   #ended(meter: MeterHandle, error: Error): void {
     if (meter !== this.#meter) return;
     for (const sandbox of this.#open.values()) closeLeft(sandbox);
-    if (this.#is_stopped) return;
+    if (this.#is_stopped || !this.#is_started) return;
     this.#failure = `the meter failed and is being restarted: ${error.message}`;
     this.#parts.log.error({ err: error }, 'the meter of the network failed');
     this.#restart = this.#parts.clock.after(RESTART_MS, () => void this.#startAgain());
@@ -118,9 +120,19 @@ export class Metering implements Service {
     try {
       await this.start();
     } catch (error) {
+      // The end of its thread starts the next one.
       this.#parts.log.error({ err: error }, 'the meter of the network cannot start');
-      // A thread that runs and cannot open a queue is ended, which starts the next one.
-      await this.#meter?.stop();
+    }
+  }
+
+  /** One sandbox whose namespace is broken does not keep the others waiting. */
+  async #openAgain(meter: MeterHandle, sandbox: MeteredSandbox): Promise<void> {
+    try {
+      await meter.attach(sandbox);
+    } catch (error) {
+      if (!(error instanceof MeterError)) throw error;
+      const { sandbox_id } = sandbox;
+      this.#parts.log.error({ err: error, sandbox_id }, "a sandbox's packet queues cannot be opened again");
     }
   }
 }

@@ -96,8 +96,9 @@ export class Namespaces {
     await this.#setQueues(this.#inside(sandbox_id), is_metered);
   }
 
-  /** What the kernel let pass since the namespace was made; zeros where there is no link. */
-  async counts(sandbox_id: string): Promise<PerDirection<KernelCount>> {
+  /** What the kernel let pass since the namespace was made; zeros where there is no link, null where it is gone. */
+  async counts(sandbox_id: string): Promise<PerDirection<KernelCount> | null> {
+    if (!existsSync(Namespaces.pathOf(sandbox_id))) return null;
     const counted = { egress: { bytes: 0, packets: 0 }, ingress: { bytes: 0, packets: 0 } };
     if (!this.#links.has(sandbox_id)) return counted;
     const command = [

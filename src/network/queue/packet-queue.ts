@@ -51,13 +51,17 @@ export class PacketQueue {
     }
   }
 
-  /** Calls `onPacket` for packets that wait, with the bytes that its positions are in. Throws SystemError. */
-  read(onPacket: (packet: QueuedPacket, bytes: Buffer) => void): void {
+  /**
+   * Calls `onPacket` for packets that wait, with the bytes that its positions are in. Returns whether there may be
+   * more. Throws SystemError.
+   */
+  read(onPacket: (packet: QueuedPacket, bytes: Buffer) => void): boolean {
     for (let read = 0; read < READ_MAX; read++) {
       const length = receive(this.fd, this.#message);
-      if (length === null) return;
+      if (length === null) return false;
       readPackets(this.#message, length, (packet) => onPacket(packet, this.#message));
     }
+    return true;
   }
 
   /** Gives a verdict, at the latest with the next `flush`. Throws SystemError. */
