@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -29,19 +29,26 @@ describe('the end of a daemon', () => {
       '--shutdown-grace-ms',
       '20000',
     );
-    const shell = `trap 'echo bye > ${work}/last-words; exit 0' TERM; echo up; while :; do sleep 0.05; done`;
+    // Ends only once the test has seen what it writes at its end.
+    const seen = join(scratchFolder(), 'seen');
+    const last_words = `echo bye > ${work}/last-words; until [ -e ${seen} ]; do sleep 0.05; done; exit 0`;
+    const shell = `trap '${last_words}' TERM; echo up; while :; do sleep 0.05; done`;
     const body = JSON.stringify({ shell, process_id: 'p', ready: { log: 'up' } });
     expect((await call('POST', '/api/v1/processes', { body })).status).toBe(201);
     expect((await call('GET', '/api/v1/processes/p/wait?for=ready')).status).toBe(200);
     await vi.waitFor(async () => {
       expect((await call('GET', '/api/v1/sandbox')).json.data.watcher.state).toBe('watching');
     }, 20_000);
-    await daemon.stop('signal', 'SIGTERM');
+    const stopped = daemon.stop('signal', 'SIGTERM');
+    await vi.waitFor(() => {
+      const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
+      expect(paths).toContain(join(work, 'last-words'));
+    }, 15_000);
+    expect(consumer.types).not.toContain('process.exited');
+    writeFileSync(seen, '');
+    await stopped;
     const events = consumer.deliveries.map(({ event }) => event).sort((a, b) => a.sequence - b.sequence);
-    const kinds = events.map(({ event_type }) => event_type);
-    expect(kinds.indexOf('process.exited')).toBeGreaterThan(0);
-    const paths = events.filter(({ event_type }) => event_type === 'file.modified');
-    expect(paths.map(({ payload }) => payload.path)).toContain(join(work, 'last-words'));
+    expect(events.map(({ event_type }) => event_type)).toContain('process.exited');
     expect(events.at(-1)).toMatchObject({
       event_type: 'sandbox.killed',
       payload: { reason: 'signal', signal: 'SIGTERM' },
