@@ -23,6 +23,7 @@ export interface Link {
 export interface Addresses {
   ipv4: string;
   ipv6: string;
+  ethernet: string;
 }
 
 /** The link of a number. */
@@ -30,11 +31,13 @@ export function linkOf(index: number): Link {
   const host = index * 2;
   const ipv4 = (number: number) => `10.251.${number >> 8}.${number & 255}`;
   const ipv6 = (number: number) => `fd73:6264::1:${number.toString(16)}`;
+  const octet = (number: number) => number.toString(16).padStart(2, '0');
+  const ethernet = (number: number) => `02:73:62:00:${octet(number >> 8)}:${octet(number & 255)}`;
   return {
     index,
     interface: `vsbx${index}`,
-    node: { ipv4: ipv4(host), ipv6: ipv6(host) },
-    sandbox: { ipv4: ipv4(host + 1), ipv6: ipv6(host + 1) },
+    node: { ipv4: ipv4(host), ipv6: ipv6(host), ethernet: ethernet(host) },
+    sandbox: { ipv4: ipv4(host + 1), ipv6: ipv6(host + 1), ethernet: ethernet(host + 1) },
   };
 }
 

@@ -209,7 +209,11 @@ export class Namespaces {
     try {
       await removal;
     } catch (error) {
-      if (!(error instanceof ProgramError && /No such file|Cannot find device/.test(error.stderr)))
+      if (
+        !(
+          error instanceof ProgramError && /No such file|Cannot find device|No such device/.test(error.stderr)
+        )
+      )
         throw error;
     }
   }

@@ -1,5 +1,5 @@
 import { type PerDirection, QUEUES } from '../directions.ts';
-import { LINK_PATTERN, type Link, SANDBOX_CIDRS } from './addresses.ts';
+import { type Addresses, LINK_PATTERN, type Link, SANDBOX_CIDRS } from './addresses.ts';
 
 /** The texts that `ip`, `nft` and `iptables-restore` are given. */
 
@@ -20,13 +20,22 @@ export function nodeLinkText(namespace: string, link: Link): string {
   const name = link.interface;
   return lines(
     `netns add ${namespace}`,
-    `link add ${name} type veth peer name ${INTERFACE} netns ${namespace}`,
+    `link add ${name} address ${link.node.ethernet} type veth peer name ${INTERFACE} address ${link.sandbox.ethernet} netns ${namespace}`,
     `link set ${name} alias ${namespace}`,
     `link set ${name} addrgenmode none`,
     `address add ${link.node.ipv4}/31 dev ${name}`,
     `address add ${link.node.ipv6}/127 dev ${name} nodad`,
     `link set ${name} up`,
+    ...neighbourText(link.sandbox, name),
   );
+}
+
+/**
+ * Each end knows the other for good. Asking for it would be metered like all else, and without a link-local address the
+ * kernel cannot ask again.
+ */
+function neighbourText({ ipv4, ipv6, ethernet }: Addresses, name: string): string[] {
+  return [ipv4, ipv6].map((ip) => `neighbour add ${ip} lladdr ${ethernet} nud permanent dev ${name}`);
 }
 
 /** What a sandbox's namespace is set up with. */
@@ -57,6 +66,7 @@ function sandboxLinkText(link: Link): string {
     `address add ${link.sandbox.ipv4}/31 dev ${INTERFACE}`,
     `address add ${link.sandbox.ipv6}/127 dev ${INTERFACE} nodad`,
     `link set ${INTERFACE} up`,
+    ...neighbourText(link.node, INTERFACE),
     `route add default via ${link.node.ipv4} dev ${INTERFACE}`,
     `route add default via ${link.node.ipv6} dev ${INTERFACE}`,
   );

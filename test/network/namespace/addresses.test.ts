@@ -3,17 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { linkIndex, linkOf, SANDBOXES_MAX } from '../../../src/network/namespace/addresses.ts';
 
 describe('the addresses of a link', () => {
-  it('are four of its own, and its name fits an interface', () => {
+  it('are six of its own, and its name fits an interface', () => {
     const seen = new Set<string>();
     for (let index = 0; index < SANDBOXES_MAX; index++) {
       const link = linkOf(index);
       expect(linkIndex(link.interface)).toBe(index);
-      for (const { ipv4, ipv6 } of [link.node, link.sandbox]) {
+      for (const { ipv4, ipv6, ethernet } of [link.node, link.sandbox]) {
         expect([isIPv4(ipv4), isIPv6(ipv6)]).toEqual([true, true]);
-        seen.add(ipv4).add(ipv6);
+        seen.add(ipv4).add(ipv6).add(ethernet);
       }
     }
-    expect(seen.size).toBe(4 * SANDBOXES_MAX);
+    expect(seen.size).toBe(6 * SANDBOXES_MAX);
     expect(linkOf(SANDBOXES_MAX - 1).interface.length).toBeLessThanOrEqual(15);
     expect(linkOf(SANDBOXES_MAX - 1).sandbox.ipv4).toBe('10.251.255.255');
   });
