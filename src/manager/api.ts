@@ -44,6 +44,6 @@ function readinessOf({ services, recovery, quotas }: Parts) {
       await services.store.countByStatus();
       return recovery.is_done ? null : 'Abandoned operations are being resolved.';
     },
-    facts: () => quotas.facts(),
+    facts: () => ({ ...quotas.facts(), runtime_limitations: services.runtime.limitations() }),
   };
 }

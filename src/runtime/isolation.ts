@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
@@ -9,6 +10,7 @@ import { kernelParts } from './kernel-parts.ts';
 import type { ProgramCopies } from './program.ts';
 import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
+import { seccompFilter } from './seccomp/filter.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -22,12 +24,16 @@ export interface LaunchCommand {
   /** Arguments for bubblewrap on descriptor 3, so that no process list shows the host's paths, with the log on
    * descriptor 4; null without it: then descriptor 3 is the run directory's. */
   bubblewrap_args: string[] | null;
+  /** The filter of system calls, for bubblewrap on descriptor 5; null where there is none. */
+  seccomp_filter: Buffer | null;
 }
 
 /** How sandboxes are isolated from the host. */
 export interface Isolation {
   /** Throws StartError if this machine does not support it. */
   check(): Promise<void>;
+  /** What this machine does not allow, a phrase for each; known after `check`. */
+  limitations(): string[];
   /** The command that starts the sandbox's daemon. */
   command(files: SandboxFiles): LaunchCommand;
 }
@@ -48,15 +54,23 @@ const READ_ONLY_DEVICES = [
 /** The daemon writes its log to descriptor 4, which the init of the sandbox, unlike the daemon, does not keep open. */
 const LOG_ON_4 = ['/bin/sh', '-c', 'exec "$0" "$@" >&4 2>&4 3<&- 4>&-'];
 
+const SECCOMP_FD = '5';
+
+/** A set of walls, from the strictest to the weakest. */
+interface Walls {
+  devices: string[];
+  user_namespace: string[];
+  seccomp_filter: Buffer | null;
+}
+
 /**
  * Isolation by bubblewrap: mount, pid, ipc, uts and (where the kernel grants it) user namespaces of its own, no
- * capabilities, its own init that reaps. The network is the host's. Source: contract section 7, `--runtime local`.
+ * capabilities, a filter of system calls, its own init that reaps. The network is the host's. Source: contract section 7, `--runtime local`.
  */
 export class Bubblewrap implements Isolation {
   readonly #programs: ProgramCopies;
   readonly #path: string;
-  #user_namespace = USER_NAMESPACE;
-  #devices: string[] = [];
+  #walls: Walls = { devices: [], user_namespace: USER_NAMESPACE, seccomp_filter: null };
 
   /** `path`: the folders that are searched for `bwrap`. */
   constructor(programs: ProgramCopies, path = PATH) {
@@ -64,32 +78,41 @@ export class Bubblewrap implements Isolation {
     this.#path = path;
   }
 
-  /** Finds the strictest set of namespaces that works here. Throws StartError if none does. */
+  /** Finds the strictest walls that work here. Throws StartError if none do. */
   async check(): Promise<void> {
-    const prefixes = process.getuid?.() === 0 ? [READ_ONLY_DEVICES, []] : [[]];
     let why: string | null = null;
-    for (const devices of prefixes) {
-      // Some hosts forbid user namespaces; root does not need one.
-      for (const user_namespace of [USER_NAMESPACE, []]) {
-        this.#devices = devices;
-        this.#user_namespace = user_namespace;
-        why = await this.#probe();
-        if (why === null) return;
-      }
+    for (const walls of candidates()) {
+      this.#walls = walls;
+      why = await this.#probe();
+      if (why === null) return;
     }
     throw new StartError(`--runtime local cannot isolate sandboxes: ${why}`);
+  }
+
+  /** The walls that `check` had to do without. */
+  limitations(): string[] {
+    const { devices, user_namespace, seccomp_filter } = this.#walls;
+    const missing: [boolean, string][] = [
+      [isRoot() && devices.length === 0, "the host's device nodes are not read-only in sandboxes"],
+      [user_namespace.length === 0, 'sandboxes have no user namespace'],
+      [seccomp_filter === null, 'system calls of sandboxes are not filtered'],
+    ];
+    return missing.flatMap(([is_missing, phrase]) => (is_missing ? [phrase] : []));
   }
 
   /** Null if a sandbox can be created; otherwise the reason. */
   async #probe(): Promise<string | null> {
     const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
-    const [program = '', ...rest] = [...this.#devices, 'bwrap', ...args, '--', '/bin/true'];
+    const [program = '', ...rest] = [...this.#walls.devices, 'bwrap', ...args, '--', '/bin/true'];
     const child = spawn(program, rest, {
       env: { PATH: this.#path },
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'ignore', 'pipe'],
     });
+    const filter = child.stdio[Number(SECCOMP_FD)] as Writable;
+    filter.on('error', () => {}); // it has ended; its exit is reported below
+    filter.end(this.#walls.seccomp_filter ?? '');
     try {
-      const [why, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+      const [why, [code]] = await Promise.all([text(child.stderr as Readable), once(child, 'close')]);
       return code === 0 ? null : why.trim() || `bwrap ended with ${code}`;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
@@ -98,7 +121,9 @@ export class Bubblewrap implements Isolation {
   }
 
   #namespaces(hostname: string): string[] {
-    return [...this.#user_namespace, ...NAMESPACES, ...CONFINEMENT, '--hostname', hostname];
+    const { user_namespace, seccomp_filter } = this.#walls;
+    const filter = seccomp_filter === null ? [] : ['--seccomp', SECCOMP_FD];
+    return [...user_namespace, ...NAMESPACES, ...CONFINEMENT, ...filter, '--hostname', hostname];
   }
 
   /** The command line of bubblewrap with the daemon in it. */
@@ -112,7 +137,7 @@ export class Bubblewrap implements Isolation {
     return {
       program_version,
       argv: [
-        ...this.#devices,
+        ...this.#walls.devices,
         'bwrap',
         ...['--args', '3', '--', ...LOG_ON_4, `${PROGRAM_DIR}/node`, ...NODE_FLAGS],
         ...[`${PROGRAM_DIR}/dist/sandboxd.cjs`, ...daemonOptions(STATE_DIR, RUN_DIR)],
@@ -141,8 +166,23 @@ export class Bubblewrap implements Isolation {
         ...readOnly(folder, PROGRAM_DIR),
         ...['--unsetenv', SANDBOX_MARK_VARIABLE, '--chdir', '/root'],
       ],
+      seccomp_filter: this.#walls.seccomp_filter,
     };
   }
+}
+
+/** Some hosts forbid user namespaces, which root does not need; some kernels have no filters. */
+function candidates(): Walls[] {
+  const filter = seccompFilter(process.arch);
+  return [...new Set([filter, null])].flatMap((seccomp_filter) =>
+    (isRoot() ? [READ_ONLY_DEVICES, []] : [[]]).flatMap((devices) =>
+      [USER_NAMESPACE, []].map((user_namespace) => ({ devices, user_namespace, seccomp_filter })),
+    ),
+  );
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
 }
 
 /** `local-unsafe`: a sandbox's processes are not isolated from the host; paths are the host's. */
@@ -155,6 +195,11 @@ export class NoIsolation implements Isolation {
 
   /** Always possible. */
   async check(): Promise<void> {}
+
+  /** One phrase: there are no walls. */
+  limitations(): string[] {
+    return ['sandboxes are not isolated'];
+  }
 
   /** The daemon's own command line. */
   command(files: SandboxFiles): LaunchCommand {
@@ -169,6 +214,7 @@ export class NoIsolation implements Isolation {
       cwd: home,
       env: { PATH, HOME: home, LANG: 'C.UTF-8', [SANDBOX_MARK_VARIABLE]: markOf(files.directory) },
       bubblewrap_args: null,
+      seccomp_filter: null,
     };
   }
 }

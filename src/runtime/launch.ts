@@ -49,7 +49,7 @@ export function revokeControl(files: SandboxFiles): void {
 }
 
 function start(files: SandboxFiles, command: LaunchCommand, group: string | null): ChildProcess {
-  const { argv, cwd, env, bubblewrap_args } = command;
+  const { argv, cwd, env, bubblewrap_args, seccomp_filter } = command;
   const [program, ...args] = group === null ? argv : [...JOIN_GROUP, join(group, 'cgroup.procs'), ...argv];
   const log = files.openLog();
   const run = openSync(files.run, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -59,19 +59,26 @@ function start(files: SandboxFiles, command: LaunchCommand, group: string | null
       env,
       detached: true,
       // Bubblewrap's own output matters only until the daemon runs.
-      stdio: bubblewrap_args ? ['ignore', 'ignore', 'pipe', 'pipe', log] : ['ignore', log, log, run],
+      stdio: bubblewrap_args
+        ? ['ignore', 'ignore', 'pipe', 'pipe', log, seccomp_filter ? 'pipe' : 'ignore']
+        : ['ignore', log, log, run],
     });
     child.unref();
     if (bubblewrap_args) {
-      const pipe = child.stdio[3] as Writable;
-      pipe.on('error', () => {}); // it has ended; its exit is reported elsewhere
-      pipe.end(bubblewrap_args.map((arg) => `${arg}\0`).join(''));
+      const pipes = child.stdio as (Writable | null)[];
+      send(pipes[3], bubblewrap_args.map((arg) => `${arg}\0`).join(''));
+      if (seccomp_filter) send(pipes[5], seccomp_filter);
     }
     return child;
   } finally {
     closeSync(log);
     closeSync(run);
   }
+}
+
+function send(pipe: Writable | null | undefined, content: string | Buffer): void {
+  pipe?.on('error', () => {}); // it has ended; its exit is reported elsewhere
+  pipe?.end(content);
 }
 
 async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles): Promise<void> {

@@ -77,7 +77,7 @@ export class LocalRuntime implements Runtime {
 
   /** Prepares the data directory and the daemon's program. Throws StartError if sandboxes cannot run here. */
   async start(): Promise<void> {
-    const { data_dir, isolation, programs, clock } = this.#parts;
+    const { data_dir, isolation, programs, clock, log } = this.#parts;
     try {
       mkdirSync(data_dir, { recursive: true, mode: 0o700 });
       this.#data_dir = realpathSync(data_dir);
@@ -87,11 +87,17 @@ export class LocalRuntime implements Runtime {
     }
     this.#damaged.prune();
     await isolation.check();
+    for (const limitation of this.limitations()) log.warn({ limitation }, 'a wall or limit is missing');
     const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).readRecord());
     const used = new Set(records.flatMap((record) => record?.program_version ?? []));
     programs.prune(used, clock.wallMs());
     // Copy the program now, not with the first claim: it is a hundred megabytes.
     programs.installed(programs.version());
+  }
+
+  /** What the machine's isolation and control groups do without. */
+  limitations(): string[] {
+    return [...this.#parts.isolation.limitations(), ...this.#parts.groups.limitations()];
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `SandboxBuilder.create`. */

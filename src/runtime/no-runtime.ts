@@ -16,6 +16,11 @@ export class NoRuntime implements Runtime {
   /** Always possible. */
   async start(): Promise<void> {}
 
+  /** Always empty: nothing runs. */
+  limitations(): string[] {
+    return [];
+  }
+
   /** Succeeds with the pod name `none-<sandbox_id>`. */
   async create({ sandbox_id }: RuntimeSpec): Promise<{ pod_name: string }> {
     return { pod_name: podName(sandbox_id) };

@@ -43,6 +43,11 @@ export class ResourceGroups {
     }
   }
 
+  /** What is only recorded, a phrase for each. */
+  limitations(): string[] {
+    return this.#folder === null ? ['memory and CPU limits of sandboxes are not enforced'] : [];
+  }
+
   /** Creates a sandbox's group, without limits, and returns its folder; null if limits are not enforced. */
   make(sandbox_id: string): string | null {
     if (this.#folder === null) return null;

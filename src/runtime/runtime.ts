@@ -68,6 +68,9 @@ export interface Runtime {
   /** Checks that sandboxes can run here; throws StartError with a line for the user. */
   start(): Promise<void>;
 
+  /** The walls and limits that this machine does not allow, a phrase for each; known after `start`. */
+  limitations(): string[];
+
   /** Creates a sandbox; resolves when its daemon is ready. Idempotent for the same spec. */
   create(spec: RuntimeSpec): Promise<{ pod_name: string }>;
 

@@ -2,11 +2,14 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Bubblewrap } from '../../src/runtime/isolation.ts';
+import { Bubblewrap, NoIsolation } from '../../src/runtime/isolation.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
+import { CHECKED_SYSCALLS, DENIED_SYSCALLS } from '../../src/runtime/seccomp/syscalls.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { Sandboxes, SECRET, spec, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
+
+const MACHINE = process.arch as 'x64';
 
 async function sandbox(): Promise<{ sandboxes: Sandboxes; output: (shell: string) => Promise<string> }> {
   const sandboxes = await Sandboxes.open();
@@ -131,7 +134,66 @@ describe('a process in a sandbox', () => {
   });
 });
 
+/** Makes system calls by number and prints the error of each. */
+const CALLS = `import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for call in sys.argv[1:]:
+  ctypes.set_errno(0)
+  libc.syscall(*[ctypes.c_long(int(n)) for n in call.split(",")])
+  print(ctypes.get_errno())`;
+
+describe('the filter of system calls', () => {
+  it('is on for every process of a sandbox, its init and its daemon too', async () => {
+    const { output } = await sandbox();
+    expect(await output("grep -h '^Seccomp:' /proc/1/status /proc/2/status /proc/self/status")).toBe(
+      ['Seccomp:\t2', 'Seccomp:\t2', 'Seccomp:\t2'].join('\n'),
+    );
+  });
+
+  it('answers a call that is denied with EPERM, and clone3 with ENOSYS', async () => {
+    const { output } = await sandbox();
+    const { add_key, bpf, io_uring_setup, perf_event_open, userfaultfd } = DENIED_SYSCALLS;
+    const denied = [add_key, bpf, io_uring_setup, perf_event_open, userfaultfd].map(
+      (each) => each?.[MACHINE],
+    );
+    const calls = [...denied, `${CHECKED_SYSCALLS.personality[MACHINE]},4`, CHECKED_SYSCALLS.clone3[MACHINE]];
+    const errors = await output(`python3 -c '${CALLS}' ${calls.join(' ')}`);
+    expect(errors.split('\n').map(Number)).toEqual([1, 1, 1, 1, 1, 1, 38]);
+    expect(await output('unshare --mount true 2>&1 || echo refused')).toContain('refused');
+  });
+
+  it.for([
+    [
+      'node',
+      `node -e 'new (require("node:worker_threads").Worker)("1", {eval: true}).on("exit", () => console.log("ok"))'`,
+    ],
+    ['python3', 'python3 -c \'import threading, subprocess; subprocess.run(["echo", "ok"])\''],
+    [
+      'git',
+      'git init -q /root/r && cd /root/r && git -c user.name=a -c user.email=b commit -q --allow-empty -m ok && git log --format=%s',
+    ],
+    ['curl', 'curl -s -o /dev/null $SANDBOXD_URL/healthz && echo ok'],
+    ['strace', "strace -f -o /dev/null sh -c 'true & wait' && echo ok"],
+    ['bash', 'bash -ic "sleep 0.01 & fg; echo ok" 2>/dev/null | tail -n1'],
+    ['tar', 'tar -cf /tmp/t.tar -C /usr/bin sh && tar -tf /tmp/t.tar >/dev/null && echo ok'],
+  ])('lets %s work as before', async ([program = '', shell = ''], { skip }) => {
+    const { output } = await sandbox();
+    const is_there = await output(`command -v ${program} >/dev/null && echo yes || echo no`);
+    if (is_there === 'no') skip(`there is no ${program} in sandboxes of this machine`);
+    expect(await output(shell)).toBe('ok');
+  });
+});
+
 describe('the start', () => {
+  it('finds every wall that a machine with namespaces, filters and root rights has, and names those it lacks', async () => {
+    const isolation = new Bubblewrap(new ProgramCopies(scratchFolder(), builtProgram()));
+    await isolation.check();
+    const has_namespaces = existsSync('/proc/self/ns/user');
+    expect(isolation.limitations()).toEqual(has_namespaces ? [] : ['sandboxes have no user namespace']);
+    const none = new NoIsolation(new ProgramCopies(scratchFolder(), builtProgram()));
+    expect(none.limitations()).toEqual(['sandboxes are not isolated']);
+  });
+
   it('says in one line what is missing where there is no bubblewrap', async () => {
     const isolation = new Bubblewrap(new ProgramCopies(scratchFolder(), builtProgram()), scratchFolder());
     await expect(isolation.check()).rejects.toMatchObject({

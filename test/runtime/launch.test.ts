@@ -28,7 +28,14 @@ function files(): SandboxFiles {
 
 function command(sandbox: SandboxFiles, program: string) {
   const argv: [string, ...string[]] = ['perl', '-e', program];
-  return { argv, program_version: '1', cwd: sandbox.directory, env: {}, bubblewrap_args: null };
+  return {
+    argv,
+    program_version: '1',
+    cwd: sandbox.directory,
+    env: {},
+    bubblewrap_args: null,
+    seccomp_filter: null,
+  };
 }
 
 it('a launch waits until the daemon listens, not only until its socket has a name', async () => {

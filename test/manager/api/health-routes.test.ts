@@ -3,6 +3,9 @@ import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { registerHealthRoutes } from '../../../src/manager/api/health-routes.ts';
 import { unavailable } from '../../../src/manager/database/database-errors.ts';
+import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
+import { startManager } from '../../support/manager/running-manager.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 async function answers(notReady: () => Promise<string | null>) {
   const app = createHttpApp(createLog('silent'));
@@ -48,5 +51,16 @@ it('the metrics are text', async () => {
     status: 200,
     type: 'text/plain; version=0.0.4; charset=utf-8',
     body: 'a_metric 1\n',
+  });
+});
+
+it('a manager names the walls and limits that its runtime lacks', async () => {
+  const database = `sqlite:${scratchFolder()}/manager.db`;
+  const runtime = new NoRuntime();
+  runtime.limitations = () => ['system calls of sandboxes are not filtered'];
+  const client = await (await startManager(database, { runtime })).client('team_1', 'sandboxes:read');
+  expect((await client.get('/readyz')).data).toMatchObject({
+    ready: true,
+    runtime_limitations: ['system calls of sandboxes are not filtered'],
   });
 });
