@@ -196,7 +196,7 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
   }
 
   #committed({ batches, counts, added, trouble, commit_ms }: Extract<FromWriter, { kind: 'done' }>): void {
-    this.#counts = counts;
+    this.#counts = counts ?? this.#counts;
     const batch_size = batches.reduce((sum, { results }) => sum + results.length, 0);
     const enqueued = batches.flatMap((done) => this.#batches.addedTypes(done));
     this.#onCommitMeasured({ commit_ms, batch_size, enqueued, trouble });

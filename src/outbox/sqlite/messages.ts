@@ -103,7 +103,8 @@ export type FromWriter =
   | {
       kind: 'done';
       batches: BatchDone[];
-      counts: OutboxCounts;
+      /** Null where they are what they were. */
+      counts: OutboxCounts | null;
       /** Records that were added, where the last batch wanted them; null where they are to be read. */
       added: DueRecord[] | null;
       /** Why the commit did not reach the disk, or null. */
@@ -118,4 +119,18 @@ export type FromWriter =
 /** Whether a message says what became of opening the outbox. */
 export function isOpened(message: FromWriter): message is Opened {
   return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'salvage_due';
+}
+
+/** What a batch comes to that could not be committed: its appends are refused, its outcomes wait for a later commit. */
+export function refusedBatch(message: ToWriter): BatchDone[] {
+  if (message.kind !== 'batch') return [];
+  const { batch, appends, outcomes } = message;
+  const results = appends.map((): AppendResult => ({ outcome: 'unavailable' }));
+  return [{ batch, results, is_recorded: outcomes.length === 0 }];
+}
+
+/** What is left of a message whose appends were refused: nothing of a batch without outcomes. */
+export function withoutAppends(message: ToWriter): ToWriter[] {
+  if (message.kind !== 'batch') return [message];
+  return message.outcomes.length > 0 ? [{ ...message, appends: [] }] : [];
 }

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { diskAnswered } from './files/disk-answers.ts';
-import { type FileIdentity, StateLock } from './files/state-lock.ts';
+import { StateLock } from './files/state-lock.ts';
 import type { FromWriter, Opened, ToWriter, ToWriterThread } from './messages.ts';
-import { isOpened, type WriterSettings, type WriterState } from './messages.ts';
+import { isOpened, refusedBatch, type WriterSettings, type WriterState, withoutAppends } from './messages.ts';
 import { type PackedFromWriter, packToThread, unpackFromWriter } from './messages-packed.ts';
 import { openWriter } from './open-writer.ts';
 import type { Writer } from './writer.ts';
@@ -88,7 +88,8 @@ export class OutboxThread {
       worker.once('error', reject);
       worker.on('message', (packed: PackedFromWriter) => {
         const message = unpackFromWriter(packed);
-        if (message.kind === 'up') this.#toThread({ kind: 'open', previous: null, held: this.#held_lock });
+        if (message.kind === 'up')
+          this.#toThread({ kind: 'open', previous: null, held: this.#lock?.identity ?? null });
         else if (isOpened(message)) resolve(message);
         else this.#receive(message);
       });
@@ -122,7 +123,8 @@ export class OutboxThread {
         const message = unpackFromWriter(packed);
         if (message.kind === 'up') this.#whenDiskAnswers(() => this.#moveFiles());
         else if (message.kind === 'opened') this.#release();
-        else if (message.kind === 'refused') this.#refused(message);
+        else if (message.kind === 'refused' && message.may_pass) this.#refused(message.message);
+        else if (message.kind === 'refused') this.#hooks.onFault(new Error(message.message));
         else this.#receive(message);
       });
     } catch {
@@ -158,12 +160,8 @@ export class OutboxThread {
     this.#lock?.release();
   }
 
-  get #held_lock(): FileIdentity | null {
-    return this.#lock?.identity ?? null;
-  }
-
   #openHanded(): void {
-    this.#toThread({ kind: 'open', previous: this.#previous, held: this.#held_lock });
+    this.#toThread({ kind: 'open', previous: this.#previous, held: this.#lock?.identity ?? null });
   }
 
   #receive(message: FromWriter): void {
@@ -227,16 +225,18 @@ export class OutboxThread {
     }
   }
 
-  /** Handles the held messages here. */
   #workHere(): void {
     const held = this.#held ?? [];
     this.#held = null;
     for (const message of held) this.#handleHere(message);
   }
 
-  #refused({ message, may_pass }: FromWriter & { kind: 'refused' }): void {
-    if (may_pass) this.#clock.after(RETRY_MS, () => this.#openHanded());
-    else this.#hooks.onFault(new Error(message));
+  /** No append waits for a disk in trouble, which is reported; outcomes and calls wait. */
+  #refused(trouble: string): void {
+    this.#clock.after(RETRY_MS, () => this.#openHanded());
+    const batches = this.#held?.flatMap(refusedBatch) ?? [];
+    this.#held = this.#held?.flatMap(withoutAppends) ?? [];
+    this.#receive({ kind: 'done', batches, counts: null, added: [], trouble, commit_ms: 0 });
   }
 
   #release(): void {

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts';
-import type { Append, AppendResult, AttemptOutcome, DueRecord } from '../store.ts';
+import type { Append, AttemptOutcome, DueRecord } from '../store.ts';
 import { Maintenance } from './maintenance.ts';
 import type {
   Batch,
@@ -11,6 +11,7 @@ import type {
   WriterCall,
   WriterState,
 } from './messages.ts';
+import { refusedBatch } from './messages.ts';
 import { OpenOutbox, type WriterParts } from './open-outbox.ts';
 import type { SqliteStore } from './rows/sqlite-store.ts';
 
@@ -127,7 +128,7 @@ export class Writer {
       this.#outbox.undo(error);
       const lost = batches.filter(({ outcomes }) => outcomes.length > 0);
       this.#unrecorded = [...waiting, ...lost.map(({ batch, outcomes }) => ({ batch, outcomes }))];
-      this.#done(batches.map(refused), [], (error as Error).message, started_ms);
+      this.#done(batches.flatMap(refusedBatch), [], (error as Error).message, started_ms);
     }
   }
 
@@ -219,9 +220,4 @@ function draftsIn(appends: Append[]): number {
 function applied(store: SqliteStore, { batch, appends, outcomes }: Batch): BatchDone {
   for (const outcome of outcomes) store.outcomes.record(outcome);
   return { batch, results: appends.map((append) => store.added.append(append)), is_recorded: true };
-}
-
-function refused({ batch, appends, outcomes }: Batch): BatchDone {
-  const results = appends.map((): AppendResult => ({ outcome: 'unavailable' }));
-  return { batch, results, is_recorded: outcomes.length === 0 };
 }

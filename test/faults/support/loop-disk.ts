@@ -8,7 +8,7 @@ const env = { ...process.env, PATH };
 
 /** A file system of its own, ext4 on a file, that can be filled, hung and cut from its power. */
 export class LoopDisk {
-  readonly #image: string;
+  #image: string;
   readonly folder: string;
 
   constructor(scene: Scene, megabytes = 64) {
@@ -41,6 +41,10 @@ export class LoopDisk {
   /** Mounts it again as it is after the cut. Nobody may use it meanwhile. */
   again(): void {
     execFileSync('umount', [this.folder], { env });
+    // Other tests' mount namespaces may hold the old disk, and would have its state be that of a new mount of its image.
+    const copy = `${this.#image}.again`;
+    execFileSync('cp', ['--sparse=always', this.#image, copy], { env });
+    this.#image = copy;
     this.#mount();
   }
 
