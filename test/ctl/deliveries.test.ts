@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Client } from '../../src/ctl/api/client.ts';
 import { findDaemon } from '../../src/ctl/api/config.ts';
 import { deliveries, watchDeliveries } from '../../src/ctl/deliveries.ts';
@@ -7,6 +7,7 @@ import { width } from '../../src/ctl/terminal/printable.ts';
 import { run, start } from '../support/ctl/sandboxctl.ts';
 import { pipe, screen } from '../support/ctl/screen.ts';
 import { delivery, StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
+import { eventually } from '../support/eventually.ts';
 
 const daemon = new StandInDaemon();
 let env: NodeJS.ProcessEnv;
@@ -124,7 +125,7 @@ describe('sandboxctl deliveries --watch', () => {
       { limit: 100 },
       interrupted.signal,
     );
-    await vi.waitFor(() => expect(daemon.received).toHaveLength(2), { timeout: 5_000 });
+    await eventually(() => expect(daemon.received).toHaveLength(2), { timeout: 5_000 });
     interrupted.abort();
     expect(await ended).toBe(0);
     expect(text().split('\u001b[2J\u001b[H')[1]).toMatch(/^SEQUENCE .*\n12 .*\n11 .*\n$/);

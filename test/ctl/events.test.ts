@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run, start } from '../support/ctl/sandboxctl.ts';
 import { delivery, eventBody, refuse, StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
+import { eventually } from '../support/eventually.ts';
 
 let daemon: StandInDaemon;
 let env: NodeJS.ProcessEnv;
@@ -115,6 +116,6 @@ describe('sandboxctl events -f', () => {
   });
 
   async function untilStreams(following: ReturnType<typeof start>, count: number): Promise<void> {
-    await vi.waitFor(() => expect(streams, following.stderr()).toHaveLength(count), { timeout: 5_000 });
+    await eventually(() => expect(streams, following.stderr()).toHaveLength(count), { timeout: 5_000 });
   }
 });

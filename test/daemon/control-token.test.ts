@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ControlToken } from '../../src/daemon/control-token.ts';
 import { requestDaemon } from '../../src/runtime/control-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { launch, type SandboxdProgram, startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -13,7 +14,7 @@ const DOWN = ['--webhook-url', 'http://127.0.0.1:9/', '--shutdown-grace-ms', '0'
 /** Removes the outbox's files and publishes until they are back. */
 async function restored(daemon: SandboxdProgram): Promise<void> {
   for (const end of ['', '-wal', '-shm']) rmSync(join(daemon.state_dir, `outbox.db${end}`), { force: true });
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     await daemon.publish('{}');
     expect(existsSync(join(daemon.state_dir, 'outbox.db'))).toBe(true);
   }, 20_000);

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { StartError } from '../../src/contract/errors.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { createDaemon, startDaemon, startDelivering } from '../support/daemon/running-daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -36,11 +37,11 @@ describe('the end of a daemon', () => {
     const body = JSON.stringify({ shell, process_id: 'p', ready: { log: 'up' } });
     expect((await call('POST', '/api/v1/processes', { body })).status).toBe(201);
     expect((await call('GET', '/api/v1/processes/p/wait?for=ready')).status).toBe(200);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await call('GET', '/api/v1/sandbox')).json.data.watcher.state).toBe('watching');
     }, 20_000);
     const stopped = daemon.stop('signal', 'SIGTERM');
-    await vi.waitFor(() => {
+    await eventually(() => {
       const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
       expect(paths).toContain(join(work, 'last-words'));
     }, 15_000);
@@ -69,7 +70,7 @@ describe('the end of a daemon', () => {
     const { daemon, call } = await startDaemon('--await-init', '--shutdown-grace-ms', '20000');
     const body = JSON.stringify({ sandbox_id: 's', team_id: 't', webhook: { url: consumer.url } });
     const initialised = call('POST', INIT, { body }).catch(() => null);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = (await call('GET', '/api/v1/sandbox')).json;
       expect(data.sandbox_id).toBe('s');
     }, 20_000);

@@ -2,6 +2,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { launch, runSandboxd, startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -102,21 +103,21 @@ describe('the main command', () => {
       setInterval(() => {}, 1000);
       console.log('up');`;
     const program = launch(['--', process.execPath, '-e', script]);
-    await vi.waitFor(() => expect(program.stdout).toBe('up\n'), WAIT);
+    await eventually(() => expect(program.stdout).toBe('up\n'), WAIT);
     program.child.kill('SIGHUP');
-    await vi.waitFor(() => expect(program.stdout).toBe('up\nhup\n'), WAIT);
+    await eventually(() => expect(program.stdout).toBe('up\nhup\n'), WAIT);
     expect(await program.end('SIGINT')).toEqual({ code: 5, signal: null });
   });
 
   it('ends with all its descendants on SIGTERM, and sandbox.killed is delivered before the exit', async () => {
     const consumer = await startConsumer();
     const program = launch(['--webhook-url', consumer.url, '--', 'sh', '-c', 'sleep 1000 & echo $!; wait']);
-    await vi.waitFor(() => expect(program.stdout).toMatch(/^\d+\n$/), WAIT);
+    await eventually(() => expect(program.stdout).toMatch(/^\d+\n$/), WAIT);
     await consumer.arrival('sandbox.ready');
     const descendant = Number(program.stdout);
     expect(isAlive(descendant)).toBe(true);
     expect(await program.end('SIGTERM')).toEqual({ code: 143, signal: null });
-    await vi.waitFor(() => expect(isAlive(descendant)).toBe(false), WAIT);
+    await eventually(() => expect(isAlive(descendant)).toBe(false), WAIT);
     expect(consumer.types.at(-1)).toBe('sandbox.killed');
     expect(consumer.of('process.exited')).toHaveLength(1);
     expect(consumer.of('process.crashed')).toEqual([]);
@@ -135,13 +136,13 @@ describe('the main command', () => {
       '-c',
       'trap "" TERM; echo up; while :; do sleep 1; done',
     ]);
-    await vi.waitFor(() => expect(program.stdout).toBe('up\n'), WAIT);
+    await eventually(() => expect(program.stdout).toBe('up\n'), WAIT);
     expect(await program.end('SIGTERM')).toEqual({ code: 137, signal: null });
   });
 
   it('may end while the daemon keeps running, with --keep-alive', async () => {
     const program = await startSandboxd(['--keep-alive', '--', 'true']);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await program.call('GET', '/api/v1/processes/main');
       expect(data.state).toBe('exited');
     }, WAIT);

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { runSandboxd, SANDBOXD, startSandboxd } from '../support/sandboxd-program.ts';
 
@@ -118,7 +119,7 @@ describe('the program', () => {
   it('keeps running when nobody reads its output', async () => {
     const program = await startSandboxd(['--', 'sh', '-c', 'while :; do echo line; sleep 0.05; done']);
     program.child.stdout?.destroy();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await program.call('GET', '/api/v1/processes/main');
       expect(data.state).toBe('running');
     }, WAIT);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { launcher } from '../../.build/image/launcher.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { SANDBOXD, startProgram, startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -39,8 +40,8 @@ describe('the webhook secret', () => {
       for (const file of ['cmdline', 'environ']) {
         expect(readFileSync(`/proc/${program.pid}/${file}`, 'latin1'), file).not.toContain(SECRET);
       }
-      await vi.waitFor(() => expect(program.stdout).toContain('PLAIN=stays'), WAIT);
-      await vi.waitFor(() => expect(program.stdout).toContain('sandboxd.cjs'), WAIT);
+      await eventually(() => expect(program.stdout).toContain('PLAIN=stays'), WAIT);
+      await eventually(() => expect(program.stdout).toContain('sandboxd.cjs'), WAIT);
       expect(program.stdout + program.stderr).not.toContain(SECRET);
       expect(program.stdout).not.toContain('SANDBOXD_WEBHOOK_SECRET=a');
       expect(consumer.deliveries.map(({ body }) => body).join()).not.toContain(SECRET);

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { type SandboxdProgram, startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -28,7 +29,7 @@ function change(work: string): void {
 }
 
 async function queuedAll(daemon: SandboxdProgram): Promise<void> {
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { watcher } = (await daemon.call('GET', '/api/v1/sandbox')).data;
     expect(watcher.queued).toBeGreaterThan(0);
   }, 20_000);
@@ -39,7 +40,7 @@ describe('file events while the consumer is down', () => {
     const { daemon, work } = await start(40);
     for (let n = 0; n < 30; n++) {
       writeFileSync(join(work, `file-${n}`), 'text');
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         const { watcher, outbox } = (await daemon.call('GET', '/api/v1/sandbox')).data;
         expect(watcher.queued > 0 || outbox.pending > 2 * n).toBe(true);
       }, 20_000);
@@ -57,8 +58,8 @@ describe('file events while the consumer is down', () => {
       const payloads = consumer.of('file.modified').map(({ event }) => event.payload);
       return new Set(payloads.filter((p) => p.event_type === 'create').map(({ path }) => path)).size;
     };
-    await vi.waitFor(() => expect(created()).toBe(FILES), { timeout: 60_000, interval: 100 });
-    await vi.waitFor(async () => {
+    await eventually(() => expect(created()).toBe(FILES), { timeout: 60_000, interval: 100 });
+    await eventually(async () => {
       const { watcher } = (await daemon.call('GET', '/api/v1/sandbox')).data;
       expect(watcher.queued).toBe(0);
     }, 20_000);

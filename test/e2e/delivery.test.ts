@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it, vi } from 'vitest';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { launch, type SandboxdProgram, startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -70,7 +71,7 @@ describe('an acknowledged event', () => {
     };
     const program = await startSandboxd(['--webhook-url', consumer.url, '--webhook-secret', SECRET]);
     const published = await Promise.all(Array.from({ length: 60 }, (_, i) => program.publish(`{"i":${i}}`)));
-    await vi.waitFor(
+    await eventually(
       async () => {
         const { data } = await program.call('GET', '/api/v1/sandbox');
         expect(data.outbox).toMatchObject({ pending: 0, delivered: 61 });
@@ -124,7 +125,7 @@ describe('kill -9 under publishers', () => {
       const arrived = new Set(consumer.deliveries.map(({ event }) => event.event_id));
       return [...acknowledged.keys()].filter((event_id) => !arrived.has(event_id));
     };
-    await vi.waitFor(() => expect(missing()).toEqual([]), { timeout: 60_000, interval: 50 });
+    await eventually(() => expect(missing()).toEqual([]), { timeout: 60_000, interval: 50 });
     const bodies = new Map<string, string>();
     const sequences = new Map<number, string>();
     for (const { body, event } of consumer.deliveries) {
@@ -147,7 +148,7 @@ describe('a restart', () => {
     const state_dir = join(scratchFolder(), 'state');
     const args = ['--webhook-url', consumer.url, '--sandbox-id', 'sb-1'];
     const first = await startSandboxd(args, { state_dir });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await first.call('GET', '/api/v1/sandbox')).data.outbox).toMatchObject({ delivered: 1 });
     });
     await first.end('SIGKILL');
@@ -177,7 +178,7 @@ describe('a restart', () => {
     consumer.answer = (_, response) => response.writeHead(200).end();
     const before = consumer.deliveries.length;
     await startSandboxd(args, { state_dir });
-    await vi.waitFor(
+    await eventually(
       () => expect(consumer.deliveries.slice(before).map(({ event }) => event.event_id)).toContain(event_id),
       { timeout: 30_000 },
     );
@@ -199,7 +200,7 @@ describe('a restart', () => {
       state_dir,
     });
     await child.publish('{"of":"child"}');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await child.call('GET', '/api/v1/sandbox');
       expect(data.outbox).toMatchObject({ pending: 0, delivered: 2, foreign: 2 });
     });
@@ -232,7 +233,7 @@ describe('a sandbox of a warm pool', () => {
     const other = { ...body, team_id: 'another' };
     expect((await program.call('POST', '/api/v1/sandbox/init', other)).status).toBe(409);
     await consumer.arrival('sandbox.ready');
-    await vi.waitFor(() => expect(program.stdout).toBe('hello pool\n'));
+    await eventually(() => expect(program.stdout).toBe('hello pool\n'));
     expect(consumer.types.toSorted()).toEqual(['process.started', 'sandbox.ready']);
     expect(consumer.unsigned(SECRET)).toEqual([]);
   });

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { EVENT_TYPES } from '../../src/contract/events.ts';
 import { markOf } from '../../src/runtime/host-process.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -65,7 +66,7 @@ async function start() {
   onTestFinished(async () => {
     const { sandboxes } = await caller.do('GET', '/sandboxes');
     for (const { id } of sandboxes) await caller.call('DELETE', `/sandboxes/${id}`);
-    await vi.waitFor(() => expect(sandboxesIn(data_dir)).toEqual([]), { timeout: 60_000, interval: 50 });
+    await eventually(() => expect(sandboxesIn(data_dir)).toEqual([]), { timeout: 60_000, interval: 50 });
   });
   const restart = async (signal: NodeJS.Signals) => {
     await manager.end(signal);
@@ -108,7 +109,7 @@ describe('the real run', () => {
 
     const written = await caller.run(id, 'mkdir -p /work; echo hello > /work/file; echo $MODE; whoami');
     expect(written).toEqual({ exit_code: 0, stdout: 'real\nroot' });
-    await vi.waitFor(() => {
+    await eventually(() => {
       const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
       expect(paths).toContain('/work/file');
     }, 20_000);
@@ -131,7 +132,7 @@ describe('the real run', () => {
     for (const each of [child.id, id]) await caller.do('DELETE', `/sandboxes/${each}`);
     await consumer.arrival('sandbox.deleted', 2);
     await consumer.arrival('sandbox.killed', 2);
-    await vi.waitFor(
+    await eventually(
       async () => expect((await caller.call('GET', `/sandboxes/${id}`)).data.status).toBe('deleted'),
       20_000,
     );
@@ -161,10 +162,10 @@ describe('the real run', () => {
     const counting = 'i=0; while :; do i=$((i+1)); echo $i > /root/count; sleep 0.02; done';
     await caller.do('POST', `/sandboxes/${id}/processes`, { shell: counting });
     const counted = async () => Number((await caller.run(id, 'cat /root/count')).stdout);
-    await vi.waitFor(async () => expect(await counted()).toBeGreaterThan(0));
+    await eventually(async () => expect(await counted()).toBeGreaterThan(0));
     await restart('SIGKILL');
     const before = await counted();
-    await vi.waitFor(async () => expect(await counted()).toBeGreaterThan(before));
+    await eventually(async () => expect(await counted()).toBeGreaterThan(before));
     expect(await caller.do('GET', `/sandboxes/${id}`)).toMatchObject({ status: 'running' });
     expect(consumer.of('sandbox.ready')).toHaveLength(1);
   });
@@ -179,7 +180,7 @@ describe('the real run', () => {
       'for i in 1 2 3 4 5; do curl -sf -H "Content-Type: application/json" -d "{\\"payload\\":{\\"n\\":$i}}" $SANDBOXD_URL/api/v1/webhook/publish; done';
     expect((await caller.run(id, publish)).exit_code).toBe(0);
     await caller.do('DELETE', `/sandboxes/${id}`);
-    await vi.waitFor(
+    await eventually(
       async () => expect((await caller.call('GET', `/sandboxes/${id}`)).data.status).toBe('deleted'),
       30_000,
     );
@@ -189,7 +190,7 @@ describe('the real run', () => {
       response.writeHead(204).end();
     };
     const kinds = ['sandbox.ready', 'process.started', 'process.exited', 'sandbox.killed', 'sandbox.deleted'];
-    await vi.waitFor(() => expect([...taken].sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), {
+    await eventually(() => expect([...taken].sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), {
       timeout: 50_000,
       interval: 100,
     });

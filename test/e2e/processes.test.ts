@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { BuiltDaemon } from '../support/built.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/programs/${name}`, import.meta.url));
 
@@ -45,7 +46,7 @@ describe('real programs', () => {
       if (frame.type === 'exit') exit = frame.process;
     });
     const shows = (pattern: RegExp) =>
-      vi.waitFor(() => expect(text).toMatch(pattern), { timeout: 20_000, interval: 10 });
+      eventually(() => expect(text).toMatch(pattern), { timeout: 20_000, interval: 10 });
     const type = (data: string) => socket.send(JSON.stringify({ type: 'stdin', data }));
     await shows(/ready> $/);
     type('stty size\n');
@@ -60,7 +61,7 @@ describe('real programs', () => {
     type('echo "code $?"\n');
     await shows(/code 130\r\nready> $/);
     type('exit 6\n');
-    await vi.waitFor(() => expect(exit.exit_code).toBe(6), { timeout: 20_000 });
+    await eventually(() => expect(exit.exit_code).toBe(6), { timeout: 20_000 });
   });
 
   it('a node server is ready once it listens on its port', async () => {
@@ -85,7 +86,7 @@ describe('real programs', () => {
     repl.type('x = 6 * 7\n').type('print("x is", x)\n');
     await repl.wrote(/x is 42\n/);
     repl.type('import sys; print("err", file=sys.stderr)\n');
-    await vi.waitFor(() => expect(repl.stderr).toMatch(/err\n/), { timeout: 20_000 });
+    await eventually(() => expect(repl.stderr).toMatch(/err\n/), { timeout: 20_000 });
     expect((await repl.end('exit(9)\n')).code).toBe(9);
   });
 
@@ -221,7 +222,7 @@ describe('sandboxctl ps, logs, signal and stop', () => {
     const following = daemon.ctl('logs', '-f', 'talker');
     await following.wrote(/up\n/);
     expect(await daemon.ctl('signal', 'talker', 'SIGHUP').end()).toEqual({ code: 0, stdout: '', stderr: '' });
-    await vi.waitFor(
+    await eventually(
       () => expect([following.stdout, following.stderr]).toEqual(['up\nhup\n', 'err\n']),
       20_000,
     );

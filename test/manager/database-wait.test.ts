@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { Client } from '../support/manager/manager-client.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
@@ -37,20 +38,20 @@ describe.skipIf(postgresPrograms() === null)('a start while PostgreSQL is away',
     const program = ManagerProgram.begin(optionsOf(database, port));
     onTestFinished(() => program.end('SIGKILL'));
     const team = new Client(() => `http://127.0.0.1:${port}`, token);
-    await vi.waitFor(async () => expect((await team.get('/healthz')).status).toBe(200), SETTLED);
+    await eventually(async () => expect((await team.get('/healthz')).status).toBe(200), SETTLED);
     for (const path of ['/readyz', SANDBOXES]) {
       const { status, error, headers } = await team.get(path);
       expect([status, error?.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
     }
     await server.begin();
-    await vi.waitFor(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
+    await eventually(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
     await team.claim();
     expect(program.log.match(/the start waits for it/g)).toHaveLength(1);
   });
 
   it('ends with exit 0 on a signal', async () => {
     const program = ManagerProgram.begin(optionsOf(`postgres://127.0.0.1:${await freePort()}/x`));
-    await vi.waitFor(() => expect(program.log).toContain('the start waits for it'), SETTLED);
+    await eventually(() => expect(program.log).toContain('the start waits for it'), SETTLED);
     await program.end('SIGTERM');
     expect(program.child.exitCode).toBe(0);
   });

@@ -1,8 +1,9 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { DatabaseClock } from '../../src/manager/database/database-clock-store.ts';
 import { OutboxStore } from '../../src/manager/outbox/outbox-store.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { noticeOf, opened, SEAL, SECRET } from '../support/manager/outbox.ts';
 import { startManager } from '../support/manager/running-manager.ts';
 import { describeOnStores } from '../support/stores.ts';
@@ -26,10 +27,10 @@ describeOnStores('trouble with one row', (fresh) => {
       expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
     }
     const [a, b] = teams.map(({ team }) => team);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await b?.get(DELIVERIES))?.data.deliveries).toMatchObject([{ state: 'delivered' }]);
     }, LATER);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = (await a?.get(DELIVERIES)) ?? {};
       const detail = await a?.get(`${DELIVERIES}/${data.deliveries[0].event_id}`);
       expect(detail?.data.attempts[0]).toMatchObject({ status: 500, response_body: 'OK\uFFFD' });
@@ -60,7 +61,7 @@ describeOnStores('trouble with one row', (fresh) => {
     const { client } = await startManager(url);
     await consumer.arrival('sandbox.deleted');
     const team = await client('team_1', 'webhooks:read');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await team.get(DELIVERIES);
       for (const { event_id, sandbox_id } of data.deliveries) {
         const { attempts } = (await team.get(`${DELIVERIES}/${event_id}`)).data ?? {

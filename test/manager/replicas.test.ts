@@ -7,6 +7,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import type { Database } from '../../src/manager/database/database.ts';
 import { DatabaseClock } from '../../src/manager/database/database-clock-store.ts';
 import { OutboxStore } from '../../src/manager/outbox/outbox-store.ts';
+import { eventually } from '../support/eventually.ts';
 import { noticeOf, opened, SEAL } from '../support/manager/outbox.ts';
 import { TrackingConsumer } from '../support/manager/tracking-consumer.ts';
 import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
@@ -87,7 +88,7 @@ describe.skipIf(postgresPrograms() === null)('replicas that share an outbox on P
     };
     await Promise.all([startReplica(url), startReplica(url)]);
     await deleted(150, 5);
-    await vi.waitFor(async () => expect(await states()).toEqual({ delivered: 150 }), WITHIN);
+    await eventually(async () => expect(await states()).toEqual({ delivered: 150 }), WITHIN);
     expect(consumer.delivered.size).toBe(150);
     expect(consumer.overlapping).toEqual([]);
     expect(consumer.changed).toEqual([]);
@@ -100,13 +101,13 @@ describe.skipIf(postgresPrograms() === null)('replicas that share an outbox on P
     consumer.answer = () => {};
     const first = await startReplica(url);
     await deleted(3);
-    await vi.waitFor(() => expect(consumer.received).toHaveLength(3), WITHIN);
+    await eventually(() => expect(consumer.received).toHaveLength(3), WITHIN);
     const second = await startReplica(url);
     consumer.answer = (_, respond) => respond(204);
     const died = once(first, 'exit');
     first.kill('SIGKILL');
     await died;
-    await vi.waitFor(async () => expect(await states()).toEqual({ delivered: 3 }), WITHIN);
+    await eventually(async () => expect(await states()).toEqual({ delivered: 3 }), WITHIN);
     expect(consumer.received).toHaveLength(6);
     expect(consumer.overlapping).toEqual([]);
     expect(consumer.changed).toEqual([]);
@@ -119,13 +120,13 @@ describe.skipIf(postgresPrograms() === null)('replicas that share an outbox on P
     consumer.answer = (_, respond) => void waiting.push(respond);
     const frozen = await startReplica(url);
     await deleted(20);
-    await vi.waitFor(() => expect(consumer.received).toHaveLength(16), WITHIN);
+    await eventually(() => expect(consumer.received).toHaveLength(16), WITHIN);
     await startReplica(url);
     frozen.kill('SIGSTOP');
     // Its answers are there when it goes on, and say something else than what will be.
     for (const respond of waiting.splice(0)) respond(410);
     consumer.answer = (_, respond) => respond(204);
-    await vi.waitFor(async () => expect(await states()).toEqual({ delivered: 20 }), WITHIN);
+    await eventually(async () => expect(await states()).toEqual({ delivered: 20 }), WITHIN);
     frozen.kill('SIGCONT');
     const [ended] = await database.db
       .selectFrom('outbox_replicas')
@@ -133,7 +134,7 @@ describe.skipIf(postgresPrograms() === null)('replicas that share an outbox on P
       .execute();
     expect(ended).toEqual({ count: 1 });
     // It begins a new lease once it has found out that it has lost the old one.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await database.db.selectFrom('outbox_replicas').select('owner').execute()).toHaveLength(2);
     }, WITHIN);
     expect(await states()).toEqual({ delivered: 20 });
@@ -149,10 +150,10 @@ describe.skipIf(postgresPrograms() === null)('replicas that share an outbox on P
     consumer.answer = (_, respond) => void setTimeout(respond, 5, 204);
     await startReplica(url);
     await deleted(300, 3);
-    await vi.waitFor(() => expect(consumer.received.length).toBeGreaterThan(50), WITHIN);
+    await eventually(() => expect(consumer.received.length).toBeGreaterThan(50), WITHIN);
     const pid = (server as PostgresServer).pid;
     await standStill(pid, 6_000);
-    await vi.waitFor(async () => expect(await states()).toEqual({ delivered: 300 }), WITHIN);
+    await eventually(async () => expect(await states()).toEqual({ delivered: 300 }), WITHIN);
     expect(consumer.overlapping).toEqual([]);
     expect(consumer.changed).toEqual([]);
     expect(consumer.received).toHaveLength(300);

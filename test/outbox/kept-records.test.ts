@@ -5,6 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { readUndelivered } from '../../src/outbox/sqlite/undelivered/undelivered-reader.ts';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { type SandboxdProgram, startSandboxd } from '../support/sandboxd-program.ts';
 
 vi.setConfig({ testTimeout: 90_000 });
@@ -57,7 +58,7 @@ describe('a start under another sandbox id', () => {
     const consumer = await startConsumer();
     const back = await startFor('s1', consumer.url, state_dir);
     await back.publish('{"n":6}');
-    await vi.waitFor(() => expect(consumer.of('agent.event')).toHaveLength(6), { timeout: 30_000 });
+    await eventually(() => expect(consumer.of('agent.event')).toHaveLength(6), { timeout: 30_000 });
     for (const event_id of published) expect(consumer.find(event_id)).toBeDefined();
     const sequences = consumer.deliveries.map(({ event }) => event.sequence);
     expect(new Set(sequences).size).toBe(
@@ -106,7 +107,7 @@ describe('a step of the wall clock', () => {
       return listed.data.deliveries as { event_id: string; state: string }[];
     };
     // Two attempts at the newest: whatever was overdue at the start has had its last one.
-    await vi.waitFor(
+    await eventually(
       async () => {
         const [newest] = await detail();
         const { data } = await second.call('GET', `/api/v1/webhook/deliveries/${newest?.event_id}`);
@@ -127,7 +128,7 @@ describe('delivered records', () => {
     ]);
     const payload = `{"text":"${'x'.repeat(900_000)}"}`;
     for (let n = 0; n < 40; n++) await daemon.publish(payload);
-    await vi.waitFor(
+    await eventually(
       async () => {
         const { pending, delivered = 0 } = await outboxOf(daemon);
         expect(pending).toBe(0);

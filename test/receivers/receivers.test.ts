@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SIGNATURE_HEADER, sign } from '../../src/webhook/signature.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   isInstalled,
   LANGUAGES,
@@ -42,7 +43,7 @@ for (const language of LANGUAGES) {
     it('answers 204 to a good body once it has recorded its very bytes', async () => {
       const { body } = event();
       expect(await send(body, sign(SECRET, body))).toBe(204);
-      await vi.waitFor(() => expect(receiver.printed()).toContain(`${body}\n`));
+      await eventually(() => expect(receiver.printed()).toContain(`${body}\n`));
     });
 
     it('records an event that arrives twice only once', async () => {
@@ -50,7 +51,7 @@ for (const language of LANGUAGES) {
       expect(await send(twice.body, sign(SECRET, twice.body))).toBe(204);
       expect(await send(twice.body, sign(SECRET, twice.body))).toBe(204);
       expect(await send(after.body, sign(SECRET, after.body))).toBe(204);
-      await vi.waitFor(() => expect(receiver.printed()).toContain(after.event_id));
+      await eventually(() => expect(receiver.printed()).toContain(after.event_id));
       expect(receiver.printed().split(twice.event_id)).toHaveLength(2);
     });
 
@@ -65,7 +66,7 @@ for (const language of LANGUAGES) {
       expect(await send(JSON.stringify(JSON.parse(body)), good)).toBe(401);
       const after = event();
       expect(await send(after.body, sign(SECRET, after.body))).toBe(204);
-      await vi.waitFor(() => expect(receiver.printed()).toContain(after.event_id));
+      await eventually(() => expect(receiver.printed()).toContain(after.event_id));
       expect(receiver.printed()).not.toContain(event_id);
     });
 
@@ -78,7 +79,7 @@ for (const language of LANGUAGES) {
       ];
       for (const { body, event_id } of payloads.map(event)) {
         expect(await send(body, sign(SECRET, body))).toBe(204);
-        await vi.waitFor(() => expect(receiver.printed()).toContain(event_id));
+        await eventually(() => expect(receiver.printed()).toContain(event_id));
       }
     });
 

@@ -9,8 +9,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Consumer, startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { Sandboxes, SECRET, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 
 /** A receiver that takes what is of one sandbox and refuses all others. */
@@ -85,14 +86,14 @@ describe('a fork', () => {
     const size = (sandbox_id: string, name: string) =>
       statSync(sandboxes.rootfs(sandbox_id, `root/${name}`), { throwIfNoEntry: false })?.size ?? 0;
     const counted = () => size('sbx-1', 'b');
-    await vi.waitFor(() => expect(counted()).toBeGreaterThan(100));
+    await eventually(() => expect(counted()).toBeGreaterThan(100));
     await sandboxes.output('sbx-1', 'head -c 20000000 /dev/urandom > /root/filler');
     await runtime.fork('sbx-1', spec('sbx-2'));
     expect(size('sbx-2', 'b')).toBeGreaterThan(100);
     expect(size('sbx-2', 'a') - size('sbx-2', 'b')).toBeOneOf([0, 1]);
     expect(statSync(sandboxes.rootfs('sbx-2', 'root/filler')).size).toBe(20_000_000);
     const after = counted();
-    await vi.waitFor(() => expect(counted()).toBeGreaterThan(after));
+    await eventually(() => expect(counted()).toBeGreaterThan(after));
     expect(await sandboxes.ask('sbx-2', 'GET', '/processes')).toEqual({ processes: [] });
   });
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import {
   childrenOf,
@@ -12,6 +12,7 @@ import {
   SANDBOX_MARK_VARIABLE,
   waitForExit,
 } from '../../src/runtime/host-process.ts';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -41,14 +42,14 @@ describe('a process', () => {
   it('is not alive as a zombie', async () => {
     // The shell becomes a program that never reaps the child it inherits.
     const parent = started('sleep 1000 & exec sleep 1000');
-    const child = await vi.waitFor(async () => {
+    const child = await eventually(async () => {
       const [pid] = await childrenOf(parent.pid as number);
       if (pid === undefined) throw new Error('there is no child yet');
       return pid;
     });
     const identity = (await identify(child)) as ProcessIdentity;
     process.kill(child, 'SIGKILL');
-    await vi.waitFor(async () => expect(await childrenOf(parent.pid as number)).toEqual([]));
+    await eventually(async () => expect(await childrenOf(parent.pid as number)).toEqual([]));
     expect(await identify(child)).toMatchObject({ pid: child });
     expect(await isProcessAlive(identity)).toBe(false);
   });
@@ -67,7 +68,7 @@ describe('a process', () => {
     const waiting = waitForExit(clock, identity, 1_000).then((value) => {
       outcome = value;
     });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await clock.advance(50);
       expect(outcome).toBe(false);
     }, OFTEN);
@@ -94,7 +95,7 @@ describe('the processes with a mark', () => {
       started('exec sleep 1000', { [SANDBOX_MARK_VARIABLE]: `${markOf(directory)}0` }),
       started('exec sleep 1000', { NOT: `${SANDBOX_MARK_VARIABLE}=${markOf(directory)}` }),
     ];
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await childrenOf(process.pid)).toEqual(expect.arrayContaining(others.map(({ pid }) => pid)));
     });
     await killMarked(systemClock, directory);

@@ -2,10 +2,11 @@ import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { launchDaemon, revokeControl } from '../../src/runtime/launch.ts';
 import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -47,13 +48,13 @@ it('a launch waits until the daemon listens, not only until its socket has a nam
     onTestFinished(() => void process.kill(daemon.pid, 'SIGKILL'));
     return daemon;
   });
-  await vi.waitFor(() => expect(existsSync(join(sandbox.run, 'control.sock'))).toBe(true), {
+  await eventually(() => expect(existsSync(join(sandbox.run, 'control.sock'))).toBe(true), {
     timeout: 30_000,
   });
   await clock.advance(100);
   expect([is_launched, existsSync(sandbox.control_socket)]).toEqual([false, false]);
   writeFileSync(join(sandbox.directory, 'go'), '');
-  await vi.waitFor(
+  await eventually(
     async () => {
       await clock.advance(5);
       expect(is_launched).toBe(true);

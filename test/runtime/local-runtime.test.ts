@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { publish, recordOf, refusing } from '../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, SECRET, spec, TRUST, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 
@@ -44,7 +45,7 @@ describe.each(['local', 'local-unsafe'] as const)('a sandbox of the runtime %s',
     expect(
       await sandboxes.output('sbx-1', `mkdir -p ${watched} && echo hello > ${watched}/file; echo $MODE`),
     ).toBe('test');
-    await vi.waitFor(() => {
+    await eventually(() => {
       const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
       expect(paths).toContain(`${watched}/file`);
     }, 20_000);
@@ -106,7 +107,7 @@ describe('the end of a sandbox', () => {
     const consumer = await refusing();
     await runtime.create(spec('sbx-1', webhook(consumer.url)));
     const ids = await publish(sandboxes, 300);
-    await vi.waitFor(() => expect(consumer.deliveries.length).toBeGreaterThan(2));
+    await eventually(() => expect(consumer.deliveries.length).toBeGreaterThan(2));
     await expect(undeliveredRecord(runtime, 'sbx-1')).rejects.toMatchObject({ code: 'conflict' });
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
     const { records, lost } = await undeliveredRecord(runtime, 'sbx-1');
@@ -149,7 +150,7 @@ describe('the end of a sandbox', () => {
     const file = join(sandboxes.data_dir, 'sbx-1', 'sandbox.json');
     writeFileSync(file, JSON.stringify({ ...recordOf(sandboxes, 'sbx-1'), state: 'ending' }));
     const second = await Sandboxes.open('local', sandboxes.data_dir);
-    await vi.waitFor(async () => expect(await second.runtime.inspect('sbx-1')).toBe('lost'));
+    await eventually(async () => expect(await second.runtime.inspect('sbx-1')).toBe('lost'));
     expect(await second.runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
   });
 
@@ -162,7 +163,7 @@ describe('the end of a sandbox', () => {
     writeFileSync(file, JSON.stringify({ ...made, state: 'creating', daemon: null }));
     expect(await runtime.inspect('sbx-1')).toBe('absent');
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
-    await vi.waitFor(() => expect(() => process.kill(made.daemon?.pid ?? 0, 0)).toThrow('ESRCH'));
+    await eventually(() => expect(() => process.kill(made.daemon?.pid ?? 0, 0)).toThrow('ESRCH'));
     expect(await undeliveredRecord(runtime, 'sbx-1')).toEqual({ records: [], lost: 0, set_aside: 0 });
     await runtime.create(spec('sbx-1', { env: { AGAIN: 'yes' } }));
     expect(await sandboxes.output('sbx-1', 'echo $AGAIN')).toBe('yes');

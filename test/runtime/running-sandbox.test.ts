@@ -1,4 +1,5 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { publish, recordOf, refusing } from '../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 
@@ -11,7 +12,7 @@ describe('a daemon of a sandbox', () => {
     await sandboxes.ask('sbx-1', 'POST', '/processes', { shell: 'setsid sleep 1000 & sleep 1000' });
     const { daemon } = recordOf(sandboxes, 'sbx-1');
     process.kill(daemon?.pid ?? 0, 'SIGKILL');
-    await vi.waitFor(async () => expect(await runtime.inspect('sbx-1')).toBe('lost'));
+    await eventually(async () => expect(await runtime.inspect('sbx-1')).toBe('lost'));
     expect(await runtime.pause('sbx-1', null)).toBe('lost');
     expect(await runtime.change('sbx-1', { env: {} })).toBe('lost');
     expect(await runtime.fork('sbx-1', spec('sbx-2'))).toEqual({ outcome: 'lost' });

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished, vi } from 'vitest';
+import { onTestFinished } from 'vitest';
+import { eventually } from './eventually.ts';
 import { scratchFolder } from './scratch.ts';
 
 const dist = (name: string) => fileURLToPath(new URL(`../../dist/${name}.cjs`, import.meta.url));
@@ -125,7 +126,7 @@ export class RunningCtl {
 
   /** Resolves once stdout and stderr together match. */
   async wrote(pattern: RegExp): Promise<RegExpExecArray> {
-    return vi.waitFor(
+    return eventually(
       () => {
         const match = pattern.exec(this.stdout + this.stderr);
         if (!match) throw new Error(`${pattern} is not in ${JSON.stringify(this.stdout + this.stderr)}`);

@@ -1,8 +1,9 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { onTestFinished, vi } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { verify } from '../../src/webhook/signature.ts';
+import { eventually } from './eventually.ts';
 
 export interface Delivery {
   headers: IncomingHttpHeaders;
@@ -33,7 +34,7 @@ export class Consumer {
 
   /** Resolves when something of this kind has come. */
   async arrival(event_type: string, count = 1): Promise<Delivery> {
-    return vi.waitFor(
+    return eventually(
       () => {
         const delivery = this.of(event_type)[count - 1];
         if (!delivery) throw new Error(`no ${event_type} among ${this.types.join(', ')}`);

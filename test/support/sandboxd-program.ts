@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished, vi } from 'vitest';
+import { onTestFinished } from 'vitest';
+import { eventually } from './eventually.ts';
 import { scratchFolder } from './scratch.ts';
 
 /** The built program, as users run it. */
@@ -53,7 +54,7 @@ export class SandboxdProgram {
 
   /** Resolves with the log's line of this message. */
   async logged(msg: string): Promise<LogLine> {
-    return vi.waitFor(
+    return eventually(
       () => {
         const line = this.stderr.endsWith('\n') ? this.log.find((each) => each.msg === msg) : undefined;
         if (line) return line;

@@ -11,6 +11,7 @@ import { AddressGuard } from '../../src/webhook/address-guard.ts';
 import { SharedLookup } from '../../src/webhook/lookup.ts';
 import type { AttemptResult } from '../../src/webhook/retry.ts';
 import { HttpTransport } from '../../src/webhook/transport.ts';
+import { eventually } from '../support/eventually.ts';
 import { type RawRequest, rawServer } from '../support/hostile-server.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -186,7 +187,7 @@ describe('the deadline', () => {
   ])('ends an attempt at a receiver that %s', async (_, answer) => {
     const { server, ...result } = await attempt(answer, 300);
     expect(result).toMatchObject({ status: null, error: 'timeout', response_body: null });
-    await vi.waitFor(() => expect(server.open).toBe(0));
+    await eventually(() => expect(server.open).toBe(0));
   });
 
   it('ends an attempt that waits for a connection, and then nothing of it is sent', async () => {
@@ -206,11 +207,11 @@ describe('the deadline', () => {
     const timers = vi.spyOn(clock, 'after');
     const server = await rawServer(() => {});
     const result = transport(1, clock).send(request(server.url), 15_000);
-    await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+    await eventually(() => expect(server.requests).toHaveLength(1));
     await clock.advance(14_800);
     server.requests[0]?.socket.write(`${OK_HEAD}Content-Length: 10\r\n\r\nabc`);
     // The timer of the body takes the place of the attempt's.
-    await vi.waitFor(() => expect(timers).toHaveBeenCalledTimes(2));
+    await eventually(() => expect(timers).toHaveBeenCalledTimes(2));
     expect(timers.mock.lastCall?.[0]).toBe(200);
     await clock.advance(200);
     expect(await result).toMatchObject({ status: 200, error: null });
@@ -265,7 +266,7 @@ describe("a success's body", () => {
     ],
   ])('has its connection closed where it %s', async (_, answer) => {
     const { server } = await attempt(answer);
-    await vi.waitFor(() => expect(server.open).toBe(0));
+    await eventually(() => expect(server.open).toBe(0));
   });
 
   it('holds up no attempt on another connection', async () => {
@@ -318,10 +319,10 @@ describe('closing', () => {
     const server = await rawServer(() => {});
     const sender = new HttpTransport(systemClock, 2);
     const result = sender.send(request(server.url), TIMEOUT_MS);
-    await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+    await eventually(() => expect(server.requests).toHaveLength(1));
     await sender.close();
     expect((await result).status).toBeNull();
-    await vi.waitFor(() => expect(server.open).toBe(0));
+    await eventually(() => expect(server.open).toBe(0));
   });
 });
 

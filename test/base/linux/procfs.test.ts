@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   bootTicks,
   CLOCK_TICK_MS,
@@ -19,6 +19,7 @@ import {
   readVariable,
 } from '../../../src/base/linux/procfs.ts';
 import { listenersOn } from '../../../src/base/linux/sockets.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /** The pid of a child that runs until the test ends. */
 function child(name: string, env: Record<string, string> = {}) {
@@ -43,7 +44,7 @@ describe('the process table', () => {
     });
     onTestFinished(() => void node.kill('SIGKILL'));
     const pid = node.pid as number;
-    await vi.waitFor(() => expect(readProgramName(pid)).toBe('a) Z 1 (b'), 30_000);
+    await eventually(() => expect(readProgramName(pid)).toBe('a) Z 1 (b'), 30_000);
     const stat = await readStat(pid);
     expect(stat).toMatchObject({ pid, parent: process.pid });
     expect(stat && isZombie(stat)).toBe(false);
@@ -61,7 +62,7 @@ describe('the process table', () => {
 
   it('knows the environment that a process was started with', async () => {
     const pid = child('with variables', { MARK: 'é', LONGER: 'a=b', EMPTY: '' });
-    await vi.waitFor(async () => expect(await readVariable(pid, 'MARK')).not.toBeNull(), 30_000);
+    await eventually(async () => expect(await readVariable(pid, 'MARK')).not.toBeNull(), 30_000);
     expect(await readEnvironment(pid)).toEqual(expect.arrayContaining(['MARK=é', 'LONGER=a=b', 'EMPTY=']));
     expect(await readVariable(pid, 'MARK')).toBe('é');
     expect(await readVariable(pid, 'LONGER')).toBe('a=b');

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { buildImage } from '../../../.build/image/build.ts';
 import { verify } from '../../../src/webhook/signature.ts';
 import { minbase, TINI } from '../../support/build/minbase.ts';
+import { eventually } from '../../support/eventually.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
@@ -100,7 +101,7 @@ class Sandbox {
   }
 
   until(holds: () => boolean): Promise<void> {
-    return vi.waitFor(() => expect(holds(), this.log).toBe(true), { timeout: 20_000, interval: 20 });
+    return eventually(() => expect(holds(), this.log).toBe(true), { timeout: 20_000, interval: 20 });
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: whatever the daemon answers.
@@ -194,7 +195,7 @@ describe.skipIf(root === null)('in an empty root with glibc and no Node', () => 
     const sandbox = await Sandbox.start([], [TINI, '--', 'sandboxd']);
     await sandbox.run({ shell: 'for i in 1 2 3 4 5; do (setsid sleep 0.2 &) ; done' });
     const states = 'for s in /proc/[0-9]*/stat; do read -r pid name state rest <"$s" && echo "$state"; done';
-    await vi.waitFor(
+    await eventually(
       async () =>
         expect((await sandbox.run({ shell: `sleep 0.3; ${states}` })).output.stdout).not.toContain('Z'),
       { timeout: 10_000 },

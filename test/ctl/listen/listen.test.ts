@@ -2,10 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { SIGNATURE_HEADER, sign } from '../../../src/webhook/signature.ts';
 import { type Running, run, start } from '../../support/ctl/sandboxctl.ts';
 import { delivery, eventBody } from '../../support/ctl/stand-in-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const SECRET = 'a key made for this test';
 const folder = mkdtempSync(join(tmpdir(), 'sandboxctl-'));
@@ -107,7 +108,7 @@ describe('sandboxctl listen', () => {
     await post(url, eventBody(7, VERBATIM));
     await wrote(new RegExp(`${delivery(7).event_id}: duplicate\n`));
     const line = `${eventBody(7, VERBATIM.replace('\n', ' '))}\n`;
-    await vi.waitFor(() => expect(stdout()).toBe(line + line));
+    await eventually(() => expect(stdout()).toBe(line + line));
   });
 
   it('ends with 0 when interrupted, also while a sender keeps its connection', async () => {

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run, start } from '../../support/ctl/sandboxctl.ts';
 import { refuse, StandInDaemon, succeed } from '../../support/ctl/stand-in-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const RUNNING = { process_id: 'p', state: 'running', exit_code: null, signal: null, exited_at: null };
 const ENDED = { ...RUNNING, state: 'exited', exit_code: 6, exited_at: '2026-01-01T00:00:00.000Z' };
@@ -25,7 +26,7 @@ beforeEach(async () => {
 afterEach(() => daemon.stop());
 
 async function stream(index: number): Promise<ServerResponse> {
-  await vi.waitFor(() => expect(streams.length).toBeGreaterThan(index), { timeout: 10_000 });
+  await eventually(() => expect(streams.length).toBeGreaterThan(index), { timeout: 10_000 });
   return (streams[index] as { response: ServerResponse }).response;
 }
 
@@ -90,7 +91,7 @@ describe('sandboxctl run', () => {
     daemon.on('POST /processes/p/signal', (_, response) => void response.writeHead(204).end());
     await stream(0);
     running.child.kill('SIGINT');
-    await vi.waitFor(() => expect(requests()).toContain('POST /processes/p/signal'), { timeout: 10_000 });
+    await eventually(() => expect(requests()).toContain('POST /processes/p/signal'), { timeout: 10_000 });
     expect(JSON.parse(daemon.received.at(-1)?.body ?? '')).toEqual({ signal: 'SIGINT' });
     await daemon.stop();
     await running.wrote(/retrying/);
@@ -109,7 +110,7 @@ describe('sandboxctl run', () => {
     const running = start(['run', '-i', '--', 'x'], env);
     const response = await stream(0);
     running.child.stdin.end('hello');
-    await vi.waitFor(() => expect(taken).toHaveLength(3), { timeout: 10_000 });
+    await eventually(() => expect(taken).toHaveLength(3), { timeout: 10_000 });
     send(response, '0-0', 'exit', ENDED);
     expect((await running.ended()).code).toBe(6);
     expect(taken).toEqual([

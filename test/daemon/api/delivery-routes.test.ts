@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startDaemon, startDelivering } from '../../support/daemon/running-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /** Loaded machines are slow. */
 const WAIT = { timeout: 20_000 };
@@ -10,7 +11,7 @@ describe('the deliveries', () => {
     const published = [];
     for (let i = 0; i < 5; i++) published.push((await publish('{}')).json.data.event_id);
     await consumer.arrival('agent.event', 5);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = (await call('GET', '/api/v1/sandbox')).json;
       expect(data.outbox).toMatchObject({ pending: 0, delivered: 6 });
     }, WAIT);
@@ -60,7 +61,7 @@ describe('the deliveries', () => {
     const { publish, call, consumer } = await startDelivering('--webhook-secret', 'made for this test');
     consumer.answer = (_, response) => response.writeHead(404).end('no such hook');
     const { event_id } = (await publish('{"a":1.10}')).json.data;
-    const detail = await vi.waitFor(async () => {
+    const detail = await eventually(async () => {
       const { data } = (await call('GET', `/api/v1/webhook/deliveries/${event_id}`)).json;
       expect(data.state).toBe('failed');
       return data;
@@ -85,12 +86,12 @@ describe('the deliveries', () => {
     const { publish, call, consumer } = await startDelivering();
     consumer.answer = (_, response) => response.writeHead(410).end();
     const { event_id } = (await publish('{"a":1.10}')).json.data;
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await call('GET', `/api/v1/webhook/deliveries/${event_id}`)).json.data.state).toBe('failed');
     }, WAIT);
     consumer.answer = (_, response) => response.writeHead(200).end();
     expect((await call('POST', `/api/v1/webhook/deliveries/${event_id}/replay`)).status).toBe(200);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await call('GET', `/api/v1/webhook/deliveries/${event_id}`)).json.data.state).toBe('delivered');
     }, WAIT);
     const sent = consumer.deliveries.filter(({ event }) => event.event_id === event_id);
@@ -109,13 +110,13 @@ describe('the deliveries', () => {
     consumer.answer = ({ event }, response) =>
       response.writeHead(event.event_type === 'agent.event' ? 422 : 204).end();
     for (let i = 0; i < 4; i++) await publish('{}');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await call('GET', '/api/v1/sandbox')).json.data.outbox.failed).toBe(4);
     }, WAIT);
     consumer.answer = (_, response) => response.writeHead(204).end();
     const answer = await call('POST', '/api/v1/webhook/deliveries/replay?state=failed');
     expect(answer.json.data).toEqual({ replayed: 4 });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await call('GET', '/api/v1/sandbox')).json.data.outbox).toMatchObject({
         failed: 0,
         pending: 0,

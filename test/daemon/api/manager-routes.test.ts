@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Hold, hold, requestDaemon } from '../../../src/runtime/control-client.ts';
 import { startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
 import { launch, type SandboxdProgram, startSandboxd } from '../../support/sandboxd-program.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -56,7 +57,7 @@ describe('the routes for the manager', () => {
     const { daemon, socket } = await start('--webhook-url', consumer.url, '--webhook-secret', SECRET);
     await consumer.arrival('sandbox.ready');
     const counted = await counting(socket);
-    await vi.waitFor(() => expect(counted()).toBeGreaterThan(0));
+    await eventually(() => expect(counted()).toBeGreaterThan(0));
     expect(await post(socket, '/sandbox/stop')).toMatchObject({ outcome: 'answered', status: 202 });
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
     expect(consumer.types).not.toContain('sandbox.killed');
@@ -118,7 +119,7 @@ describe('the routes for the manager', () => {
     await held.release();
     expect(held.isKept()).toBe(false);
     expect(existsSync(copy)).toBe(false);
-    await vi.waitFor(() => expect(counted()).toBeGreaterThan(before));
+    await eventually(() => expect(counted()).toBeGreaterThan(before));
     await daemon.publish('{"after":1}');
     await consumer.arrival('agent.event');
     expect(consumer.types).not.toContain('sandbox.paused');
@@ -149,7 +150,7 @@ describe('the routes for the manager', () => {
     await new Promise((resolve) => holder.stdout.once('data', resolve));
     const before = counted();
     holder.kill('SIGKILL');
-    await vi.waitFor(() => expect(counted()).toBeGreaterThan(before));
+    await eventually(() => expect(counted()).toBeGreaterThan(before));
     expect(existsSync(join(daemon.state_dir, 'outbox-copy.db'))).toBe(false);
   });
 });

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type ClientOptions, WebSocket } from 'ws';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
 
 let daemon: LocalDaemon;
 
@@ -41,7 +42,7 @@ class Attached {
   }
 
   async until(is_there: (attached: this) => unknown): Promise<void> {
-    await vi.waitFor(() => expect(is_there(this), JSON.stringify(this.frames)).toBeTruthy(), {
+    await eventually(() => expect(is_there(this), JSON.stringify(this.frames)).toBeTruthy(), {
       timeout: 20_000,
       interval: 5,
     });
@@ -145,7 +146,7 @@ describe('GET /processes/{id}/attach', () => {
     // More than the kernel keeps for both sides of a connection.
     for (let i = 0; i < 600_000; i++) attached.send('{"type":"stdin","data":"x"}');
     let [before, looks] = [-1, 0];
-    await vi.waitFor(
+    await eventually(
       () => {
         looks = attached.socket.bufferedAmount === before ? looks + 1 : 0;
         before = attached.socket.bufferedAmount;

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type StreamEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 import { Supervisor } from '../../../src/process/supervisor.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
 
 let daemon: LocalDaemon;
 
@@ -59,7 +60,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
       ready: { log: 'up' },
     });
     await daemon.ask(`/processes/${process_id}/wait?for=ready`);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await all(process_id, '?follow=false')).toEqual([
         ['output', { stream: 'stdout', offset: 0, data: 'up\n' }],
       ]);
@@ -231,7 +232,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     onTestFinished(() => read.mockRestore());
     const { sent } = await open(process_id, '?follow=true');
     const items = await read.mock.results[0]?.value;
-    const ended = vi.waitFor(async () => expect((await items.next()).done).toBe(true));
+    const ended = eventually(async () => expect((await items.next()).done).toBe(true));
     sent.destroy();
     await ended;
   });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
 
 let daemon: LocalDaemon;
 
@@ -64,7 +65,7 @@ describe('POST /processes/{id}/stdin', () => {
     const path = `/processes/${process_id}/stdin`;
     const { sent } = upload(`${path}?offset=0`);
     sent.write('hello ');
-    await vi.waitFor(
+    await eventually(
       async () => {
         const gap = await daemon
           .ask(`${path}?offset=100`, { body: 'x', signal: AbortSignal.timeout(1_000) })

@@ -1,10 +1,11 @@
 import { get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { SseResponse, untilDisconnect } from '../../../src/daemon/api/sse-response.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const log = createLog('silent');
@@ -77,7 +78,7 @@ describe('a stream of server-sent events', () => {
         writes += 1;
       }
     })();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const before = writes;
       await new Promise((resolve) => setImmediate(resolve));
       expect(writes).toBe(before);

@@ -1,5 +1,6 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { sign } from '../../../src/webhook/signature.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { type RunningManager, startManager } from '../../support/manager/running-manager.ts';
 import { TrackingConsumer } from '../../support/manager/tracking-consumer.ts';
@@ -42,9 +43,9 @@ describeOnStores('the routes of deliveries', (fresh) => {
     const { consumer, client, deleted } = await scene(await fresh());
     consumer.answer = ({ attempt }, respond) => respond(attempt === 1 ? 503 : 204);
     const [sandbox_id] = await deleted(1);
-    await vi.waitFor(() => expect(consumer.received).toHaveLength(2), WITHIN);
+    await eventually(() => expect(consumer.received).toHaveLength(2), WITHIN);
     const { event_id, body } = consumer.received[0] ?? { event_id: '', body: '' };
-    const answer = await vi.waitFor(async () => {
+    const answer = await eventually(async () => {
       const one = await client.get(`${PATH}/${event_id}`);
       expect(one.data.state).toBe('delivered');
       return one;
@@ -84,7 +85,7 @@ describeOnStores('the routes of deliveries', (fresh) => {
     consumer.answer = (_, respond) => respond(400);
     const sandbox_ids = await deleted(3);
     const failed = `${PATH}?state=failed&event_type=sandbox.deleted`;
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await client.get(failed)).data.deliveries).toHaveLength(3);
     }, WITHIN);
     const first = (await client.get(`${failed}&limit=2`)).data;
@@ -109,22 +110,22 @@ describeOnStores('the routes of deliveries', (fresh) => {
     const { event_id } = first.deliveries[0];
     const replayed = await client.post(`${PATH}/${event_id}/replay`);
     expect([replayed.status, replayed.data.event_id]).toEqual([200, event_id]);
-    await vi.waitFor(
+    await eventually(
       () => expect(consumer.of(event_id).map(({ attempt }) => attempt)).toEqual([1, 2]),
       WITHIN,
     );
     expect(consumer.changed).toEqual([]);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await client.get(`${PATH}?state=delivered`)).data.deliveries).toHaveLength(1);
     }, WITHIN);
     expect((await client.post(`${PATH}/replay?state=failed`)).data).toEqual({ replayed: 2 });
-    await vi.waitFor(() => expect(consumer.delivered.size).toBe(3), WITHIN);
+    await eventually(() => expect(consumer.delivered.size).toBe(3), WITHIN);
   });
 
   it("keep teams apart and ask for the token's scopes", async () => {
     const { running, consumer, client, deleted } = await scene(await fresh());
     await deleted(1);
-    await vi.waitFor(() => expect(consumer.received).toHaveLength(1), WITHIN);
+    await eventually(() => expect(consumer.received).toHaveLength(1), WITHIN);
     const path = `${PATH}/${consumer.received[0]?.event_id}`;
     const stranger = await running.client('team_2', 'sandboxes:write', 'webhooks:read');
     expect((await stranger.get(PATH)).data).toEqual({ deliveries: [], next_cursor: null });
@@ -161,7 +162,7 @@ describeOnStores('the routes of deliveries', (fresh) => {
   it('count what was done in the metrics', async () => {
     const { running, consumer, client, deleted } = await scene(await fresh());
     await deleted(2);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await client.get(`${PATH}?state=delivered`)).data.deliveries).toHaveLength(2);
     }, WITHIN);
     const text = await (await fetch(`${running.manager.url}/metrics`)).text();

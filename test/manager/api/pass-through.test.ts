@@ -1,8 +1,9 @@
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
+import { eventually } from '../../support/eventually.ts';
 import { DaemonRuntime } from '../../support/manager/daemon-runtime.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -104,9 +105,9 @@ describe("a sandbox's own routes through the manager", () => {
     socket.on('message', (frame) => frames.push(JSON.parse(String(frame))));
     await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
     socket.send(JSON.stringify({ type: 'stdin', data: 'hello\n' }));
-    await vi.waitFor(() => expect(frames.map(({ data }) => data).join('')).toContain('hello'));
+    await eventually(() => expect(frames.map(({ data }) => data).join('')).toContain('hello'));
     socket.send(JSON.stringify({ type: 'signal', signal: 'SIGKILL' }));
-    await vi.waitFor(() => expect(frames.at(-1)?.type).toBe('exit'));
+    await eventually(() => expect(frames.at(-1)?.type).toBe('exit'));
     const missing = new WebSocket(url.replace(data.process_id, 'proc_nobody'), {
       headers: { authorization: `Bearer ${writer.token}` },
     });
@@ -142,7 +143,7 @@ describe("a sandbox's own routes through the manager", () => {
     const { writer, path, runtime, id } = await scene();
     await runtime.lose(id);
     expect((await writer.get(`${path}/processes`)).error?.code).toBe('unavailable');
-    await vi.waitFor(async () => expect((await writer.get(path)).data.status).toBe('failed'), {
+    await eventually(async () => expect((await writer.get(path)).data.status).toBe('failed'), {
       timeout: 15_000,
     });
     expect((await writer.post(`${path}/pause`)).error?.code).toBe('conflict');

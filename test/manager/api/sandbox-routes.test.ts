@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
@@ -46,9 +47,9 @@ describeOnStores('the main path', (fresh) => {
     });
     expect(consumer.unsigned(SECRET)).toEqual([]);
     expect(headers['user-agent']).toMatch(/^sandbox-manager\//);
-    await vi.waitFor(async () => expect((await team.get(path)).data.status).toBe('deleted'));
+    await eventually(async () => expect((await team.get(path)).data.status).toBe('deleted'));
     expect((await team.call('DELETE', path)).status).toBe(404);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await team.get('/api/v1/webhooks/deliveries');
       expect(data.deliveries).toMatchObject([{ event_id: event.event_id, state: 'delivered' }]);
     });

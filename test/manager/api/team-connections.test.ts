@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { PassedShares, TeamConnections } from '../../../src/manager/api/team-connections.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -133,10 +134,10 @@ describe('what is passed through', () => {
       };
     };
     const other = (await follow('team_other'))();
-    await vi.waitFor(() => expect(other.is_begun).toBe(true));
+    await eventually(() => expect(other.is_begun).toBe(true));
     const greedy = await follow('team_greedy');
     const streams = Array.from({ length: 400 }, () => greedy());
-    await vi.waitFor(() => expect(streams.filter(({ is_begun }) => is_begun).length).toBe(400), {
+    await eventually(() => expect(streams.filter(({ is_begun }) => is_begun).length).toBe(400), {
       timeout: 30_000,
     });
     expect(other.is_closed).toBe(false);

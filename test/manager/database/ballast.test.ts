@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -39,7 +40,7 @@ describe.skipIf(process.getuid?.() !== 0)('a full disk below SQLite', () => {
     const team = await client('team_1', 'sandboxes:write', 'webhooks:read');
     const config = { webhook: { url: 'http://127.0.0.1:9/', secret: 's' } };
     const ids = [await team.claim(config), await team.claim(config)];
-    await vi.waitFor(() => expect(statSync(`${path}-ballast`).size).toBe(BALLAST_BYTES));
+    await eventually(() => expect(statSync(`${path}-ballast`).size).toBe(BALLAST_BYTES));
     fill(join(disk, 'filler'));
     let refused = 0;
     for (let i = 0; i < CLAIMS_MAX && refused < 3; i++) {
@@ -54,7 +55,7 @@ describe.skipIf(process.getuid?.() !== 0)('a full disk below SQLite', () => {
     expect(refused).toBe(3);
     const [first] = ids as [string];
     expect((await team.call('DELETE', `${SANDBOXES}/${first}`)).status).toBe(200);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await team.get(`${SANDBOXES}/${first}`)).data.status).toBe('deleted');
     });
     rmSync(join(disk, 'filler'));

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { CuttingProxy, type Moment } from '../../support/cutting-proxy.ts';
+import { eventually } from '../../support/eventually.ts';
 import { Client } from '../../support/manager/manager-client.ts';
 import { ManagerProgram, runManagerCommand } from '../../support/manager-program.ts';
 import { type PostgresServer, postgresPrograms, startPostgres } from '../../support/postgres.ts';
@@ -79,7 +80,7 @@ describe.skipIf(postgresPrograms() === null)('connections to PostgreSQL that bre
     expect(cuts).toBeGreaterThan(8);
     const ids = await Promise.all(
       keys.map((key) =>
-        vi.waitFor(async () => {
+        eventually(async () => {
           const { status, data } = await team.post(SANDBOXES, {}, { 'idempotency-key': key });
           expect(status).toBe(201);
           return data.sandbox_id as string;
@@ -87,7 +88,7 @@ describe.skipIf(postgresPrograms() === null)('connections to PostgreSQL that bre
       ),
     );
     expect(new Set(ids).size).toBe(keys.length);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await team.get(`${SANDBOXES}?limit=200`);
       expect(data.sandboxes.map(({ id }: { id: string }) => id).sort()).toEqual(ids.sort());
     }, SETTLED);
@@ -98,7 +99,7 @@ describe.skipIf(postgresPrograms() === null)('connections to PostgreSQL that bre
     const { proxy, program, team } = await scene();
     const ids: string[] = [];
     const prepare = async () => {
-      const id = await vi.waitFor(() => team.claim(WEBHOOK), SETTLED);
+      const id = await eventually(() => team.claim(WEBHOOK), SETTLED);
       ids.push(id);
       return id;
     };
@@ -108,7 +109,7 @@ describe.skipIf(postgresPrograms() === null)('connections to PostgreSQL that bre
     });
     expect(cuts).toBeGreaterThan(4);
     for (const id of ids) {
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         const { status } = await team.call('DELETE', `${SANDBOXES}/${id}`);
         expect(status).toBe(404);
       }, SETTLED);
@@ -133,7 +134,7 @@ describe.skipIf(postgresPrograms() === null)('connections to PostgreSQL that bre
     for (let round = 0; round < 3; round++) {
       await server.end();
       await server.begin();
-      await vi.waitFor(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
+      await eventually(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
     }
     is_over = true;
     await Promise.all(calling);

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import pg from 'pg';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { type PostgresServer, postgresPrograms, startPostgres } from '../../support/postgres.ts';
@@ -66,7 +67,7 @@ async function press(team: Client, rounds: number): Promise<string[]> {
 
 /** Nothing is half-done: what was given is there, and nothing else is. */
 async function expectThere(team: Client, ids: string[]): Promise<void> {
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { status, data } = await team.get(`${SANDBOXES}?limit=200`);
     expect(status).toBe(200);
     expect(data.sandboxes.map(({ id }: { id: string }) => id).sort()).toEqual(ids.toSorted());
@@ -81,7 +82,7 @@ describe.skipIf(postgresPrograms() === null)('a manager on PostgreSQL', () => {
     const id = await team.claim();
     await operate(url, `alter database ${nameOf(url)} set default_transaction_read_only = on`);
     await server.dropConnections(url);
-    await vi.waitFor(async () => expect((await team.get(`${SANDBOXES}/${id}`)).status).toBe(200), LATER);
+    await eventually(async () => expect((await team.get(`${SANDBOXES}/${id}`)).status).toBe(200), LATER);
     const { status, error } = await team.post(SANDBOXES, {});
     expect([status, error?.code]).toEqual([503, 'unavailable']);
     await operate(
@@ -89,7 +90,7 @@ describe.skipIf(postgresPrograms() === null)('a manager on PostgreSQL', () => {
       `set transaction read write; alter database ${nameOf(url)} reset default_transaction_read_only`,
     );
     // Connections of before take no writes for as long as they live.
-    await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
+    await eventually(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
   });
 
   it('answers requests with 503 while it has no connection left', async () => {
@@ -108,7 +109,7 @@ describe.skipIf(postgresPrograms() === null)('a manager on PostgreSQL', () => {
     await holder.connect();
     await holder.query('begin; lock table sandboxes in exclusive mode');
     const claiming = team.post(SANDBOXES, {});
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await holder.query('select 1 from pg_locks where not granted')).rowCount).toBe(1);
     }, LATER);
     const others = await takeAllConnections(url);
@@ -149,7 +150,7 @@ describe.skipIf(postgresPrograms() === null)('a manager on PostgreSQL', () => {
     expect(statuses.filter((status) => ![201, 503].includes(status))).toEqual([]);
     await operate(url, `alter database ${nameOf(url)} reset statement_timeout`);
     await server.dropConnections(url);
-    await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
+    await eventually(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
   });
 });
 

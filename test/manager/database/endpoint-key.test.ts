@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { endpointKey, endpointOf } from '../../../src/manager/database/endpoint-key.ts';
 import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
 import { startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
 import { noticeOf, opened, SEAL } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -43,7 +44,7 @@ describeOnStores('endpoints of the outbox', (fresh) => {
     const { client } = await startManager(url);
     await consumer.arrival('sandbox.deleted');
     const team = await client('team_1', 'webhooks:read');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await team.get('/api/v1/webhooks/deliveries');
       expect(data.deliveries).toMatchObject([{ state: 'delivered' }]);
     });

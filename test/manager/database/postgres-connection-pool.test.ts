@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { type RunningManager, startManager } from '../../support/manager/running-manager.ts';
 import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
@@ -52,9 +53,9 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL that is lost', () => {
     signal(server, 'SIGSTOP');
     await refusesQuickly(team, running, path);
     signal(server, 'SIGCONT');
-    await vi.waitFor(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
+    await eventually(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
     // A claim that was refused has left nothing, or is being undone.
-    await vi.waitFor(async () => expect((await team.get(SANDBOXES)).data.count).toBeLessThanOrEqual(1), {
+    await eventually(async () => expect((await team.get(SANDBOXES)).data.count).toBeLessThanOrEqual(1), {
       timeout: 40_000,
       interval: 200,
     });
@@ -64,7 +65,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL that is lost', () => {
   it('is used again at once after it dropped every connection', async () => {
     const { server, database, team, path } = await scene();
     await server.dropConnections(database);
-    await vi.waitFor(async () => expect((await team.get(path)).status).toBe(200));
+    await eventually(async () => expect((await team.get(path)).status).toBe(200));
     expect((await team.call('DELETE', path)).status).toBe(200);
   });
 
@@ -73,7 +74,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL that is lost', () => {
     await server.end();
     await refusesQuickly(team, running, path);
     await server.begin();
-    await vi.waitFor(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
+    await eventually(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
     expect((await team.post(`${path}/pause`)).status).toBe(200);
   });
 });

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -50,5 +51,5 @@ it('a file that another process has locked is 503, and everything else goes on m
   expect(answered).toBeGreaterThan(20);
   expect((await team.get(`${SANDBOXES}/${id}`)).status).toBe(200);
   child.kill('SIGKILL');
-  await vi.waitFor(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
+  await eventually(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
 });

@@ -1,6 +1,7 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { verify } from '../../../src/webhook/signature.ts';
+import { eventually } from '../../support/eventually.ts';
 import { rawServer } from '../../support/hostile-server.ts';
 import { deliver, startReplica } from '../../support/manager/delivering.ts';
 import { opened } from '../../support/manager/outbox.ts';
@@ -108,7 +109,7 @@ describe('an address that may not be dialled', () => {
     const webhook_url = `http://${host}:${new URL(server.url).port}/`;
     const refused = await startReplica(database, systemClock);
     await refused.deleted({ webhook_url });
-    const detail = await vi.waitFor(
+    const detail = await eventually(
       async () => {
         const [row] = (await refused.delivery.views.list('team_1', { limit: 1 })).deliveries;
         const found = await refused.delivery.views.find('team_1', row?.event_id ?? '');
@@ -124,6 +125,6 @@ describe('an address that may not be dialled', () => {
     // The same record, where the operator lists the address.
     const allowed = await startReplica(database, systemClock, { allowed: ['127.0.0.0/8'] });
     onTestFinished(() => allowed.delivery.stop());
-    await vi.waitFor(() => expect(server.requests).toHaveLength(1), { timeout: 20_000 });
+    await eventually(() => expect(server.requests).toHaveLength(1), { timeout: 20_000 });
   });
 });

@@ -1,6 +1,7 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { purgeJob } from '../../../src/manager/sandboxes/housekeeping.ts';
 import { sandboxView, statusView } from '../../../src/manager/sandboxes/sandbox-view.ts';
+import { eventually } from '../../support/eventually.ts';
 import { opened, SEAL } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { SANDBOXES, statusOf } from '../../support/manager/scripted-manager.ts';
@@ -17,7 +18,7 @@ describeOnStores('a deletion', (fresh) => {
     const team = await client('team_1', 'sandboxes:write');
     const id = await team.claim({ env_vars: { KEY: 'of this test' }, webhook: WEBHOOK });
     expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
-    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('deleted'));
+    await eventually(async () => expect(await statusOf(team, id)).toBe('deleted'));
     const { db } = await opened(url);
     const rows = await db
       .selectFrom('sandboxes')
@@ -52,7 +53,7 @@ describeOnStores('a deleted sandbox', (fresh) => {
     const named = await claim({ config: { webhook: WEBHOOK, env_vars: { A: '1' }, ttl: 600 } });
     const before = sandboxView(await sandboxes.get(named), SEAL);
     await deletions.delete(named.sandbox_id, 'team_1', { reason: 'api', actor: null });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await clock.advance(0);
       expect((await sandboxes.getKept(named)).deleted_at_ms).not.toBeNull();
     }, LATER);

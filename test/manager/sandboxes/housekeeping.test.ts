@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import type { RuntimeChange, RuntimeState } from '../../../src/runtime/runtime.ts';
 import { startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
 import { opened } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { startScripted, statusOf } from '../../support/manager/scripted-manager.ts';
@@ -64,10 +65,10 @@ describe('sandboxes whose daemons do not answer', () => {
     const id = await other.claim();
     const dead = await other.claim();
     const began_ms = await heartbeat(id);
-    await vi.waitFor(async () => expect(await heartbeat(id)).toBeGreaterThan(began_ms), { timeout: 30_000 });
+    await eventually(async () => expect(await heartbeat(id)).toBeGreaterThan(began_ms), { timeout: 30_000 });
     expect(await heartbeat(silent[0] as string)).toBeGreaterThan(0);
     runtime.states.set(dead, 'lost');
-    await vi.waitFor(
+    await eventually(
       async () => expect((await other.get(`/api/v1/sandboxes/${dead}`)).data.status).toBe('failed'),
       { timeout: 30_000 },
     );
@@ -78,7 +79,7 @@ describe('sandboxes whose daemons do not answer', () => {
     const { other, claimSilent } = await scene();
     await claimSilent({ ttl: 1 });
     const id = await other.claim({ ttl: 2 });
-    await vi.waitFor(
+    await eventually(
       async () => expect((await other.get(`/api/v1/sandboxes/${id}`)).data.status).toBe('paused'),
       { timeout: 20_000 },
     );
@@ -97,7 +98,7 @@ describeOnStores('a sandbox whose hard ttl has expired', (fresh) => {
     const webhook = { webhook_url: 'http://127.0.0.1:9/', webhook_secret_sealed: 'damaged' };
     await db.updateTable('sandboxes').set(webhook).where('sandbox_id', '!=', last).execute();
     await db.updateTable('sandboxes').set({ hard_expires_at_ms: 1 }).execute();
-    await vi.waitFor(async () => expect(await statusOf(team, last)).toBe('deleted'), LATER);
+    await eventually(async () => expect(await statusOf(team, last)).toBe('deleted'), LATER);
   });
 });
 
@@ -107,9 +108,9 @@ describeOnStores('the end of a ttl', (fresh) => {
     const { runtime, team } = await startScripted(await fresh());
     const began_ms = Date.now();
     const id = await team.claim({ ttl: 1, hard_ttl: 2, webhook: { url: consumer.url } });
-    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('paused'), { timeout: 5_000 });
+    await eventually(async () => expect(await statusOf(team, id)).toBe('paused'), { timeout: 5_000 });
     expect(Date.now() - began_ms).toBeLessThan(2_000);
-    await vi.waitFor(async () => expect(await statusOf(team, id)).toBe('deleted'), { timeout: 5_000 });
+    await eventually(async () => expect(await statusOf(team, id)).toBe('deleted'), { timeout: 5_000 });
     expect(Date.now() - began_ms).toBeGreaterThanOrEqual(2_000);
     const { event } = await consumer.arrival('sandbox.deleted');
     expect(event.payload).toEqual({ reason: 'ttl_expired', actor: null });

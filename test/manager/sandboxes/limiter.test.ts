@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Limiter } from '../../../src/manager/sandboxes/limiter.ts';
+import { eventually } from '../../support/eventually.ts';
 
 describe('a limiter', () => {
   it('leaves slots to other groups, however long one group takes', async () => {
@@ -26,7 +27,7 @@ describe('a limiter', () => {
       }),
     );
     for (let n = 0; n < 5; n++) {
-      await vi.waitFor(() => expect(ends.length).toBeGreaterThan(n));
+      await eventually(() => expect(ends.length).toBeGreaterThan(n));
       expect(begun.length - n).toBeLessThanOrEqual(2);
       ends[n]?.();
     }
@@ -45,7 +46,7 @@ describe('a limiter', () => {
       });
     const works = [...['a1', 'a2', 'a3', 'a4'].map((name) => run(name, 'a')), run('b1', 'b')];
     for (let n = 0; n < works.length; n++) {
-      await vi.waitFor(() => expect(ends.length).toBeGreaterThan(n));
+      await eventually(() => expect(ends.length).toBeGreaterThan(n));
       ends[n]?.();
     }
     await Promise.all(works);

@@ -1,6 +1,7 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import type { Operation } from '../../../src/manager/database/tables.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { SANDBOXES, startScripted, statusOf } from '../../support/manager/scripted-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -42,7 +43,7 @@ describeOnStores('an operation of a replica that died', (fresh) => {
     const { client } = await startManager(database, { runtime, folder });
     const after = await client('team_1', 'sandboxes:write');
     for (const [i, [operation, state, then]] of left.entries()) {
-      await vi.waitFor(
+      await eventually(
         async () => expect(await statusOf(after, ids[i] as string), `${operation} ${state}`).toBe(then),
         { timeout: 10_000 },
       );

@@ -1,5 +1,6 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { SANDBOXES, startScripted, statusOf } from '../../support/manager/scripted-manager.ts';
 import { describeOnStores } from '../../support/stores.ts';
@@ -29,7 +30,7 @@ describeOnStores('a transition', (fresh) => {
     if (verb === 'resume') await team.post(`${path}/pause`);
     const release = runtime.hold(verb);
     const under_way = team.post(`${path}/${verb}`);
-    await vi.waitFor(() => expect(runtime.calls.at(-1)).toContain(verb));
+    await eventually(() => expect(runtime.calls.at(-1)).toContain(verb));
     expect(new Set(await everyTransition(team, path))).toEqual(new Set(['conflict']));
     expect((await team.get(path)).data.status).toBe(during);
     release();
@@ -52,7 +53,7 @@ describeOnStores('a transition', (fresh) => {
     // What the runtime got of a change that failed is not known: it is told the old values again.
     expect((await team.post(`${path}/pause`)).error?.code).toBe('conflict');
     for (const verb of ['pause', 'change'] as const) runtime.fail(verb, null);
-    await vi.waitFor(async () => expect((await team.post(`${path}/pause`)).status).toBe(200), {
+    await eventually(async () => expect((await team.post(`${path}/pause`)).status).toBe(200), {
       timeout: 10_000,
     });
     expect(runtime.calls).toContain(`change ${id} {"env":{"A":"1"},"memory_mib":512}`);
@@ -84,6 +85,6 @@ describeOnStores('a transition', (fresh) => {
     expect(new Set(consumer.deliveries.map(({ event }) => event.payload.reason))).toEqual(
       new Set(['runtime_lost']),
     );
-    await vi.waitFor(async () => expect((await team.get(SANDBOXES)).data.count).toBe(0));
+    await eventually(async () => expect((await team.get(SANDBOXES)).data.count).toBe(0));
   });
 });

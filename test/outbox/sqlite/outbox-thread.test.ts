@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { OutboxClient } from '../../../src/outbox/sqlite/client.ts';
 import type { FromWriter } from '../../../src/outbox/sqlite/messages.ts';
 import { OutboxThread } from '../../../src/outbox/sqlite/outbox-thread.ts';
+import { eventually } from '../../support/eventually.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -77,7 +78,7 @@ describe('a writer that begins in the main thread', () => {
     onTestFinished(() => host.end());
     host.openHere();
     host.post({ kind: 'call', call: 1, name: 'adopt', input: { ...OWNER, team_id: 't' } });
-    await vi.waitFor(() => expect(received).toEqual(['answer']));
+    await eventually(() => expect(received).toEqual(['answer']));
     host.moveToThread();
     const appends = [{ drafts: [draft('{}')] }];
     host.post({ kind: 'batch', batch: 2, appends, outcomes: [], wants_records: false });
@@ -85,8 +86,8 @@ describe('a writer that begins in the main thread', () => {
     await access(state_dir);
     expect(received).toEqual(['answer']);
     disk.resolve();
-    await vi.waitFor(() => expect(received).toEqual(['answer', 'done']), { timeout: 10_000 });
-    await vi.waitFor(() => expect(host.is_in_thread).toBe(true), { timeout: 10_000 });
+    await eventually(() => expect(received).toEqual(['answer', 'done']), { timeout: 10_000 });
+    await eventually(() => expect(host.is_in_thread).toBe(true), { timeout: 10_000 });
   });
 
   it('signs after the move as before it, and its clock goes on', async () => {

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { vi } from 'vitest';
+import { eventually } from '../eventually.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/sandboxctl.ts', import.meta.url));
 
@@ -40,7 +40,7 @@ export function start(args: string[], env: NodeJS.ProcessEnv = {}): Running {
     stdout: () => stdout,
     stderr: () => stderr,
     wrote: (pattern) =>
-      vi.waitFor(
+      eventually(
         () => {
           const match = pattern.exec(stdout + stderr);
           if (!match) throw new Error(`${pattern} is not in ${JSON.stringify(stdout + stderr)}`);

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { vi } from 'vitest';
+import { eventually } from '../eventually.ts';
 import { freePort } from '../free-port.ts';
 
 export const SECRET = 'schlüssel made for this test';
@@ -65,7 +65,7 @@ export async function startReceiver(language: Language): Promise<Receiver> {
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     printed += text;
   });
-  await vi.waitFor(() => accepts(child, port), { timeout: 20_000, interval: 20 });
+  await eventually(() => accepts(child, port), { timeout: 20_000, interval: 20 });
   return {
     port,
     url: `http://127.0.0.1:${port}/`,

@@ -10,8 +10,9 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { ChokidarWatches, type OnSignal } from '../../../src/watch/signals/directory-watch.ts';
+import { eventually } from '../../support/eventually.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { WatchedTree } from '../../support/watch/watched-tree.ts';
 
@@ -48,11 +49,11 @@ describe('a watch on a directory', () => {
     const { signals, watch } = watching();
     watch(folder);
     writeFileSync(join(folder, 'a'), 'x');
-    await vi.waitFor(() => expect(signals).toContain('rename a'));
+    await eventually(() => expect(signals).toContain('rename a'));
     appendFileSync(join(folder, 'a'), 'y');
-    await vi.waitFor(() => expect(signals).toContain('change a'));
+    await eventually(() => expect(signals).toContain('change a'));
     renameSync(join(folder, 'a'), join(folder, 'b'));
-    await vi.waitFor(() => expect(signals).toContain('rename b'));
+    await eventually(() => expect(signals).toContain('rename b'));
   });
 
   it('is one watch of the kernel, whatever is in the directory, and none once it is stopped', async () => {
@@ -66,11 +67,11 @@ describe('a watch on a directory', () => {
     // What chokidar would do upon a signal: look at the new entries, and watch them.
     mkdirSync(join(folder, 'new'));
     writeFileSync(join(folder, 'sub', 'unseen'), 'x');
-    await vi.waitFor(() => expect(signals).toContain('rename new'));
+    await eventually(() => expect(signals).toContain('rename new'));
     expect(kernelWatches()).toBe(before + 1);
     expect(signals.filter((signal) => signal.includes('unseen'))).toEqual([]);
     stop();
-    await vi.waitFor(() => expect(kernelWatches()).toBe(before));
+    await eventually(() => expect(kernelWatches()).toBe(before));
   });
 
   it('can be set again after it was stopped', async () => {
@@ -79,7 +80,7 @@ describe('a watch on a directory', () => {
     watch(folder)();
     watch(folder);
     writeFileSync(join(folder, 'a'), 'x');
-    await vi.waitFor(() => expect(signals).toContain('rename a'));
+    await eventually(() => expect(signals).toContain('rename a'));
   });
 
   it('says that the directory itself may be meant where an entry has its name', async () => {
@@ -88,9 +89,9 @@ describe('a watch on a directory', () => {
     const { signals, watch } = watching();
     watch(folder);
     writeFileSync(join(folder, 'same'), 'x');
-    await vi.waitFor(() => expect(signals).toContain('rename same own'));
+    await eventually(() => expect(signals).toContain('rename same own'));
     rmSync(folder, { recursive: true });
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(signals.filter((each) => each === 'rename same own').length).toBeGreaterThan(1),
     );
   });
@@ -101,7 +102,7 @@ describe('a watch on a directory', () => {
     const { signals, watch } = watching();
     watch(folder);
     writeFileSync(join(folder, 'a'), 'x');
-    await vi.waitFor(() => expect(signals).toContain('rename a'));
+    await eventually(() => expect(signals).toContain('rename a'));
   });
 
   it.each(['back\\slash', 'plain'])('says that there is no directory such as %s', (name) => {
@@ -115,7 +116,7 @@ describe('a watch on a directory', () => {
     for (let n = 0; n < 3; n++) watch(scratchFolder());
     expect(kernelWatches()).toBe(before + 3);
     await watches.close();
-    await vi.waitFor(() => expect(kernelWatches()).toBe(before));
+    await eventually(() => expect(kernelWatches()).toBe(before));
   });
 });
 

@@ -7,6 +7,7 @@ import { isAuthentic, recordKey, recordMac } from '../../../../src/outbox/sqlite
 import { checksumOf } from '../../../../src/outbox/sqlite/rows/rows.ts';
 import { requestDaemon } from '../../../../src/runtime/control-client.ts';
 import { startConsumer } from '../../../support/consumer.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { draft, openRows } from '../../../support/in-process-store.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { launch, type SandboxdProgram } from '../../../support/sandboxd-program.ts';
@@ -157,7 +158,7 @@ describe('a record key given at the init', () => {
     consumer.answer = (_, response) => response.writeHead(204).end();
     const second = await awaiting(socket, state_dir);
     expect(await initialise(socket, consumer.url, KEY)).toMatchObject({ status: 200 });
-    await vi.waitFor(
+    await eventually(
       async () => {
         const view = await requestDaemon(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 });
         expect(view).toMatchObject({ data: { outbox: { pending: 0, failed: 1 } } });

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { readUndelivered } from '../../../../src/outbox/sqlite/undelivered/undelivered-reader.ts';
 import type {
@@ -22,6 +22,7 @@ import type {
   UndeliveredRecord,
 } from '../../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { type Consumer, startConsumer } from '../../../support/consumer.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type SandboxdProgram, startSandboxd } from '../../../support/sandboxd-program.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
@@ -127,7 +128,7 @@ describe('a hand-over', () => {
       50,
       (n) => `{"text":"zürich ${n}", "amount":1.10, "big":12345678901234567890}`,
     );
-    await vi.waitFor(() => expect(consumer.deliveries.length).toBeGreaterThan(3));
+    await eventually(() => expect(consumer.deliveries.length).toBeGreaterThan(3));
     await daemon.end('SIGKILL');
     const { records, lost, trouble } = read(daemon.state_dir);
     expect({ lost, trouble }).toEqual({ lost: 0, trouble: null });
@@ -171,7 +172,7 @@ describe('a hand-over', () => {
     const consumer = await refusing();
     const daemon = await start(consumer);
     await consumer.arrival('sandbox.ready');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { data } = await daemon.call('GET', '/api/v1/webhook/deliveries');
       expect(data.deliveries[0].next_attempt_at).not.toBeNull();
     });
