@@ -27,7 +27,7 @@ describe('sandbox-manager', () => {
     const { code, stderr } = await failureOf('--config', path);
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: 'sandbox-manager: --config: unknown key node_memroy\n',
+      stderr: 'sandbox-manager: --config: unknown key node_memroy; did you mean node_memory?\n',
     });
   });
 
