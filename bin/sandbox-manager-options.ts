@@ -59,15 +59,15 @@ function tokenCommands(): Command {
   const token = new Command('token').description('Bearer tokens of teams');
   token
     .command('create')
-    .description('print a new token, once')
-    .requiredOption('--team <id>', 'team of the token')
+    .description('create a token and print it once')
+    .requiredOption('--team <id>', 'team that the token belongs to')
     .option(
       '--scope <scope>',
       `repeatable: ${SCOPES.join(', ')}`,
       (text: string, all: string[]) => [...all, text],
       [],
     )
-    .option('--internal', 'for callers behind the external gateway')
+    .option('--internal', 'for callers behind an external gateway: requests are not charged')
     .addOption(databaseOption())
     .addOption(configOption())
     .action(async ({ team, scope, internal = false }, command: Command) => {
@@ -77,7 +77,7 @@ function tokenCommands(): Command {
     });
   token
     .command('list')
-    .description('show ids, never tokens')
+    .description('list the ids of all tokens, never the tokens themselves')
     .option('--json', 'as JSON')
     .addOption(databaseOption())
     .addOption(configOption())

@@ -20,7 +20,7 @@ import type { CommandRunner } from './sandboxctl-arguments.ts';
 export function defineEventCommands(program: Command, { withDaemon, withoutDaemon }: CommandRunner): void {
   program
     .command('publish')
-    .description('publish an event with this payload, character by character')
+    .description('publish an event with exactly this payload')
     .argument('<json>', 'the payload, a JSON object; - reads it from stdin')
     .option(
       '--idempotency-key <key>',
@@ -37,7 +37,7 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
     .option('--port <port>', 'port to listen on; 0 picks a free one', integer(0, 65_535), LISTEN_PORT)
     .option('--secret-file <path>', 'file with the secret that events must be signed with')
     .addOption(new Option('--secret <secret>', 'the secret itself').conflicts('secretFile').argParser(filled))
-    .option('--forward <url>', 'forward each event unchanged to this URL and answer what it answers')
+    .option('--forward <url>', 'forward each event unchanged to this URL and return its answer')
     .action(
       (options: { host: string; port: number; secretFile?: string; secret?: string; forward?: string }) =>
         withoutDaemon((terminal) => {
@@ -53,7 +53,7 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
     .description('list events with the state of their delivery, newest first')
     .addOption(new Option('--state <state>', 'only events in this state').choices(DELIVERY_STATES))
     .addOption(new Option('--event-type <type>', 'only events of this type').choices(EVENT_TYPES))
-    .option('--limit <number>', 'most events to list', integer(1), LIST_LIMIT)
+    .option('--limit <number>', 'maximum number of events', integer(1), LIST_LIMIT)
     .option('--watch', 'keep the list up to date until interrupted')
     .action(
       (options: {

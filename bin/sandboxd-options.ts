@@ -63,24 +63,32 @@ function command(): Command {
     )
     .addOption(option('--watch-dir <dir>', 'directory whose changes are reported; may be created later'))
     .addOption(option('--watch-ignore <glob>', 'ignore matching paths; repeatable').argParser(globs))
-    .addOption(option('--sandbox-id <id>', 'identity of the sandbox'))
-    .addOption(option('--team-id <id>', 'identity of its team'))
+    .addOption(option('--sandbox-id <id>', 'id of the sandbox, sent with every event'))
+    .addOption(option('--team-id <id>', 'id of its team, sent with every event'))
     .addOption(
-      option('--host <host>', 'address of the local API; localhost is 127.0.0.1 and [::1]')
+      option('--host <host>', 'address to listen on; localhost is 127.0.0.1 and [::1]')
         .default(DEFAULT_HOST)
         .argParser(filled),
     )
     .addOption(
-      option('--port <port>', 'port of the local API; 0 picks one')
+      option('--port <port>', 'port to listen on; 0 picks a free one')
         .default(DEFAULT_PORT)
         .argParser(integer(0, 65_535)),
     )
     .addOption(
-      option('--control-token-file <path>', 'file of the control token (default: <state-dir>/control-token)'),
+      option(
+        '--control-token-file <path>',
+        'file with the control token; created if missing (default: <state-dir>/control-token)',
+      ),
     )
     .addOption(option('--control-socket <path>', 'also serve on this Unix socket, without a token'))
     .addOption(
-      option('--state-dir <dir>', 'outbox and process output').default(DEFAULT_STATE_DIR).argParser(filled),
+      option(
+        '--state-dir <dir>',
+        'directory for the outbox and process output; must be on persistent storage',
+      )
+        .default(DEFAULT_STATE_DIR)
+        .argParser(filled),
     )
     .addOption(
       option('--restart <policy>', 'restart policy of the main command')
@@ -88,7 +96,7 @@ function command(): Command {
         .default('never'),
     )
     .addOption(option('--keep-alive', 'keep running after the main command has ended'))
-    .addOption(option('--process-user <name>', "user of processes (default: the daemon's own)"))
+    .addOption(option('--process-user <name>', "user that processes run as (default: the daemon's own)"))
     .addOption(
       option('--attempt-timeout-ms <ms>', 'timeout of one delivery attempt')
         .default(ATTEMPT_TIMEOUT_MS)
@@ -119,7 +127,9 @@ function command(): Command {
         .default(SHUTDOWN_GRACE_MS)
         .argParser(integer(0, DAY_MS)),
     )
-    .addOption(option('--await-init', 'wait for POST /api/v1/sandbox/init'))
+    .addOption(
+      option('--await-init', 'start without identity and webhook; wait for POST /api/v1/sandbox/init'),
+    )
     .addOption(
       option('--log-level <level>', 'level of the JSON log on stderr').choices(LOG_LEVELS).default('info'),
     )

@@ -47,13 +47,13 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
 }
 
 function endpointText(endpoint: Sandbox['endpoint'], out: Context['out']): string {
-  if (endpoint === null) return 'no webhook';
+  if (endpoint === null) return 'no webhook configured';
   if (endpoint.healthy) return out.style('green', 'healthy');
   return `${out.style('red', 'not answering')}, next attempt ${moment(endpoint.next_probe_at)}`;
 }
 
 function watcherText(watcher: WatcherStatus | null): string {
-  if (watcher === null) return 'watching nothing';
+  if (watcher === null) return 'no directory watched';
   const { state, watch_dir, index_size, degraded } = watcher;
   return printable(`${state} ${watch_dir}, ${index_size} files${degraded === null ? '' : `; ${degraded}`}`);
 }

@@ -76,8 +76,12 @@ export class OutboxHealth {
     }
     const fields = { foreign_records, foreign_pending };
     if (foreign_pending > 0)
-      this.#log.warn(fields, "another sandbox's records were set aside: some were never delivered");
-    else if (foreign_records > 0) this.#log.info(fields, "another sandbox's records were set aside");
+      this.#log.warn(
+        fields,
+        'the outbox holds records of another sandbox, some undelivered: they will not be sent',
+      );
+    else if (foreign_records > 0)
+      this.#log.info(fields, 'the outbox holds records of another sandbox: they will not be sent');
     this.#metrics.countLost(lost_records);
   }
 
@@ -99,7 +103,9 @@ export class OutboxHealth {
         return;
       case 'failed':
         this.#log.error({ lost_records }, 'the disk changed records: they will not be sent');
-        this.#damages.push(`${counted(lost_records, 'acknowledged record')} damaged and will not be sent`);
+        this.#damages.push(
+          `${counted(lost_records, 'acknowledged record')} damaged on disk and will not be sent`,
+        );
         return;
       case 'forged':
         this.#log.error({ records: lost_records }, 'records are not authentic: they will not be sent');

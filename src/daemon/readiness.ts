@@ -15,7 +15,7 @@ export interface ReadinessFacts {
 
 const NOT_READY: Record<string, string> = {
   starting: 'the daemon is starting',
-  awaiting_init: 'the sandbox is waiting for its init',
+  awaiting_init: 'the sandbox is waiting for POST /sandbox/init',
 };
 
 const STOPPING = 'the daemon is shutting down';

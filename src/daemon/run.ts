@@ -38,11 +38,11 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
   }
   if ((config.webhook_secret !== '' || config.await_init) && !isMemoryPrivate()) {
     log.warn(
-      'supervised processes can read the webhook secret from memory: use the image tree, or run as root',
+      'supervised processes can read the webhook secret from memory: use the image tree, --process-user, or run as root',
     );
   }
   if (process.pid === 1) {
-    log.warn('running as PID 1: orphaned processes are not reaped; run an init such as tini in front');
+    log.warn('running as PID 1: orphaned processes are not reaped; run an init such as tini as PID 1');
   }
   return ended();
 }

@@ -57,7 +57,7 @@ export class DatabaseWait {
   async #away({ message }: Error): Promise<void> {
     const { clock, log, host, port } = this.#parts;
     if (!this.#stand_in) {
-      log.warn({ reason: message }, 'the database is away; the start waits for it');
+      log.warn({ reason: message }, 'the database is unreachable; waiting for it before starting');
       this.#stand_in = await standIn(log, clock);
       await this.#stand_in.listen(host, port);
     }
@@ -71,7 +71,7 @@ async function standIn(log: Log, clock: Clock): Promise<ApiServer> {
   app.get('/healthz', async () => success({ alive: true }));
   app.addHook('onRequest', async (request) => {
     if (request.url === '/healthz') return;
-    throw new ApiError('unavailable', 'The database is away.', { retry_after_s: RETRY_AFTER_S });
+    throw new ApiError('unavailable', 'The database is unreachable.', { retry_after_s: RETRY_AFTER_S });
   });
   const server = new ApiServer(app, clock);
   await app.ready();

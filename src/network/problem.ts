@@ -20,7 +20,7 @@ let probes = 0;
  */
 export async function networkProblem(): Promise<string | null> {
   for (const [name, bit] of Object.entries(CAPABILITIES)) {
-    if (((effectiveCapabilities() >> bit) & 1n) === 0n) return `it needs root, or ${name}`;
+    if (((effectiveCapabilities() >> bit) & 1n) === 0n) return `root or ${name} is required`;
   }
   for (const [program, debian_package] of Object.entries(PROGRAMS)) {
     const is_there = await runProgram([program, '-V']).then(
@@ -33,7 +33,7 @@ export async function networkProblem(): Promise<string | null> {
   try {
     await runProgram(['ip', 'netns', 'add', name]);
   } catch (error) {
-    return `no network namespace can be made: ${(error as Error).message}`;
+    return `network namespaces cannot be created: ${(error as Error).message}`;
   }
   try {
     return (await queueProblem(`${Namespaces.FOLDER}/${name}`)) ?? null;
@@ -54,7 +54,7 @@ async function queueProblem(path: string): Promise<string | null> {
     try {
       await runProgram(['nsenter', `--net=${path}`, program], text);
     } catch {
-      return `no NFQUEUE in this kernel (${program} refused it)`;
+      return `this kernel has no NFQUEUE (refused by ${program})`;
     }
   }
   return null;

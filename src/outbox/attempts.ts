@@ -9,7 +9,7 @@ import type { AttemptOutcome, DeliveryStore, DueRecord } from './store.ts';
 /** The log line of a record that is not delivered. Source: contract section 8. */
 const ENDED = {
   failed: 'a delivery failed for good: the record is kept and can be replayed',
-  expired: 'a delivery expired: its window is over; the record is kept and can be replayed',
+  expired: 'a delivery expired: its delivery window has ended; the record is kept and can be replayed',
 };
 
 /** An attempt that has ended, for metrics. */

@@ -6,9 +6,20 @@ const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** What both engines count of their delivery, under the same names. Source: contract section 8. */
 export class DeliveryMetrics {
   readonly #enqueued = new Counter('enqueued_total', 'Records committed.', ['event_type']);
-  readonly #attempts = new Counter('delivery_attempts_total', 'Attempts ended.', ['outcome', 'class']);
-  readonly #attempt_seconds = new Histogram('delivery_duration_seconds', 'Time of an attempt.', SECONDS);
-  readonly #end_to_end_seconds = new Histogram('end_to_end_seconds', 'From commit to delivery.', SECONDS);
+  readonly #attempts = new Counter('delivery_attempts_total', 'Delivery attempts that have ended.', [
+    'outcome',
+    'class',
+  ]);
+  readonly #attempt_seconds = new Histogram(
+    'delivery_duration_seconds',
+    'Duration of a delivery attempt.',
+    SECONDS,
+  );
+  readonly #end_to_end_seconds = new Histogram(
+    'end_to_end_seconds',
+    'Time from commit to delivery.',
+    SECONDS,
+  );
 
   /** Counts committed records, by their event types. */
   countEnqueued(event_types: readonly string[]): void {

@@ -53,7 +53,10 @@ export class EventQueue {
         await this.#emit(event, key);
       } catch (error) {
         if (failures++ === 0)
-          this.#log.warn({ err: error, event_type: event.event_type }, 'event not stored, trying again');
+          this.#log.warn(
+            { err: error, event_type: event.event_type },
+            'an event could not be stored: it will be retried',
+          );
         await sleep(
           this.#clock,
           Math.min(PROCESS_EVENT_RETRY_CAP_MS, PROCESS_EVENT_RETRY_MS * 2 ** (failures - 1)),

@@ -171,7 +171,7 @@ export class ProcessLifecycle {
     }
     run.ended
       .then((end) => this.#onEnd(run, end))
-      .catch((error) => this.#warn(error, 'end of a process not handled'));
+      .catch((error) => this.#warn(error, 'the end of a process could not be handled'));
     void this.#followOutput(run.launched);
     this.#context.freezer.add(() => (run.has_released_pid ? null : run.root));
     this.saver.syncLater();
@@ -214,7 +214,7 @@ export class ProcessLifecycle {
     try {
       await this.launch();
     } catch (error) {
-      this.#warn(error, 'restart failed');
+      this.#warn(error, 'a process could not be restarted');
       const delay_ms = this.restarts.delayAfter(null, 0, record.restart_count);
       if (delay_ms !== null) return this.#scheduleRestart(delay_ms);
       record.is_final = true;

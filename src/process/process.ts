@@ -183,7 +183,8 @@ export class SupervisedProcess implements OutputSource {
     await this.#lifecycle.started();
     this.#lifecycle.cancelRestart();
     const is_empty = await this.#lifecycle.tree.terminate(grace_ms);
-    if (!is_empty) throw new ApiError('timeout', 'The kernel does not let the process end.');
+    if (!is_empty)
+      throw new ApiError('timeout', 'The process did not end after SIGKILL: it is stuck in the kernel.');
     await this.drained();
   }
 

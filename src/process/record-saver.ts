@@ -36,7 +36,7 @@ export class RecordSaver {
   save(): Promise<void> {
     this.#save_timer?.cancel();
     this.#save_timer = null;
-    return this.#file.save().catch((error) => this.#onError(error, 'process record not saved'));
+    return this.#file.save().catch((error) => this.#onError(error, 'a process record could not be saved'));
   }
 
   /** Saves within 100 ms what may be lost without harm, together with other changes made meanwhile. */
@@ -62,6 +62,6 @@ export class RecordSaver {
 
   async #sync(): Promise<void> {
     if (this.#record.is_final) return;
-    await this.#file.sync().catch((error) => this.#onError(error, 'process record not synced'));
+    await this.#file.sync().catch((error) => this.#onError(error, 'a process record could not be synced'));
   }
 }

@@ -29,7 +29,10 @@ export async function recoverAll(
       const process = await recoverOne(context, join(directory, name), name);
       if (process) recovered.push(process);
     } catch (error) {
-      context.log.error({ err: error, process_id: name }, 'a process cannot be recovered at present');
+      context.log.error(
+        { err: error, process_id: name },
+        'a process cannot be recovered right now: it will be retried',
+      );
       unread.push(name);
     }
   }

@@ -55,5 +55,5 @@ async function terminateStrays({ clock, log, trees, grace_ms }: ShutdownContext)
     isPaused: () => false,
   };
   const is_empty = await terminateTree(clock, target, grace_ms).catch(() => false);
-  if (!is_empty) log.warn('not every process of the sandbox has ended');
+  if (!is_empty) log.warn('some processes of the sandbox are still running');
 }

@@ -72,7 +72,8 @@ export class Stdin {
   }
 
   async #writeInTurn({ data, offset = this.#accepted, end = false, signal }: StdinWrite): Promise<void> {
-    if (offset > this.#accepted) throw this.#conflict('The offset leaves a gap.');
+    if (offset > this.#accepted)
+      throw this.#conflict('offset: must not be greater than the number of bytes accepted.');
     let skip = this.#accepted - offset;
     for await (const piece of data) {
       for (let at = 0; at < piece.length; at += OUTPUT_CHUNK_BYTES) {

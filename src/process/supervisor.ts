@@ -216,7 +216,10 @@ export class Supervisor implements Service {
     if (this.is_paused) throw new ApiError('conflict', 'The sandbox is paused.');
     this.#registry.checkRoom();
     if (!this.#unread.includes(process_id)) return;
-    throw new ApiError('outbox_unavailable', `What is kept of ${process_id} cannot be read at present.`);
+    throw new ApiError(
+      'outbox_unavailable',
+      `The record of ${process_id} cannot be read right now. Try again later.`,
+    );
   }
 
   async #stop(): Promise<void> {

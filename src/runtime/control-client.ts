@@ -80,7 +80,7 @@ async function held(outgoing: ClientRequest, response: IncomingMessage): Promise
   await new Promise<void>((resolve, reject) => {
     // The first byte means that everything is quiescent, whatever it is.
     response.once('data', () => resolve());
-    response.once('close', () => reject(new Error('the daemon ended the hold')));
+    response.once('close', () => reject(new Error('the daemon closed the connection')));
   });
   return {
     isKept: () => is_kept,
@@ -110,7 +110,7 @@ export function boundInterimAnswers(outgoing: ClientRequest): void {
   let seen = 0;
   outgoing.on('information', () => {
     seen += 1;
-    if (seen > INFORMATIONAL_MAX) outgoing.destroy(new Error('too many interim answers'));
+    if (seen > INFORMATIONAL_MAX) outgoing.destroy(new Error('too many informational (1xx) answers'));
   });
 }
 
@@ -130,7 +130,7 @@ function head(outgoing: ClientRequest): Promise<IncomingMessage> {
     // No error follows an unrequested switch of protocols.
     outgoing.once('upgrade', (_response, socket) => {
       socket.destroy();
-      reject(new Error('the daemon speaks another protocol'));
+      reject(new Error('the daemon switched protocols'));
     });
     outgoing.once('response', (response) => {
       response.on('error', () => {});

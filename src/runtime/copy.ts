@@ -27,7 +27,7 @@ export async function copyRootfs(source: string, source_state_dir: string, targe
   const ends = await Promise.all(
     [pack, unpack].map(async (program) => {
       const [output, [code]] = await Promise.all([text(program.stderr), once(program, 'close')]);
-      return code === 0 ? null : output.trim().split('\n')[0] || `tar ended with ${code}`;
+      return code === 0 ? null : output.trim().split('\n')[0] || `tar exited with ${code}`;
     }),
   );
   const failed = ends.find((end) => end !== null);

@@ -89,7 +89,7 @@ async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles)
   });
   void once(child, 'exit').then(
     ([code, signal]) => {
-      end = `it ended with ${code ?? signal}`;
+      end = `it exited with ${code ?? signal}`;
     },
     (error: Error) => {
       end = error.message;

@@ -172,7 +172,10 @@ export class LocalRuntime implements Runtime {
     const has_ended =
       is_accepted && record.daemon && (await waitForExit(this.#parts.clock, record.daemon, STOP_TIMEOUT_MS));
     if (has_ended) return 'killed';
-    this.#parts.log.warn({ sandbox_id: files.sandbox_id }, "a sandbox's daemon did not stop and is killed");
+    this.#parts.log.warn(
+      { sandbox_id: files.sandbox_id },
+      "a sandbox's daemon did not stop in time: killing it",
+    );
     return 'lost';
   }
 
@@ -190,7 +193,7 @@ export class LocalRuntime implements Runtime {
     if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
     const state_dir = takeOutbox(files);
     if (state_dir === null) {
-      const trouble = 'the state directory is gone, and its records with it';
+      const trouble = 'the state directory and its records are missing';
       yield { records: [], lost_records: 0, set_aside: 0, trouble };
       return;
     }

@@ -50,8 +50,7 @@ export function builtProgram(): DaemonProgram {
   const sandboxd = fileURLToPath(
     new URL(is_built ? './sandboxd.cjs' : '../../dist/sandboxd.cjs', import.meta.url),
   );
-  if (!existsSync(sandboxd))
-    throw new StartError(`${sandboxd} does not exist; the local runtime requires the built sandboxd`);
+  if (!existsSync(sandboxd)) throw new StartError(`${sandboxd} does not exist; run npm run build first`);
   const sqlite = dirname(createRequire(sandboxd).resolve('better-sqlite3/package.json'));
   return { node: process.execPath, dist: dirname(sandboxd), packages: dirname(sqlite) };
 }

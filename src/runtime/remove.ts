@@ -21,5 +21,5 @@ async function run(program: string, ...args: string[]): Promise<string | null> {
   const said = text(child.stderr.take(10));
   const [code] = await once(child, 'exit');
   if (code === 0) return null;
-  return (await said).split('\n')[0] || `${program} ended with ${code}`;
+  return (await said).split('\n')[0] || `${program} exited with ${code}`;
 }

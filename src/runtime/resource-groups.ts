@@ -37,7 +37,7 @@ export class ResourceGroups {
       const reason = (error as Error).message;
       log.warn(
         { reason },
-        'memory and CPU limits of sandboxes are recorded, not enforced: cgroups cannot be used',
+        'memory and CPU limits of sandboxes are recorded but not enforced: cannot use cgroups',
       );
       return new ResourceGroups(null);
     }

@@ -100,7 +100,7 @@ export class DamagedOutboxes {
     const path = join(this.#folder, sandbox_id);
     const bytes = sizeOf(outbox);
     if (bytes > this.#max_bytes) {
-      this.#log.error({ sandbox_id, bytes }, 'a damaged outbox is too large to be preserved');
+      this.#log.error({ sandbox_id, bytes }, 'a damaged outbox is too large to keep');
       return;
     }
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
@@ -108,7 +108,7 @@ export class DamagedOutboxes {
     renameSync(outbox, path);
     const now_s = this.#clock.wallMs() / 1000;
     utimesSync(path, now_s, now_s);
-    this.#log.error({ sandbox_id, path }, 'a damaged outbox is preserved for 24 h');
+    this.#log.error({ sandbox_id, path }, 'a damaged outbox is kept for 24 h');
     this.prune();
   }
 

@@ -56,7 +56,7 @@ export class Engine implements Service {
     });
     this.#parts = parts;
     this.#count('start');
-    log.debug({ watch_dir, first_time, index_size: tree.size }, 'starting the watch');
+    log.debug({ watch_dir, first_time, index_size: tree.size }, 'starting to watch');
     parts.kick();
     const result = await this.#untilReconciled();
     if (!first_time) return;

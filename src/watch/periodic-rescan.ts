@@ -60,10 +60,10 @@ export class PeriodicRescan {
     }
     if (mounts.roots.size > 0) {
       const kinds = [...new Set(mounts.roots.values())].join(', ');
-      reasons.push(`the kernel does not signal remote changes on ${kinds}: ${every}`);
+      reasons.push(`the kernel does not report remote changes on ${kinds}: ${every}`);
     }
     for (const mount of mounts.aside()) {
-      reasons.push(`${mount} changes by itself or has too many names and is not watched for 10 minutes`);
+      reasons.push(`${mount} changes too much or has too many names: not watched for 10 minutes`);
     }
     if (pseudo.size > 0) {
       const [[path, name] = ['', '']] = pseudo;

@@ -97,7 +97,10 @@ export class RemoteMounts {
     if (found) account.found++;
     if (account.found <= this.#limits.found && tree.countOn(dev) < this.#limits.names) return true;
     account.aside_until_ms = now_ms + REMOTE_ASIDE_MS;
-    log.warn(this.#named(dev)[0] ?? {}, 'a file system changes by itself or has too many names: set aside');
+    log.warn(
+      this.#named(dev)[0] ?? {},
+      'a remote file system changes too much or has too many names: not watched for 10 minutes',
+    );
     return false;
   }
 

@@ -15,12 +15,12 @@ export function checkWatchDir(watch_dir: string, own_paths: string[]): void {
     });
   };
   if (!isAbsolute(watch_dir)) refuse('must be an absolute path');
-  if (watch_dir.includes('\0')) refuse('contains a null byte');
+  if (watch_dir.includes('\0')) refuse('must not contain NUL');
   const stats = statsOf(watch_dir);
-  if (stats && !stats.isDirectory()) refuse('is not a directory');
+  if (stats && !stats.isDirectory()) refuse('must be a directory');
   const real = realPath(watch_dir);
   const inside = own_paths.find((path) => pathBelow(realPath(path), real) !== null);
-  if (inside !== undefined) refuse(`is inside the daemon's own ${JSON.stringify(inside)}`);
+  if (inside !== undefined) refuse(`must not be inside the daemon's own ${JSON.stringify(inside)}`);
 }
 
 function statsOf(path: string): Stats | undefined {

@@ -12,7 +12,7 @@ const ranges = (...texts: string[]): AddressRanges =>
   new AddressRanges(
     texts.map((text) => {
       const parsed = parseCidr(text);
-      if (!parsed) throw new TypeError(`${text} is not a range of addresses`);
+      if (!parsed) throw new TypeError(`${text} is not an address range`);
       return parsed;
     }),
   );
@@ -109,8 +109,8 @@ export class AddressGuard {
 export function checkWebhookUrl(text: string, guard: AddressGuard): { url: string } | { fault: string } {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) return { fault: 'must be an http or https URL' };
-  if (url.username || url.password) return { fault: 'must not hold credentials' };
-  if (guard.refusesLiteral(url.hostname)) return { fault: 'must not lead to an address that is not public' };
+  if (url.username || url.password) return { fault: 'must not contain credentials' };
+  if (guard.refusesLiteral(url.hostname)) return { fault: 'must not point to a non-public address' };
   url.hash = '';
   return { url: url.href };
 }

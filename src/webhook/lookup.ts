@@ -72,7 +72,7 @@ export class SharedLookup {
 }
 
 function blockedError(hostname: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`${hostname} resolves to no address that may be dialled`), {
+  return Object.assign(new Error(`${hostname} resolves only to blocked addresses`), {
     code: BLOCKED,
   });
 }

@@ -108,7 +108,7 @@ describe('an answer that is none of a daemon', () => {
       write();
     });
     const { code, stderr } = await run(['status', '--url', url]);
-    expect([code, stderr]).toEqual([1, `sandboxctl: the answer of ${url} does not end\n`]);
+    expect([code, stderr]).toEqual([1, `sandboxctl: the answer of ${url} is too long\n`]);
   });
 
   it('is given up where pages never end and hold nothing', async () => {
@@ -128,7 +128,7 @@ describe('an answer that is none of a daemon', () => {
       write();
     });
     const { code, stderr } = await run(['logs', 'a', '--url', url]);
-    expect([code, stderr]).toEqual([1, 'sandboxctl: the stream contains an endless line or event\n']);
+    expect([code, stderr]).toEqual([1, 'sandboxctl: the stream contains a line or event that is too long\n']);
   });
 
   it('lists as many as asked for of more, quickly, with cells of any length', async () => {

@@ -61,12 +61,12 @@ resources  2 processes, 10.0 MiB, 1.2 s of CPU
 
   it('says that there is no webhook', async () => {
     sandbox.endpoint = null;
-    expect((await run(['status', '--url', url])).stdout).toContain('endpoint   no webhook\n');
+    expect((await run(['status', '--url', url])).stdout).toContain('endpoint   no webhook configured\n');
   });
 
   it('says that nothing is watched', async () => {
     sandbox.watcher = null;
-    expect((await run(['status', '--url', url])).stdout).toContain('watcher    watching nothing\n');
+    expect((await run(['status', '--url', url])).stdout).toContain('watcher    no directory watched\n');
   });
 
   it('prints JSON for a script', async () => {

@@ -85,9 +85,11 @@ describe('what was found when the outbox was opened', () => {
   it("is a warning if another sandbox's records were still pending", () => {
     const { health, told } = outboxHealth();
     health.reportAdoption({ ...INTACT, foreign_records: 2 });
-    expect(told()).toEqual(["info: another sandbox's records were set aside"]);
+    expect(told()).toEqual(['info: the outbox holds records of another sandbox: they will not be sent']);
     health.reportAdoption({ ...INTACT, foreign_records: 2, foreign_pending: 1 });
-    expect(told()).toEqual(["warn: another sandbox's records were set aside: some were never delivered"]);
+    expect(told()).toEqual([
+      'warn: the outbox holds records of another sandbox, some undelivered: they will not be sent',
+    ]);
     expect(health.damages).toEqual([]);
   });
 });
@@ -111,7 +113,7 @@ describe('a repair while the daemon runs', () => {
     ],
     [
       { how: 'failed', lost_records: 1, set_aside: null },
-      ['1 acknowledged record is damaged and will not be sent'],
+      ['1 acknowledged record is damaged on disk and will not be sent'],
       { lost: '1', forged: '0' },
     ],
     [

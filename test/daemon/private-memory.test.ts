@@ -56,7 +56,7 @@ describe.runIf(process.getuid?.() === 0)('a daemon that is not root', () => {
   }
 
   const MEMORY =
-    'supervised processes can read the webhook secret from memory: use the image tree, or run as root';
+    'supervised processes can read the webhook secret from memory: use the image tree, --process-user, or run as root';
 
   it('has private memory if its Node can be executed but not read', async () => {
     const { argv, state_dir } = installed(0o111);

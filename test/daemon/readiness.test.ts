@@ -16,7 +16,7 @@ describe('readiness', () => {
 
   it.each([
     ['starting', 'the daemon is starting'],
-    ['awaiting_init', 'the sandbox is waiting for its init'],
+    ['awaiting_init', 'the sandbox is waiting for POST /sandbox/init'],
     ['stopping', 'the daemon is shutting down'],
   ])('is denied while the sandbox is %s', (state, reason) => {
     expect(readiness({ ...FINE, state }).not_ready).toBe(reason);

@@ -52,7 +52,9 @@ describe('a start under another sandbox id', () => {
     const published = await Promise.all([1, 2, 3, 4, 5].map((n) => first.publish(`{"n":${n}}`)));
     await first.end('SIGTERM');
     const wrong = await startFor(null, DOWN, state_dir);
-    await wrong.logged("another sandbox's records were set aside: some were never delivered");
+    await wrong.logged(
+      'the outbox holds records of another sandbox, some undelivered: they will not be sent',
+    );
     expect(await outboxOf(wrong)).toMatchObject({ foreign: 7 });
     await wrong.end('SIGTERM');
     const consumer = await startConsumer();

@@ -78,7 +78,7 @@ test('what the disk refuses is reported, not thrown, and a later save works', as
   saver.syncLater();
   await clock.advance(1_000);
   await until(() => errors.length === 2);
-  expect(errors).toEqual(['process record not saved', 'process record not synced']);
+  expect(errors).toEqual(['a process record could not be saved', 'a process record could not be synced']);
   mkdirSync(folder);
   await saver.save();
   expect(saved()).toHaveLength(1);

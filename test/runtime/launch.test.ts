@@ -80,6 +80,6 @@ it('a launch fails with the last line of the log if the daemon ends instead', as
   );
   await expect(failing).rejects.toMatchObject({
     code: 'internal_error',
-    message: expect.stringMatching(/did not start: it ended with \d+\. no port is free$/),
+    message: expect.stringMatching(/did not start: it exited with \d+\. no port is free$/),
   });
 });

@@ -73,7 +73,7 @@ describe('create', () => {
     await runtime.start();
     await expect(runtime.create(spec('sbx-1'))).rejects.toMatchObject({
       code: 'internal_error',
-      message: expect.stringContaining('it ended with 1'),
+      message: expect.stringContaining('it exited with 1'),
     });
     expect(await runtime.list()).toEqual([]);
   });

@@ -47,7 +47,7 @@ async function watched(): Promise<void> {
   await tree.start();
 }
 
-const isAside = () => tree.engine.status().degraded?.includes('changes by itself or has too many names');
+const isAside = () => tree.engine.status().degraded?.includes('changes too much or has too many names');
 
 describe.runIf(can_mount)('a hostile file system below the watched directory', () => {
   test.each([

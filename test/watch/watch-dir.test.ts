@@ -17,7 +17,7 @@ const BAD: [kind: string, make: (folder: string) => string, reason: RegExp][] = 
       writeFileSync(join(folder, 'file'), '');
       return join(folder, 'file');
     },
-    /is not a directory/,
+    /must be a directory/,
   ],
   [
     'is a link to a file',
@@ -26,7 +26,7 @@ const BAD: [kind: string, make: (folder: string) => string, reason: RegExp][] = 
       symlinkSync('file', join(folder, 'link'));
       return join(folder, 'link');
     },
-    /is not a directory/,
+    /must be a directory/,
   ],
   ['is the state directory', (folder) => join(folder, 'state'), /inside the daemon's own/],
   [
@@ -76,7 +76,7 @@ describe('a watch_dir that is refused', () => {
 
   it('is a file', () => {
     writeFileSync(join(top, 'f'), '');
-    expect(refusal(join(top, 'f'))).toMatch(/^invalid_request: .*not a directory/);
+    expect(refusal(join(top, 'f'))).toMatch(/^invalid_request: .*must be a directory/);
   });
 
   it('is one inside the state directory, under any name', () => {

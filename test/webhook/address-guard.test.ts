@@ -275,7 +275,7 @@ describe("a webhook's URL at claim", () => {
     fc.assert(
       fc.property(spellings, (host) => {
         expect(checkWebhookUrl(`http://${host}:8080/hook`, strict)).toEqual({
-          fault: 'must not lead to an address that is not public',
+          fault: 'must not point to a non-public address',
         });
       }),
     );
@@ -319,7 +319,7 @@ describe('a name that always means this machine', () => {
     'is refused at claim: %s',
     (host) => {
       expect(checkWebhookUrl(`http://${host}/x`, strict)).toEqual({
-        fault: 'must not lead to an address that is not public',
+        fault: 'must not point to a non-public address',
       });
       expect(checkWebhookUrl(`http://${host}/x`, allowing('127.0.0.0/8'))).toHaveProperty('url');
       expect(checkWebhookUrl(`http://${host}/x`, allowing('::1'))).toHaveProperty('url');

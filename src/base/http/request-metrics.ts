@@ -10,7 +10,7 @@ export class RequestMetrics {
   readonly #requests = new Counter('http_requests_total', 'Requests answered.', ['route', 'status']);
   readonly #seconds = new Histogram(
     'http_request_duration_seconds',
-    'Time from a request to the end of its answer.',
+    'Time from the arrival of a request to the end of its answer.',
     SECONDS,
   );
 

@@ -14,7 +14,7 @@ export interface ProcStat {
   cpu_ticks: number;
   /** CPU time of children that have ended and were waited for. */
   children_ticks: number;
-  /** Ticks after boot; with the pid it names a process for the life of the machine. */
+  /** Ticks since boot. Together with the pid it identifies a process until the next boot. */
   start_ticks: number;
   memory_pages: number;
 }
@@ -27,7 +27,7 @@ export const PAGE_BYTES = 4096;
 /** Errors that say nothing about the process: this program has no descriptor or memory left to read with. */
 const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 
-/** The present time in ticks after boot, the unit of `start_ticks`. */
+/** The current time in ticks since boot, the unit of `start_ticks`. */
 export function bootTicks(): number {
   return Math.round((uptime() * 1_000) / CLOCK_TICK_MS);
 }
@@ -55,7 +55,10 @@ export function readStatNow(pid: number): ProcStat | null {
 function unlessExhausted(error: unknown): null {
   const { code = '' } = error as NodeJS.ErrnoException;
   if (!EXHAUSTED.has(code)) return null;
-  throw new ApiError('too_many_requests', `The process table cannot be read at present (${code}).`);
+  throw new ApiError(
+    'too_many_requests',
+    `The process table cannot be read right now (${code}). Try again later.`,
+  );
 }
 
 /** The pids of all visible processes. Throws `too_many_requests` if the table cannot be read now. */
@@ -94,7 +97,7 @@ export function readProgramName(pid: number): string {
   return or('', () => readFileSync(`/proc/${pid}/comm`, 'latin1')).trim();
 }
 
-/** The pid of a process that has a socket open, by the socket's inode; null if this user may not see one. */
+/** The pid of a process that has the socket with this inode open; null if this user cannot see one. */
 export function findSocketHolder(inodes: ReadonlySet<string>): number | null {
   const links = new Set([...inodes].map((inode) => `socket:[${inode}]`));
   const pids = readdirSync('/proc').filter(isPid).map(Number);
@@ -106,7 +109,7 @@ function openFiles(pid: number): string[] {
   return or([], () => readdirSync(folder)).map((fd) => or('', () => readlinkSync(`${folder}/${fd}`)));
 }
 
-/** What cannot be read is of another user, or has ended meanwhile. */
+/** Skips what cannot be read: it belongs to another user, or has just ended. */
 function or<T>(otherwise: T, read: () => T): T {
   try {
     return read();
@@ -120,7 +123,7 @@ export function readBootId(): string {
   return readKernelSetting('kernel/random/boot_id');
 }
 
-/** The process table (pid namespace) that this process is in, as `pid:[<inode>]`. Throws the system's error. */
+/** The pid namespace of this process, as `pid:[<inode>]`. Throws the system's error. */
 export function readPidNamespace(): string {
   return readlinkSync('/proc/self/ns/pid');
 }

@@ -12,7 +12,7 @@ export const DeliveryQuery = closedObject({
   state: Type.Optional(Type.Enum(DELIVERY_STATES)),
   event_type: Type.Optional(Type.Enum(EVENT_TYPES)),
   limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
-  cursor: Type.Optional(Type.Integer({ minimum: 1, description: 'the next_cursor of another page' })),
+  cursor: Type.Optional(Type.Integer({ minimum: 1, description: 'the next_cursor of the previous page' })),
 });
 
 /** The query of a replay of all records in a state. */

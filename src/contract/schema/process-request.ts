@@ -6,7 +6,7 @@ import { integerFrom } from './query.ts';
 /** Schemas of the bodies of the process routes. Contract section 4, "Processes". */
 
 const milliseconds = (minimum: number) => integerFrom(minimum, Number.MAX_SAFE_INTEGER);
-const Name = Type.String({ pattern: '^[^\\u0000]+$', description: 'a string without NUL, not empty' });
+const Name = Type.String({ pattern: '^[^\\u0000]+$', description: 'a non-empty string without NUL' });
 
 /** The size of a terminal in characters; the kernel stores its sides in 16 bits. */
 export const PtySizeBody = closedObject({ cols: integerFrom(1, 65_535), rows: integerFrom(1, 65_535) });
@@ -30,7 +30,7 @@ export const ProcessBody = Type.Object(
     command: Type.Optional(
       Type.Array(PlainText, {
         minItems: 1,
-        description: 'an array of strings without NUL, the first of them the program',
+        description: 'an array of strings without NUL, of which the first is the program',
       }),
     ),
     shell: Type.Optional(Name),

@@ -14,7 +14,7 @@ export function pageLimit(standard: number, cap: number) {
   return Type.Integer({
     minimum: 1,
     default: standard,
-    description: `above ${cap} is capped`,
+    description: `values above ${cap} are lowered to ${cap}`,
     'x-cap': cap,
   });
 }

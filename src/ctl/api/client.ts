@@ -156,7 +156,7 @@ export class Client {
       for await (const chunk of response) {
         size_bytes += chunk.length;
         if (size_bytes > ANSWER_MAX_BYTES)
-          throw new Failure(EXIT.failed, `the answer of ${this.shown} does not end`);
+          throw new Failure(EXIT.failed, `the answer of ${this.shown} is too long`);
         chunks.push(chunk);
       }
     } catch (error) {

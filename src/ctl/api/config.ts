@@ -86,6 +86,7 @@ function parseAddress(text: string): DaemonAddress {
 
 function readToken(path: string): string {
   const token = readSecretFile(path);
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Failure(EXIT.usage, `${path} holds no control token`);
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new Failure(EXIT.usage, `${path} does not contain a control token`);
   return token;
 }

@@ -27,7 +27,7 @@ export async function* serverSentEvents(body: AsyncIterable<Uint8Array>): AsyncG
     },
     onError: ({ type }) => {
       if (type === 'max-buffer-size-exceeded')
-        throw new Failure(EXIT.failed, 'the stream contains an endless line or event');
+        throw new Failure(EXIT.failed, 'the stream contains a line or event that is too long');
     },
   });
   for await (const chunk of body) {

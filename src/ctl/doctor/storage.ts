@@ -62,7 +62,7 @@ function checkPersistence(place: string): Finding {
   const { kind, name: type } = fileSystemOf(place);
   if (kind === 'memory') return error(name, `${place} is on ${type}: acknowledged events are lost on reboot`);
   if (kind === 'remote')
-    return warning(name, `${place} is on ${type}: make sure that its server honours syncs`);
+    return warning(name, `${place} is on ${type}: make sure that its server honours fsync`);
   const { bavail, bsize } = statfsSync(place);
   const free = `${Math.round((bavail * bsize) / 2 ** 20)} MiB free`;
   const note = type === 'overlay' ? ', as durable as its upper layer' : '';
@@ -121,6 +121,6 @@ function checkDatabase(path: string): Finding {
   }
   const number = header.readUInt32BE(LIBRARY_VERSION_AT);
   const version = [Math.floor(number / 1e6), Math.floor(number / 1e3) % 1e3, number % 1e3].join('.');
-  if (header[WRITE_FORMAT_AT] !== WAL_FORMAT) return error(name, `${path} has no write-ahead log`);
+  if (header[WRITE_FORMAT_AT] !== WAL_FORMAT) return error(name, `${path} is not in write-ahead log mode`);
   return ok(name, `${version}, with a write-ahead log, a sync at each commit`);
 }

@@ -102,7 +102,7 @@ export async function sendTest(url: URL, secret: string, clock: Clock): Promise<
       statusCode >= 200 && statusCode < 300 ? ok('delivery', message) : error('delivery', message);
     return [finding, ...compareClocks(answered.date, clock)];
   } catch (thrown) {
-    return [error('delivery', `a test event got no answer: ${reason(thrown)}`)];
+    return [error('delivery', `the test event got no answer: ${reason(thrown)}`)];
   }
 }
 

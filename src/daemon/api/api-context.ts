@@ -170,5 +170,5 @@ export class ApiContext {
 }
 
 function awaitingInit(): ApiError {
-  return new ApiError('conflict', 'The sandbox is waiting for its init.');
+  return new ApiError('conflict', 'The sandbox has not been initialised: POST /api/v1/sandbox/init first.');
 }

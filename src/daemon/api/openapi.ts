@@ -22,10 +22,10 @@ const resumed = { 'Last-Event-ID': 'the id of the last event received' };
 
 /** What `/openapi.json` says of each route beside its path, access and schemas. */
 const DOCS: Readonly<Record<string, RouteDoc>> = {
-  'GET /healthz': { summary: 'Whether the daemon is alive' },
-  'GET /readyz': { summary: 'Whether the daemon is ready, and what works with limits' },
-  'GET /metrics': { summary: "Prometheus' text format", media: 'text/plain' },
-  'GET /openapi.json': { summary: 'This document' },
+  'GET /healthz': { summary: 'Liveness' },
+  'GET /readyz': { summary: 'Whether the daemon is ready, and what is degraded' },
+  'GET /metrics': { summary: 'Metrics in the Prometheus text format', media: 'text/plain' },
+  'GET /openapi.json': { summary: 'This OpenAPI document' },
   'POST /api/v1/webhook/publish': {
     summary: 'Publish an event',
     data: ReceiptData,
@@ -39,7 +39,7 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   },
   'GET /api/v1/webhook/deliveries': { summary: 'List deliveries, newest first', data: DeliveryPageData },
   'GET /api/v1/webhook/deliveries/:event_id': {
-    summary: 'One delivery with its body and attempts',
+    summary: 'Get one delivery with its body and attempts',
     data: DeliveryData,
   },
   'POST /api/v1/webhook/deliveries/:event_id/replay': { summary: 'Send a record again', data: DeliveryData },
@@ -48,22 +48,25 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
     data: ReplayedData,
   },
   'GET /api/v1/events/stream': {
-    summary: 'Every record as it is committed',
+    summary: 'Stream records as they are committed',
     media: 'text/event-stream',
     headers: resumed,
   },
   'POST /api/v1/processes': { summary: 'Start a process', data: StartedData, status: 201 },
   'GET /api/v1/processes': { summary: 'List processes', data: ProcessListData },
-  'GET /api/v1/processes/:process_id': { summary: 'One process', data: ProcessData },
+  'GET /api/v1/processes/:process_id': { summary: 'Get one process', data: ProcessData },
   'DELETE /api/v1/processes/:process_id': { summary: 'End a process', data: ProcessData },
   'GET /api/v1/processes/:process_id/output': {
-    summary: "A process's output",
+    summary: "Read a process's output",
     media: 'text/event-stream',
     headers: resumed,
   },
-  'GET /api/v1/processes/:process_id/attach': { summary: 'A WebSocket attached to a process', status: 101 },
+  'GET /api/v1/processes/:process_id/attach': {
+    summary: 'Attach to a process over a WebSocket',
+    status: 101,
+  },
   'GET /api/v1/processes/:process_id/wait': {
-    summary: 'A process once it has ended or is ready',
+    summary: 'Wait until a process has ended or is ready',
     data: ProcessData,
   },
   'POST /api/v1/processes/:process_id/stdin': {
@@ -73,14 +76,21 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   },
   'POST /api/v1/processes/:process_id/signal': { summary: 'Send a signal to a process', status: 204 },
   'POST /api/v1/processes/:process_id/resize': { summary: "Resize a process's terminal", status: 204 },
-  'GET /api/v1/sandbox': { summary: 'The sandbox', data: SandboxViewData },
+  'GET /api/v1/sandbox': { summary: 'Get the state of the sandbox', data: SandboxViewData },
   'POST /api/v1/sandbox/init': { summary: 'Give the sandbox its identity and webhook', data: StateData },
-  'PUT /api/v1/sandbox/env': { summary: 'Change the environment of later processes', data: NamesData },
+  'PUT /api/v1/sandbox/env': {
+    summary: 'Set environment variables for processes started later',
+    data: NamesData,
+  },
   'POST /api/v1/sandbox/pause': { summary: 'Pause the sandbox', data: StateData, is_body_optional: true },
   'POST /api/v1/sandbox/resume': { summary: 'Resume the sandbox', data: StateData, is_body_optional: true },
-  'POST /api/v1/sandbox/stop': { summary: 'End the sandbox without a flush', data: StateData, status: 202 },
+  'POST /api/v1/sandbox/stop': {
+    summary: 'End the sandbox without delivering pending records',
+    data: StateData,
+    status: 202,
+  },
   'POST /api/v1/sandbox/hold': {
-    summary: 'Keep the sandbox quiescent while the body is open',
+    summary: 'Quiesce the sandbox while the request body is open',
     media: 'application/x-ndjson',
     body_media: 'application/octet-stream',
   },

@@ -20,7 +20,7 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
   const reading = (doc: RouteDoc) => ({ scope: 'webhooks:read', doc }) as const;
   const writing = (doc: RouteDoc) => ({ scope: 'sandboxes:write', doc }) as const;
   const list = { summary: 'List deliveries, newest first', data: TeamDeliveryPageData };
-  const one = { summary: 'One delivery with its body and attempts', data: TeamDeliveryData };
+  const one = { summary: 'Get one delivery with its body and attempts', data: TeamDeliveryData };
   const replay = { summary: 'Send a record again', data: TeamDeliveryData };
   const replayAll = { summary: 'Send all records in a state again', data: ReplayedData };
 
@@ -52,6 +52,6 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
 
 async function found(delivery: Delivery, team_id: string, event_id: string) {
   const record = EVENT_ID.test(event_id) ? await delivery.views.find(team_id, event_id) : null;
-  if (!record) throw new ApiError('not_found', `There is no record ${event_id}.`);
+  if (!record) throw new ApiError('not_found', `No record has the event id ${event_id}.`);
   return record;
 }

@@ -63,7 +63,7 @@ async function answer(
   await answering(sandboxes, route, { sandbox_id, team_id }, clock);
   const socket = runtime.controlSocket(sandbox_id);
   if (socket === null) {
-    throw new ApiError('conflict', 'This runtime has no daemon that could answer.');
+    throw new ApiError('conflict', 'Sandboxes of --runtime none have no daemon to pass this request to.');
   }
   await passThrough(request, reply, { socket, path, scope: route.scope });
 }

@@ -24,24 +24,24 @@ export interface PassedRoute {
 }
 
 const PROCESSES: Row[] = [
-  ['GET', '/processes', 'read', 'The processes of a sandbox'],
-  ['POST', '/processes', 'write', 'Starts a process'],
-  ['GET', '/processes/:process_id', 'read', 'A process'],
-  ['DELETE', '/processes/:process_id', 'write', 'Ends a process'],
-  ['GET', '/processes/:process_id/output', 'read', "A process's output"],
+  ['GET', '/processes', 'read', 'List the processes of a sandbox'],
+  ['POST', '/processes', 'write', 'Start a process'],
+  ['GET', '/processes/:process_id', 'read', 'Get one process'],
+  ['DELETE', '/processes/:process_id', 'write', 'End a process'],
+  ['GET', '/processes/:process_id/output', 'read', "Read a process's output"],
   // Attaching includes writing.
-  ['GET', '/processes/:process_id/attach', 'write', 'A WebSocket attached to a process'],
-  ['GET', '/processes/:process_id/wait', 'read', 'A process once it has ended or is ready'],
-  ['POST', '/processes/:process_id/stdin', 'write', "Writes to a process's stdin"],
-  ['POST', '/processes/:process_id/signal', 'write', 'Sends a signal to a process'],
-  ['POST', '/processes/:process_id/resize', 'write', "Resizes a process's terminal"],
+  ['GET', '/processes/:process_id/attach', 'write', 'Attach to a process over a WebSocket'],
+  ['GET', '/processes/:process_id/wait', 'read', 'Wait until a process has ended or is ready'],
+  ['POST', '/processes/:process_id/stdin', 'write', "Write to a process's stdin"],
+  ['POST', '/processes/:process_id/signal', 'write', 'Send a signal to a process'],
+  ['POST', '/processes/:process_id/resize', 'write', "Resize a process's terminal"],
 ];
 
 const DELIVERIES: Row[] = [
-  ['GET', '/webhook/deliveries', 'read', "The deliveries of a sandbox's daemon"],
-  ['GET', '/webhook/deliveries/:event_id', 'read', 'A delivery with its attempts'],
-  ['POST', '/webhook/deliveries/replay', 'write', 'Replays all deliveries of a state'],
-  ['POST', '/webhook/deliveries/:event_id/replay', 'write', 'Replays a delivery'],
+  ['GET', '/webhook/deliveries', 'read', "List the deliveries of a sandbox's daemon"],
+  ['GET', '/webhook/deliveries/:event_id', 'read', 'Get one delivery with its body and attempts'],
+  ['POST', '/webhook/deliveries/replay', 'write', 'Send all records in a state again'],
+  ['POST', '/webhook/deliveries/:event_id/replay', 'write', 'Send a record again'],
 ];
 
 /**

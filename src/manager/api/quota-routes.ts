@@ -50,13 +50,16 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
     config: { scope: 'admin' as const, doc: { summary, data: QuotaData } },
   });
 
-  const list = { ...reading("The team's quotas", Type.Array(QuotaData)), schema: { querystring: NoQuery } };
+  const list = {
+    ...reading("List the team's quotas", Type.Array(QuotaData)),
+    schema: { querystring: NoQuery },
+  };
   app.get(PATH, list, async (request) => success(await quotaStatuses(store, callerOf(request).team_id)));
 
   app.get(
     `${PATH}/:dimension`,
     {
-      ...reading('One of the quotas of the team', QuotaData),
+      ...reading("Get one of the team's quotas", QuotaData),
       schema: { params: Params, querystring: NoQuery },
     },
     async (request) => {

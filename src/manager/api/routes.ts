@@ -25,7 +25,7 @@ export async function registerRoutes(app: HttpApp, registrars: readonly RouteReg
   });
   app.addHook('onRequest', async (request) => demandId(request));
   for (const register of registrars) await register(app);
-  const config = { is_open: true, doc: { summary: 'This document' } };
+  const config = { is_open: true, doc: { summary: 'This OpenAPI document' } };
   let document: object | null = null;
   app.get('/openapi.json', { config }, async () => {
     document ??= openApiDocument('sandbox-manager', routes);

@@ -89,12 +89,12 @@ function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRoutePar
     });
   });
 
-  const record = { summary: 'One sandbox', data: SandboxData };
+  const record = { summary: 'Get one sandbox', data: SandboxData };
   app.get(`${PATH}/:sandbox_id`, { config: { scope: read, doc: record }, schema: one }, async (request) => {
     return success(sandboxView(await sandboxes.getKept(named(request)), seal));
   });
 
-  const status = { summary: 'The status of a sandbox', data: StatusData };
+  const status = { summary: 'Get the status of a sandbox', data: StatusData };
   app.get(
     `${PATH}/:sandbox_id/status`,
     { config: { scope: read, doc: status }, schema: one },
@@ -117,7 +117,7 @@ function registerChanges(app: HttpApp, { sandboxes, deletions, seal }: SandboxRo
     },
   );
 
-  const refresh = { summary: 'Restart the ttl of a sandbox', data: RefreshedData, is_body_optional: true };
+  const refresh = { summary: "Restart a sandbox's ttl", data: RefreshedData, is_body_optional: true };
   app.post(
     `${PATH}/:sandbox_id/refresh`,
     { config: { scope: write, doc: refresh }, schema: { ...one, body: RefreshBody } },

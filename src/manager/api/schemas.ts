@@ -103,7 +103,7 @@ export const ListQuery = closedObject({
   metadata: Type.Optional(
     Type.Array(Type.String({ pattern: METADATA_PAIR }), {
       maxItems: 32,
-      description: 'at most 32 pairs key:text',
+      description: 'at most 32 pairs of the form key:text',
     }),
   ),
   limit: pageLimit(PAGE_STANDARD, PAGE_MAX),

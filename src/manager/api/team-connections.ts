@@ -113,7 +113,7 @@ export class PassedShares {
   acquire(team_id: string): () => void {
     const taken = this.#under_way.get(team_id) ?? 0;
     if (taken >= this.#max) {
-      const message = `The team has ${this.#max} requests to its sandboxes in progress.`;
+      const message = `The team already has ${this.#max} requests to its sandboxes in progress.`;
       throw new ApiError('too_many_requests', message, { retry_after_s: 1 });
     }
     this.#under_way.set(team_id, taken + 1);

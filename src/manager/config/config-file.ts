@@ -8,7 +8,7 @@ export function readConfigFile(path: string): Given {
   const content = parsed(path);
   if (content === null || content === undefined) return {};
   if (typeof content === 'object' && !Array.isArray(content)) return content as Given;
-  throw new StartError(`--config ${path} must hold keys and values`, 2);
+  throw new StartError(`--config ${path} must be a mapping of keys to values`, 2);
 }
 
 function parsed(path: string): unknown {

@@ -5,18 +5,18 @@ export const RUNTIMES = ['local', 'local-unsafe', 'none'] as const;
 
 /** All options of the server. Source: contract section 7. */
 export const OPTIONS = [
-  { name: 'listen', value: 'address', description: 'host and port (default: 127.0.0.1:8080)' },
+  { name: 'listen', value: 'address', description: 'host and port to listen on (default: 127.0.0.1:8080)' },
   {
     name: 'database',
     value: 'url',
     description: 'sqlite:<path> (default: ./sandbox-manager.db) or postgres://…',
   },
-  { name: 'redis', value: 'url', description: 'rate quotas shared by the replicas' },
+  { name: 'redis', value: 'url', description: 'Redis or Valkey for rate quotas shared by the replicas' },
   { name: 'runtime', value: 'kind', description: `${RUNTIMES.join(', ')} (default: local)` },
   {
     name: 'data_dir',
     value: 'dir',
-    description: 'rootfs and state of local sandboxes (default: ./sandbox-manager-data)',
+    description: 'root file systems and state of local sandboxes (default: ./sandbox-manager-data)',
   },
   { name: 'region', value: 'name', description: 'name of the region (default: local)' },
   { name: 'replicas', value: 'n', description: 'number of managers that share the database (default: 1)' },
@@ -24,7 +24,7 @@ export const OPTIONS = [
   {
     name: 'quota_fail_open',
     value: null,
-    description: 'admit requests while the rate authority is unreachable',
+    description: 'admit requests while the rate authority cannot be reached',
   },
   {
     name: 'allow_webhook_cidr',

@@ -12,7 +12,7 @@ export async function checkSeal(seal: Seal, settings: SettingStore): Promise<voi
     seal.open(kept, KEY);
   } catch (error) {
     throw new StartError(
-      "--secret-key-file holds another key than the one that sealed the database's secrets",
+      '--secret-key-file holds a different key from the one that sealed the secrets in the database',
       1,
       error,
     );

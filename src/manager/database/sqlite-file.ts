@@ -109,6 +109,6 @@ class MovedError extends Error {
   readonly code = 'SQLITE_READONLY_DBMOVED';
 
   constructor() {
-    super('another file has taken the place of the --database file');
+    super('the --database file was replaced by another file');
   }
 }

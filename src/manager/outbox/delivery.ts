@@ -85,7 +85,7 @@ export class Delivery implements DeletionOutbox, Service {
   /** Throws `outbox_full` if too many records or bytes of a team are undelivered. */
   async checkCapacity(tx: Transaction, team_id: string): Promise<void> {
     if (await this.#outbox.hasRoom(tx, team_id)) return;
-    throw new ApiError('outbox_full', 'Too many events of the team are waiting for delivery.', {
+    throw new ApiError('outbox_full', 'The team has too many undelivered events.', {
       retry_after_s: FULL_RETRY_S,
     });
   }
@@ -143,7 +143,7 @@ export class Delivery implements DeletionOutbox, Service {
       gauge('outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
       gauge('endpoints_owned', 'Endpoints that this replica delivers to.', () => endpoints().owned),
       gauge('endpoints_backing_off', 'Owned endpoints in backoff.', () => endpoints().backing_off),
-      gauge('attempts_under_way', 'Running attempts.', () => endpoints().under_way),
+      gauge('attempts_under_way', 'Attempts in flight.', () => endpoints().under_way),
       {
         name: 'outcomes_refused_total',
         type: 'counter',

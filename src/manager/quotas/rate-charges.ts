@@ -78,12 +78,16 @@ export class RateCharges {
     metrics.decisions.add([dimension, is_fail_open ? 'failed_open' : 'unreachable']);
     log.debug(
       { dimension, reason: decision.reason, is_fail_open },
-      'the rate authority could not decide on a request',
+      'the rate authority did not answer a charge',
     );
     if (is_fail_open) return null;
-    throw new ApiError('unavailable', 'The rate authority cannot be reached, and quotas fail closed.', {
-      retry_after_s: UNREACHABLE_RETRY_S,
-    });
+    throw new ApiError(
+      'unavailable',
+      'The rate authority cannot be reached, and quotas fail closed. Try again later.',
+      {
+        retry_after_s: UNREACHABLE_RETRY_S,
+      },
+    );
   }
 }
 

@@ -14,7 +14,7 @@ export const ChangeBody = closedObject({
     hard_ttl: Type.Optional(Duration),
     auto_resume: Type.Optional(Type.Boolean()),
     // Listed, so that the refusal says why.
-    webhook: Type.Optional(Type.Unknown({ description: 'refused: can be set at claim only' })),
+    webhook: Type.Optional(Type.Unknown({ description: 'refused: can only be set at claim' })),
   }),
 });
 
@@ -41,7 +41,7 @@ export interface ChangeRequest {
 /** Validates what the schema cannot express; throws `invalid_request` naming the field. */
 export function changeRequest({ config }: Static<typeof ChangeBody>): ChangeRequest {
   const { resources, env_vars, webhook, ...rest } = config;
-  if (webhook !== undefined) throw invalidField('config.webhook', 'can be set at claim only');
+  if (webhook !== undefined) throw invalidField('config.webhook', 'can only be set at claim');
   const memory = resources?.memory;
   checkVariables(env_vars ?? {});
   return {

@@ -36,7 +36,7 @@ const METADATA_MAX = 32;
 const MetadataText = Type.String({
   maxLength: 256,
   pattern: '^[^\\u0000]*$',
-  description: 'a text of at most 256 characters without NUL',
+  description: 'a string of at most 256 characters without NUL',
 });
 /** Labels of a sandbox: texts by key. */
 const Metadata = Type.Unsafe<Record<string, string>>({
@@ -134,17 +134,17 @@ export function checkVariables(env_vars: Record<string, string>): void {
   const pairs = Object.entries(env_vars);
   const sizes_bytes = pairs.map(([name, value]) => Buffer.byteLength(name) + Buffer.byteLength(value) + 2);
   if (sizes_bytes.reduce((sum, each) => sum + each, 0) > VARIABLES_MAX_BYTES) {
-    throw invalidField('config.env_vars', 'must not exceed 64 KiB');
+    throw invalidField('config.env_vars', 'must not be larger than 64 KiB');
   }
 }
 
 function checkedMetadata(metadata: Record<string, string>): Record<string, string> {
   const pairs = Object.entries(metadata);
   if (pairs.length > METADATA_MAX) {
-    throw invalidField('config.metadata', `must not hold more than ${METADATA_MAX} pairs`);
+    throw invalidField('config.metadata', `must not have more than ${METADATA_MAX} entries`);
   }
   const bad = pairs.find(([, text]) => !text.isWellFormed());
-  if (bad) throw invalidField(`config.metadata.${bad[0]}`, 'must be Unicode text');
+  if (bad) throw invalidField(`config.metadata.${bad[0]}`, 'must be valid Unicode');
   return metadata;
 }
 

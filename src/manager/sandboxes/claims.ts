@@ -161,10 +161,10 @@ export class Claims {
 
 function refuseKnown(outcome: 'new' | 'under_way' | 'conflict'): void {
   if (outcome === 'under_way') {
-    throw new ApiError('conflict', 'The claim with this Idempotency-Key is still in progress.');
+    throw new ApiError('conflict', 'A claim with this Idempotency-Key is still in progress.');
   }
   if (outcome === 'conflict') {
-    throw new ApiError('conflict', 'Idempotency-Key: was already used with another body.');
+    throw new ApiError('conflict', 'Idempotency-Key: was already used with a different body.');
   }
 }
 

@@ -63,7 +63,7 @@ export class Deletions {
     try {
       return !(await runtime.isAlive(sandbox_id));
     } catch (error) {
-      log.warn({ sandbox_id, reason: reasonOf(error) }, 'the runtime cannot tell whether a sandbox is alive');
+      log.warn({ sandbox_id, reason: reasonOf(error) }, 'cannot determine whether a sandbox is alive');
       return false;
     }
   }
@@ -127,7 +127,7 @@ export class Deletions {
       metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
       return true;
     } catch (error) {
-      log.warn({ sandbox_id, reason: reasonOf(error) }, 'a cleanup failed and is tried again');
+      log.warn({ sandbox_id, reason: reasonOf(error) }, 'a cleanup failed and will be retried');
       return false;
     }
   }
@@ -145,7 +145,10 @@ export class Deletions {
     } catch (error) {
       if (clock.wallMs() - row.updated_at_ms < DELIVERY_WINDOW_MS) throw error;
       // The delivery window of every record is over.
-      log.error({ sandbox_id, reason: (error as Error).message }, 'undelivered records could not be read');
+      log.error(
+        { sandbox_id, reason: (error as Error).message },
+        'undelivered records of a deleted sandbox could not be read',
+      );
     }
   }
 
@@ -156,11 +159,17 @@ export class Deletions {
     const { store, deletion_outbox, log, metrics } = this.#services;
     const { sandbox_id } = target;
     if (lost_records > 0 || trouble !== null) {
-      log.error({ sandbox_id, lost_records, reason: trouble }, 'not every undelivered record could be read');
+      log.error(
+        { sandbox_id, lost_records, reason: trouble },
+        'some undelivered records of a deleted sandbox could not be read',
+      );
     }
     if (set_aside > 0) {
       metrics.records_set_aside.add([], set_aside);
-      log.error({ sandbox_id, records: set_aside }, 'records that the daemon did not make are not sent');
+      log.error(
+        { sandbox_id, records: set_aside },
+        "records that the sandbox's daemon did not write will not be sent",
+      );
     }
     if (records.length === 0) return;
     const taken = await store.writeFreeing((tx) => deletion_outbox.handOver(tx, target, records));

@@ -47,7 +47,7 @@ export function expiryJob(
       deferrals.defer(sandbox_id);
       log.info(
         { sandbox_id, reason: reasonOf(error) },
-        'a sandbox whose ttl has expired is tried again later',
+        'an expired sandbox could not be paused or deleted: it will be retried',
       );
     } finally {
       in_progress.delete(sandbox_id);
@@ -172,7 +172,10 @@ export class RecoveryJob implements Job {
   };
 
   #logFailure(error: Error): void {
-    this.#services.log.warn({ reason: error.message }, 'abandoned operations are resolved later');
+    this.#services.log.warn(
+      { reason: error.message },
+      'abandoned operations could not be resolved: they will be retried',
+    );
   }
 
   async #takeOver(row: ManagedSandboxRow): Promise<void> {

@@ -40,7 +40,7 @@ export class OperationRecovery {
       const reason = reasonOf(error);
       this.#services.log.warn(
         { sandbox_id, operation, reason },
-        'an operation could not be resolved and is tried again later',
+        'an operation could not be resolved: it will be retried',
       );
     }
   }

@@ -95,7 +95,7 @@ export class Operations {
     const { store, replica } = this.#services;
     const row = await store.endOperation(tx, sandbox_id, operation, replica, changes);
     if (row) return row;
-    throw new ApiError('unavailable', 'The operation took too long and was taken over by another replica.', {
+    throw new ApiError('unavailable', 'The operation took too long, and another replica has taken it over.', {
       retry_after_s: 1,
     });
   }

@@ -5,24 +5,22 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 /** Counts claims, transitions, cleanups and records set aside. Source: contract section 8. */
 export class SandboxMetrics {
   /** By result: `claimed`, or the error's code. */
-  readonly claims = new Counter('claims_total', 'Claims of sandboxes that were admitted to the API.', [
-    'result',
-  ]);
+  readonly claims = new Counter('claims_total', 'Claims that reached the API.', ['result']);
   /** By verb and outcome. */
-  readonly transitions = new Counter('transitions_total', 'Completed transitions of sandboxes.', [
+  readonly transitions = new Counter('transitions_total', 'Completed sandbox transitions.', [
     'verb',
     'outcome',
   ]);
   /** Seconds from the commit of a deletion to the end of its cleanup. */
   readonly cleanup_seconds = new Histogram(
     'cleanup_duration_seconds',
-    'Time from the commit of a deletion to the end of its cleanup.',
+    'Time from the commit of a deletion until its cleanup has ended.',
     SECONDS,
   );
   /** Records of deleted sandboxes that their daemons did not make. */
   readonly records_set_aside = new Counter(
     'records_set_aside_total',
-    'Records in outboxes of deleted sandboxes that their daemons did not make. They are not sent.',
+    "Records found in deleted sandboxes' outboxes that their daemons did not write. They are not sent.",
   );
 
   /** The metrics for the registry. */

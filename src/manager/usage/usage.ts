@@ -83,7 +83,10 @@ export class Usage {
     if (!after) throw invalidField('cursor', 'is damaged, or belongs to another team or service');
     const rows = await this.#store.page(team_id, after, { limit, window_type });
     if (rows.length === 0 && (await this.#positions.isAhead(after))) {
-      throw invalidField('cursor', 'is ahead of this database, which was restored: start without a cursor');
+      throw invalidField(
+        'cursor',
+        'is ahead of this database, which was restored from a backup: start without a cursor',
+      );
     }
     return { windows: rows.map(windowOf), next_cursor: encodeCursor(reader, rows.at(-1) ?? after) };
   }

@@ -79,7 +79,7 @@ export class MeterHandle {
     this.#worker.on('error', (error) => this.#end(error instanceof Error ? error : new Error(String(error))));
     this.#exited = new Promise((resolve) => {
       this.#worker.on('exit', (code) => {
-        this.#end(new Error(`the meter's thread exited with code ${code}`));
+        this.#end(new Error(`the meter thread exited with code ${code}`));
         resolve();
       });
     });
@@ -123,7 +123,7 @@ export class MeterHandle {
     const id = ++this.#last_id;
     return new Promise((resolve, reject) => {
       if (this.#is_ended) {
-        reject(new Error("the meter's thread has ended"));
+        reject(new Error('the meter thread has ended'));
         return;
       }
       this.#pending.set(id, { resolve, reject });

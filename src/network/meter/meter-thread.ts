@@ -8,7 +8,7 @@ import type { FromMeterThread, MeterSettings, ToMeterThread } from './thread-mes
 
 /** The meter's thread: it waits in the kernel, not in an event loop, and is woken through a file descriptor. */
 const port = parentPort;
-if (!port) throw new Error("the meter's thread cannot run as a program");
+if (!port) throw new Error('the meter thread cannot run as a program');
 
 const { is_fail_open, heartbeat } = workerData as MeterSettings;
 const beats = new Int32Array(heartbeat);

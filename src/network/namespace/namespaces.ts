@@ -169,7 +169,7 @@ export class Namespaces {
   }
 
   #takeLink(): Link {
-    if (this.#taken.size >= SANDBOXES_MAX) throw new Error('no address is left for a sandbox');
+    if (this.#taken.size >= SANDBOXES_MAX) throw new Error('all sandbox addresses of this node are in use');
     while (this.#taken.has(this.#next_index)) this.#next_index = (this.#next_index + 1) % SANDBOXES_MAX;
     const link = linkOf(this.#next_index);
     this.#taken.add(link.index);

@@ -90,7 +90,7 @@ export class PacketQueue {
     // Netlink answers while it is asked: the answer is there.
     const length = receive(this.fd, this.#message);
     const errno = length === null ? null : readAnswer(this.#message, length);
-    if (errno === null) throw new Error('the kernel gave no answer about a packet queue');
+    if (errno === null) throw new Error('the kernel did not answer a packet queue request');
     if (errno !== 0) throw new SystemError(`packet queue ${queue}`, errno);
   }
 

@@ -177,7 +177,7 @@ export class OutboxThread {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     });
     worker.on('error', (error) => this.#lost(worker, error as Error));
-    worker.on('exit', () => this.#lost(worker, new Error('the outbox writer ended')));
+    worker.on('exit', () => this.#lost(worker, new Error('the outbox writer thread ended')));
     this.#worker = worker;
     return worker;
   }

@@ -49,7 +49,7 @@ export class Retention implements Service {
       let more = delivered + failed + expired + foreign > 0 && (await this.#store.isPruneDue());
       while (more && this.#is_running) ({ more } = await this.#store.prune());
     } catch (error) {
-      this.#log.warn({ reason: (error as Error).message }, 'old records cannot be removed now; retrying');
+      this.#log.warn({ reason: (error as Error).message }, 'cannot remove old records; retrying');
     }
     this.#schedule();
   }

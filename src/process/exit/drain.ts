@@ -16,13 +16,13 @@ export async function drainOutput({ log, process_id, output }: DrainTarget): Pro
   await output.flush();
   const { dropped_bytes: lost_bytes } = output;
   if (lost_bytes === 0) return;
-  log.warn({ process_id, lost_bytes }, 'output of a process was lost: the disk refused it');
+  log.warn({ process_id, lost_bytes }, 'output of a process was lost: it could not be written to disk');
 }
 
 /** Closes the output and removes the pipes, once no process can write to them. Logs what fails; never rejects. */
 export async function closeOutput({ log, process_id, folder, output }: DrainTarget): Promise<void> {
   for (const step of await Promise.allSettled([...output.close(), removePipes(folder)])) {
     if (step.status === 'rejected')
-      log.warn({ err: step.reason, process_id }, 'output or pipes of a process not closed');
+      log.warn({ err: step.reason, process_id }, 'the output or pipes of a process could not be closed');
   }
 }

@@ -53,7 +53,10 @@ export function spawnRefusal(code: string | undefined, program: string): ApiErro
   if (code === 'EPERM') return new CannotStart('user', 'the daemon may not start processes as this user');
   if (code === 'E2BIG') return new CannotStart('command', 'arguments and environment are too long');
   if (code !== undefined && LIMIT_ERRORS.has(code)) {
-    return new ApiError('too_many_requests', `The system cannot start another process at present (${code}).`);
+    return new ApiError(
+      'too_many_requests',
+      `The system cannot start another process right now (${code}). Try again later.`,
+    );
   }
   return new CannotStart('command', `${program} cannot be executed (${code ?? 'unknown error'})`);
 }

@@ -54,5 +54,5 @@ function startError(error: unknown, program: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (code === undefined) return error;
   if (LIMIT_ERRORS.has(code)) return spawnRefusal(code, program);
-  return new ApiError('outbox_unavailable', `The state directory cannot be written at present (${code}).`);
+  return new ApiError('outbox_unavailable', `The state directory cannot be written right now (${code}).`);
 }

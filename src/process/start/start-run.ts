@@ -60,7 +60,10 @@ export function nameRun({ log, oom }: ProcessContext, { process_id, run }: Proce
   try {
     run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
   } catch (error) {
-    log.warn({ err: error, process_id }, 'the next daemon can find this process by its tag alone');
+    log.warn(
+      { err: error, process_id },
+      'the start time of a process is unknown: after a restart it is found by its tag',
+    );
   }
   oom.rankBefore(run.pid);
 }

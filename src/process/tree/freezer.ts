@@ -50,7 +50,7 @@ export class Freezer {
       await writeFile(join(group.folder, 'cgroup.freeze'), '0');
       this.#group = group;
     } catch (error) {
-      this.#log.debug({ err: error }, 'no cgroup can be created: processes are paused by signal');
+      this.#log.debug({ err: error }, 'cannot create a cgroup: processes are paused by SIGSTOP');
     }
   }
 
@@ -97,7 +97,7 @@ export class Freezer {
   async thaw(): Promise<void> {
     if (this.#group) {
       await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0').catch((error) =>
-        this.#log.error({ err: error }, 'the cgroup of the processes cannot be thawed'),
+        this.#log.error({ err: error }, 'cannot thaw the cgroup of the processes'),
       );
     }
     // Children first: a shell that sees a child stopped takes it for a job that was suspended.
@@ -115,7 +115,7 @@ export class Freezer {
   async #join(): Promise<void> {
     const roots = this.#joining.splice(0).flatMap((root) => root() ?? []);
     await this.#move(roots).catch((error) =>
-      this.#log.debug({ err: error }, 'trees not moved to the cgroup'),
+      this.#log.debug({ err: error }, 'cannot move processes into the cgroup'),
     );
     this.#timer = this.#joining.length > 0 ? this.#clock.after(JOIN_DELAY_MS, () => void this.#join()) : null;
   }
@@ -132,10 +132,7 @@ export class Freezer {
 
   /** Gives up a group that can no longer be frozen; its members are stopped by signal. */
   async #loseGroup(error: unknown): Promise<void> {
-    this.#log.warn(
-      { err: error },
-      'the cgroup of the processes cannot be frozen: they are stopped by signal',
-    );
+    this.#log.warn({ err: error }, 'cannot freeze the cgroup of the processes: they are stopped by SIGSTOP');
     if (this.#group) await writeFile(join(this.#group.folder, 'cgroup.freeze'), '0').catch(() => {});
     this.#group = null;
   }

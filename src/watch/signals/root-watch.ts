@@ -67,7 +67,7 @@ export class RootWatch {
   #gone(): void {
     if (this.#options.tree.root.mode === 0) return;
     const { tree, watch_set, vanished, pending, clock, log } = this.#options;
-    log.info({ watch_dir: tree.root.name }, 'watch_dir is gone, waiting for it');
+    log.info({ watch_dir: tree.root.name }, 'watch_dir does not exist: waiting for it');
     tree.update(tree.root, NOTHING);
     watch_set.drop(tree.root);
     pending.forget(tree.root); // everything is scanned when it reappears
@@ -79,7 +79,7 @@ export class RootWatch {
 
   #appeared(stat: Parameters<Tree['update']>[1]): void {
     const { tree, watch_set, log } = this.#options;
-    log.info({ watch_dir: tree.root.name }, 'watch_dir was found');
+    log.info({ watch_dir: tree.root.name }, 'watch_dir exists and is watched');
     tree.update(tree.root, stat);
     // The present watch belongs to the former directory.
     if (watch_set.has(tree.root)) this.#options.onReplaced();

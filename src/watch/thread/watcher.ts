@@ -78,8 +78,8 @@ export class Watcher implements Service {
 
   #fail(error: Error): void {
     if (this.#stopped) return;
-    this.#failure = `the watch failed and is being restarted: ${error.message}`;
-    this.#options.log.error({ err: error }, 'the watch failed');
+    this.#failure = `the directory watch failed and is being restarted: ${error.message}`;
+    this.#options.log.error({ err: error }, 'the directory watch failed and is being restarted');
     // A failed restart calls `#fail` again through `onFailure`.
     this.#restart = this.#options.clock.after(RESTART_MS, () => void this.#open().catch(() => {}));
   }

@@ -205,7 +205,7 @@ describe.skipIf(root === null)('in an empty root with glibc and no Node', () => 
   it('says in the log that orphans are not reaped where it is PID 1 itself', async () => {
     const sandbox = await Sandbox.start([], ['/usr/local/bin/sandboxd']);
     await sandbox.until(() => sandbox.log.includes('PID 1'));
-    expect(sandbox.log).toMatch(/"level":"warn".*running as PID 1: .*run an init such as tini in front/);
+    expect(sandbox.log).toMatch(/"level":"warn".*running as PID 1: .*run an init such as tini as PID 1/);
   });
 
   it('says in the log that a state directory in memory does not persist', async () => {

@@ -10,7 +10,7 @@ describe('a key file', () => {
     const { stop } = await startManager(database, { folder });
     await stop();
     await expect(startManager(database, { folder: scratchFolder() })).rejects.toThrow(
-      /--secret-key-file holds another key/,
+      /--secret-key-file holds a different key/,
     );
   });
 });

@@ -22,6 +22,6 @@ describe('the files', () => {
   it('are refused where others can write their folder', () => {
     const state_dir = scratchFolder();
     chmodSync(state_dir, 0o777);
-    expect(() => openWriterHere(new ManualClock(), state_dir)).toThrow(/can be written by others/);
+    expect(() => openWriterHere(new ManualClock(), state_dir)).toThrow(/is writable by other users/);
   });
 });

@@ -59,8 +59,8 @@ test('a whole request is taken as it is', () => {
 
 test.each([
   [{}, 'command: exactly one of command and shell is required'],
-  [{ command: 'ls' }, 'command: must be an array of strings without NUL, the first of them the program'],
-  [{ shell: 1 }, 'shell: must be a string without NUL, not empty'],
+  [{ command: 'ls' }, 'command: must be an array of strings without NUL, of which the first is the program'],
+  [{ shell: 1 }, 'shell: must be a non-empty string without NUL'],
   [{ shell: 'a', colour: 1 }, 'colour: unknown field'],
   [{ shell: 'a', process_id: '..' }, 'process_id: must be 1 to 128 of A-Z a-z 0-9 _ - . : and not . or ..'],
   [{ shell: 'a', env: { 'A=B': 'c' } }, 'env: names must be non-empty text without = and NUL'],

@@ -32,7 +32,7 @@ export function openOutboxDatabase(state_dir: string): Database.Database {
   const db = new Database(path, { timeout: 0 });
   try {
     prepareDatabase(db);
-    if (!hasOwnSchema(db)) throw damage('the tables of the outbox are not its own');
+    if (!hasOwnSchema(db)) throw damage('the outbox has unknown or missing tables');
     checkPages(db);
     checkOutboxRow(db);
     return db;

@@ -57,11 +57,11 @@ function compare(path: string, original: Database): void {
   const copy = new Sqlite(path, { timeout: 0, fileMustExist: true });
   try {
     const check = copy.pragma('quick_check(1)', { simple: true });
-    if (check !== 'ok') throw damage(`the outbox cannot be written anew: ${check}`);
+    if (check !== 'ok') throw damage(`the outbox cannot be rewritten: ${check}`);
     const counts = (db: Database) =>
       db.prepare('SELECT count(*), coalesce(sum(id), 0) FROM records NOT INDEXED').raw().get();
     if (String(counts(copy)) !== String(counts(original))) {
-      throw damage('the outbox cannot be written anew: records are missing');
+      throw damage('the outbox cannot be rewritten: records are missing');
     }
   } finally {
     copy.close();

@@ -19,10 +19,10 @@ export function prepareStateDir(state_dir: string): void {
   }
   const stat = lstatSync(state_dir);
   if (!stat.isDirectory())
-    throw new StartError(`state directory ${state_dir} is not a directory (links are refused)`);
+    throw new StartError(`state directory ${state_dir} is not a directory (symbolic links are refused)`);
   if (stat.uid !== process.geteuid?.())
     throw new StartError(`state directory ${state_dir} belongs to user ${stat.uid}`);
-  if (stat.mode & 0o022) throw new StartError(`state directory ${state_dir} can be written by others`);
+  if (stat.mode & 0o022) throw new StartError(`state directory ${state_dir} is writable by other users`);
   if ((stat.mode & 0o777) !== 0o700) chmodSync(state_dir, 0o700);
   for (const name of [...DATABASE_FILES, ...OTHER_FILES]) checkFile(join(state_dir, name));
 }
@@ -32,7 +32,7 @@ export function checkFile(path: string): void {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (!stat) return;
   if (!stat.isFile() || stat.nlink > 1)
-    throw new StartError(`${path} is not a plain file of its own (links are refused)`);
+    throw new StartError(`${path} is not a regular file (links are refused)`);
   if (stat.uid !== process.geteuid?.()) throw new StartError(`${path} belongs to user ${stat.uid}`);
   if ((stat.mode & 0o777) !== 0o600) chmodSync(path, 0o600);
 }

@@ -36,7 +36,7 @@ export function isOutboxRow(row: OutboxRow): boolean {
  */
 export function checkOutboxRow(db: Database): void {
   const row = db.prepare('SELECT * FROM outbox').get() as OutboxRow | undefined;
-  if (!row || !isOutboxRow(row)) throw damage('the numbers of the outbox are damaged');
+  if (!row || !isOutboxRow(row)) throw damage('the counters of the outbox are damaged');
   if (row.pending === 0) return;
   const count = (sql: string, ...values: unknown[]) =>
     db
@@ -51,7 +51,8 @@ export function checkOutboxRow(db: Database): void {
   );
   const indexed = count('SELECT count(*) FROM deliveries WHERE due_ms > 0');
   const tried = count('SELECT count(*) FROM deliveries NOT INDEXED WHERE due_ms > 0');
-  if (found !== row.pending || indexed !== tried) throw damage('pending records cannot be found');
+  if (found !== row.pending || indexed !== tried)
+    throw damage('the outbox counts pending records that it does not contain');
 }
 
 /** Makes a new outbox continue where another one ended: its sandbox, its numbers and its clock. */

@@ -93,7 +93,7 @@ async function ask(
 function answered(reader: ChildProcess, message: ToReader, over: AbortSignal): Promise<FromReader> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null, signal: NodeJS.Signals | null) => {
-      const reason = `reading it ended with ${code ?? signal}`;
+      const reason = `the reader ended with ${code ?? signal}`;
       reject(signal !== null && CRASHES.includes(signal) ? new Indigestible(reason) : new Error(reason));
     };
     reader.once('message', resolve as (answer: unknown) => void);

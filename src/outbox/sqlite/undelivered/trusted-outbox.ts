@@ -16,7 +16,7 @@ export function trustedOutboxRow(db: Database): OutboxRow {
   db.pragma('locking_mode = EXCLUSIVE');
   db.pragma('trusted_schema = OFF');
   db.pragma('query_only = ON');
-  if (ownVersion(db) === null) throw damage('the outbox has tables that are not of its daemon');
+  if (ownVersion(db) === null) throw damage('the outbox has tables that no daemon created');
   checkOutboxRow(db);
   return db.prepare('SELECT * FROM outbox').get() as OutboxRow;
 }

@@ -45,7 +45,7 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof DirectoryTakenError || code === 'SQLITE_BUSY') {
-      throw new ApiError('conflict', 'A daemon still has the outbox.');
+      throw new ApiError('conflict', 'A daemon is still using the outbox.');
     }
     if (troubleOf(error) === 'away') throw error;
     checkReadable(filesIn(state_dir));
@@ -60,7 +60,8 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
 function checkFiles(state_dir: string): void {
   for (const name of HANDED_OVER_FILES) {
     const stat = lstatSync(join(state_dir, name), { throwIfNoEntry: false });
-    if (stat && (!stat.isFile() || stat.nlink > 1)) throw new Error(`${name} is not a plain file of its own`);
+    if (stat && (!stat.isFile() || stat.nlink > 1))
+      throw new Error(`${name} is not a regular file with one link`);
   }
 }
 

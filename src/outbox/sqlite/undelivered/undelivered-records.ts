@@ -30,7 +30,7 @@ const TEXT_MAX_BYTES = 8 * 1024 * 1024;
 const TOTAL_MAX_BYTES = 1024 * 1024 * 1024;
 
 const INCOMPLETE = 'records are missing or damaged';
-const TOO_MUCH = 'it holds more than an outbox can';
+const TOO_MUCH = 'it is larger than an outbox can be';
 
 /** The pending records of a stopped outbox: page by page while it is whole, record by record where it is not. */
 export class UndeliveredRecords {
@@ -63,7 +63,7 @@ export class UndeliveredRecords {
     const is_there = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
     const waiting = unsalvaged(state_dir);
     if (!is_there && waiting.length === 0 && !this.#mark) return;
-    let trouble = 'the outbox is missing or has lost its beginning';
+    let trouble = 'the outbox is missing or its header is lost';
     if (is_there && !hasLostHeader(path)) {
       try {
         yield* this.#whole(path, waiting);
