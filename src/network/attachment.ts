@@ -3,28 +3,28 @@ import { DIRECTIONS, type PerDirection } from './directions.ts';
 import type { ByteRate } from './meter/token-bucket.ts';
 import type { TeamRate } from './meter/token-pool.ts';
 
-/** A sandbox's own bandwidth; 0 is none. */
+/** A sandbox's own bandwidth; a rate of 0 means no limit. */
 export interface Bandwidth {
   egress_bandwidth_bytes_per_second: number;
   ingress_bandwidth_bytes_per_second: number;
-  /** For both directions; 0 is one second of the rate, and below 64 KiB it is raised to that. */
+  /** For both directions, in bytes. 0 means one second of the rate; values below 64 KiB are raised to 64 KiB. */
   bandwidth_burst_bytes: number;
 }
 
-/** A team's quotas of bytes; null is unlimited, and a `limit_value` of 0 lets nothing pass. */
+/** A team's byte quotas; null is unlimited, and a `limit_value` of 0 blocks all traffic. */
 export type TeamLimits = PerDirection<RatePolicy | null>;
 
-/** What a sandbox is attached with. */
+/** The settings with which a sandbox is attached to the network. */
 export interface AttachRequest {
   sandbox_id: string;
   team_id: string;
   bandwidth: Bandwidth;
   team_limits: TeamLimits;
-  /** `block-all` has its loopback alone. */
+  /** `block-all`: only the loopback interface. */
   mode: 'allow-all' | 'block-all';
 }
 
-/** The sandbox's own limits as the meter takes them. */
+/** The sandbox's own limits in the meter's form. */
 export function ownLimits(bandwidth: Bandwidth): PerDirection<ByteRate | null> {
   const { egress_bandwidth_bytes_per_second, ingress_bandwidth_bytes_per_second } = bandwidth;
   const limit = (bytes_per_second: number) =>
@@ -35,7 +35,7 @@ export function ownLimits(bandwidth: Bandwidth): PerDirection<ByteRate | null> {
   };
 }
 
-/** A team's limits as the meter takes them: the authority has the rest. */
+/** A team's limits in the meter's form; the authority keeps the rest of the policy. */
 export function teamRates(limits: TeamLimits, version: number): PerDirection<TeamRate | null> {
   const rate = (policy: RatePolicy | null) => {
     if (policy === null) return null;
@@ -46,7 +46,7 @@ export function teamRates(limits: TeamLimits, version: number): PerDirection<Tea
   return { egress: rate(limits.egress), ingress: rate(limits.ingress) };
 }
 
-/** Which directions somebody limits, and so have to be metered packet by packet. */
+/** The directions that have a limit, whose packets must therefore be metered. */
 export function meteredDirections(bandwidth: Bandwidth, limits: TeamLimits): PerDirection<boolean> {
   const own = ownLimits(bandwidth);
   return {
@@ -55,7 +55,7 @@ export function meteredDirections(bandwidth: Bandwidth, limits: TeamLimits): Per
   };
 }
 
-/** Whether two policies are the same. */
+/** Whether two policies are equal. */
 export function sameLimits(a: TeamLimits, b: TeamLimits): boolean {
   return DIRECTIONS.every((direction) => {
     const [one, other] = [a[direction], b[direction]];

@@ -1,10 +1,10 @@
-/** The two ways of a sandbox's packets: egress leaves it, ingress reaches it. */
+/** The directions of a sandbox's packets: egress leaves the sandbox, ingress enters it. */
 export const DIRECTIONS = ['egress', 'ingress'] as const;
 
 /** One of `DIRECTIONS`. */
 export type Direction = (typeof DIRECTIONS)[number];
 
-/** Something for each direction. */
+/** One value per direction. */
 export type PerDirection<Value> = Record<Direction, Value>;
 
 /** The number of each direction's packet queue in a sandbox's namespace. */

@@ -32,7 +32,7 @@ export interface NetworkParts {
 /** The state of the network runtime, for `/readyz`. */
 export interface NetworkState {
   mode: 'metered';
-  /** Why metered sandboxes have no network at the moment; null if they have. */
+  /** Why metered sandboxes currently have no network; null if they have. */
   reason: string | null;
 }
 
@@ -42,14 +42,14 @@ interface Attached {
   is_metered: PerDirection<boolean>;
   /** Whether its queues are open. */
   is_open: boolean;
-  /** What is done with it, one after the other. */
+  /** The queue of operations on it, run one at a time. */
   work: Promise<unknown>;
 }
 
 /**
- * The network of this node's sandboxes: each has a namespace of its own, and where it or its team has a limit every
- * packet passes the meter. Without limits the kernel counts alone. A meter that fails is started again, and until then
- * nothing passes. Source: contract section 7, "Network".
+ * The network of this node's sandboxes: each has a namespace of its own, and if it or its team has a limit every packet
+ * passes the meter. Without limits only the kernel counts. A failed meter is restarted; until then no metered packet
+ * passes. Source: contract section 7, "Network".
  */
 export class NetworkRuntime implements Service {
   readonly #namespaces: Namespaces;
@@ -64,7 +64,7 @@ export class NetworkRuntime implements Service {
     this.#namespaces = new Namespaces({ allowed_cidrs, node_namespace });
   }
 
-  /** Sets the node's rules, finds the namespaces that are there, and starts the meter. Rejects if one of it fails. */
+  /** Sets the node's rules, finds existing namespaces, and starts the meter. Rejects if any of this fails. */
   async start(): Promise<void> {
     this.#found = new Set(await this.#namespaces.open());
     await this.#metering.start();
@@ -76,17 +76,17 @@ export class NetworkRuntime implements Service {
     await this.#metering.stop();
   }
 
-  /** The sandboxes of an earlier run whose namespaces are there and are not attached yet: attach or remove them. */
+  /** The sandboxes of an earlier run that still have a namespace and are not attached yet: attach or remove them. */
   get found(): string[] {
     return [...this.#found];
   }
 
-  /** The file that stands for a sandbox's network namespace, as `nsenter --net` takes it. */
+  /** The path of a sandbox's network namespace, as for `nsenter --net`. */
   namespacePath(sandbox_id: string): string {
     return Namespaces.pathOf(sandbox_id);
   }
 
-  /** The addresses at which the node reaches a sandbox; null where it has its loopback alone. */
+  /** The addresses at which the node reaches a sandbox; null if it has only its loopback interface. */
   addressesOf(sandbox_id: string): { ipv4: string; ipv6: string } | null {
     return this.#namespaces.linkOf(sandbox_id)?.sandbox ?? null;
   }
@@ -97,8 +97,8 @@ export class NetworkRuntime implements Service {
   }
 
   /**
-   * Gives a sandbox its network, or takes over the one of an earlier run; resolves when packets can pass. Rejects with
-   * ProgramError or MeterError, and then leaves nothing of a new one.
+   * Gives a sandbox its network, or takes over that of an earlier run; resolves when packets can pass. Rejects with
+   * ProgramError or MeterError; a new network is then removed again.
    */
   async attach(request: AttachRequest): Promise<void> {
     const { sandbox_id, team_id, mode, team_limits } = request;
@@ -127,7 +127,7 @@ export class NetworkRuntime implements Service {
     }
   }
 
-  /** Ends a sandbox's network and returns its final usage, null where it has none. Idempotent. */
+  /** Removes a sandbox's network and returns its final usage; null if it has no network. Idempotent. */
   async detach(sandbox_id: string): Promise<PerDirection<TrafficUsage> | null> {
     this.#found.delete(sandbox_id);
     const attached = this.#attached.get(sandbox_id);
@@ -146,7 +146,7 @@ export class NetworkRuntime implements Service {
     });
   }
 
-  /** Holds a sandbox to another bandwidth, open connections too. */
+  /** Changes a sandbox's bandwidth, also for open connections. */
   async setBandwidth(sandbox_id: string, bandwidth: Bandwidth): Promise<void> {
     const attached = this.#attached.get(sandbox_id);
     if (!attached) return;
@@ -157,12 +157,12 @@ export class NetworkRuntime implements Service {
     });
   }
 
-  /** Holds a team's sandboxes to other limits, open connections too. */
+  /** Changes a team's limits, also for open connections. */
   async setTeamLimits(team_id: string, team_limits: TeamLimits): Promise<void> {
     if (this.#teams.has(team_id)) await this.#limitTeam(team_id, team_limits);
   }
 
-  /** A sandbox's traffic until now; null if it is not attached. Rejects with ProgramError. */
+  /** A sandbox's traffic so far; null if it is not attached. Rejects with ProgramError. */
   async usage(sandbox_id: string): Promise<PerDirection<TrafficUsage> | null> {
     const attached = this.#attached.get(sandbox_id);
     return attached ? await this.#usageOf(attached) : null;
@@ -184,7 +184,7 @@ export class NetworkRuntime implements Service {
     return [...this.#attached.values()].filter(({ request }) => request.team_id === team_id);
   }
 
-  /** Which directions of a sandbox have to be metered packet by packet. */
+  /** The directions of a sandbox whose packets must be metered. */
   #wanted({ team_id, mode, bandwidth }: AttachRequest): PerDirection<boolean> {
     if (mode === 'block-all') return { egress: false, ingress: false };
     return meteredDirections(bandwidth, this.#teams.limitsOf(team_id));
@@ -201,7 +201,7 @@ export class NetworkRuntime implements Service {
     return { egress: usage('egress'), ingress: usage('ingress') };
   }
 
-  /** Opens or closes the queues where a limit came or went: first the queues, then the rules that use them. */
+  /** Opens or closes queues after limits were added or removed: first the queues, then the rules that use them. */
   async #switch(attached: Attached): Promise<void> {
     const { sandbox_id, mode } = attached.request;
     if (mode === 'block-all') return;

@@ -15,8 +15,8 @@ const PROGRAMS = {
 let probes = 0;
 
 /**
- * What this machine or this process lacks for metering, in a few words; null if nothing. It tries everything once, in
- * a namespace of its own. Source: contract section 7, "Network".
+ * What this machine or process lacks for metering, in a few words; null if nothing. Tries everything once, in a
+ * namespace of its own. Source: contract section 7, "Network".
  */
 export async function networkProblem(): Promise<string | null> {
   for (const [name, bit] of Object.entries(CAPABILITIES)) {

@@ -10,10 +10,10 @@ const UNLIMITED: TeamLimits = { egress: null, ingress: null };
 export class Teams {
   readonly #limits = new Map<string, TeamLimits>();
   readonly #rates = new Map<string, PerDirection<TeamRate | null>>();
-  /** Goes up with each change. */
+  /** Increases with each change. */
   #version = 0;
 
-  /** Holds a team to limits. Returns whether they are others than before. */
+  /** Sets a team's limits. Returns whether they changed. */
   change(team_id: string, limits: TeamLimits): boolean {
     const known = this.#limits.get(team_id);
     if (known && sameLimits(known, limits)) return false;
@@ -27,12 +27,12 @@ export class Teams {
     return this.#limits.has(team_id);
   }
 
-  /** A team's limits; unlimited where it is not known. */
+  /** A team's limits; unlimited for an unknown team. */
   limitsOf(team_id: string): TeamLimits {
     return this.#limits.get(team_id) ?? UNLIMITED;
   }
 
-  /** A team's limits as the meter takes them. */
+  /** A team's limits in the meter's form. */
   ratesOf(team_id: string): PerDirection<TeamRate | null> {
     return this.#rates.get(team_id) ?? teamRates(UNLIMITED, this.#version);
   }
@@ -43,7 +43,7 @@ export class Teams {
     this.#rates.delete(team_id);
   }
 
-  /** Lends bytes of an authority by the limits that hold at the moment. */
+  /** Lends an authority's bytes under the current limits. */
   lender(authority: ByteAuthority): ByteLender {
     return {
       reserve: async (team_id, direction, bytes) => {

@@ -46,12 +46,12 @@ describe.skipIf(postgresPrograms() === null)('a start while PostgreSQL is away',
     await server.begin();
     await eventually(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
     await team.claim();
-    expect(program.log.match(/the start waits for it/g)).toHaveLength(1);
+    expect(program.log.match(/waiting for it before starting/g)).toHaveLength(1);
   });
 
   it('ends with exit 0 on a signal', async () => {
     const program = ManagerProgram.begin(optionsOf(`postgres://127.0.0.1:${await freePort()}/x`));
-    await eventually(() => expect(program.log).toContain('the start waits for it'), SETTLED);
+    await eventually(() => expect(program.log).toContain('waiting for it before starting'), SETTLED);
     await program.end('SIGTERM');
     expect(program.child.exitCode).toBe(0);
   });

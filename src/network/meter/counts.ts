@@ -12,24 +12,24 @@ const LANE_SLOTS = BUCKET + BUCKET_SLOTS;
 const FD = DIRECTIONS.length * LANE_SLOTS;
 const SLOTS = FD + 1;
 
-/** What the verdicts of one direction came to since the sandbox was attached. */
+/** The totals of one direction since the sandbox was attached. */
 export interface LaneCount {
-  /** IP packet lengths. */
+  /** Bytes, as IP packet lengths. */
   passed_bytes: number;
   passed_packets: number;
-  /** Datagrams without tokens. */
+  /** Datagrams dropped for lack of tokens. */
   dropped_bytes: number;
   dropped_packets: number;
-  /** How long at least one packet waited, in microseconds. */
+  /** Time during which at least one packet was waiting, in microseconds. */
   waited_us: number;
-  /** What passed without tokens, while the authority could not be reached and quotas fail open. */
+  /** Bytes that passed without tokens because the authority could not be reached and quotas fail open. */
   unadmitted_bytes: number;
 }
 
 /** One direction's counts, written by the meter's thread. */
 export class LaneCounts {
   readonly #slots: Float64Array;
-  /** Where the sandbox's bucket keeps its tokens, so that a new thread goes on from there. */
+  /** The state of the sandbox's bucket, with which a restarted thread continues. */
   readonly bucket: Float64Array;
 
   constructor(slots: Float64Array) {
@@ -50,7 +50,7 @@ export class LaneCounts {
     this.#add(DROPPED_PACKETS, 1);
   }
 
-  /** Counts time in which packets waited. */
+  /** Adds time during which packets were waiting. */
   waited(us: number): void {
     this.#add(WAITED_US, us);
   }
@@ -74,7 +74,7 @@ export class LaneCounts {
 }
 
 /**
- * What the threads share about one sandbox: integers as doubles, each written by the meter's thread alone. They
+ * The counters of one sandbox in shared memory: integers stored as doubles, written only by the meter thread. They
  * outlive that thread.
  */
 export class SharedCounts {

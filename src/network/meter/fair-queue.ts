@@ -1,10 +1,10 @@
 /**
- * How many bytes a flow gains in each round. Small, so that a round over many flows is short: a packet is sent as soon
- * as its flow owes nothing, however large it is.
+ * The quantum: bytes that a flow gains in each round. It is small to keep a round over many flows short; a packet of
+ * any size may be sent once its flow's deficit is paid off.
  */
 const QUANTUM_BYTES = 2_048;
 
-/** A packet that the kernel holds. */
+/** A packet held by the kernel. */
 export interface HeldPacket {
   id: number;
   length: number;
@@ -13,13 +13,13 @@ export interface HeldPacket {
 interface Flow {
   key: number;
   packets: HeldPacket[];
-  /** What it may still send in this round; below zero it owes. */
+  /** Bytes that it may still send in this round; negative after a packet larger than its quantum. */
   credit: number;
 }
 
 /**
- * Packets that wait, fairly by flow: deficit round robin, with a first turn at once for a flow that had nothing
- * waiting. Within a flow the order stays.
+ * Waiting packets, scheduled fairly by flow with deficit round robin; a flow that had nothing waiting goes first. The
+ * order within a flow is kept.
  */
 export class FairQueue {
   readonly #flows = new Map<number, Flow>();
@@ -27,7 +27,7 @@ export class FairQueue {
   #others: Flow[] = [];
   #size = 0;
 
-  /** How many packets wait. */
+  /** The number of waiting packets. */
   get size(): number {
     return this.#size;
   }
@@ -45,12 +45,12 @@ export class FairQueue {
     this.#fresh.push(added);
   }
 
-  /** The packet whose turn it is; null if none waits. */
+  /** The next packet; null if none is waiting. */
   head(): HeldPacket | null {
     return this.#next()?.packets[0] ?? null;
   }
 
-  /** Takes out the packet whose turn it is. */
+  /** Removes the next packet. */
   shift(): void {
     const flow = this.#next();
     const packet = flow?.packets.shift();
@@ -71,7 +71,7 @@ export class FairQueue {
       } else if (flow.packets.length > 0) {
         return flow;
       } else if (list === this.#fresh) {
-        // It keeps its place for a round: otherwise it could be fresh again at once.
+        // An emptied flow keeps its place for one round; otherwise it would count as new again and jump the queue.
         this.#others.push(list.shift() as Flow);
       } else {
         this.#flows.delete(flow.key);

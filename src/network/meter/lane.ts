@@ -6,7 +6,7 @@ import { type ByteRate, TokenBucket } from './token-bucket.ts';
 import type { PoolAnswer, TokenPool } from './token-pool.ts';
 import { Turns } from './turns.ts';
 
-/** A team's tokens in one direction, and who of its sandboxes takes them next. */
+/** A team's tokens in one direction, and which of its sandboxes takes them next. */
 export interface TeamTokens {
   pool: TokenPool;
   turns: Turns<Lane>;
@@ -24,18 +24,18 @@ export interface LaneParts {
 }
 
 /**
- * One sandbox's packets in one direction. A packet passes when the sandbox's bucket and its team's pool both hold its
- * whole length, and then both are debited. A stream's packets wait, fairly by connection; a datagram without tokens
- * at hand is dropped. Source: contract section 7, "Network".
+ * One sandbox's packets in one direction. A packet passes when the sandbox's bucket and its team's pool both have
+ * tokens for its whole length; both are then debited. Packets of a stream wait, scheduled fairly by connection; a
+ * datagram is dropped unless tokens are available. Source: contract section 7, "Network".
  */
 export class Lane {
   readonly #team: TeamTokens;
   readonly #counts: LaneCounts;
   readonly #onVerdict: (id: number, verdict: number) => void;
   readonly #streams = new FairQueue();
-  /** The streams of this lane, against its datagrams. */
+  /** Shares tokens between the streams and the datagrams of this lane. */
   readonly #own = new Turns<Lane>();
-  /** Datagrams that wait for the authority's answer, and for nothing else. */
+  /** Datagrams that are waiting for nothing but the authority's answer. */
   #undecided: HeldPacket[] = [];
   #bucket: TokenBucket | null = null;
   #bucket_wake_us = Number.POSITIVE_INFINITY;
@@ -48,24 +48,24 @@ export class Lane {
     this.change(limit, now_us);
   }
 
-  /** How many packets are held. */
+  /** The number of held packets. */
   get held(): number {
     return this.#streams.size + this.#undecided.length;
   }
 
-  /** When the sandbox's own bucket has tokens for the next packet; infinite if it waits for nothing, or not for it. */
+  /** When the sandbox's own bucket has tokens for the next packet; infinite if no packet is waiting for that bucket. */
   get wake_us(): number {
     return this.#bucket_wake_us;
   }
 
-  /** Holds to another limit of the sandbox, also what waits already. */
+  /** Applies a new limit of the sandbox, also to packets that are already waiting. */
   change(limit: ByteRate | null, now_us: number): void {
     if (limit === null) this.#bucket = null;
     else if (this.#bucket) this.#bucket.change(limit, now_us);
     else this.#bucket = new TokenBucket(limit, now_us, this.#counts.bucket);
   }
 
-  /** Takes a packet that the kernel holds. */
+  /** Accepts a packet held by the kernel. */
   offer(packet: HeldPacket, kind: PacketKind, now_us: number): void {
     if (!kind.is_stream) {
       this.#offerDatagram(packet, now_us);
@@ -79,7 +79,7 @@ export class Lane {
     }
   }
 
-  /** Passes what has its tokens by now. Returns whether anything was decided. */
+  /** Passes the packets that have tokens by now. Returns whether any verdict was given. */
   release(now_us: number): boolean {
     const held = this.held;
     if (this.#undecided.length > 0) {
@@ -95,7 +95,7 @@ export class Lane {
     return this.held < held;
   }
 
-  /** Passes everything that is held: nothing limits it any longer. */
+  /** Passes every held packet, because no limit applies any more. */
   open(now_us: number): void {
     for (let packet = this.#streams.head(); packet; packet = this.#streams.head()) {
       this.#streams.shift();
@@ -106,7 +106,7 @@ export class Lane {
     this.release(now_us);
   }
 
-  /** Leaves the team: others need not wait for it. */
+  /** Leaves the team's pool, so that no other lane waits for its turn. */
   close(): void {
     this.#team.turns.leave(this);
   }

@@ -8,15 +8,15 @@ import type { FromMeterThread, MeterSettings, ToMeterThread } from './thread-mes
 import type { ByteRate } from './token-bucket.ts';
 import type { TeamRate } from './token-pool.ts';
 
-/** A thread without a step for so long hangs, and is ended. */
+/** A thread that makes no step for this long is considered hung and is terminated. */
 const SILENCE_MS = 5_000;
 const WATCH_MS = 1_000;
 
-/** Who lends a team's bytes, by the limits that hold at the moment. */
+/** Lends a team's bytes under the current limits. */
 export interface ByteLender {
-  /** Takes bytes. Never rejects. */
+  /** Reserves bytes. Never rejects. */
   reserve(team_id: string, direction: Direction, bytes: number): Promise<Reservation>;
-  /** Puts back what was not used. */
+  /** Returns bytes that were not used. */
   giveBack(team_id: string, direction: Direction, bytes: number): void;
 }
 
@@ -25,13 +25,13 @@ export interface MeterHandleParts {
   lender: ByteLender;
   is_fail_open: boolean;
   clock: Clock;
-  /** The thread has ended, by a failure or by `stop`; the queues that it had open are still open. */
+  /** Called when the thread has ended, by a failure or by `stop`. Its queues are still open then. */
   onEnded: (error: Error) => void;
 }
 
-/** A request that the meter's thread could not carry out. */
+/** A request that the meter thread could not carry out. */
 export class MeterError extends Error {
-  /** The system's error, as in `EPERM`; null if it was another. */
+  /** The system's error code, such as `EPERM`; null for any other error. */
   readonly code: string | null;
 
   constructor(message: string, code: string | null) {
@@ -45,7 +45,7 @@ interface Pending {
   reject: (error: Error) => void;
 }
 
-/** One meter's thread, from its start to its end, as the main thread uses it. */
+/** The main thread's handle of one meter thread, from start to end. */
 export class MeterHandle {
   readonly #parts: MeterHandleParts;
   readonly #worker: Worker;
@@ -86,7 +86,7 @@ export class MeterHandle {
     this.#watch = parts.clock.after(WATCH_MS, () => this.#checkHeartbeat(-1, parts.clock.monotonicMs()));
   }
 
-  /** Resolves when the thread runs. Rejects if it could not start, such as without its library. */
+  /** Resolves when the thread runs. Rejects if it cannot start, for example because its library is missing. */
   start(): Promise<void> {
     return this.#started;
   }
@@ -96,22 +96,25 @@ export class MeterHandle {
     return this.#request((id) => ({ kind: 'attach', id, sandbox }));
   }
 
-  /** Closes a sandbox's queues; `is_free`: what waits passes, since nothing limits it now. Rejects with MeterError. */
+  /**
+   * Closes a sandbox's queues. With `is_free`, waiting packets pass because no limit applies any more. Rejects with
+   * MeterError.
+   */
   detach(sandbox_id: string, is_free: boolean): Promise<void> {
     return this.#request((id) => ({ kind: 'detach', id, sandbox_id, is_free }));
   }
 
-  /** Holds a sandbox to other limits of its own. */
+  /** Changes a sandbox's own limits. */
   limit(sandbox_id: string, limits: PerDirection<ByteRate | null>): void {
     this.#post({ kind: 'limit', sandbox_id, limits });
   }
 
-  /** Holds a team to another limit. */
+  /** Changes a team's limit. */
   limitTeam(team_id: string, direction: Direction, rate: TeamRate | null): void {
     this.#post({ kind: 'limit-team', team_id, direction, rate });
   }
 
-  /** Ends the thread, which closes its queues, or is ended by force if it hangs. Idempotent. */
+  /** Ends the thread, which closes its queues; terminates it if it hangs. Idempotent. */
   async stop(): Promise<void> {
     this.#post({ kind: 'stop' });
     const timer = this.#parts.clock.after(SILENCE_MS, () => void this.#worker.terminate());
@@ -131,7 +134,7 @@ export class MeterHandle {
     });
   }
 
-  /** A message is seen when the thread is woken. */
+  /** The thread reads messages only when it is woken. */
   #post(message: ToMeterThread): void {
     if (this.#is_ended) return;
     this.#worker.postMessage(message);
@@ -142,7 +145,7 @@ export class MeterHandle {
     switch (message.kind) {
       case 'started':
         this.#wake_fd = message.wake_fd;
-        // What was posted before had nothing to wake it with.
+        // Messages posted before the descriptor was known could not wake the thread.
         writeSync(message.wake_fd, ONE);
         this.#onStarted?.resolve();
         break;
@@ -193,5 +196,5 @@ export class MeterHandle {
   }
 }
 
-/** Eight bytes that add one to the count that wakes the thread. */
+/** Adds one to the eventfd counter that wakes the thread. */
 const ONE = Buffer.from(new BigUint64Array([1n]).buffer);

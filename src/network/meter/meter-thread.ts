@@ -6,7 +6,7 @@ import { openWakeUp } from '../queue/libc.ts';
 import { Meter } from './meter.ts';
 import type { FromMeterThread, MeterSettings, ToMeterThread } from './thread-messages.ts';
 
-/** The meter's thread: it waits in the kernel, not in an event loop, and is woken through a file descriptor. */
+/** The meter thread: it blocks in the kernel, not in an event loop, and is woken through a file descriptor. */
 const port = parentPort;
 if (!port) throw new Error('the meter thread cannot run as a program');
 
@@ -40,7 +40,7 @@ function raisePriority(): void {
   }
 }
 
-/** Carries out a request, and tells how it went. */
+/** Carries out a request and replies with the result. */
 function answer(id: number, run: () => void): void {
   try {
     run();
@@ -51,7 +51,7 @@ function answer(id: number, run: () => void): void {
   }
 }
 
-/** Returns whether the thread goes on. */
+/** Returns whether the thread continues. */
 function receive(message: ToMeterThread): boolean {
   switch (message.kind) {
     case 'attach':

@@ -11,18 +11,18 @@ import type { ByteRate } from './token-bucket.ts';
 import { type PoolRequests, type TeamRate, TokenPool } from './token-pool.ts';
 import { Turns } from './turns.ts';
 
-/** The longest that the meter waits without looking around, so that it can be seen to live. */
+/** The longest wait of the meter before it makes another step, which shows that it is alive. */
 const WAIT_MAX_MS = 1_000;
 
-/** A sandbox as the meter knows it. */
+/** A metered sandbox. */
 export interface MeteredSandbox {
   sandbox_id: string;
   team_id: string;
-  /** The file that stands for its network namespace. */
+  /** The path of its network namespace. */
   namespace_path: string;
-  /** Its own limits; null where it has none. */
+  /** Its own limits; null if it has none. */
   limits: PerDirection<ByteRate | null>;
-  /** Its team's limits; null where it has none. */
+  /** Its team's limits; null if it has none. */
   team_rates: PerDirection<TeamRate | null>;
   /** The memory of its `SharedCounts`. */
   memory: SharedArrayBuffer;
@@ -49,8 +49,8 @@ interface Team extends TeamTokens {
 }
 
 /**
- * Decides on every packet of the metered sandboxes of this node, in one thread: `step` blocks until there is something
- * to do, and does it. Source: contract section 7, "Network".
+ * Gives the verdict on every packet of this node's metered sandboxes, in one thread: `step` blocks until there is work
+ * and does it. Source: contract section 7, "Network".
  */
 export class Meter {
   readonly #parts: MeterParts;
@@ -59,14 +59,14 @@ export class Meter {
   readonly #sandboxes = new Map<string, Metered>();
   readonly #by_fd = new Map<number, Metered>();
   readonly #teams = new Map<string, Team>();
-  /** Pools that have something to do by themselves. */
+  /** Pools with scheduled work. */
   readonly #active = new Set<TokenPool>();
   readonly #holding = new Set<Lane>();
   readonly #unsent = new Set<PacketQueue>();
-  /** Tokens or limits changed: what waits must be looked at again. */
+  /** Tokens or limits have changed, so waiting packets must be checked again. */
   #is_changed = false;
 
-  /** `wake_fd` ends a wait in `step` when there is something to read from it. */
+  /** `wake_fd` ends the wait in `step` when it becomes readable. */
   constructor(parts: MeterParts, wake_fd: number) {
     this.#parts = parts;
     this.#wake_fd = wake_fd;
@@ -96,7 +96,10 @@ export class Meter {
     this.#watch();
   }
 
-  /** Closes a sandbox's queues. What waits passes if `is_free` says that nothing limits it now, else it is dropped. */
+  /**
+   * Closes a sandbox's queues. Waiting packets pass with `is_free`, because no limit applies any more, and are dropped
+   * otherwise.
+   */
   detach(sandbox_id: string, is_free: boolean): void {
     const metered = this.#sandboxes.get(sandbox_id);
     if (!metered) return;
@@ -119,27 +122,27 @@ export class Meter {
     this.#watch();
   }
 
-  /** Holds a sandbox to other limits of its own, open connections too. */
+  /** Changes a sandbox's own limits, also for open connections. */
   limit(sandbox_id: string, limits: PerDirection<ByteRate | null>): void {
     const lanes = this.#sandboxes.get(sandbox_id)?.lanes;
     this.#is_changed = true;
     for (const direction of DIRECTIONS) lanes?.[direction].change(limits[direction], this.#nowUs());
   }
 
-  /** Holds a team to another limit, open connections too. */
+  /** Changes a team's limit, also for open connections. */
   limitTeam(team_id: string, direction: Direction, rate: TeamRate | null): void {
     this.#is_changed = true;
     this.#teams.get(`${direction} ${team_id}`)?.pool.change(rate);
   }
 
-  /** The authority's answer to a pool. */
+  /** Passes the authority's answer to a pool. */
   answer(team_id: string, direction: Direction, reservation: Reservation): void {
     this.#is_changed = true;
     const pool = this.#teams.get(`${direction} ${team_id}`)?.pool;
     pool?.answer(reservation, this.#nowUs());
   }
 
-  /** Waits until something is to be done, does it, and returns whether it was woken. Throws SystemError. */
+  /** Waits for work, does it, and returns whether it was woken. Throws SystemError. */
   step(): boolean {
     const ready = this.#poll.wait(this.#is_changed ? 0 : this.#patienceMs());
     this.#is_changed = false;
@@ -174,7 +177,7 @@ export class Meter {
     });
   }
 
-  /** Lets lanes take turns until none of them can go on. */
+  /** Lets the lanes take turns until none can pass another packet. */
   #release(now_us: number): void {
     for (let is_moving = true; is_moving; ) {
       is_moving = false;

@@ -9,7 +9,7 @@ import { type ByteLender, MeterError, MeterHandle } from './meter-handle.ts';
 import type { ByteRate } from './token-bucket.ts';
 import type { TeamRate } from './token-pool.ts';
 
-/** Time from a failure of the meter until it is started again. */
+/** Time from a failure of the meter until its restart. */
 const RESTART_MS = 250;
 
 /** The dependencies of `Metering`. */
@@ -22,8 +22,8 @@ export interface MeteringParts {
 }
 
 /**
- * The meter of this node, always one: its thread is started again after a failure, with the queues that were open.
- * Between the two the kernel drops what is metered, so nothing passes and connections live on.
+ * Keeps this node's meter running: after a failure its thread is restarted with the queues that were open. Meanwhile
+ * the kernel drops metered packets, so nothing passes unmetered and connections survive.
  */
 export class Metering implements Service {
   readonly #parts: MeteringParts;
@@ -38,12 +38,12 @@ export class Metering implements Service {
     this.#parts = parts;
   }
 
-  /** Why no meter runs at the moment; null if one does. */
+  /** Why no meter is running; null if one is. */
   get failure(): string | null {
     return this.#failure;
   }
 
-  /** Rejects if the thread cannot start, such as without its library. */
+  /** Rejects if the thread cannot start, for example because its library is missing. */
   async start(): Promise<void> {
     const { lender, is_fail_open, clock } = this.#parts;
     const meter = new MeterHandle({
@@ -67,8 +67,8 @@ export class Metering implements Service {
   }
 
   /**
-   * Opens a sandbox's queues; where no meter runs at the moment, the next one does. Rejects with MeterError if they
-   * cannot be opened.
+   * Opens a sandbox's queues; if no meter is running, the next one opens them. Rejects with MeterError if they cannot
+   * be opened.
    */
   async open(sandbox: MeteredSandbox): Promise<void> {
     this.#open.set(sandbox.sandbox_id, sandbox);
@@ -81,7 +81,7 @@ export class Metering implements Service {
     }
   }
 
-  /** Closes a sandbox's queues; `is_free`: what waits passes, since nothing limits it now. */
+  /** Closes a sandbox's queues. With `is_free`, waiting packets pass because no limit applies any more. */
   async close(sandbox_id: string, is_free: boolean): Promise<void> {
     const sandbox = this.#open.get(sandbox_id);
     if (!sandbox) return;
@@ -93,7 +93,7 @@ export class Metering implements Service {
     }
   }
 
-  /** Holds a sandbox to other limits of its own. */
+  /** Changes a sandbox's own limits. */
   limit(sandbox_id: string, limits: PerDirection<ByteRate | null>): void {
     const sandbox = this.#open.get(sandbox_id);
     if (!sandbox) return;
@@ -101,7 +101,7 @@ export class Metering implements Service {
     this.#meter?.limit(sandbox_id, limits);
   }
 
-  /** Holds a team's sandboxes to other limits. */
+  /** Changes a team's limits. */
   limitTeam(team_id: string, rates: PerDirection<TeamRate | null>): void {
     for (const sandbox of this.#open.values()) if (sandbox.team_id === team_id) sandbox.team_rates = rates;
     for (const direction of DIRECTIONS) this.#meter?.limitTeam(team_id, direction, rates[direction]);
@@ -111,8 +111,8 @@ export class Metering implements Service {
     if (meter !== this.#meter) return;
     for (const sandbox of this.#open.values()) closeLeft(sandbox);
     if (this.#is_stopped || !this.#is_started) return;
-    this.#failure = `the meter failed and is being restarted: ${error.message}`;
-    this.#parts.log.error({ err: error }, 'the meter of the network failed');
+    this.#failure = `the network meter failed and is being restarted: ${error.message}`;
+    this.#parts.log.error({ err: error }, 'the network meter failed and is being restarted');
     this.#restart = this.#parts.clock.after(RESTART_MS, () => void this.#startAgain());
   }
 
@@ -121,7 +121,7 @@ export class Metering implements Service {
       await this.start();
     } catch (error) {
       // The end of its thread starts the next one.
-      this.#parts.log.error({ err: error }, 'the meter of the network cannot start');
+      this.#parts.log.error({ err: error }, 'the network meter cannot start');
     }
   }
 
@@ -137,7 +137,7 @@ export class Metering implements Service {
   }
 }
 
-/** Closes the queue that a thread has left open, so that the next one can have it. */
+/** Closes the queue that an ended thread left open, so that the next one can open it. */
 function closeLeft({ memory }: MeteredSandbox): void {
   const counts = new SharedCounts(memory);
   const fd = counts.fd;

@@ -4,14 +4,14 @@ import type { MeteredSandbox } from './meter.ts';
 import type { ByteRate } from './token-bucket.ts';
 import type { TeamRate } from './token-pool.ts';
 
-/** The settings with which the meter's thread is started. */
+/** The settings with which the meter thread is started. */
 export interface MeterSettings {
   is_fail_open: boolean;
-  /** Goes up with each step of the meter: a thread that hangs is seen. */
+  /** Increases with each step of the meter, so that a hung thread is detected. */
   heartbeat: SharedArrayBuffer;
 }
 
-/** A message to the meter's thread; `id` pairs a request with its `done` or `failed`. */
+/** A message to the meter thread. `id` pairs a request with its `done` or `failed`. */
 export type ToMeterThread =
   | { kind: 'attach'; id: number; sandbox: MeteredSandbox }
   | { kind: 'detach'; id: number; sandbox_id: string; is_free: boolean }
@@ -20,9 +20,9 @@ export type ToMeterThread =
   | { kind: 'answer'; team_id: string; direction: Direction; reservation: Reservation }
   | { kind: 'stop' };
 
-/** A message from the meter's thread. */
+/** A message from the meter thread. */
 export type FromMeterThread =
-  /** It runs, and is woken by eight bytes written to `wake_fd`. */
+  /** The thread runs; writing eight bytes to `wake_fd` wakes it. */
   | { kind: 'started'; wake_fd: number }
   | { kind: 'done'; id: number }
   | { kind: 'failed'; id: number; message: string; code: string | null }

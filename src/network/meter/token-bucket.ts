@@ -8,11 +8,11 @@ const MICROSECONDS = 1_000_000;
 /** A sandbox's own limit in one direction. */
 export interface ByteRate {
   bytes_per_second: number;
-  /** 0 is one second of the rate; below 64 KiB it is raised to that. */
+  /** In bytes. 0 means one second of the rate; values below 64 KiB are raised to 64 KiB. */
   burst_bytes: number;
 }
 
-/** How many bytes may pass at once under a limit. */
+/** The number of bytes that may pass at once under a limit. */
 export function burstOf({ bytes_per_second, burst_bytes }: ByteRate): number {
   return Math.max(BURST_MIN_BYTES, burst_bytes === 0 ? bytes_per_second : burst_bytes);
 }
@@ -26,7 +26,7 @@ const AT = 2;
 
 /**
  * One sandbox's tokens in one direction; a token is a byte. Times are whole microseconds that never go back. A new
- * bucket is full; one whose state was used before goes on from there.
+ * bucket is full; one with earlier state continues from it.
  */
 export class TokenBucket {
   #rate: number;
@@ -41,12 +41,12 @@ export class TokenBucket {
     else this.change(limit, now_us);
   }
 
-  /** Whole tokens at the time of the last question. */
+  /** Whole tokens as of the last call. */
   get tokens(): number {
     return this.#state[TOKENS] as number;
   }
 
-  /** Holds to another limit from now on; what is there stays, up to the new burst. */
+  /** Changes the limit; existing tokens are kept, up to the new burst. */
   change(limit: ByteRate, now_us: number): void {
     this.#refill(now_us);
     this.#rate = limit.bytes_per_second;
@@ -55,19 +55,19 @@ export class TokenBucket {
     this.#state[TOKENS] = Math.min(this.tokens, this.#burst);
   }
 
-  /** Whether there are tokens for so many bytes. */
+  /** Whether there are tokens for this many bytes. */
   has(bytes: number, now_us: number): boolean {
     if (this.tokens >= bytes) return true;
     this.#refill(now_us);
     return this.tokens >= bytes;
   }
 
-  /** Takes tokens that `has` told of. */
+  /** Takes tokens after `has` returned true. */
   take(bytes: number): void {
     this.#state[TOKENS] = this.tokens - bytes;
   }
 
-  /** Microseconds until there are tokens for so many bytes, rounded up; infinite if there never will be. */
+  /** Microseconds until there are tokens for this many bytes, rounded up; infinite if there never will be. */
   waitUs(bytes: number, now_us: number): number {
     if (this.has(bytes, now_us)) return 0;
     if (this.#rate === 0 || bytes > this.#burst) return Number.POSITIVE_INFINITY;

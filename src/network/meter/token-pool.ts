@@ -3,28 +3,28 @@ import { BURST_MIN_BYTES } from './token-bucket.ts';
 
 const BLOCK_MS = 20;
 const BLOCK_MAX_BYTES = 1024 * 1024;
-/** A slow limit leases no more than this at once: who needs one packet does not wait for many. */
+/** Under a slow limit no more than this is leased at once, so that one packet does not wait for tokens of many. */
 const SLOW_BLOCK_MS = 100;
 const IDLE_US = 1_000_000;
 const RETRY_US = 50_000;
 
-/** A team's limit in one direction, as far as leasing needs it; the authority has the whole policy. */
+/** The part of a team's limit in one direction that leasing needs; the authority has the whole policy. */
 export interface TeamRate {
-  /** 0 lets nothing pass. */
+  /** 0 blocks all traffic. */
   bytes_per_second: number;
-  /** Goes up with each change of the policy. */
+  /** Increases with each change of the policy. */
   version: number;
 }
 
-/** How a pool reaches the authority; its answer comes later, by `answer`. */
+/** A pool's way to the authority; the reply arrives later, through `answer`. */
 export interface PoolRequests {
-  /** Asks for so many bytes. */
+  /** Requests this many bytes. */
   reserve: (bytes: number) => void;
-  /** Gives back what was not used. */
+  /** Returns bytes that were not used. */
   giveBack: (bytes: number) => void;
 }
 
-/** Whether there are tokens; `asking`: the authority's answer is on its way. */
+/** Whether there are tokens; `asking`: the authority has not answered yet. */
 export type PoolAnswer = 'yes' | 'no' | 'asking';
 
 type Lease =
@@ -36,8 +36,8 @@ type Lease =
 const NO_LEASE: Lease = { state: 'none' };
 
 /**
- * One team's tokens in one direction on this node, leased from the authority in blocks. A block is reserved at once
- * and used after the delay that the authority tells, so that no byte passes on a token that was not taken before.
+ * One team's tokens in one direction on this node, leased from the authority in blocks. A block is reserved first and
+ * used only after the delay that the authority returned, so that no byte passes before its token exists.
  */
 export class TokenPool {
   readonly #requests: PoolRequests;
@@ -55,12 +55,12 @@ export class TokenPool {
     this.#is_fail_open = is_fail_open;
   }
 
-  /** Tokens at hand. */
+  /** Tokens available. */
   get tokens(): number {
     return this.#tokens;
   }
 
-  /** When the pool has something to do by itself, in microseconds; infinite if never. */
+  /** When the pool's next scheduled work is due, in microseconds; infinite if there is none. */
   get wake_us(): number {
     if (this.#lease.state === 'coming' || this.#lease.state === 'retry') return this.#lease.at_us;
     return this.#tokens > 0 && this.#lease.state === 'none'
@@ -68,12 +68,12 @@ export class TokenPool {
       : Number.POSITIVE_INFINITY;
   }
 
-  /** Whether it has nothing to do and waits for no answer. */
+  /** Whether it has no scheduled work and is waiting for no answer. */
   get is_at_rest(): boolean {
     return this.#lease.state === 'none' && this.#tokens === 0;
   }
 
-  /** Holds to another policy: what was reserved for later under the old one is given back. */
+  /** Changes the policy; bytes reserved for later under the old one are returned. */
   change(rate: TeamRate | null): void {
     if (rate?.version === this.#rate?.version) return;
     this.#rate = rate;
@@ -82,7 +82,7 @@ export class TokenPool {
     this.#lease = NO_LEASE;
   }
 
-  /** Whether so many bytes may pass now. Asks for the next block where it is time. */
+  /** Whether this many bytes may pass now. Requests the next block when it is time. */
   has(bytes: number, now_us: number): PoolAnswer {
     if (this.#rate === null) return 'yes';
     if (this.#rate.bytes_per_second === 0) return 'no';
@@ -93,7 +93,7 @@ export class TokenPool {
     return this.#lease.state === 'asked' && !this.#is_unreachable ? 'asking' : 'no';
   }
 
-  /** Takes tokens that `has` told of. Returns how many bytes passed without one, failing open. */
+  /** Takes tokens after `has` allowed it. Returns how many bytes passed without a token because quotas fail open. */
   take(bytes: number, now_us: number): number {
     if (this.#rate === null) return 0;
     this.#used_us = now_us;
@@ -102,7 +102,7 @@ export class TokenPool {
     return bytes - taken;
   }
 
-  /** What the authority says to the last request. Where it took nothing it is asked again later. */
+  /** Handles the authority's answer to the last request. If nothing was reserved, the request is repeated later. */
   answer(reservation: Reservation, now_us: number): void {
     this.#is_unreachable = reservation.outcome === 'unreachable';
     if (this.#lease.state !== 'asked') return;
@@ -116,13 +116,13 @@ export class TokenPool {
     this.#arrive(now_us);
   }
 
-  /** Does what is due: takes in a block, gives back what nobody used for a second. */
+  /** Does what is due: accepts a reserved block, or returns tokens that were unused for a second. */
   tick(now_us: number): void {
     this.#arrive(now_us);
     if (this.#lease.state === 'none' && now_us - this.#used_us >= IDLE_US) this.giveBack();
   }
 
-  /** Gives back everything that is at hand or comes later. */
+  /** Returns all tokens, available and reserved. */
   giveBack(): void {
     const coming = this.#lease.state === 'coming' ? this.#lease.bytes : 0;
     if (coming > 0) this.#lease = NO_LEASE;

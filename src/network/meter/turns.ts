@@ -1,16 +1,16 @@
 import { BURST_MIN_BYTES } from './token-bucket.ts';
 
-/** How much one of several waiting parties takes before the next one's turn. */
+/** The number of bytes that one of several waiting parties takes before the next one's turn. */
 const TURN_BYTES = BURST_MIN_BYTES;
-/** How far datagrams may get ahead of the streams that wait. */
+/** How many bytes datagrams may get ahead of waiting streams. */
 const AHEAD_MAX_BYTES = BURST_MIN_BYTES;
 
 /**
- * Who may take tokens that several wait for. Streams take turns; a datagram, which fits where a large segment has to
- * wait, takes no more than the streams do: otherwise a flood of them would starve every stream.
+ * Decides who may take tokens that several parties are waiting for. Streams take turns. Datagrams, which fit where a
+ * large segment has to wait, get no more than the streams do; otherwise a flood of them would starve every stream.
  */
 export class Turns<Party> {
-  /** What each may still take in its turn, in the order of their turns. */
+  /** What each party may still take in its turn, in the order of the turns. */
   readonly #waiting = new Map<Party, number>();
   #ahead_bytes = 0;
 
@@ -20,12 +20,12 @@ export class Turns<Party> {
     return true;
   }
 
-  /** Queues up, once. */
+  /** Joins the queue; has no effect if already in it. */
   wait(party: Party): void {
     if (!this.#waiting.has(party)) this.#waiting.set(party, TURN_BYTES);
   }
 
-  /** Leaves: it has nothing left, or waits for something else. */
+  /** Leaves the queue: it has nothing left, or is waiting for something else. */
   leave(party: Party): void {
     this.#waiting.delete(party);
     if (this.#waiting.size === 0) this.#ahead_bytes = 0;
@@ -41,12 +41,12 @@ export class Turns<Party> {
       return false;
     }
     this.#waiting.delete(party);
-    // What it took too much is missing in its next turn.
+    // What it took beyond its share is deducted from its next turn.
     this.#waiting.set(party, credit - bytes + TURN_BYTES);
     return true;
   }
 
-  /** Whether a datagram may pass those who wait. */
+  /** Whether a datagram may overtake the waiting streams. */
   admitsDatagram(bytes: number): boolean {
     return this.#waiting.size === 0 || this.#ahead_bytes + bytes <= AHEAD_MAX_BYTES;
   }

@@ -1,7 +1,7 @@
-/** How many sandboxes a node has addresses for. */
+/** The number of sandboxes that a node has addresses for. */
 export const SANDBOXES_MAX = 2 ** 15;
 
-/** All addresses of sandboxes and of the node's ends of their links; they are seen on this node alone. */
+/** The addresses of all sandboxes and of the node's ends of their links; they are local to this node. */
 export const SANDBOX_CIDRS = { ipv4: '10.251.0.0/16', ipv6: 'fd73:6264::/64' } as const;
 
 /** The names of the node's ends of all links, as the packet filter matches them. */
@@ -26,7 +26,7 @@ export interface Addresses {
   ethernet: string;
 }
 
-/** The link of a number. */
+/** The link with this number. */
 export function linkOf(index: number): Link {
   const host = index * 2;
   const ipv4 = (number: number) => `10.251.${number >> 8}.${number & 255}`;

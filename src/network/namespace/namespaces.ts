@@ -14,15 +14,18 @@ import {
 
 const PREFIX = 'sbx-';
 
-/** What the kernel counted of a direction since the namespace was made: IP packets that passed. */
+/** The IP packets that passed in one direction since the namespace was created, as counted by the kernel. */
 export interface KernelCount {
   bytes: number;
   packets: number;
 }
 
-/** How the namespaces are made. */
+/** The options of the namespaces. */
 export interface NamespaceOptions {
-  /** `--allow-sandbox-cidr`: what sandboxes may reach although it is the node's, another sandbox's or link-local. */
+  /**
+   * `--allow-sandbox-cidr`: ranges that sandboxes may reach although they belong to the node or to another sandbox, or
+   * are link-local.
+   */
   allowed_cidrs: readonly string[];
   /** The named namespace that plays the node; null: the one of this process. */
   node_namespace: string | null;
@@ -33,7 +36,7 @@ export interface NamespaceOptions {
  * a namespace is found by its name, `sbx-<sandbox_id>`, a link by its alias. Every method rejects with ProgramError.
  */
 export class Namespaces {
-  /** Where `ip` keeps the files that stand for named namespaces. */
+  /** The folder in which `ip` keeps named namespaces. */
   static readonly FOLDER = '/run/netns';
 
   readonly #options: NamespaceOptions;
@@ -45,12 +48,12 @@ export class Namespaces {
     this.#options = options;
   }
 
-  /** The file that stands for a sandbox's namespace. */
+  /** The path of a sandbox's namespace. */
   static pathOf(sandbox_id: string): string {
     return `${Namespaces.FOLDER}/${PREFIX}${sandbox_id}`;
   }
 
-  /** Sets the node's rules, and returns the sandboxes of this node whose namespaces are there. */
+  /** Sets the node's rules, and returns the sandboxes of this node that have a namespace. */
   async open(): Promise<string[]> {
     const names = await this.#names();
     const found: string[] = [];
@@ -71,8 +74,8 @@ export class Namespaces {
   }
 
   /**
-   * Makes a sandbox's namespace, which begins with the rules for `is_metered`; with `is_linked` false it has its
-   * loopback alone. One that is left of an earlier attempt is replaced.
+   * Creates a sandbox's namespace with the rules for `is_metered`; with `is_linked` false it has only its loopback
+   * interface. A namespace left by an earlier attempt is replaced.
    */
   async create(sandbox_id: string, is_metered: PerDirection<boolean>, is_linked = true): Promise<void> {
     if (this.#links.has(sandbox_id) || existsSync(Namespaces.pathOf(sandbox_id)))
@@ -91,7 +94,7 @@ export class Namespaces {
     ]);
   }
 
-  /** Sends the packets of the metered directions to their queues, and only those. */
+  /** Sends the packets of the metered directions, and no others, to their queues. */
   async setMetered(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
     await this.#setQueues(this.#inside(sandbox_id), is_metered);
   }
@@ -119,13 +122,13 @@ export class Namespaces {
     return counted;
   }
 
-  /** Takes a sandbox's link down, so that its counts are final; whatever is gone already is no error. */
+  /** Takes a sandbox's link down, which makes its counts final. Ignores parts that no longer exist. */
   async cut(sandbox_id: string): Promise<void> {
     const link = this.#links.get(sandbox_id);
     if (link) await this.#unlessGone(this.#onNode(['ip', 'link', 'set', link.interface, 'down']));
   }
 
-  /** Removes a sandbox's namespace and all that belongs to it; whatever is gone already is no error. */
+  /** Removes a sandbox's namespace with everything in it. Ignores parts that no longer exist. */
   async remove(sandbox_id: string): Promise<void> {
     const link = this.#links.get(sandbox_id);
     const namespace = runProgram(['ip', 'netns', 'delete', `${PREFIX}${sandbox_id}`]);
@@ -139,7 +142,7 @@ export class Namespaces {
     this.#taken.delete(link.index);
   }
 
-  /** The link of a sandbox; null where it has none. */
+  /** A sandbox's link; null if it has none. */
   linkOf(sandbox_id: string): Link | null {
     return this.#links.get(sandbox_id) ?? null;
   }
@@ -152,7 +155,7 @@ export class Namespaces {
     ]);
   }
 
-  /** Makes a namespace with a link to it; passes over numbers that another process of this node has taken. */
+  /** Creates a namespace and a link to it; skips numbers that another process on this node has taken. */
   async #addLink(namespace: string): Promise<Link> {
     for (;;) {
       const link = this.#takeLink();
@@ -173,7 +176,7 @@ export class Namespaces {
     while (this.#taken.has(this.#next_index)) this.#next_index = (this.#next_index + 1) % SANDBOXES_MAX;
     const link = linkOf(this.#next_index);
     this.#taken.add(link.index);
-    // Not the one that was used last: the kernel removes an interface in the background.
+    // Not the number used last: the kernel removes interfaces in the background.
     this.#next_index = (this.#next_index + 1) % SANDBOXES_MAX;
     return link;
   }
@@ -219,9 +222,9 @@ export class Namespaces {
   }
 }
 
-/** Whether a namespace has no link: then it is of no node in particular. */
+/** Whether a namespace has no link, and so belongs to no node in particular. */
 async function hasLoopbackAlone(name: string): Promise<boolean> {
-  // One that is just being removed is nobody's.
+  // A namespace that is being removed belongs to nobody.
   const listed = await runProgram(['ip', '-n', name, '-j', 'link']).catch(() => '');
   return listed !== '' && (JSON.parse(listed) as unknown[]).length === 1;
 }

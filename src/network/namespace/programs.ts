@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
 
-/** What a program needs of the environment: it is found where an administrator's programs are, and speaks English. */
+/** The environment of the programs: the administrator's search path, and messages in English. */
 const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' };
 const TIMEOUT_MS = 10_000;
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 
-/** A program of the system that failed. */
+/** A system program that failed. */
 export class ProgramError extends Error {
-  /** What it wrote to stderr. */
+  /** Its output on stderr. */
   readonly stderr: string;
 
   constructor(command: string, reason: string, stderr: string) {
@@ -16,7 +16,7 @@ export class ProgramError extends Error {
   }
 }
 
-/** Runs a program to its end with `stdin`; resolves with what it wrote to stdout. Rejects with ProgramError. */
+/** Runs a program to its end with `stdin`; resolves with its stdout. Rejects with ProgramError. */
 export function runProgram(command: readonly string[], stdin = ''): Promise<string> {
   const [program = '', ...args] = command;
   return new Promise((resolve, reject) => {
@@ -25,7 +25,7 @@ export function runProgram(command: readonly string[], stdin = ''): Promise<stri
       if (error) reject(new ProgramError(program, error.message, stderr));
       else resolve(stdout);
     });
-    // A program that does not read its input tells why by how it ends.
+    // If the program does not read its input, its exit status says why.
     child.stdin?.on('error', () => {});
     child.stdin?.end(stdin);
   });

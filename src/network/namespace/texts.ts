@@ -1,18 +1,18 @@
 import { type PerDirection, QUEUES } from '../directions.ts';
 import { type Addresses, LINK_PATTERN, type Link, SANDBOX_CIDRS } from './addresses.ts';
 
-/** The texts that `ip`, `nft` and `iptables-restore` are given. */
+/** The input of `ip`, `nft` and `iptables-restore`. */
 
 /** The sandbox's end of its link, in its namespace. */
 const INTERFACE = 'eth0';
 
-/** Where clouds answer with their machines' secrets, beside the link-local addresses. */
+/** Cloud metadata services, which hand out the machine's secrets, beyond the link-local addresses. */
 const METADATA = {
   ipv4: ['100.100.100.200', '168.63.129.16', '192.0.0.192'],
   ipv6: ['fd00:ec2::254', 'fd20:ce::254'],
 };
 
-/** Where a packet that is not let through tells its sender so. */
+/** The verdict that tells the sender of a blocked packet. */
 const REJECT = 'reject with icmpx type admin-prohibited';
 
 /** For `ip -batch`, on the node: a namespace, and the link to it. The link's alias says whose it is. */
@@ -38,7 +38,7 @@ function neighbourText({ ipv4, ipv6, ethernet }: Addresses, name: string): strin
   return [ipv4, ipv6].map((ip) => `neighbour add ${ip} lladdr ${ethernet} nud permanent dev ${name}`);
 }
 
-/** What a sandbox's namespace is set up with. */
+/** The settings of a sandbox's namespace. */
 export interface SandboxSetUp {
   link: Link;
   is_metered: PerDirection<boolean>;
@@ -53,7 +53,7 @@ export function sandboxScript({ link, is_metered }: SandboxSetUp): string {
     ...settings.map(([key, value]) => `echo '${value}' >/proc/sys/net/${key}`),
     withInput('nft -f -', COUNTERS_TEXT),
     ...(queues ? ['iptables-restore', 'ip6tables-restore'].map((program) => withInput(program, queues)) : []),
-    // Last: no packet passes uncounted.
+    // The link goes up last, so that no packet passes uncounted.
     withInput('ip -batch -', sandboxLinkText(link)),
   );
 }
@@ -72,14 +72,16 @@ function sandboxLinkText(link: Link): string {
   );
 }
 
-/** The settings of the sandbox's namespace: its programs may send pings, and it believes no router. */
+/**
+ * The kernel settings of the sandbox's namespace: its programs may send pings, and router advertisements are ignored.
+ */
 const SANDBOX_SETTINGS: Readonly<Record<string, string>> = {
   'ipv4/ping_group_range': '0 2147483647',
   'ipv6/conf/all/accept_ra': '0',
   'ipv6/conf/default/accept_ra': '0',
 };
 
-/** For `nft`, in the sandbox's namespace: counts what passed the queues, whoever decided on it. */
+/** For `nft`, in the sandbox's namespace: counts the packets that passed the queues, whoever gave the verdict. */
 const COUNTERS_TEXT = lines(
   'table inet sandbox {',
   ' counter egress { }',
@@ -104,7 +106,7 @@ export function queueText(is_metered: PerDirection<boolean>): string {
   );
 }
 
-/** What the node lets its sandboxes reach beside the outside. */
+/** What sandboxes may reach besides the outside. */
 export interface NodeRules {
   links: readonly Link[];
   /** `--allow-sandbox-cidr`. */
@@ -162,7 +164,7 @@ export function admitText(link: Link): string {
   );
 }
 
-/** For `nft`, on the node: undoes `admitText`, also where it was not done. */
+/** For `nft`, on the node: undoes `admitText`; harmless if that was not applied. */
 export function forgetText(link: Link): string {
   return lines(
     admitText(link),
@@ -172,8 +174,8 @@ export function forgetText(link: Link): string {
 }
 
 /**
- * For `sh`, on the node: passes packets on. An interface that learns its routes from routers goes on doing so, which
- * it otherwise would not.
+ * For `sh`, on the node: enables forwarding. Interfaces that accept router advertisements keep doing so, which
+ * forwarding would otherwise turn off.
  */
 export const FORWARDING_SCRIPT = lines(
   'set -e',
@@ -183,7 +185,7 @@ export const FORWARDING_SCRIPT = lines(
   '[ ! -e ipv6/conf/all/forwarding ] || echo 1 >ipv6/conf/all/forwarding',
 );
 
-/** A command of `sh` with its input. */
+/** An `sh` command with its input. */
 function withInput(command: string, input: string): string {
   return `${command} <<'END'\n${input}END`;
 }

@@ -28,7 +28,7 @@ const NETLINK_NO_ENOBUFS = 5;
 const CLONE_NEWNET = 0x40000000;
 const MSG_DONTWAIT = 0x40;
 const POLL_ENTRY_BYTES = 8;
-/** There is something to read; errors and hang-ups are always told. */
+/** Readable; errors and hang-ups are always reported. */
 const POLLIN = 1;
 
 const AGAIN = 11;
@@ -36,7 +36,7 @@ const INTERRUPTED = 4;
 
 /** A system call that failed. */
 export class SystemError extends Error {
-  /** As in `EPERM`. */
+  /** Such as `EPERM`. */
   readonly code: string;
 
   constructor(name: string, errno: number) {
@@ -51,7 +51,7 @@ function checked(name: string, result: number): number {
   return result;
 }
 
-/** Calls `run` with this thread in the network namespace of `path`, and comes back at once; `run` must not wait. */
+/** Calls `run` with this thread in the network namespace at `path`, then returns to its own; `run` must not wait. */
 export function inNamespace<Result>(path: string, run: () => Result): Result {
   const own = openSync('/proc/thread-self/ns/net', 'r');
   try {
@@ -71,7 +71,7 @@ export function inNamespace<Result>(path: string, run: () => Result): Result {
   }
 }
 
-/** Opens a netlink socket to the packet filter of this thread's namespace, with a receive buffer of so many bytes. */
+/** Opens a netlink socket to the packet filter of this thread's namespace, with a receive buffer of this many bytes. */
 export function openFilterSocket(receive_bytes: number): number {
   const type = SOCK_RAW | CLOSE_ON_EXEC | NONBLOCKING;
   const fd = checked('socket', call.socket(AF_NETLINK, type, NETLINK_NETFILTER));
@@ -80,7 +80,7 @@ export function openFilterSocket(receive_bytes: number): number {
     address.writeUInt16LE(AF_NETLINK);
     checked('bind', call.bind(fd, address, address.length));
     checked('setsockopt', call.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, [receive_bytes], 4));
-    // Without it a full buffer loses the names of packets, and those would be held for ever.
+    // Otherwise a full buffer would lose messages, and their packets would be held for ever.
     checked('setsockopt', call.setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, [1], 4));
     return fd;
   } catch (error) {
@@ -89,7 +89,7 @@ export function openFilterSocket(receive_bytes: number): number {
   }
 }
 
-/** Opens a counter that wakes a `Poll`: eight bytes written add to it, eight bytes read empty it. */
+/** Opens an eventfd that wakes a `Poll`: writing eight bytes adds to its counter, reading eight bytes resets it. */
 export function openWakeUp(): number {
   return checked('eventfd', call.eventfd(0, CLOSE_ON_EXEC | NONBLOCKING));
 }
@@ -114,12 +114,12 @@ export function send(fd: number, bytes: Buffer, length: number): void {
   }
 }
 
-/** File descriptors that are waited for together. */
+/** A set of file descriptors to wait for. */
 export class Poll {
   #entries = Buffer.alloc(0);
   #fds: readonly number[] = [];
 
-  /** Replaces what is waited for. */
+  /** Replaces the set. */
   watch(fds: readonly number[]): void {
     this.#fds = [...fds];
     this.#entries = Buffer.alloc(Math.max(1, fds.length) * POLL_ENTRY_BYTES);
@@ -129,7 +129,7 @@ export class Poll {
     }
   }
 
-  /** Blocks this thread for at most `timeout_ms`; returns which file descriptors have something to read. */
+  /** Blocks this thread for at most `timeout_ms`; returns the readable file descriptors. */
   wait(timeout_ms: number): number[] {
     const ready = call.poll(this.#entries, this.#fds.length, timeout_ms) as number;
     if (ready < 0) {

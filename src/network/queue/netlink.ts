@@ -1,5 +1,5 @@
 /**
- * The messages of the kernel's packet queues (`nfnetlink_queue`), as bytes. Headers are in the machine's byte order,
+ * The wire format of the kernel's packet queues (`nfnetlink_queue`). Headers are in the machine's byte order,
  * little-endian on x64 and arm64, the queue's own fields in network order.
  */
 
@@ -31,24 +31,24 @@ const CONFIG_FLAGS = 5;
 
 const COMMAND_BIND = 1;
 const COPY_PACKET = 2;
-/** Segments are queued as they are sent, up to 64 KiB, rather than cut to the size of the wire first. */
+/** Segments are queued as sent, up to 64 KiB, instead of being cut to the wire's size first. */
 const FLAG_GSO = 4;
-/** The kernel may pass what it cannot queue. Never set, and taken back where it is. */
+/** Lets the kernel pass what it cannot queue. Never set, and cleared if it is. */
 const FLAG_FAIL_OPEN = 1;
 
-/** What becomes of a queued packet, as the kernel numbers it. */
+/** The verdicts on a queued packet, as the kernel numbers them. */
 export const ACCEPT = 1;
 /** See ACCEPT. */
 export const DROP = 0;
 
-/** A packet that the kernel holds until its verdict. */
+/** A packet that the kernel holds until it gets a verdict. */
 export interface QueuedPacket {
   queue: number;
-  /** Unique within its queue; goes up by one with each packet. */
+  /** Unique within its queue; increases by one with each packet. */
   id: number;
   /** The whole packet's length in bytes, from its IP header on. */
   length: number;
-  /** Where its first bytes are in the message, from its IP header on. */
+  /** Where its first bytes, from the IP header on, are in the message. */
   start: number;
   end: number;
 }
@@ -56,19 +56,19 @@ export interface QueuedPacket {
 /** How a queue is configured. */
 export interface QueueSettings {
   queue: number;
-  /** How many bytes of each packet are shown. */
+  /** The number of bytes of each packet that are copied. */
   copied_bytes: number;
-  /** How many packets may wait for their verdict; the kernel drops what comes on top. */
+  /** The number of packets that may wait for a verdict; the kernel drops any more. */
   packets_max: number;
 }
 
-/** The request that takes a queue, which is acknowledged. Until it is configured the kernel drops its packets. */
+/** The request that binds a queue; the kernel acknowledges it and drops the queue's packets until it is configured. */
 export function bindRequest(queue: number): Buffer {
   const command = attribute(CONFIG_COMMAND, Buffer.from([COMMAND_BIND, 0, 0, 0]));
   return configRequest(queue, REQUEST | ACKNOWLEDGE, command);
 }
 
-/** The request that lets packets into a queue. It has no answer: packets could come before one. */
+/** The request that lets packets into a queue. It has no answer, because packets could arrive before it. */
 export function configureRequest({ queue, copied_bytes, packets_max }: QueueSettings): Buffer {
   const parameters = Buffer.alloc(5);
   parameters.writeUInt32BE(copied_bytes);
@@ -91,7 +91,7 @@ export function writeVerdict(into: Buffer, at: number, queue: number, id: number
   into.writeUInt32BE(id, at + 28);
 }
 
-/** Calls `onPacket` for each packet in what was read from a queue; what is no packet is passed over. */
+/** Calls `onPacket` for each packet in a message read from a queue; skips everything else. */
 export function readPackets(message: Buffer, length: number, onPacket: (packet: QueuedPacket) => void): void {
   for (const { type, start, end } of messages(message, length)) {
     if (type !== PACKET || end - start < HEADER_BYTES) continue;
@@ -100,7 +100,7 @@ export function readPackets(message: Buffer, length: number, onPacket: (packet: 
   }
 }
 
-/** The kernel's answer to a request: 0, or an error number above it; null if this is no answer. */
+/** The kernel's answer to a request: 0 or an error number; null if this is not an answer. */
 export function readAnswer(message: Buffer, length: number): number | null {
   for (const { type, start, end } of messages(message, length)) {
     if (type !== ERROR || end - start < HEADER_BYTES) continue;

@@ -11,19 +11,19 @@ import {
 } from './netlink.ts';
 import { COPIED_BYTES } from './packet.ts';
 
-/** How many packets of a direction may wait; the kernel drops what comes on top. */
+/** The number of packets of a direction that may wait; the kernel drops any more. */
 const PACKETS_MAX = 1_024;
 const RECEIVE_BYTES = 4 * 1024 * 1024;
 /** More than a message about one packet takes. */
 const MESSAGE_BYTES = 4_096;
 const VERDICTS_MAX = 64;
-/** How many packets are read at once before their verdicts: one busy sandbox must not keep the others waiting. */
+/** The number of packets read before verdicts are sent, so that a busy sandbox does not keep the others waiting. */
 const READ_MAX = 128;
 
 /**
- * The packet queues of one network namespace, over one socket. While it is open the kernel holds every packet that a
- * rule sends to one of them until its verdict; when it is closed the kernel drops them. It is used by one thread, and
- * its file descriptor must be closed by others if that thread dies.
+ * The packet queues of one network namespace, over one socket. While it is open, the kernel holds each packet that a
+ * rule sends to a queue until it gets a verdict; when it is closed, the kernel drops them. It belongs to one thread; if
+ * that thread dies, another must close the file descriptor.
  */
 export class PacketQueue {
   readonly fd: number;
@@ -36,8 +36,8 @@ export class PacketQueue {
   }
 
   /**
-   * Opens queues by their numbers in the namespace of `path`. Throws SystemError: `EBUSY` where somebody else has one
-   * open, `EPERM` without the rights, `ENOENT` without the namespace.
+   * Opens queues by their numbers in the namespace of `path`. Throws SystemError: `EBUSY` if another process has one
+   * open, `EPERM` without permission, `ENOENT` if there is no such namespace.
    */
   static open(path: string, queues: readonly number[]): PacketQueue {
     const queue = new PacketQueue(inNamespace(path, () => openFilterSocket(RECEIVE_BYTES)));
@@ -52,7 +52,7 @@ export class PacketQueue {
   }
 
   /**
-   * Calls `onPacket` for packets that wait, with the bytes that its positions are in. Returns whether there may be
+   * Calls `onPacket` for waiting packets, with the buffer that their positions refer to. Returns whether there may be
    * more. Throws SystemError.
    */
   read(onPacket: (packet: QueuedPacket, bytes: Buffer) => void): boolean {
@@ -64,14 +64,14 @@ export class PacketQueue {
     return true;
   }
 
-  /** Gives a verdict, at the latest with the next `flush`. Throws SystemError. */
+  /** Queues a verdict, which is sent by the next `flush` at the latest. Throws SystemError. */
   decide(queue: number, id: number, verdict: number): void {
     writeVerdict(this.#verdicts, this.#waiting * VERDICT_BYTES, queue, id, verdict);
     this.#waiting += 1;
     if (this.#waiting === VERDICTS_MAX) this.flush();
   }
 
-  /** Sends the verdicts that wait. Throws SystemError. */
+  /** Sends queued verdicts. Throws SystemError. */
   flush(): void {
     if (this.#waiting === 0) return;
     const length = this.#waiting * VERDICT_BYTES;
@@ -87,7 +87,7 @@ export class PacketQueue {
   #bind(queue: number): void {
     const request = bindRequest(queue);
     send(this.fd, request, request.length);
-    // Netlink answers while it is asked: the answer is there.
+    // Netlink answers synchronously, so the answer has already arrived.
     const length = receive(this.fd, this.#message);
     const errno = length === null ? null : readAnswer(this.#message, length);
     if (errno === null) throw new Error('the kernel did not answer a packet queue request');

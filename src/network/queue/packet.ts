@@ -10,16 +10,16 @@ const FRAGMENT = 44;
 /** Extension headers of IPv6 whose second byte is their length in units of 8 bytes, the first 8 not counted. */
 const EXTENSIONS = new Set([0, 43, 60, 135, 139, 140]);
 
-/** What decides on a packet's way through a lane. */
+/** The properties of a packet that decide how a lane handles it. */
 export interface PacketKind {
-  /** Whether it waits for its tokens: TCP, SCTP, ICMP, ICMPv6. All else passes at once, or is dropped. */
+  /** Whether it waits for its tokens: TCP, SCTP, ICMP, ICMPv6. Everything else passes at once or is dropped. */
   is_stream: boolean;
-  /** A hash of addresses, protocol and ports: packets of one connection have the same. */
+  /** A hash of addresses, protocol and ports: equal for all packets of a connection. */
   flow: number;
 }
 
 /**
- * Reads the start of an IP packet. What is no IP, or too short to tell, is a datagram of a flow of its own.
+ * Parses the start of an IP packet. Anything that is not IP, or is too short, counts as a datagram of its own flow.
  * Source: contract section 7, "Network".
  */
 export function readPacketKind(bytes: Buffer, start: number, end: number): PacketKind {
@@ -32,7 +32,7 @@ export function readPacketKind(bytes: Buffer, start: number, end: number): Packe
 function readIpv4(bytes: Buffer, start: number, end: number): PacketKind {
   const protocol = bytes[start + 9] as number;
   const ports = start + ((bytes[start] as number) & 0x0f) * 4;
-  // Fragments after the first have no ports; all of a packet must stay in one flow.
+  // Later fragments have no ports, and all fragments of a packet must stay in one flow.
   const is_fragment = (bytes.readUInt16BE(start + 6) & 0x3fff) !== 0;
   return kindOf(bytes, start + 12, start + 20, protocol, is_fragment ? end : ports, end);
 }
