@@ -216,10 +216,7 @@ export class Supervisor implements Service {
     if (this.is_paused) throw new ApiError('conflict', 'The sandbox is paused.');
     this.#registry.checkRoom();
     if (!this.#unread.includes(process_id)) return;
-    throw new ApiError(
-      'outbox_unavailable',
-      `The record of ${process_id} cannot be read right now. Try again later.`,
-    );
+    throw new ApiError('outbox_unavailable', `The record of ${process_id} cannot be read right now.`);
   }
 
   async #stop(): Promise<void> {

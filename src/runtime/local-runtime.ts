@@ -172,10 +172,7 @@ export class LocalRuntime implements Runtime {
     const has_ended =
       is_accepted && record.daemon && (await waitForExit(this.#parts.clock, record.daemon, STOP_TIMEOUT_MS));
     if (has_ended) return 'killed';
-    this.#parts.log.warn(
-      { sandbox_id: files.sandbox_id },
-      "a sandbox's daemon did not stop in time: killing it",
-    );
+    this.#parts.log.warn({ sandbox_id: files.sandbox_id }, 'killing a daemon that did not stop in time');
     return 'lost';
   }
 
