@@ -1,4 +1,4 @@
-import { followOutput, type OutputOptions } from './api/follow-output.ts';
+import { type FollowOptions, followOutput } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 
@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from './failure.ts';
 export async function logs(
   context: Context,
   process_id: string,
-  options: OutputOptions,
+  options: FollowOptions,
   interrupted: AbortSignal,
 ): Promise<ExitCode> {
   const process = await followOutput(context, process_id, options, interrupted);

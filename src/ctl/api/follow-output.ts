@@ -11,7 +11,7 @@ import { serverSentEvents } from './server-sent-events.ts';
 export const RECONNECT_MS = 1_000;
 
 /** Which output to print. */
-export interface OutputOptions {
+export interface FollowOptions {
   stream?: 'stdout' | 'stderr' | 'all' | undefined;
   /** Starts this many lines before the end; without it, at the oldest that is kept. */
   tail_lines?: number | undefined;
@@ -29,7 +29,7 @@ export interface OutputOptions {
 export async function followOutput(
   context: Context,
   process_id: string,
-  options: OutputOptions,
+  options: FollowOptions,
   interrupted: AbortSignal,
 ): Promise<ProcessView | null> {
   const reader = new OutputReader(context, process_id, options);
@@ -66,11 +66,11 @@ class OutputReader {
   connected: boolean;
   readonly #context: Context;
   readonly #path: string;
-  readonly #options: OutputOptions;
+  readonly #options: FollowOptions;
   readonly #sink: OutputSink;
   #last_id: string | null = null;
 
-  constructor(context: Context, process_id: string, options: OutputOptions) {
+  constructor(context: Context, process_id: string, options: FollowOptions) {
     this.#context = context;
     this.#path = `${processPath(process_id)}/output`;
     this.#options = options;

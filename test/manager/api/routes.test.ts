@@ -75,5 +75,5 @@ it('describes every route with its parameters, its body and the scope that it ne
   const claim = document.paths['/api/v1/sandboxes']?.post?.requestBody?.content['application/json']?.schema;
   expect(claim?.properties).toMatchObject({ config: { properties: { webhook: { required: ['url'] } } } });
   const list = document.paths['/api/v1/sandboxes']?.get?.parameters.map(({ name }) => name);
-  expect(list).toEqual(['status', 'template_id', 'paused', 'limit', 'offset']);
+  expect(list).toEqual(['status', 'template_id', 'paused', 'metadata', 'limit', 'offset']);
 });
