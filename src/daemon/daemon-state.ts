@@ -47,7 +47,7 @@ const SHOWN: Readonly<Record<LifeStage, SandboxState | 'starting'>> = {
 export class DaemonState {
   #stage: LifeStage = 'starting';
 
-  /** The present stage. */
+  /** The current stage. */
   get stage(): LifeStage {
     return this.#stage;
   }

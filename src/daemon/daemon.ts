@@ -16,7 +16,7 @@ import { DaemonCore } from './start/core.ts';
 import { type Initialisation, Sandbox, type SandboxParts } from './start/sandbox.ts';
 import type { EndReason } from './stop/last-event.ts';
 
-/** What a daemon is given. */
+/** The dependencies of a daemon. */
 export interface DaemonParts {
   config: DaemonConfig;
   log: Log;
@@ -65,7 +65,7 @@ export class Daemon {
     });
   }
 
-  /** The present state, as clients see it. */
+  /** The current state, as clients see it. */
   get state(): SandboxState | 'starting' {
     return this.#life.shown;
   }

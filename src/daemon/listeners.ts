@@ -41,7 +41,7 @@ export class Listeners {
     return this.#port;
   }
 
-  /** The IP addresses bound at present. */
+  /** The IP addresses that are currently bound. */
   get addresses(): string[] {
     return this.#addresses;
   }

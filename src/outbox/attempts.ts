@@ -36,7 +36,7 @@ export interface AttemptsParts {
 }
 
 /**
- * The attempts under way: send, decide, record. An attempt is `under way` until the receiver's answer or its timeout,
+ * The attempts in flight: send, decide, record. An attempt is in flight until the receiver's answer or its timeout,
  * then `unrecorded` until its outcome is on disk; one that `stop` cuts off has no outcome.
  */
 export class Attempts {
@@ -67,7 +67,7 @@ export class Attempts {
     return this.#unrecorded;
   }
 
-  /** Makes one attempt and has its outcome recorded; resolves when the attempt has ended. Never rejects. */
+  /** Makes one attempt and records its outcome; resolves when the attempt has ended. Never rejects. */
   async run(record: DueRecord): Promise<Verdict> {
     const { store, sender, clock } = this.#parts;
     const is_retry = record.attempts > 0;
@@ -78,7 +78,7 @@ export class Attempts {
     const started_at_ms = clock.wallMs();
     const began_ms = clock.monotonicMs();
     const result = await sender.send(record, attempt, started_at_ms);
-    // Cut off by our own stop, which says nothing about the receiver: it is sent again after the next start.
+    // Aborted by our own `stop`, which says nothing about the receiver: the record is sent again after the next start.
     if (this.#is_stopped && result.status === null) return 'nothing';
     const duration_ms = clock.monotonicMs() - began_ms;
     const times = { started_ms, ended_ms: store.now(), deadline_ms: record.deadline_ms };
@@ -128,7 +128,7 @@ export class Attempts {
     });
   }
 
-  /** Gives up what is under way: it is sent again after the next start. Idempotent. */
+  /** Aborts the attempts in flight; their records are sent again after the next start. Idempotent. */
   async stop(): Promise<void> {
     this.#is_stopped = true;
     await this.#parts.sender.close();

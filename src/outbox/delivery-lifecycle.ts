@@ -4,7 +4,7 @@ import type { AttemptRow } from './delivery-view.ts';
 import type { AttemptOutcome } from './store.ts';
 
 /**
- * What becomes of a record, in every engine. `due_ms` is set exactly while it is pending.
+ * The lifecycle of a record, the same in every engine. `due_ms` is set exactly while it is pending.
  *
  * | State | `due_ms` | Entered by | Left by |
  * |---|---|---|---|
@@ -12,8 +12,8 @@ import type { AttemptOutcome } from './store.ts';
  * | `pending`, to be retried | > 0 | an outcome that asks for a retry; replay | an outcome |
  * | `delivered`, `failed`, `expired` | null | an outcome | replay; retention removes it |
  *
- * `foreign` is not stored: it is what the records of another sandbox are shown as, whatever their state. An outcome of
- * a record that is not pending changes nothing. Source: contract section 3.
+ * `foreign` is not stored: records of another sandbox are shown as `foreign`, whatever their state. An outcome of a
+ * record that is not pending changes nothing. Source: contract section 3.
  */
 
 /** The columns of a delivery that an outcome changes. `finished_ms`: when it became final, on the engine's clock. */
@@ -36,7 +36,7 @@ export function outcomeChange(decision: Decision, now_ms: number): OutcomeChange
   };
 }
 
-/** The columns of a delivery that a replay changes. Its attempts go on being counted. */
+/** The columns of a delivery that a replay changes. The attempt count continues. */
 export interface ReplayChange {
   failures: 0;
   due_ms: number;

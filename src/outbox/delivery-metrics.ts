@@ -3,7 +3,7 @@ import type { AttemptReport } from './attempts.ts';
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** What both engines count of their delivery, under the same names. Source: contract section 8. */
+/** The delivery metrics of both engines, under the same names. Source: contract section 8. */
 export class DeliveryMetrics {
   readonly #enqueued = new Counter('enqueued_total', 'Records committed.', ['event_type']);
   readonly #attempts = new Counter('delivery_attempts_total', 'Delivery attempts that have ended.', [

@@ -9,16 +9,16 @@ import { DeliveryWindow } from './window.ts';
 
 /** While more outcomes than this wait for the disk, no attempt is started. */
 const UNRECORDED_MAX = 1_000;
-/** How long until the store is asked again after it was out of order. */
+/** The wait before the store is read again after a failure. */
 const STORE_RETRY_MS = 1_000;
 
-/** How a dispatcher works. */
+/** The settings of a dispatcher. */
 export interface DispatcherOptions {
-  /** The most attempts under way at a time. */
+  /** The maximum number of attempts in flight. */
   concurrency: number;
 }
 
-/** What a dispatcher works with. */
+/** The dependencies of a dispatcher. */
 export interface DispatcherParts extends Pick<AttemptsParts, 'store' | 'sender' | 'clock' | 'log'> {
   /** In [0, 1); `Math.random` by default. */
   random?: () => number;
@@ -120,14 +120,14 @@ export class Dispatcher implements Service {
     this.#timer?.cancel();
   }
 
-  /** Gives up the attempts under way: their records are sent again after the next start. Idempotent. */
+  /** Aborts the attempts in flight; their records are sent again after the next start. Idempotent. */
   async stop(): Promise<void> {
     this.pause();
     this.#endpoint.stop();
     await this.#attempts.stop();
   }
 
-  /** Reads from the store again what is due, as after a replay. */
+  /** Reads due records from the store again, for example after a replay. */
   refresh(): void {
     this.#window.forgetDueTime();
     this.wake();
@@ -211,7 +211,7 @@ export class Dispatcher implements Service {
     }
   }
 
-  /** One timer, for what is due first. */
+  /** One timer, for whatever is due first. */
   #schedule(at_least_ms = 0): void {
     this.#timer?.cancel();
     this.#timer = null;

@@ -3,7 +3,7 @@ import { type Clock, sleep, timestamp } from '../base/clock.ts';
 import { ENDPOINT_FAILURES } from '../contract/defaults.ts';
 import { endpointBackoffMs } from '../webhook/retry.ts';
 
-/** What a finished attempt says about the endpoint; `nothing` where it is about the record alone. */
+/** What a finished attempt says about the endpoint; `nothing` if it concerns only the record. */
 export type Verdict = 'up' | 'down' | 'nothing';
 
 /**
@@ -115,7 +115,7 @@ class FailedProbe extends Error {
   }
 }
 
-/** A probe that was about its record alone does not make the next step longer. */
+/** A probe whose result concerns only its record does not lengthen the next step. */
 function isDown(error: Error): boolean {
   return error instanceof FailedProbe && error.verdict === 'down';
 }

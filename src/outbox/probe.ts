@@ -3,10 +3,10 @@ import type { Verdict } from './endpoint.ts';
 import type { DueRecord } from './store.ts';
 import type { DeliveryWindow } from './window.ts';
 
-/** How long a probe waits at most before it asks the store again. */
+/** The longest wait of a probe before it reads the store again. */
 const RECHECK_MS = 30_000;
 
-/** What a probe works with. */
+/** The dependencies of a probe. */
 export interface ProbeParts {
   window: DeliveryWindow;
   clock: Clock;
@@ -46,7 +46,7 @@ export class EndpointProbe {
       await window.readUntried().catch(() => {});
       const has_untried = window.untried_count > 0;
       const retry = has_untried ? null : await window.probeCandidate().catch(() => null);
-      // Meanwhile the endpoint may be up again, or the delivery paused.
+      // The endpoint may have recovered in the meantime, or the delivery may be paused.
       if (signal.aborted) break;
       const record = mayStart() ? (window.takeUntried() ?? window.takeProbe(retry)) : null;
       if (record) return attempt(record);

@@ -3,11 +3,11 @@ import { standardWebhookHeaders } from '../webhook/signature.ts';
 import type { Transport } from '../webhook/transport.ts';
 import type { DueRecord } from './store.ts';
 
-/** Makes the attempts of a dispatcher: knows where a record goes and how an attempt is signed. */
+/** Makes the attempts of a dispatcher; it knows the URL of a record and how an attempt is signed. */
 export interface Sender {
   /** One attempt, begun at `started_at_ms` (wall time). Never rejects. */
   send(record: DueRecord, attempt: number, started_at_ms: number): Promise<AttemptResult>;
-  /** Gives up the attempts under way. Idempotent. */
+  /** Aborts the attempts in flight. Idempotent. */
   close(): Promise<void>;
 }
 

@@ -35,12 +35,12 @@ export interface Append {
 }
 
 /**
- * What became of an append.
+ * The result of an append.
  * - `committed`: on stable storage; one entry per draft
  * - `repeated`: the idempotency key was used before with the same payload; nothing was queued
  * - `conflict`: the idempotency key was used before with another payload
- * - `full`: the bound is reached; `unavailable`: the commit did not reach the disk
- * - `unneeded`: a `sandbox.ready` of a sandbox that is already known to be up, or what it `requires` is not kept
+ * - `full`: a bound of the outbox is reached; `unavailable`: the commit did not reach the disk
+ * - `unneeded`: a `sandbox.ready` of a sandbox that is already up, or the event that it `requires` is not kept
  */
 export type AppendResult =
   | { outcome: 'committed' | 'repeated'; records: { event_id: string; sequence: number }[] }
@@ -80,8 +80,8 @@ export interface AttemptOutcome {
 export type RecordsAddedListener = (records: DueRecord[] | null) => void;
 
 /**
- * The store as the dispatcher uses it. Verbs reject while the store is out of order. What every engine promises is in
- * `test/support/outbox/conformance.ts`, which runs on each.
+ * The store as the dispatcher uses it. Verbs reject while the store is unavailable. The promises of every engine are
+ * tested in `test/support/outbox/conformance.ts`, which runs on each.
  */
 export interface DeliveryStore {
   /** The store's clock in ms: monotonic, and continued across restarts. */
@@ -112,7 +112,7 @@ export interface DeliveryFilter {
   before_id?: number | undefined;
 }
 
-/** The store as the API shows it. Verbs reject with `outbox_unavailable` while the store is out of order. */
+/** The store as the API shows it. Verbs reject with `outbox_unavailable` while the store is unavailable. */
 export interface InspectionStore {
   /** Records by state, and bytes, as of the last commit. */
   counts(): OutboxCounts;

@@ -232,8 +232,8 @@ export class DeliveryWindow {
   }
 
   /**
-   * When there is something to do that the end of an attempt does not bring about, in ms of the store's clock;
-   * infinite where there is nothing. `may_start`: whether an attempt may start now.
+   * When the next work is due that no ending attempt triggers, in ms of the store's clock; infinite if there is none.
+   * `may_start`: whether an attempt may start now.
    */
   nextWakeMs(is_healthy: boolean, may_start: boolean): number {
     const has_retries = this.#retries.length > 0;

@@ -9,9 +9,9 @@ import type { ProcessRequest } from '../contract/schema/process-request.ts';
  * What is on disk about a process, so that the next daemon finds it after this one was killed:
  * `<state-dir>/processes/<process_id>/process.json`, mode 0600 since a request may hold secrets in `env`.
  *
- * It is written before the process is started (without a `run`), when it has started, when it ends, and when
- * its events are stored. If it is missing or damaged, the process is unknown and the folder is removed. If it
- * cannot be read at present, the folder is kept and read again later.
+ * It is written before the process is started (without a `run`), when it has started, when it ends, and when its events
+ * are stored. If it is missing or damaged, the process is unknown and the folder is removed. If it cannot be read right
+ * now, the folder is kept and read again later.
  */
 export interface ProcessRecord {
   process_id: string;

@@ -6,7 +6,7 @@ import { processStarted } from './run.ts';
 import type { ProcessContext } from './start/context.ts';
 import { rootByTag } from './tree/tree.ts';
 
-/** The result of a recovery. `unread` are names of folders that could not be read or recovered at present; they are kept. */
+/** The result of a recovery. `unread`: names of folders that could not be read or recovered yet; they are kept. */
 export interface RecoveredProcesses {
   recovered: SupervisedProcess[];
   unread: string[];

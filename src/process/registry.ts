@@ -125,7 +125,7 @@ export class ProcessRegistry {
     throw new ApiError('too_many_requests', `At most ${PROCESSES_LIVE_MAX} processes can run at once.`);
   }
 
-  /** The members of each tree; an empty list if they cannot be known at present. */
+  /** The members of each tree; an empty list if they cannot be determined right now. */
   #members(processes: readonly SupervisedProcess[]): Promise<ProcStat[][]> {
     return this.#trees.find(processes.map(({ root }) => root)).catch(() => []);
   }

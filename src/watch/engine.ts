@@ -81,7 +81,7 @@ export class Engine implements Service {
     for (const waiter of this.#waiters.splice(0)) waiter.done('blocked');
   }
 
-  /** The present status. Source: contract section 6. */
+  /** The current status. Source: contract section 6. */
   status(): WatcherStatus {
     const status = { ...this.#status, reconciles: { ...this.#status.reconciles } };
     if (this.#stopped) return { ...status, state: 'stopped' };

@@ -104,13 +104,13 @@ export class RemoteMounts {
     return false;
   }
 
-  /** Whether the file system with this device number is set aside at present. */
+  /** Whether the file system with this device number is currently set aside. */
   isAside(dev: number): boolean {
     const account = this.#accounts.get(dev);
     return account !== undefined && this.#options.clock.monotonicMs() < account.aside_until_ms;
   }
 
-  /** The file systems that are set aside at present, each as its name and path. */
+  /** The file systems that are currently set aside, each as its name and path. */
   aside(): string[] {
     const aside = [...this.#accounts.keys()].filter((dev) => this.isAside(dev));
     return aside

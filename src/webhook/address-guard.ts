@@ -63,8 +63,8 @@ const ISATAP = [
 const LOCALHOST = /^(.+\.)?localhost\.?$/i;
 
 /**
- * Which addresses may be dialled: public ones, and what the operator lists. An address that carries an IPv4 address
- * is judged by it. Source: contract section 7, "Webhook URLs are checked".
+ * Decides which addresses may be dialled: public ones, and those that the operator lists. An address that embeds an
+ * IPv4 address is judged by that. Source: contract section 7, "Webhook URLs are checked".
  */
 export class AddressGuard {
   readonly #allowed: AddressRanges;

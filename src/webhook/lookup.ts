@@ -2,7 +2,7 @@ import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { AddressGuard } from './address-guard.ts';
 import { platformResolve, type Resolve } from './resolver.ts';
 
-/** The error's code where a name resolves only to addresses that may not be dialled. */
+/** The error code if a name resolves only to addresses that may not be dialled. */
 export const BLOCKED = 'EBLOCKED';
 
 type LookupCallback = (

@@ -7,8 +7,9 @@ const STEP_MS = 4 * 60 * 1_000;
 export type StoredSignature = [timestamp_s: number, signature: string];
 
 /**
- * Makes signatures of Standard Webhooks ahead, one for every 4 minutes of a window that begins at `from_ms` (wall time),
- * so that the secret need not be kept. Null where the secret asks for none. Source: contract section 7, `sandbox.deleted`.
+ * Makes signatures of Standard Webhooks ahead, one for every 4 minutes of a window that begins at `from_ms` (wall
+ * time), so that the secret need not be kept. Null if the secret asks for none. Source: contract section 7,
+ * `sandbox.deleted`.
  */
 export function storedSignatures(
   secret: string,

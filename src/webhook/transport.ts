@@ -15,7 +15,7 @@ import type { AttemptResult } from './retry.ts';
 export interface Transport {
   /** One attempt, ended within `timeout_ms` whatever the receiver does. Never rejects. */
   send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult>;
-  /** Gives up the requests under way and closes every connection. Idempotent. */
+  /** Aborts the requests in flight and closes every connection. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -131,7 +131,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#status = status;
     const retry_after = headers['retry-after'];
     this.#retry_after = (Array.isArray(retry_after) ? retry_after[0] : retry_after) ?? null;
-    // The result is known; the rest is only read so that the connection can be used again.
+    // The result is known; the rest is read only to make the connection reusable.
     this.#timer.cancel();
     const left_ms = Math.min(RESPONSE_BODY_TIMEOUT_MS, this.#end_ms - this.#clock.monotonicMs());
     this.#timer = this.#clock.after(left_ms, () => this.#giveUp(null));

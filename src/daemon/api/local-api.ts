@@ -57,7 +57,7 @@ export class LocalApi {
     return this.#listeners.port;
   }
 
-  /** The IP addresses bound at present. */
+  /** The IP addresses that are currently bound. */
   get addresses(): string[] {
     return this.#listeners.addresses;
   }

@@ -5,7 +5,7 @@ import type { Batch, BatchDone } from './messages.ts';
 
 /** This many appends go to an idle writer at once, although more may come in this turn. */
 const EARLY_APPENDS = 8;
-/** No caller waits for outcomes: they wait for an append to share a commit with, up to this number and this time. */
+/** Nobody waits for outcomes, so they wait for an append to share its commit, up to this number and this time. */
 const WAITING_OUTCOMES = 128;
 const OUTCOME_WAIT_MS = 5;
 
@@ -28,7 +28,7 @@ export interface ClientBatchesParts {
   clock: Clock;
   /** Sends a batch to the writer. */
   post: (batch: Batch) => void;
-  /** Whether somebody wants the records that the next commit adds. */
+  /** Whether a listener wants the records that the next commit adds. */
   wantsRecords: () => boolean;
 }
 
@@ -73,7 +73,7 @@ export class ClientBatches {
     this.#pace = pace;
   }
 
-  /** How long the oldest append has waited for its answer, in ms; 0 where none waits. */
+  /** How long the oldest append has been waiting for its answer, in ms; 0 if none is waiting. */
   waitingMs(): number {
     if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
     for (const { answer, sent_ms, is_given_up } of this.#sent.values()) {
@@ -82,7 +82,7 @@ export class ClientBatches {
     return 0;
   }
 
-  /** Resolves to what became of an append. Never rejects. */
+  /** Resolves to the result of an append. Never rejects. */
   append(append: Append): Promise<AppendResult> {
     const { message, answer } = this.#collect();
     message.appends.push(append);
@@ -181,7 +181,7 @@ export class ClientBatches {
     );
   }
 
-  /** Passes on what the writer did with a batch. */
+  /** Passes on the writer's results of a batch. */
   resolve(done: BatchDone): void {
     const batch = this.#sent.get(done.batch);
     if (!batch) return;

@@ -15,7 +15,7 @@ interface PendingCall {
   reject: (error: Error) => void;
 }
 
-/** The client's calls: what the writer answers one by one. Every verb rejects with `outbox_unavailable`. */
+/** The client's calls, which the writer answers one by one. Every verb rejects with `outbox_unavailable`. */
 export abstract class ClientCalls {
   readonly #clock: Clock;
   #number = 0;
@@ -160,7 +160,7 @@ export abstract class ClientCalls {
     return this.call('isPruneDue', null);
   }
 
-  /** Removes some of what was kept long enough; `more` where there is more to remove. */
+  /** Removes some records past their retention; `more` if others are left. */
   prune(): Promise<{ more: boolean }> {
     return this.call('prune', null);
   }

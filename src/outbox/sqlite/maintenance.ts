@@ -39,7 +39,10 @@ function retention({ max_bytes }: OutboxLimits): Keep[] {
   ];
 }
 
-/** Removes from an outbox what was kept long enough, and gives its space back. Source: contract section 3, Retention. */
+/**
+ * Removes records past their retention from an outbox and gives their space back. Source: contract section 3,
+ * Retention.
+ */
 export class Maintenance {
   readonly #outbox: OpenOutbox;
   readonly #rules: Keep[];
@@ -63,7 +66,7 @@ export class Maintenance {
     return this.#isRemovalDue() || this.#surplusPages() > 0;
   }
 
-  /** Removes a part of what is due and gives a part of its space back; `more` where there is more to do. */
+  /** Removes some of what is due and gives some of its space back; `more` if there is more to do. */
   prune(): { more: boolean } {
     const removed = this.#isRemovalDue() ? this.#outbox.write(() => this.#remove(), PRUNE_ROWS) : 0;
     const surplus_pages = this.#surplusPages();

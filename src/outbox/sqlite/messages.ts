@@ -9,7 +9,7 @@ export interface WriterSettings {
   limits: OutboxLimits;
 }
 
-/** What one turn of the event loop wants committed: it shares a commit with everything else that waits. */
+/** The appends and outcomes of one turn of the event loop; they share a commit with everything else that is waiting. */
 export interface Batch {
   kind: 'batch';
   batch: number;
@@ -112,7 +112,7 @@ export type FromWriter =
       commit_ms: number;
     }
   | ({ kind: 'mended' } & Mended)
-  /** Nothing can be kept from now on. */
+  /** The outbox can no longer be written. */
   | { kind: 'fault'; message: string }
   | { kind: 'answer'; call: number; counts: OutboxCounts; output: unknown; error: string | null };
 

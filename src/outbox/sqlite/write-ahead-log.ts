@@ -89,7 +89,7 @@ export class WriteAheadLog {
     try {
       this.#files.db.pragma(`wal_checkpoint(${mode})`);
     } catch (error) {
-      // The next commit that needs the disk tells any other trouble.
+      // The next commit reports any other trouble with the disk.
       if (troubleOf(error) === 'damage') this.#onDamage(error);
     }
   }

@@ -21,8 +21,8 @@ export type EndOfRun =
   | { kind: 'crashed'; exit_code: number; signal: string; reason: 'signal' | 'oom'; core_dumped: boolean };
 
 /**
- * Tells an exit (chosen by the process, or by a requested signal) from a crash (any other signal).
- * Source: contract section 2, `process.exited` and `process.crashed`.
+ * Distinguishes an exit (chosen by the process, or by a requested signal) from a crash (any other signal). Source:
+ * contract section 2, `process.exited` and `process.crashed`.
  */
 export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomWatch): Promise<EndOfRun> {
   if (status === null) return { kind: 'exited', exit_code: null, signal: null };

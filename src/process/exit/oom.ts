@@ -13,8 +13,8 @@ const REMEMBERED_MAX = 1_000;
 const SLACK_MS = 1_000;
 
 /**
- * Tells the kernel's out-of-memory killer from other senders of SIGKILL: by the kernel's log, which names the pid, or
- * if that cannot be read by the counters of the daemon's memory cgroup.
+ * Distinguishes the kernel's out-of-memory killer from other senders of SIGKILL: by the kernel's log, which names the
+ * pid, or if that cannot be read by the counters of the daemon's memory cgroup.
  */
 export class OomWatch {
   #kernel_log: FileHandle | null = null;

@@ -108,7 +108,7 @@ export class PipeReader {
   }
 }
 
-/** Reads what is available; 0 if there is nothing at present, or at the end. */
+/** Reads what is available; 0 if nothing is available yet, or at the end. */
 function readAvailable(fd: number, buffer: Buffer): number {
   try {
     return readSync(fd, buffer);

@@ -24,7 +24,7 @@ export interface ProcessContext {
   trees: TreeFinder;
   oom: OomWatch;
   freezer: Freezer;
-  /** Whether the processes are paused at present. */
+  /** Whether the processes are paused. */
   isPaused: () => boolean;
   /** Called when a process has ended for good, and again when its last event is stored or its output closes. */
   onIdle: () => void;

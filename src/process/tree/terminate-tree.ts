@@ -24,8 +24,8 @@ export interface TerminationTarget {
 }
 
 /**
- * Ends a whole tree: SIGTERM, then SIGKILL to the members that are left after `grace_ms`. Gives whether the tree is
- * empty; false means that the kernel does not let a member end.
+ * Ends a whole tree: SIGTERM, then SIGKILL to the members that are left after `grace_ms`. Returns whether the tree is
+ * empty; false means that a member is stuck in the kernel.
  */
 export async function terminateTree(
   clock: Clock,

@@ -27,9 +27,9 @@ export interface Mark {
 }
 
 /**
- * What the outbox held last, kept beside the database: after damage to the database it tells how many acknowledged
- * records are missing. Written after each commit and synced some seconds later: it may lag behind the database after
- * a power cut, which says nothing, and is never ahead of it while the database is whole.
+ * The last sequence and number of pending records, kept beside the database: after damage it shows how many
+ * acknowledged records are missing. It is written after each commit and synced some seconds later. After a power cut it
+ * may lag behind the database, which is harmless; it is never ahead of an intact database.
  */
 export class HighWater {
   readonly #path: string;

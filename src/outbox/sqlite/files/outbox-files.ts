@@ -21,8 +21,8 @@ import { type FileIdentity, identityOf, isSameFile, type StateLock } from './sta
 
 /**
  * The outbox's files, in a state directory that this process holds: the database and the mark beside it. The database
- * can be put in order while the daemon runs: written anew where its files were removed, set aside where it turns out
- * to be damaged. What was set aside stays `unsalvaged`, also over restarts, until it is taken over.
+ * can be repaired while the daemon runs: it is rewritten if its files were removed, and set aside if it is damaged. A
+ * database that was set aside stays `unsalvaged`, even across restarts, until its records are taken over.
  */
 export class OutboxFiles {
   readonly #state_dir: string;
@@ -31,7 +31,7 @@ export class OutboxFiles {
   #unsalvaged: number[];
   readonly #damaged = new Map<number, DamagedOutbox>();
   #set_aside: string | null = null;
-  /** The names that a restart looks at, and what they led to when the files were opened. */
+  /** The names that a restart opens, and the files that they led to when they were opened. */
   readonly #names: string[];
   #identities: (FileIdentity | undefined)[] = [];
   readonly high_water: HighWater;
@@ -116,7 +116,7 @@ export class OutboxFiles {
     }
   }
 
-  /** Whether the names still lead to the files that are open: what is written to others is gone with this process. */
+  /** Whether the names still lead to the open files: anything written to unlinked files is lost with this process. */
   areInPlace(): boolean {
     return this.#lock.isInPlace() && this.#areDatabaseFilesInPlace();
   }
@@ -154,7 +154,7 @@ export class OutboxFiles {
     this.open();
   }
 
-  /** Puts a damaged database aside and closes it. `open` makes a new, empty one. */
+  /** Sets a damaged database aside and closes it. `open` makes a new, empty one. */
   setAside(): void {
     this.#unsalvaged.unshift(setAsideDatabase(this.#state_dir));
     this.#db.close();

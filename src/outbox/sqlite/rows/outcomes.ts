@@ -3,7 +3,7 @@ import type { AttemptOutcome } from '../../store.ts';
 import type { OutboxState } from './outbox-state.ts';
 import type { Statements } from './statements.ts';
 
-/** What attempts came to: the log of attempts, and the state that each leaves its record in. */
+/** The results of attempts: the attempt log, and the state in which each attempt leaves its record. */
 export class Outcomes {
   readonly #sql: Statements;
   readonly #state: OutboxState;

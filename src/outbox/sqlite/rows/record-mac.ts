@@ -1,7 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
 import { HmacKey } from '../../../webhook/hmac.ts';
 
-/** What of a record is authenticated: all that decides what is sent, on whose behalf and when it was committed. */
+/**
+ * The authenticated fields of a record: everything that decides what is sent, on whose behalf, and when it was
+ * committed.
+ */
 export interface AuthenticatedRecord {
   event_id: string;
   event_type: string;

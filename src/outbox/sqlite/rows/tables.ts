@@ -1,10 +1,11 @@
 /**
- * The tables, each said once: a new outbox and one of the first format have the same.
+ * The tables, defined in one place for new outboxes and for ones migrated from format 1.
  *
  * A record is written once and never changed; what becomes of it is its row of `deliveries`, small, because it is
  * written again with each attempt. `checksum` is over headers and body: what the disk changed is not sent; `mac`
  * authenticates the record (see `recordMac`), null where the daemon has no record key. `due_ms` is set exactly while a
- * record is pending: 0 until its first attempt, then when the next one is due. (`mac` stands where ALTER TABLE puts it.)
+ * record is pending: 0 until its first attempt, then when the next one is due. (`mac` stands where ALTER TABLE puts
+ * it.)
  *
  * Numbers are kept per sandbox: of the present one in `outbox`, of each other one in `sandboxes`; its records are
  * `foreign` for as long as it is away. `first_id`: from this id on a record's id minus its sequence is always the same.

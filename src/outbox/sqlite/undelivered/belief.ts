@@ -21,7 +21,7 @@ export interface PendingRow {
   failures: number;
 }
 
-/** What tells the records of a sandbox's daemon from those that others wrote into its outbox. */
+/** How records of a sandbox's daemon are distinguished from those that others wrote into its outbox. */
 export interface Trust {
   sandbox_id: string;
   team_id: string;

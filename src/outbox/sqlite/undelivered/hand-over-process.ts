@@ -20,13 +20,12 @@ const READ_MAX_MS = 60_000;
 /** What of that time a reader has the processor where nothing but the files keeps it busy, on a busy machine too. */
 const WORKED_SHARE = 0.1;
 
-/** What a program dies of that was given files it cannot digest. */
+/** The signals and codes with which a reader dies of hostile files. */
 const CRASHES = ['SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP'];
 
 /**
- * Reads a hand-over in a process of its own, so that neither its length nor its contents hold up or harm this one.
- * Ends with a page that tells why where the files could not be read to their end; throws what may pass, as
- * `readUndelivered` does.
+ * Reads a handover in a process of its own, so that neither its length nor its contents delay or harm this one. If the
+ * files cannot be read to their end, the last page says why; throws temporary failures, as `readUndelivered` does.
  */
 export async function* readUndeliveredApart(
   source: HandOverSource,

@@ -26,7 +26,7 @@ const PAGE_RECORDS = 200;
 const PAGE_BYTES = 4 * 1024 * 1024;
 /** A row whose texts are longer was written by no daemon; it is not even read. */
 const TEXT_MAX_BYTES = 8 * 1024 * 1024;
-/** More than an outbox's bounds leave room for: what lies behind it is not read. */
+/** More than the bounds of an outbox allow; rows beyond it are not read. */
 const TOTAL_MAX_BYTES = 1024 * 1024 * 1024;
 
 const INCOMPLETE = 'records are missing or damaged';
