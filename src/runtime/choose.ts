@@ -3,10 +3,10 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
+import { ResourceGroups } from './limits/resource-groups.ts';
 import { LocalRuntime } from './local-runtime.ts';
 import { NoRuntime } from './no-runtime.ts';
 import { builtProgram, ProgramCopies } from './program.ts';
-import { ResourceGroups } from './resource-groups.ts';
 import type { Runtime } from './runtime.ts';
 
 /** The values of `--runtime`. Source: contract section 7. */
@@ -38,7 +38,7 @@ export function chooseRuntime(
     data_dir: folder,
     isolation,
     programs,
-    groups: ResourceGroups.open(log),
+    groups: ResourceGroups.open(),
     webhook_cidrs: allow_webhook_cidr.map(cidrText),
     clock,
     log,

@@ -14,11 +14,16 @@ const POLL_MS = 5;
 const SOCKET_MODE = 0o600;
 /** How much of bubblewrap's own output is kept. */
 const OUTPUT_MAX_LENGTH = 2_000;
-/** Writes this shell's pid into a group, then becomes the command. */
-const JOIN_GROUP = ['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"'] as const;
+/** Writes this shell's pid into the files before `--`, then becomes the command after it. */
+const JOIN_GROUPS = [
+  ...['/bin/sh', '-c'],
+  'while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@"',
+  'sh',
+];
 
 /**
- * Starts a sandbox's daemon, which outlives this program, and waits until it accepts requests. Its control socket gets a
+ * Starts a sandbox's daemon, which outlives this program, and waits until it accepts requests. It joins `groups`, files
+ * that take a pid, before anything of it runs. Its control socket gets a
  * name outside the sandbox, so that nothing that processes inside put in its place is ever connected to. Throws
  * `internal_error` with the last line of output if the daemon ends instead.
  */
@@ -26,12 +31,12 @@ export async function launchDaemon(
   clock: Clock,
   files: SandboxFiles,
   command: LaunchCommand,
-  group: string | null,
+  groups: string[],
 ): Promise<ProcessIdentity> {
   rmSync(files.run, { recursive: true, force: true });
   rmSync(files.control_socket, { force: true });
   mkdirSync(files.run, { mode: 0o700 });
-  const child = start(files, command, group);
+  const child = start(files, command, groups);
   await listening(clock, child, files);
   child.stderr?.destroy();
   linkSync(join(files.run, SOCKET), files.control_socket);
@@ -48,9 +53,9 @@ export function revokeControl(files: SandboxFiles): void {
   rmSync(join(files.run, TOKEN), { force: true });
 }
 
-function start(files: SandboxFiles, command: LaunchCommand, group: string | null): ChildProcess {
+function start(files: SandboxFiles, command: LaunchCommand, groups: string[]): ChildProcess {
   const { argv, cwd, env, bubblewrap_args, seccomp_filter } = command;
-  const [program, ...args] = group === null ? argv : [...JOIN_GROUP, join(group, 'cgroup.procs'), ...argv];
+  const [program, ...args] = groups.length === 0 ? argv : [...JOIN_GROUPS, ...groups, '--', ...argv];
   const log = files.openLog();
   const run = openSync(files.run, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

@@ -6,9 +6,9 @@ import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-pro
 import { requestDaemon } from './control-client.ts';
 import { killMarked, waitForExit } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
+import type { ResourceGroups } from './limits/resource-groups.ts';
 import type { ProgramCopies } from './program.ts';
 import { removeTree } from './remove.ts';
-import type { ResourceGroups } from './resource-groups.ts';
 import {
   changeThroughDaemon,
   DAEMON_ANSWER_TIMEOUT_MS,
@@ -179,7 +179,7 @@ export class LocalRuntime implements Runtime {
   /** Kills what still runs of a sandbox. Processes are found by their mark, because the record may be missing. */
   async #kill(files: SandboxFiles): Promise<void> {
     await killMarked(this.#parts.clock, files.directory);
-    this.#parts.groups.remove(files.sandbox_id);
+    await this.#parts.groups.remove(files.sandbox_id, this.#parts.clock);
   }
 
   /** Reads what an ended sandbox's daemon had not delivered. Throws `conflict` if the sandbox has not ended. */

@@ -6,7 +6,7 @@ import { copyRootfs } from './copy.ts';
 import { daemonError, initBody } from './daemon-answers.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
-import type { ResourceGroups } from './resource-groups.ts';
+import type { ResourceGroups } from './limits/resource-groups.ts';
 import { prepareRootfs, stateDirOf } from './rootfs.ts';
 import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
 import type { RuntimeSpec } from './runtime.ts';

@@ -6,15 +6,14 @@ import { createLog } from '../../src/base/log.ts';
 import { Bubblewrap } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
-import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import { startConsumer } from '../support/consumer.ts';
-import { LOOPBACK, Sandboxes, spec, webhook } from '../support/runtime/sandboxes.ts';
+import { LOOPBACK, Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
   const programs = new ProgramCopies(data_dir, { ...builtProgram(), dist });
   const log = createLog('silent');
-  const groups = ResourceGroups.open(log);
+  const groups = testGroups(data_dir);
   const parts = { data_dir, programs, groups, webhook_cidrs: LOOPBACK, clock: systemClock, log };
   const runtime = new LocalRuntime({ ...parts, isolation: new Bubblewrap(programs) });
   await runtime.start();

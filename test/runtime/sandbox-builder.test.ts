@@ -7,9 +7,8 @@ import { createLog } from '../../src/base/log.ts';
 import { NoIsolation } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
-import { ResourceGroups } from '../../src/runtime/resource-groups.ts';
 import { startConsumer } from '../support/consumer.ts';
-import { Sandboxes, spec, webhook } from '../support/runtime/sandboxes.ts';
+import { Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 describe('create', () => {
@@ -67,7 +66,7 @@ describe('create', () => {
     const isolation = new NoIsolation(programs);
     const log = createLog('silent');
     const data_dir = join(scratchFolder(), 'data');
-    const groups = ResourceGroups.open(log);
+    const groups = testGroups(data_dir);
     const parts = { data_dir, isolation, programs, groups, webhook_cidrs: [], clock: systemClock, log };
     const runtime = new LocalRuntime(parts);
     await runtime.start();

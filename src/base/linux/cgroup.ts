@@ -10,6 +10,13 @@ export interface ControlGroup {
   path: string;
 }
 
+/** A mounted hierarchy that has a controller. */
+export interface Hierarchy {
+  version: 1 | 2;
+  /** The folder of its topmost group that is mounted here. */
+  mount: string;
+}
+
 /** A mounted unified hierarchy. */
 interface Mount {
   /** The group that is mounted, from the root of the hierarchy. */
@@ -46,9 +53,31 @@ export function unifiedMountPoint(): string | null {
   return unifiedMount()?.point ?? null;
 }
 
+/** The mounted hierarchy that has a controller; null if none has. A controller is in one hierarchy at a time. */
+export function hierarchyOf(controller: string, mountinfo = mounts()): Hierarchy | null {
+  const unified = unifiedMount(mountinfo);
+  if (unified !== null && controllersAt(unified.point).includes(controller)) {
+    return { version: 2, mount: unified.point };
+  }
+  const line = mountinfo.find((each) => {
+    const [, options = ''] = / - cgroup \S+ (\S+)$/.exec(each) ?? [];
+    return options.split(',').includes(controller);
+  });
+  const mount = line?.split(' ')[4];
+  return mount === undefined ? null : { version: 1, mount };
+}
+
+function controllersAt(folder: string): string[] {
+  try {
+    return readFileSync(join(folder, 'cgroup.controllers'), 'utf8').trim().split(' ');
+  } catch {
+    return [];
+  }
+}
+
 /** Source: proc_pid_mountinfo(5), fields 4 and 5. */
-function unifiedMount(): Mount | null {
-  for (const line of mounts()) {
+function unifiedMount(mountinfo = mounts()): Mount | null {
+  for (const line of mountinfo) {
     if (!line.includes(' - cgroup2 ')) continue;
     const [, , , root, point] = line.split(' ');
     if (root !== undefined && point !== undefined) return { root, point };

@@ -1,14 +1,17 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { hierarchyOf } from '../../../src/base/linux/cgroup.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
+import { markOf } from '../../../src/runtime/host-process.ts';
 import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
+import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
+import { type ResourceGroupOptions, ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
-import { ResourceGroups } from '../../../src/runtime/resource-groups.ts';
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
 import { scratchFolder } from '../scratch.ts';
 
@@ -23,6 +26,23 @@ export const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 /** One copy of the daemon's program for all tests of a file. */
 const program_dir = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
 afterAll(() => rmSync(program_dir, { recursive: true, force: true }));
+
+/** The group that holds the groups of the sandboxes in a folder: tests at the same time use the same sandbox ids. */
+export function groupParent(data_dir: string): string {
+  return `sandbox-manager-test-${markOf(data_dir).slice(0, 16)}`;
+}
+
+/** Control groups of the test's own, gone with the test. */
+export function testGroups(data_dir: string, options: ResourceGroupOptions = {}): ResourceGroups {
+  const parent = groupParent(data_dir);
+  onTestFinished(() => {
+    for (const controller of CONTROLLERS) {
+      const folder = join(hierarchyOf(controller)?.mount ?? '/nowhere', parent);
+      if (existsSync(folder)) rmdirSync(folder);
+    }
+  });
+  return ResourceGroups.open({ parent, ...options });
+}
 
 export interface Ran {
   exit_code: number;
@@ -43,11 +63,12 @@ export class Sandboxes {
     kind: 'local' | 'local-unsafe' = 'local',
     data_dir = join(scratchFolder(), 'data'),
     webhook_cidrs = LOOPBACK,
+    limits: ResourceGroupOptions = {},
   ) {
     const programs = new ProgramCopies(program_dir, builtProgram());
     const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
     const log = createLog('silent');
-    const groups = ResourceGroups.open(log);
+    const groups = testGroups(data_dir, limits);
     const parts = { data_dir, isolation, programs, groups, webhook_cidrs, clock: systemClock, log };
     const runtime = new LocalRuntime(parts);
     await runtime.start();

@@ -1,0 +1,151 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { type Hierarchy, hierarchyOf } from '../../base/linux/cgroup.ts';
+import { CONTROLLERS, type Controller, limitFiles, type ResourceLimits } from './controllers.ts';
+
+const PARENT = 'sandbox-manager';
+/** Processes and threads of one sandbox, its daemon's included: the default of Podman. */
+const PIDS_MAX = 2048;
+
+const POLL_MS = 5;
+/** A process that SIGKILL does not end within this is stuck in the kernel. */
+const REMOVE_TIMEOUT_MS = 10_000;
+
+const NAMES: Record<Controller, string> = {
+  memory: 'the memory of sandboxes',
+  cpu: 'the CPU time of sandboxes',
+  pids: 'the number of processes of a sandbox',
+};
+
+/** Where groups of sandboxes are made for a controller. */
+interface GroupFolder extends Hierarchy {
+  controller: Controller;
+  folder: string;
+}
+
+/** What a test sets otherwise than the machine has it. */
+export interface ResourceGroupOptions {
+  /** The hierarchy that has a controller, or null. */
+  hierarchy?: (controller: string) => Hierarchy | null;
+  /** Processes and threads of one sandbox. */
+  pids_max?: number;
+  /** The name of the group that the sandboxes' groups are in. */
+  parent?: string;
+}
+
+/**
+ * Holds sandboxes to their memory, CPU time and number of processes with control groups of each, in whichever hierarchy
+ * (version 1 or 2) has the controller. What this program cannot set up is a limitation, and its limits are only recorded.
+ */
+export class ResourceGroups {
+  readonly #folders: GroupFolder[];
+  readonly #limitations: string[];
+  readonly #pids_max: number;
+
+  private constructor(folders: GroupFolder[], limitations: string[], pids_max: number) {
+    this.#folders = folders;
+    this.#limitations = limitations;
+    this.#pids_max = pids_max;
+  }
+
+  /** Prepares the hierarchies. Never throws. */
+  static open({
+    hierarchy = hierarchyOf,
+    pids_max = PIDS_MAX,
+    parent = PARENT,
+  }: ResourceGroupOptions = {}): ResourceGroups {
+    const folders: GroupFolder[] = [];
+    const limitations: string[] = [];
+    for (const controller of CONTROLLERS) {
+      try {
+        folders.push(prepared(controller, hierarchy(controller), parent));
+      } catch (error) {
+        limitations.push(`${NAMES[controller]} is not limited: ${(error as Error).message}`);
+      }
+    }
+    return new ResourceGroups(folders, limitations, pids_max);
+  }
+
+  /** What is not limited, a phrase for each. */
+  limitations(): string[] {
+    return this.#limitations;
+  }
+
+  /**
+   * Creates a sandbox's groups, with its limit of processes alone, and returns the files that a process writes its pid to
+   * in order to join them.
+   */
+  make(sandbox_id: string): string[] {
+    for (const { controller, folder } of this.#folders) {
+      const group = join(folder, sandbox_id);
+      mkdirSync(group, { recursive: true });
+      if (controller === 'pids') writeFileSync(join(group, 'pids.max'), String(this.#pids_max));
+    }
+    return this.#groups(sandbox_id).map((group) => join(group, 'cgroup.procs'));
+  }
+
+  /** Sets memory and CPU time of a sandbox; they apply at once. One that was made without groups stays without. */
+  limit(sandbox_id: string, limits: ResourceLimits): void {
+    for (const { controller, version, folder } of this.#folders) {
+      const group = join(folder, sandbox_id);
+      if (controller === 'pids' || !existsSync(group)) continue;
+      for (const [file, content] of limitFiles(controller, version, limits)) {
+        writeFileSync(join(group, file), content);
+      }
+    }
+  }
+
+  /**
+   * Kills what is still in the groups of a sandbox and removes them: a process is in its group until the kernel is done
+   * with it. Idempotent; throws if one is not empty within 10 s.
+   */
+  async remove(sandbox_id: string, clock: Clock): Promise<void> {
+    const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
+    for (const group of this.#groups(sandbox_id)) {
+      while (!isRemoved(group)) {
+        if (clock.monotonicMs() > until_ms) throw new Error(`control group ${group} is not empty`);
+        killAll(group);
+        await sleep(clock, POLL_MS);
+      }
+    }
+  }
+
+  /** Controllers of one hierarchy share a group. */
+  #groups(sandbox_id: string): string[] {
+    return [...new Set(this.#folders.map(({ folder }) => join(folder, sandbox_id)))];
+  }
+}
+
+function prepared(controller: Controller, hierarchy: Hierarchy | null, parent: string): GroupFolder {
+  if (hierarchy === null) throw new Error(`no control groups with ${controller} are mounted`);
+  const { version, mount } = hierarchy;
+  const folder = join(mount, parent);
+  if (version === 2) writeFileSync(join(mount, 'cgroup.subtree_control'), `+${controller}`);
+  mkdirSync(folder, { recursive: true });
+  if (version === 2) writeFileSync(join(folder, 'cgroup.subtree_control'), `+${controller}`);
+  return { controller, version, mount, folder };
+}
+
+/** Removes a group; false if a process is in it. */
+function isRemoved(group: string): boolean {
+  try {
+    rmdirSync(group);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EBUSY') return false;
+    if (code !== 'ENOENT') throw error;
+  }
+  return true;
+}
+
+/** Kills the processes in a group. */
+function killAll(group: string): void {
+  for (const pid of readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)) {
+    try {
+      process.kill(Number(pid), 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { type Hierarchy, hierarchyOf } from '../../../src/base/linux/cgroup.ts';
+import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
+import { groupParent, Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../../support/scratch.ts';
+
+const LIMITS = { memory_mib: 256, cpu_millis: 100 };
+
+/** A folder in the place of a hierarchy for each controller; null for those that are missing. */
+function hierarchies(version: Hierarchy['version'], missing: string[] = []) {
+  const folder = scratchFolder();
+  return (controller: string): Hierarchy | null => {
+    const mount = version === 2 ? folder : join(folder, controller);
+    mkdirSync(mount, { recursive: true });
+    return missing.includes(controller) ? null : { version, mount };
+  };
+}
+
+describe('the limits of a sandbox', () => {
+  it('are written to one control group of version 2', () => {
+    const hierarchy = hierarchies(2);
+    const groups = ResourceGroups.open({ hierarchy });
+    expect(groups.limitations()).toEqual([]);
+    const mount = hierarchy('memory')?.mount ?? '';
+    expect(readFileSync(join(mount, 'cgroup.subtree_control'), 'utf8')).toBe('+pids');
+    const group = join(mount, 'sandbox-manager', 'sbx-1');
+    expect(groups.make('sbx-1')).toEqual([join(group, 'cgroup.procs')]);
+    groups.limit('sbx-1', LIMITS);
+    expect(readFileSync(join(group, 'memory.max'), 'utf8')).toBe('268435456');
+    expect(readFileSync(join(group, 'cpu.max'), 'utf8')).toBe('10000 100000');
+    expect(readFileSync(join(group, 'pids.max'), 'utf8')).toBe('2048');
+  });
+
+  it('are written to a control group of each controller in version 1', () => {
+    const hierarchy = hierarchies(1);
+    const groups = ResourceGroups.open({ hierarchy, pids_max: 50 });
+    const file = (controller: string, name: string) =>
+      join(hierarchy(controller)?.mount ?? '', 'sandbox-manager', 'sbx-1', name);
+    expect(groups.make('sbx-1')).toEqual(
+      ['memory', 'cpu', 'pids'].map((controller) => file(controller, 'cgroup.procs')),
+    );
+    expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('50');
+    groups.limit('sbx-1', LIMITS);
+    expect(readFileSync(file('memory', 'memory.limit_in_bytes'), 'utf8')).toBe('268435456');
+    expect(readFileSync(file('cpu', 'cpu.cfs_period_us'), 'utf8')).toBe('100000');
+    expect(readFileSync(file('cpu', 'cpu.cfs_quota_us'), 'utf8')).toBe('10000');
+  });
+
+  it('are named where they cannot be held, and the others hold', async () => {
+    const some = ResourceGroups.open({ hierarchy: hierarchies(1, ['cpu']) });
+    expect(some.limitations()).toEqual([
+      'the CPU time of sandboxes is not limited: no control groups with cpu are mounted',
+    ]);
+    expect(some.make('sbx-1')).toHaveLength(2);
+    const file = join(scratchFolder(), 'file');
+    writeFileSync(file, '');
+    const none = ResourceGroups.open({ hierarchy: () => ({ version: 1, mount: file }) });
+    expect(none.limitations()).toHaveLength(3);
+    expect(none.make('sbx-1')).toEqual([]);
+    none.limit('sbx-1', LIMITS);
+    await none.remove('sbx-1', systemClock);
+  });
+
+  it('are none for a sandbox that was made without groups', async () => {
+    const hierarchy = hierarchies(1);
+    const groups = ResourceGroups.open({ hierarchy });
+    groups.limit('sbx-1', LIMITS);
+    await groups.remove('sbx-1', systemClock);
+    expect(groups.limitations()).toEqual([]);
+  });
+});
+
+/** Starts processes until one is refused; prints the error and how many there were. */
+const BOMB = `import os, signal, time
+children = []
+try:
+  while True:
+    child = os.fork()
+    if child == 0:
+      time.sleep(60)
+    children.append(child)
+except OSError as error:
+  print(error.errno, len(children))
+for child in children:
+  os.kill(child, signal.SIGKILL)`;
+
+const why = ResourceGroups.open().limitations().join('; ');
+
+describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${why})`}`, () => {
+  const group = (sandboxes: Sandboxes, controller: string) =>
+    join(hierarchyOf(controller)?.mount ?? '', groupParent(sandboxes.data_dir), 'sbx-1');
+
+  it('hold for its daemon and its processes, and its groups go with it', async () => {
+    const sandboxes = await Sandboxes.open();
+    await sandboxes.runtime.create(spec('sbx-1', { memory_mib: 256, cpu_millis: 500 }));
+    const [memory, cpu] = [hierarchyOf('memory'), hierarchyOf('cpu')];
+    expect(
+      readFileSync(
+        join(group(sandboxes, 'memory'), memory?.version === 1 ? 'memory.limit_in_bytes' : 'memory.max'),
+        'utf8',
+      ).trim(),
+    ).toBe('268435456');
+    expect(
+      readFileSync(
+        join(group(sandboxes, 'cpu'), cpu?.version === 1 ? 'cpu.cfs_quota_us' : 'cpu.max'),
+        'utf8',
+      ).trim(),
+    ).toMatch(/^50000/);
+    const pids = readFileSync(join(group(sandboxes, 'pids'), 'cgroup.procs'), 'utf8')
+      .trim()
+      .split('\n');
+    expect(pids.length).toBeGreaterThanOrEqual(3); // bubblewrap, the init and the daemon
+    const hog = 'python3 -c "b = bytearray(400 << 20); print(len(b))"';
+    // Where the machine has swap, too much goes there.
+    const has_swap = readFileSync('/proc/swaps', 'utf8').trim().includes('\n');
+    if (!has_swap) expect((await sandboxes.run('sbx-1', hog)).exit_code).not.toBe(0);
+    expect(await sandboxes.runtime.inspect('sbx-1')).toBe('running');
+    await sandboxes.runtime.change('sbx-1', { memory_mib: 768 });
+    expect(await sandboxes.output('sbx-1', hog)).toBe(String(400 << 20));
+    await sandboxes.runtime.remove('sbx-1');
+    for (const controller of ['memory', 'cpu', 'pids']) {
+      expect(existsSync(group(sandboxes, controller))).toBe(false);
+    }
+  });
+
+  it('keep a fork bomb in its sandbox', async () => {
+    const sandboxes = await Sandboxes.open('local', join(scratchFolder(), 'data'), [], { pids_max: 60 });
+    await sandboxes.runtime.create(spec('sbx-1'));
+    await sandboxes.runtime.create(spec('sbx-2'));
+    const [error, count] = (await sandboxes.output('sbx-1', `python3 -c '${BOMB}'`)).split(' ').map(Number);
+    expect(error).toBe(11);
+    expect(count).toBeLessThan(60);
+    const bomb = sandboxes.ask('sbx-1', 'POST', '/processes', { shell: 'b() { b | b & }; b; sleep 60' });
+    await bomb;
+    expect(await sandboxes.output('sbx-2', '(sleep 0.01 & wait); echo works')).toBe('works');
+    await sandboxes.runtime.end('sbx-1');
+    await sandboxes.runtime.remove('sbx-1');
+    expect(await sandboxes.runtime.inspect('sbx-2')).toBe('running');
+  });
+});
