@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ProcessRecord } from '../../src/process/record.ts';
@@ -18,7 +18,8 @@ function savingIn(folder: string) {
   const errors: string[] = [];
   const saver = new RecordSaver(clock, folder, record, (_error, message) => errors.push(message));
   const saved = (): ProcessRecord[] => {
-    const lines = readFileSync(join(folder, 'process.json'), 'utf8').split('\n');
+    const path = join(folder, 'process.json');
+    const lines = (existsSync(path) ? readFileSync(path, 'utf8') : '').split('\n');
     return lines.filter(Boolean).map((line) => JSON.parse(line));
   };
   return { record, clock, errors, saver, saved };
