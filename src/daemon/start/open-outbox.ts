@@ -20,7 +20,7 @@ export interface OutboxParts {
 }
 
 /**
- * Opens the outbox in the state directory. `begins_here`: in this thread, until its own thread is needed. Throws
+ * Opens the outbox in the state directory. `begins_here`: in this thread, until it requires a thread of its own. Throws
  * `outbox_unavailable` if the disk refuses, and StartError if the outbox cannot be used.
  */
 export async function openOutbox(parts: OutboxParts, begins_here: boolean): Promise<OutboxClient> {

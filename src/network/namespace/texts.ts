@@ -12,7 +12,7 @@ const METADATA = {
   ipv6: ['fd00:ec2::254', 'fd20:ce::254'],
 };
 
-/** The verdict that tells the sender of a blocked packet. */
+/** The verdict that blocks a packet and notifies its sender. */
 const REJECT = 'reject with icmpx type admin-prohibited';
 
 /** For `ip -batch`, on the node: a namespace, and the link to it. The link's alias says whose it is. */

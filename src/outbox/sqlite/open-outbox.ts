@@ -96,7 +96,9 @@ export class OpenOutbox {
     return added;
   }
 
-  /** Only what a restart finds is kept: the files are put back where their names are gone, and the mark tells of it. */
+  /**
+   * Only what a restart finds is durable: files whose names are gone are put back, and the high-water mark is updated.
+   */
   #afterCommit(): void {
     if (!this.#files.areInPlace()) {
       this.#files.restore();
@@ -153,7 +155,7 @@ export class OpenOutbox {
       this.#files.setAside();
       this.#expected_pending = this.#store.counts().pending;
     } catch {
-      // A disk that refuses this, too, has trouble: SQLite also calls damage what cannot be read at present.
+      // A disk that refuses this as well is in trouble: SQLite reports temporary read errors as damage, too.
     }
   }
 
@@ -168,7 +170,7 @@ export class OpenOutbox {
     return new Inspection(this.#files.db, this.#clock, () => this.#store);
   }
 
-  /** Makes the outbox a sandbox's own: tells what of it is missing or foreign. */
+  /** Makes a sandbox the owner of the outbox; returns which of its records are missing or foreign. */
   adopt(owner: Ownership): Adoption {
     const { sandbox_id: earlier } = this.#store;
     const mark = this.#files.high_water.read();

@@ -8,7 +8,7 @@ import { type PackedFromWriter, packToThread, unpackFromWriter } from './message
 import { openWriter } from './open-writer.ts';
 import type { Writer } from './writer.ts';
 
-/** How long until a move that the disk or the platform refused is tried again. */
+/** The wait before a move that the disk or the platform refused is retried. */
 const RETRY_MS = 1_000;
 
 /** Callbacks of an `OutboxThread`. */
@@ -44,7 +44,7 @@ export class OutboxThread {
   /** Held from start to end where the outbox was opened in this thread, also while the writer runs in its own. */
   #lock: StateLock | null = null;
   #is_closing = false;
-  /** Runs while the platform grants no thread. */
+  /** Runs while the platform cannot start a thread. */
   #no_thread: Timer | null = null;
   readonly #moved = Promise.withResolvers<void>();
 
@@ -140,7 +140,7 @@ export class OutboxThread {
     });
   }
 
-  /** The platform grants no thread for now: the writer stays here. */
+  /** The platform cannot start a thread for now: the writer stays here. */
   #waitForThread(): void {
     this.#worker = null;
     this.#workHere();

@@ -15,12 +15,12 @@ import { refusedBatch } from './messages.ts';
 import { OpenOutbox, type WriterParts } from './open-outbox.ts';
 import type { SqliteStore } from './rows/sqlite-store.ts';
 
-/** How long until outcomes that could not be recorded are tried again. */
+/** The wait before outcomes that could not be recorded are retried. */
 const RETRY_MS = 1_000;
 
 /**
- * Group commit: all that waits is written in one transaction, shares one sync and is answered after it.
- * Outcomes that could not be kept wait here and go with a later commit; appends are refused instead.
+ * Group commit: everything that is waiting is written in one transaction with one sync and answered after it. Outcomes
+ * that could not be stored wait here for a later commit; appends are refused instead.
  *
  * | State | Entered by | Left by |
  * |---|---|---|

@@ -9,9 +9,9 @@ import { COMMIT_TIMEOUT_MS } from '../../../contract/defaults.ts';
 const ANSWER_MS = 500;
 
 /**
- * Resolves once the state directory's disk has answered a change and a sync, made outside of this thread: some disks
- * take changes into memory and hang at the sync alone. One that took longer than a commit may is asked again. Never
- * rejects: opening the directory reports what is wrong.
+ * Resolves once the state directory's disk has completed a write and a sync made outside of this thread: some disks
+ * buffer writes and hang only at the sync. One that took longer than a commit may is asked again. Never rejects:
+ * opening the directory reports what is wrong.
  */
 export async function diskAnswered(
   state_dir: string,

@@ -4,9 +4,10 @@ import { syncNow } from '../../../base/durable-file.ts';
 import { DATABASE, DATABASE_FILES, databasePath } from './database-file.ts';
 
 /**
- * Damaged outboxes beside the one in use. `outbox-unsalvaged-<n>.db` was set aside and still has to be taken over;
- * it becomes `outbox-damaged-<n>.db` when that is committed, which the new outbox holds as its `application_id`:
- * the highest number it has taken over. A death at any instruction leaves one of the two, and nothing is taken twice.
+ * Damaged outboxes beside the one in use. `outbox-unsalvaged-<n>.db` was set aside and still has to be taken over; it
+ * becomes `outbox-damaged-<n>.db` when that is committed, which the new outbox holds as its `application_id`: the
+ * highest number it has taken over. A crash at any instruction leaves one of the two, and no record is taken over
+ * twice.
  */
 const SET_ASIDE = /^outbox-(unsalvaged|damaged)-(\d{1,9})\.db(-wal|-shm|-journal)?$/;
 
@@ -52,7 +53,7 @@ export function markSalvaged(state_dir: string, number: number): string {
   return path;
 }
 
-/** Puts files aside that are not this outbox's, with nothing to take over; returns the path of the first. */
+/** Sets aside files that do not belong to this outbox and hold nothing to take over; returns the path of the first. */
 export function moveAside(state_dir: string): string {
   const path = setAsidePath(state_dir, 'damaged', freeNumber(state_dir));
   put(state_dir, path, renameSync);

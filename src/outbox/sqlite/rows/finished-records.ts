@@ -55,7 +55,9 @@ export class FinishedRecords {
     return oldest !== undefined && oldest.finished_ms <= this.#state.now() - rule.keep_ms;
   }
 
-  /** Removes up to `limit` finished records that were kept long enough, or are too many, oldest first; returns how many. */
+  /**
+   * Removes up to `limit` finished records past their retention or beyond its limits, oldest first; returns how many.
+   */
   prune(rule: Keep, limit: number): number {
     const gone = this.#takePrunable(rule, limit);
     this.#remove(gone);
@@ -97,7 +99,7 @@ export class FinishedRecords {
     return this.#state.row.foreign > 0 && this.#others.hasPrunable(keep, this.#state.now());
   }
 
-  /** Removes up to `limit` records of other sandboxes that were kept long enough; tells how many. */
+  /** Removes up to `limit` records of other sandboxes past their retention; returns how many. */
   pruneForeign(keep: KeepForeign, limit: number): number {
     const gone = this.#others.prune(keep, this.#state.now(), limit);
     this.#remove(gone);

@@ -66,7 +66,7 @@ export class OtherSandboxes {
 
   /**
    * Up to `limit` records of one sandbox that were kept long enough, no longer counted: they are to be removed. Its own
-   * numbers stay: it may come back, and gives no sequence twice.
+   * numbers stay: the sandbox may come back, and must not use a sequence twice.
    */
   prune({ delivered_ms, all_ms }: KeepForeign, now_ms: number, limit: number): number[] {
     const due = this.#due(now_ms - delivered_ms, now_ms - all_ms);

@@ -15,8 +15,8 @@ import { TakenOverRecords } from './taken-over-records.ts';
 
 /**
  * The outbox's rows. Every verb is synchronous and throws what SQLite throws. Changes are made between `begin` and
- * `commit`, so that many share one sync; after `rollback` nothing of them is left, in memory either. A record's life has
- * a part each: it is added, waits in the backlog, has outcomes, and is kept once it is finished.
+ * `commit`, so that many share one sync; after `rollback` nothing of them is left, not even in memory. Each stage of a
+ * record's life has a file: it is added, waits in the backlog, has outcomes, and is kept once it is finished.
  */
 export class SqliteStore {
   readonly added: AddedRecords;

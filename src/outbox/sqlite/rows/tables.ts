@@ -9,7 +9,7 @@
  *
  * Numbers are kept per sandbox: of the present one in `outbox`, of each other one in `sandboxes`; its records are
  * `foreign` for as long as it is away. `first_id`: from this id on a record's id minus its sequence is always the same.
- * The clock is kept with the machine's boot, whose own clock tells how long nobody ran.
+ * The clock is kept with the machine's boot, whose own clock shows how long no daemon ran.
  */
 export const RECORDS = `
   CREATE TABLE records (

@@ -225,7 +225,7 @@ function openOwn(path: string): Database | null {
   return null;
 }
 
-/** Undefined where the contents cannot be read. Throws where the disk cannot be used at present. */
+/** Undefined if the contents cannot be read. Throws if the disk cannot be used right now. */
 function readable<Result>(read: () => Result): Result | undefined {
   try {
     return read();

@@ -12,10 +12,10 @@ export interface SalvageTime {
 }
 
 /**
- * Takes over what can still be read of damaged outboxes, newest first: every record that is whole, with its attempts,
- * and the watched tree. A record that cannot be kept is left out alone. Call it between `begin` and `commit` of the
- * store; throws where the disk is in trouble, and may then be repeated. Tells how many of the records that were taken
- * over are pending.
+ * Takes over everything that can still be read from damaged outboxes, newest first: every record that is whole, with
+ * its attempts, and the watched tree. A record that cannot be kept is left out alone. Call it between `begin` and
+ * `commit` of the store; throws where the disk is in trouble, and may then be repeated. Returns how many of the records
+ * taken over are pending.
  */
 export function salvage(damaged: DamagedOutbox[], store: TakenOverRecords, time: SalvageTime): number {
   for (const rows of damaged[0]?.tree() ?? []) store.takeOverTree(rows);

@@ -12,19 +12,20 @@ import { checkReadable } from './readable-files.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 import { UndeliveredRecords } from './undelivered-records.ts';
 
-/** What of a state directory a hand-over reads, beside what the daemon has set aside: all else may be anything. */
+/**
+ * The files of a state directory that a handover reads, besides databases that were set aside; nothing else is trusted.
+ */
 export const HANDED_OVER_FILES = [...DATABASE_FILES, RESTORED, 'high-water'];
 
 /** A mark is two numbers and an id. */
 const MARK_MAX_BYTES = 1024;
 
 /**
- * Reads every record that a stopped daemon had not delivered, as stored, also from what that daemon had set aside and
- * not yet taken over. The records stay as they are: read again, it gives the same. The outbox is taken for what
- * processes of the sandbox may have made of it: neither a link nor a schema or row of their making gets further than
- * this. Throws `conflict` while a daemon still has it, and what may pass, such as a disk in trouble or too many open
- * files; what was damaged or put there by others ends in `trouble`.
- * Source: contract section 7, "A deletion loses no event".
+ * Reads every record that a stopped daemon had not delivered, as stored, including records in databases that the daemon
+ * had set aside and not yet taken over. The records are not changed, so reading again gives the same result. Processes
+ * of the sandbox may have tampered with the outbox: no link, schema or row of theirs gets past this function. Throws
+ * `conflict` while a daemon is still using it, and temporary errors such as a failing disk or too many open files;
+ * damage and tampering end in `trouble`. Source: contract section 7, "A deletion loses no event".
  */
 export function* readUndelivered(source: HandOverSource, clock: Clock): Generator<UndeliveredPage> {
   const { state_dir } = source;
@@ -35,7 +36,7 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
   try {
     checkFiles(state_dir);
     if (lstatSync(join(state_dir, 'lock'), { throwIfNoEntry: false })) lock = new StateLock(state_dir);
-    // What the daemon may have begun with its files.
+    // Completes file operations that the daemon may have begun.
     finishRestoring(state_dir);
     finishSettingAside(state_dir);
     for (const page of records.pages()) {

@@ -33,9 +33,9 @@ export interface UndeliveredRecord {
 }
 
 /**
- * What a hand-over read, page by page: `records` in the order of their commits; the last page alone tells what could
- * not be read. `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one
- * sentence for the log. `set_aside`: records in the outbox that its daemon did not make.
+ * The result of a handover, page by page: `records` in commit order; only the last page says what could not be read.
+ * `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one sentence for the
+ * log. `set_aside`: records in the outbox that its daemon did not make.
  */
 export interface UndeliveredPage {
   records: UndeliveredRecord[];
@@ -79,7 +79,7 @@ export type NotHandedOver = 'damaged' | 'not_believed';
 
 /**
  * Checks a row and gives the record, its times counted from `now_ms` of the store's clock. What decides what is sent
- * must be the daemon's own; what only tells how its delivery stands is brought into range.
+ * must be the daemon's own; fields that only describe the state of its delivery are brought into range.
  */
 export function undeliveredRecord(
   row: PendingRow,
