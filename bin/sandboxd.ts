@@ -1,9 +1,12 @@
 #!/usr/bin/env -S node --disable-sigusr1
 import { refuseInspector } from '../src/base/inspector.ts';
+import { closeInherited } from '../src/base/linux/descriptors.ts';
 import { restoreNodeVariables } from '../src/base/node-variables.ts';
 import { takeSecrets } from '../src/daemon/secrets.ts';
 
 refuseInspector();
+// Its processes would get them.
+closeInherited([...process.argv, ...Object.values(process.env)]);
 
 // Runs before anything else is loaded: until then the process list shows the secret.
 const secret = takeSecrets();

@@ -63,12 +63,15 @@ function start(files: SandboxFiles, command: LaunchCommand, groups: string[]): C
       cwd,
       env,
       detached: true,
-      // Bubblewrap's own output matters only until the daemon runs.
+      // Bubblewrap's own output matters only until the daemon runs. Its init keeps these streams: `/dev/null` among
+      // them would be the host's own node, which a sandbox of a manager run by root could change.
       stdio: bubblewrap_args
-        ? ['ignore', 'ignore', 'pipe', 'pipe', log, seccomp_filter ? 'pipe' : 'ignore']
+        ? ['pipe', 'pipe', 'pipe', 'pipe', log, seccomp_filter ? 'pipe' : 'ignore']
         : ['ignore', log, log, run],
     });
     child.unref();
+    child.stdin?.destroy();
+    child.stdout?.destroy();
     if (bubblewrap_args) {
       const pipes = child.stdio as (Writable | null)[];
       send(pipes[3], bubblewrap_args.map((arg) => `${arg}\0`).join(''));

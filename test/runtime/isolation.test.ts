@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import koffi from 'koffi';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Bubblewrap, NoIsolation } from '../../src/runtime/isolation.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { CHECKED_SYSCALLS, DENIED_SYSCALLS } from '../../src/runtime/seccomp/syscalls.ts';
@@ -111,6 +112,32 @@ describe('a process in a sandbox', () => {
     expect(await output('touch /dev/zero 2>&1 || echo refused')).toContain('refused');
     expect(await output('echo something > /dev/null && head -c2 /dev/zero | wc -c')).toBe('2');
     expect(statSync('/dev/null').ctimeMs).toBe(before);
+  });
+
+  it("finds none of the host's device nodes with its init and its daemon", async () => {
+    const { output } = await sandbox();
+    const before = statSync('/dev/null').ctimeMs;
+    await output('chmod 666 /proc/1/fd/* /proc/2/fd/* 2>/dev/null; true');
+    expect(statSync('/dev/null').ctimeMs).toBe(before);
+    expect(await output('ls -l /proc/1/fd')).not.toContain('/dev/');
+  });
+
+  it('gets no descriptor that is open in the manager, whether or not it is closed on exec', async () => {
+    const file = join(scratchFolder(), 'of-the-manager');
+    writeFileSync(file, 'a secret');
+    const fd = openSync(file, 'r');
+    const libc = koffi.load('libc.so.6');
+    const inheritable = 200;
+    expect(libc.func('int dup2(int, int)')(fd, inheritable)).toBe(inheritable);
+    onTestFinished(() => {
+      closeSync(inheritable);
+      closeSync(fd);
+    });
+    const { sandboxes, output } = await sandbox();
+    expect(await output('ls -l /proc/self/fd /proc/1/fd')).not.toContain('of-the-manager');
+    expect(await output(`cat /proc/self/fd/${inheritable} 2>/dev/null || echo none`)).toBe('none');
+    const daemon = JSON.parse(readFileSync(join(sandboxes.data_dir, 'sbx-1', 'sandbox.json'), 'utf8')).daemon;
+    expect(execFileSync('ls', ['-l', `/proc/${daemon.pid}/fd`]).toString()).not.toContain('of-the-manager');
   });
 
   it("cannot take away the folders from which its daemon's program and libraries are loaded", async () => {
