@@ -212,13 +212,32 @@ describe('the filter of system calls', () => {
 });
 
 describe('the start', () => {
-  it('finds every wall that a machine with namespaces, filters and root rights has, and names those it lacks', async () => {
-    const isolation = new Bubblewrap(new ProgramCopies(scratchFolder(), builtProgram()));
+  const bubblewrap = (path?: string) =>
+    new Bubblewrap(new ProgramCopies(scratchFolder(), builtProgram()), path);
+
+  it('has the filter of system calls, and says what --runtime local-unsafe lacks', async () => {
+    const isolation = bubblewrap();
     await isolation.check();
-    const has_namespaces = existsSync('/proc/self/ns/user');
-    expect(isolation.limitations()).toEqual(has_namespaces ? [] : ['sandboxes have no user namespace']);
+    expect(isolation.limitations()).not.toContain('system calls of sandboxes are not filtered');
     const none = new NoIsolation(new ProgramCopies(scratchFolder(), builtProgram()));
     expect(none.limitations()).toEqual(['sandboxes are not isolated']);
+  });
+
+  it.for([
+    ['--seccomp', 'system calls of sandboxes are not filtered'],
+    ['--unshare-user', 'sandboxes have no user namespace'],
+  ])('does without %s where the machine refuses it, and names that', async ([option = '', limitation]) => {
+    const folder = scratchFolder();
+    writeFileSync(
+      join(folder, 'bwrap'),
+      `#!/bin/sh\ncase "$*" in *${option}*) echo refused >&2; exit 1 ;; esac\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    const isolation = bubblewrap(`${folder}:/usr/bin:/bin`);
+    await isolation.check();
+    expect(isolation.limitations()).toEqual([limitation]);
   });
 
   it('says in one line what is missing where there is no bubblewrap', async () => {
