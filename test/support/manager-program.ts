@@ -43,7 +43,7 @@ export class ManagerProgram {
     while (!(await program.#isReady())) {
       if (child.exitCode !== null || child.signalCode !== null || performance.now() > end_ms) {
         child.kill('SIGKILL');
-        throw new Error(`sandbox-manager is not ready: ${program.log}`);
+        throw new Error(`sandbox-manager is not ready:\n${program.log}`);
       }
       await sleep(LOOK_MS);
     }
