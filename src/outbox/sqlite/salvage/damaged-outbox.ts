@@ -154,9 +154,7 @@ export class DamagedOutbox {
 
   /** `record`: the columns without which it is nothing; each other one is null where it cannot be read. */
   #found(record: FoundRecord['record']): FoundRecord {
-    const others = this.#columns(record.id, this.#other_names) ?? {};
-    for (const name of this.#other_names) others[name] ??= this.#columns(record.id, [name])?.[name] ?? null;
-    Object.assign(record, others);
+    Object.assign(record, this.#columns(record.id, this.#other_names) ?? this.#eachColumn(record.id));
     const delivery = 'SELECT * FROM deliveries NOT INDEXED WHERE id = ?';
     const attempts = `SELECT attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms,
       substr(response_body, 1, 1024) AS response_body
@@ -166,6 +164,12 @@ export class DamagedOutbox {
       delivery: (readable(() => this.#statement(delivery).get(record.id)) as FoundRow | undefined) ?? null,
       attempts: (readable(() => this.#statement(attempts).all(record.id)) as FoundRow[] | undefined) ?? [],
     };
+  }
+
+  #eachColumn(id: number): FoundRow {
+    return Object.fromEntries(
+      this.#other_names.map((name) => [name, this.#columns(id, [name])?.[name] ?? null]),
+    );
   }
 
   /** Some columns of the record with an id; null where they cannot be read, or are too long together. */
