@@ -1,32 +1,13 @@
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { Client } from '../support/manager/manager-client.ts';
-import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
-import { type PostgresServer, postgresPrograms, startPostgres } from '../support/postgres.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { optionsOf, postgres, tokenOf } from '../support/manager/postgres-manager.ts';
+import { ManagerProgram } from '../support/manager-program.ts';
+import { postgresPrograms } from '../support/postgres.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const SETTLED = { timeout: 60_000, interval: 200 };
-
-async function postgres(): Promise<PostgresServer> {
-  const server = await startPostgres();
-  onTestFinished(() => server.stop());
-  return server;
-}
-
-function optionsOf(database: string, port = 0): string[] {
-  const folder = scratchFolder();
-  const files = ['--secret-key-file', join(folder, 'key'), '--data-dir', join(folder, 'data')];
-  const where = ['--listen', `127.0.0.1:${port}`, '--database', database];
-  return [...where, '--runtime', 'none', '--allow-webhook-cidr', '127.0.0.0/8', ...files];
-}
-
-async function tokenOf(database: string): Promise<string> {
-  const scopes = ['--scope', 'sandboxes:write', '--scope', 'webhooks:read'];
-  return runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, '--database', database);
-}
 
 describe.skipIf(postgresPrograms() === null)('a start while PostgreSQL is away', () => {
   it('waits for it, alive and not ready, and logs that once', async () => {

@@ -1,11 +1,10 @@
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CuttingProxy, type Moment } from '../../support/cutting-proxy.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Client } from '../../support/manager/manager-client.ts';
-import { ManagerProgram, runManagerCommand } from '../../support/manager-program.ts';
-import { type PostgresServer, postgresPrograms, startPostgres } from '../../support/postgres.ts';
-import { scratchFolder } from '../../support/scratch.ts';
+import { optionsOf, postgres, tokenOf } from '../../support/manager/postgres-manager.ts';
+import { ManagerProgram } from '../../support/manager-program.ts';
+import { postgresPrograms } from '../../support/postgres.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const MOMENTS: Moment[] = ['before', 'after'];
@@ -13,24 +12,6 @@ const WEBHOOK = { webhook: { url: 'http://127.0.0.1:9/', secret: 's' } };
 /** More than any of the calls takes. */
 const STATEMENTS_MAX = 40;
 const SETTLED = { timeout: 60_000, interval: 200 };
-
-async function postgres(): Promise<PostgresServer> {
-  const server = await startPostgres();
-  onTestFinished(() => server.stop());
-  return server;
-}
-
-function optionsOf(database: string, port = 0): string[] {
-  const folder = scratchFolder();
-  const files = ['--secret-key-file', join(folder, 'key'), '--data-dir', join(folder, 'data')];
-  const where = ['--listen', `127.0.0.1:${port}`, '--database', database];
-  return [...where, '--runtime', 'none', '--allow-webhook-cidr', '127.0.0.0/8', ...files];
-}
-
-async function tokenOf(database: string): Promise<string> {
-  const scopes = ['--scope', 'sandboxes:write', '--scope', 'webhooks:read'];
-  return runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, '--database', database);
-}
 
 async function scene() {
   const server = await postgres();
