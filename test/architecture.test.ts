@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   network: ['contract', 'base'],
   outbox: ['contract', 'base', 'webhook'],
   'outbox/sqlite': ['contract', 'base', 'webhook', 'outbox'],
-  runtime: ['contract', 'base', 'webhook', 'outbox', 'outbox/sqlite'],
+  runtime: ['contract', 'base', 'webhook', 'network', 'outbox', 'outbox/sqlite'],
   daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'outbox', 'outbox/sqlite'],
   ctl: ['contract', 'base', 'webhook'],
   'manager/config': ['contract', 'base', 'webhook'],

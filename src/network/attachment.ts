@@ -1,15 +1,8 @@
+import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
 import type { RatePolicy } from '../contract/quotas.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
 import type { ByteRate } from './meter/token-bucket.ts';
 import type { TeamRate } from './meter/token-pool.ts';
-
-/** A sandbox's own bandwidth; a rate of 0 means no limit. */
-export interface Bandwidth {
-  egress_bandwidth_bytes_per_second: number;
-  ingress_bandwidth_bytes_per_second: number;
-  /** For both directions, in bytes. 0 means one second of the rate; values below 64 KiB are raised to 64 KiB. */
-  bandwidth_burst_bytes: number;
-}
 
 /** A team's byte quotas; null is unlimited, and a `limit_value` of 0 blocks all traffic. */
 export type TeamLimits = PerDirection<RatePolicy | null>;
@@ -18,14 +11,14 @@ export type TeamLimits = PerDirection<RatePolicy | null>;
 export interface AttachRequest {
   sandbox_id: string;
   team_id: string;
-  bandwidth: Bandwidth;
+  bandwidth: SandboxBandwidth;
   team_limits: TeamLimits;
   /** `block-all`: only the loopback interface. */
-  mode: 'allow-all' | 'block-all';
+  mode: SandboxNetworkMode;
 }
 
 /** The sandbox's own limits in the meter's form. */
-export function ownLimits(bandwidth: Bandwidth): PerDirection<ByteRate | null> {
+export function ownLimits(bandwidth: SandboxBandwidth): PerDirection<ByteRate | null> {
   const { egress_bandwidth_bytes_per_second, ingress_bandwidth_bytes_per_second } = bandwidth;
   const limit = (bytes_per_second: number) =>
     bytes_per_second === 0 ? null : { bytes_per_second, burst_bytes: bandwidth.bandwidth_burst_bytes };
@@ -47,7 +40,7 @@ export function teamRates(limits: TeamLimits, version: number): PerDirection<Tea
 }
 
 /** The directions that have a limit, whose packets must therefore be metered. */
-export function meteredDirections(bandwidth: Bandwidth, limits: TeamLimits): PerDirection<boolean> {
+export function meteredDirections(bandwidth: SandboxBandwidth, limits: TeamLimits): PerDirection<boolean> {
   const own = ownLimits(bandwidth);
   return {
     egress: own.egress !== null || limits.egress !== null,

@@ -1,13 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
-import {
-  type AttachRequest,
-  type Bandwidth,
-  meteredDirections,
-  ownLimits,
-  type TeamLimits,
-} from './attachment.ts';
+import type { NetworkState, SandboxBandwidth } from '../contract/network.ts';
+import { type AttachRequest, meteredDirections, ownLimits, type TeamLimits } from './attachment.ts';
 import type { ByteAuthority } from './authority.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
 import { SharedCounts } from './meter/counts.ts';
@@ -27,13 +22,6 @@ export interface NetworkParts {
   node_namespace: string | null;
   clock: Clock;
   log: Log;
-}
-
-/** The state of the network runtime, for `/readyz`. */
-export interface NetworkState {
-  mode: 'metered';
-  /** Why metered sandboxes currently have no network; null if they have. */
-  reason: string | null;
 }
 
 interface Attached {
@@ -147,7 +135,7 @@ export class NetworkRuntime implements Service {
   }
 
   /** Changes a sandbox's bandwidth, also for open connections. */
-  async setBandwidth(sandbox_id: string, bandwidth: Bandwidth): Promise<void> {
+  async setBandwidth(sandbox_id: string, bandwidth: SandboxBandwidth): Promise<void> {
     const attached = this.#attached.get(sandbox_id);
     if (!attached) return;
     await this.#inTurn(attached, async () => {

@@ -5,6 +5,7 @@ import { type Cidr, cidrText } from '../webhook/address.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
 import { ResourceGroups } from './limits/resource-groups.ts';
 import { LocalRuntime } from './local-runtime.ts';
+import { UnmeteredNetworks } from './networks/unmetered-networks.ts';
 import { NoRuntime } from './no-runtime.ts';
 import { builtProgram, ProgramCopies } from './program.ts';
 import type { Runtime } from './runtime.ts';
@@ -39,6 +40,7 @@ export function chooseRuntime(
     isolation,
     programs,
     groups: ResourceGroups.open(),
+    networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
     webhook_cidrs: allow_webhook_cidr.map(cidrText),
     clock,
     log,

@@ -3,15 +3,12 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
 import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
-import { requestDaemon } from './control-client.ts';
-import { killMarked, waitForExit } from './host-process.ts';
 import type { Isolation } from './isolation.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
+import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import type { ProgramCopies } from './program.ts';
-import { removeTree } from './remove.ts';
 import {
   changeThroughDaemon,
-  DAEMON_ANSWER_TIMEOUT_MS,
   inspectSandbox,
   isLost,
   replaceEnvironment,
@@ -28,12 +25,11 @@ import type {
   UndeliveredPage,
 } from './runtime.ts';
 import { SandboxBuilder } from './sandbox-builder.ts';
-import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
+import { SandboxEnder } from './sandbox-ender.ts';
+import { SandboxFiles } from './sandbox-files.ts';
 import { DamagedOutboxes, noteDamage, takeOutbox } from './undelivered.ts';
 
 const SANDBOX_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
-/** Twice the daemon's own grace period, and the commit of `sandbox.killed`. */
-const STOP_TIMEOUT_MS = 30_000;
 
 /** What a `LocalRuntime` works with. */
 export interface LocalRuntimeParts {
@@ -42,6 +38,7 @@ export interface LocalRuntimeParts {
   isolation: Isolation;
   programs: ProgramCopies;
   groups: ResourceGroups;
+  networks: SandboxNetworks;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
   clock: Clock;
@@ -62,16 +59,21 @@ export interface LocalRuntimeParts {
  * | `ended`    | nothing of the sandbox runs                | `remove` deletes the directory with the record    |
  */
 export class LocalRuntime implements Runtime {
+  /** See `Runtime`. */
+  readonly networks: SandboxNetworks;
   readonly #parts: LocalRuntimeParts;
   readonly #builder: SandboxBuilder;
+  readonly #ender: SandboxEnder;
   readonly #damaged: DamagedOutboxes;
   #data_dir: string;
   #data_dir_fd = -1;
 
   constructor(parts: LocalRuntimeParts) {
     this.#parts = parts;
-    this.#builder = new SandboxBuilder({ ...parts, remove: (files) => this.#remove(files) });
+    this.networks = parts.networks;
     this.#damaged = new DamagedOutboxes(parts.data_dir, parts.clock, parts.log);
+    this.#ender = new SandboxEnder({ ...parts, damaged: this.#damaged });
+    this.#builder = new SandboxBuilder({ ...parts, remove: (files) => this.#ender.remove(files) });
     this.#data_dir = parts.data_dir;
   }
 
@@ -147,39 +149,9 @@ export class LocalRuntime implements Runtime {
     return env === undefined ? 'done' : replaceEnvironment(files, env);
   }
 
-  /** Ends the sandbox's processes and its daemon; nothing of it runs afterwards. Idempotent. */
+  /** See `SandboxEnder.end`. */
   async end(sandbox_id: string): Promise<RuntimeEnd> {
-    const files = this.#files(sandbox_id);
-    const record = files.readRecord();
-    if (!record || record.state === 'creating') {
-      await this.#kill(files);
-      return { outcome: 'absent' };
-    }
-    if (record.state === 'ended') return { outcome: record.outcome ?? 'lost' };
-    const outcome = await this.#stop(files, record);
-    await this.#kill(files);
-    files.writeRecord({ ...record, state: 'ended', outcome });
-    return { outcome };
-  }
-
-  async #stop(files: SandboxFiles, record: SandboxRecord): Promise<'killed' | 'lost'> {
-    // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
-    if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
-    files.writeRecord({ ...record, state: 'ending' });
-    const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
-    const answer = await requestDaemon(files.socket_address, request);
-    const is_accepted = answer.outcome === 'answered' && answer.status === 202;
-    const has_ended =
-      is_accepted && record.daemon && (await waitForExit(this.#parts.clock, record.daemon, STOP_TIMEOUT_MS));
-    if (has_ended) return 'killed';
-    this.#parts.log.warn({ sandbox_id: files.sandbox_id }, 'killing a daemon that did not stop in time');
-    return 'lost';
-  }
-
-  /** Kills what still runs of a sandbox. Processes are found by their mark, because the record may be missing. */
-  async #kill(files: SandboxFiles): Promise<void> {
-    await killMarked(this.#parts.clock, files.directory);
-    await this.#parts.groups.remove(files.sandbox_id, this.#parts.clock);
+    return this.#ender.end(this.#files(sandbox_id));
   }
 
   /** Reads what an ended sandbox's daemon had not delivered. Throws `conflict` if the sandbox has not ended. */
@@ -204,15 +176,9 @@ export class LocalRuntime implements Runtime {
     }
   }
 
-  /** Kills what still runs of a sandbox and removes its directory; a damaged outbox is preserved. Idempotent. */
+  /** See `SandboxEnder.remove`. */
   async remove(sandbox_id: string): Promise<void> {
-    await this.#remove(this.#files(sandbox_id));
-  }
-
-  async #remove(files: SandboxFiles): Promise<void> {
-    await this.#kill(files);
-    this.#damaged.preserve(files);
-    await removeTree(files.directory);
+    await this.#ender.remove(this.#files(sandbox_id));
   }
 
   /** The sandbox's state, as its daemon answers. */

@@ -1,3 +1,4 @@
+import { UnmeteredNetworks } from './networks/unmetered-networks.ts';
 import type {
   Runtime,
   RuntimeChange,
@@ -13,6 +14,9 @@ import type {
  * replica and every restart agrees with the database. Source: contract section 7, `--runtime`.
  */
 export class NoRuntime implements Runtime {
+  /** There are none. */
+  readonly networks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: 'no sandboxes run here' });
+
   /** Always possible. */
   async start(): Promise<void> {}
 

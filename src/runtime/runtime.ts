@@ -1,5 +1,7 @@
+import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
 import type { UndeliveredPage, UndeliveredRecord } from '../outbox/sqlite/undelivered/undelivered-record.ts';
+import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 
 export type { UndeliveredPage, UndeliveredRecord };
 
@@ -26,6 +28,10 @@ export interface RuntimeSpec {
   record_key: string;
   memory_mib: number;
   cpu_millis: number;
+  /** The bound on its disk, in MiB. */
+  disk_mib: number;
+  network_mode: SandboxNetworkMode;
+  bandwidth: SandboxBandwidth;
 }
 
 /**
@@ -65,6 +71,9 @@ export type RuntimeState = 'running' | 'paused' | 'lost' | 'absent' | 'untracked
  * - recovery: `list` and `inspect`; a claim without a committed record is undone by `end` and `remove`
  */
 export interface Runtime {
+  /** The networks of its sandboxes. */
+  readonly networks: SandboxNetworks;
+
   /** Checks that sandboxes can run here; throws StartError with a line for the user. */
   start(): Promise<void>;
 

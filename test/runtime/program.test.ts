@@ -5,6 +5,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import { Bubblewrap } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
+import { UnmeteredNetworks } from '../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { LOOPBACK, Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
@@ -14,7 +15,15 @@ async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
   const programs = new ProgramCopies(data_dir, { ...builtProgram(), dist });
   const log = createLog('silent');
   const groups = testGroups(data_dir);
-  const parts = { data_dir, programs, groups, webhook_cidrs: LOOPBACK, clock: systemClock, log };
+  const parts = {
+    data_dir,
+    programs,
+    groups,
+    networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+    webhook_cidrs: LOOPBACK,
+    clock: systemClock,
+    log,
+  };
   const runtime = new LocalRuntime({ ...parts, isolation: new Bubblewrap(programs) });
   await runtime.start();
   return new Sandboxes(data_dir, runtime);

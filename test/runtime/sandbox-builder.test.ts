@@ -6,6 +6,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import { NoIsolation } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
+import { UnmeteredNetworks } from '../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
@@ -67,7 +68,16 @@ describe('create', () => {
     const log = createLog('silent');
     const data_dir = join(scratchFolder(), 'data');
     const groups = testGroups(data_dir);
-    const parts = { data_dir, isolation, programs, groups, webhook_cidrs: [], clock: systemClock, log };
+    const parts = {
+      data_dir,
+      isolation,
+      programs,
+      groups,
+      networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+      webhook_cidrs: [],
+      clock: systemClock,
+      log,
+    };
     const runtime = new LocalRuntime(parts);
     await runtime.start();
     await expect(runtime.create(spec('sbx-1'))).rejects.toMatchObject({

@@ -145,6 +145,13 @@ export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarg
   return { sandbox_id, team_id, webhook_url, webhook_secret };
 }
 
+const DISK_MIB = 10 * 1024;
+const UNLIMITED = {
+  egress_bandwidth_bytes_per_second: 0,
+  ingress_bandwidth_bytes_per_second: 0,
+  bandwidth_burst_bytes: 0,
+};
+
 /** The runtime's spec for a row. */
 export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
   const target = webhookTargetOf(row, seal);
@@ -156,5 +163,8 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
     record_key: seal.recordKey(row.sandbox_id),
     memory_mib: row.memory_mib,
     cpu_millis: row.cpu_millis,
+    disk_mib: DISK_MIB,
+    network_mode: 'allow-all',
+    bandwidth: UNLIMITED,
   };
 }

@@ -11,6 +11,7 @@ import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
 import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
 import { type ResourceGroupOptions, ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
+import { UnmeteredNetworks } from '../../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
 import { scratchFolder } from '../scratch.ts';
@@ -69,7 +70,16 @@ export class Sandboxes {
     const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
     const log = createLog('silent');
     const groups = testGroups(data_dir, limits);
-    const parts = { data_dir, isolation, programs, groups, webhook_cidrs, clock: systemClock, log };
+    const parts = {
+      data_dir,
+      isolation,
+      programs,
+      groups,
+      networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+      webhook_cidrs,
+      clock: systemClock,
+      log,
+    };
     const runtime = new LocalRuntime(parts);
     await runtime.start();
     onTestFinished(async () => {
@@ -118,6 +128,13 @@ export function spec(sandbox_id: string, given: Partial<RuntimeSpec> = {}): Runt
     record_key: RECORD_KEY,
     memory_mib: 512,
     cpu_millis: 1000,
+    disk_mib: 1024,
+    network_mode: 'allow-all',
+    bandwidth: {
+      egress_bandwidth_bytes_per_second: 0,
+      ingress_bandwidth_bytes_per_second: 0,
+      bandwidth_burst_bytes: 0,
+    },
     ...given,
   };
 }

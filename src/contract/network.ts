@@ -1,0 +1,46 @@
+/** The modes that `--network` can be given. Contract section 7, "Network". */
+export const NETWORK_OPTIONS = ['auto', 'metered', 'none', 'host-unmetered'] as const;
+
+/** One of `NETWORK_OPTIONS`. */
+export type NetworkOption = (typeof NETWORK_OPTIONS)[number];
+
+/**
+ * How the network of this node's sandboxes works, as in `/readyz`.
+ * - `metered`: each sandbox has a network of its own, counted and limited by the byte
+ * - `none`: each sandbox has only a loopback interface of its own
+ * - `host-unmetered`: the network of the host; nothing is counted or limited
+ */
+export interface NetworkState {
+  mode: Exclude<NetworkOption, 'auto'>;
+  /** Why it is not metered although it could be asked for, or why metered sandboxes have no network now; else null. */
+  reason: string | null;
+}
+
+/** `config.network.mode`: `block-all` leaves only the loopback interface. */
+export const SANDBOX_NETWORK_MODES = ['allow-all', 'block-all'] as const;
+
+/** One of `SANDBOX_NETWORK_MODES`. */
+export type SandboxNetworkMode = (typeof SANDBOX_NETWORK_MODES)[number];
+
+/** A sandbox's own bandwidth: `config.bandwidth`. A rate of 0 is none; a burst of 0 is one second of the rate. */
+export interface SandboxBandwidth {
+  egress_bandwidth_bytes_per_second: number;
+  ingress_bandwidth_bytes_per_second: number;
+  /** For both directions, in bytes; below 64 KiB it is raised to 64 KiB. */
+  bandwidth_burst_bytes: number;
+}
+
+/** A sandbox's traffic in one direction, in IP packet lengths. */
+export interface DirectionUsage {
+  passed_bytes: number;
+  passed_packets: number;
+  dropped_bytes: number;
+  dropped_packets: number;
+  waited_ms: number;
+}
+
+/** `network_usage` of a sandbox's record. */
+export interface NetworkUsage {
+  egress: DirectionUsage;
+  ingress: DirectionUsage;
+}

@@ -1,0 +1,73 @@
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { requestDaemon } from './control-client.ts';
+import { killMarked, waitForExit } from './host-process.ts';
+import type { ResourceGroups } from './limits/resource-groups.ts';
+import { removeTree } from './remove.ts';
+import { DAEMON_ANSWER_TIMEOUT_MS, isLost } from './running-sandbox.ts';
+import type { RuntimeEnd } from './runtime.ts';
+import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
+import type { DamagedOutboxes } from './undelivered.ts';
+
+/** Twice the daemon's own grace period, and the commit of `sandbox.killed`. */
+const STOP_TIMEOUT_MS = 30_000;
+
+/** What a `SandboxEnder` works with. */
+export interface SandboxEnderParts {
+  groups: ResourceGroups;
+  damaged: DamagedOutboxes;
+  clock: Clock;
+  log: Log;
+}
+
+/** Ends sandboxes and removes them. Every step may be repeated, after an interruption or by another manager. */
+export class SandboxEnder {
+  readonly #parts: SandboxEnderParts;
+
+  constructor(parts: SandboxEnderParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends the sandbox's processes and its daemon; nothing of it runs afterwards. Idempotent. */
+  async end(files: SandboxFiles): Promise<RuntimeEnd> {
+    const record = files.readRecord();
+    if (!record || record.state === 'creating') {
+      await this.#kill(files);
+      return { outcome: 'absent' };
+    }
+    if (record.state === 'ended') return { outcome: record.outcome ?? 'lost' };
+    const outcome = await this.#stop(files, record);
+    await this.#kill(files);
+    files.writeRecord({ ...record, state: 'ended', outcome });
+    return { outcome };
+  }
+
+  /** Kills what still runs of a sandbox and removes its directory; a damaged outbox is preserved. Idempotent. */
+  async remove(files: SandboxFiles): Promise<void> {
+    await this.#kill(files);
+    this.#parts.damaged.preserve(files);
+    await removeTree(files.directory);
+  }
+
+  async #stop(files: SandboxFiles, record: SandboxRecord): Promise<'killed' | 'lost'> {
+    // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
+    if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
+    files.writeRecord({ ...record, state: 'ending' });
+    const { clock, log } = this.#parts;
+    const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
+    const answer = await requestDaemon(files.socket_address, request);
+    const is_accepted = answer.outcome === 'answered' && answer.status === 202;
+    const has_ended =
+      is_accepted && record.daemon && (await waitForExit(clock, record.daemon, STOP_TIMEOUT_MS));
+    if (has_ended) return 'killed';
+    log.warn({ sandbox_id: files.sandbox_id }, 'killing a daemon that did not stop in time');
+    return 'lost';
+  }
+
+  /** Kills what still runs of a sandbox. Processes are found by their mark, because the record may be missing. */
+  async #kill(files: SandboxFiles): Promise<void> {
+    const { clock, groups } = this.#parts;
+    await killMarked(clock, files.directory);
+    await groups.remove(files.sandbox_id, clock);
+  }
+}
