@@ -112,6 +112,8 @@ export class ProgramCopies {
       copyFileSync(this.#source.node, node, constants.COPYFILE_FICLONE);
       chmodSync(node, 0o111);
       cpSync(this.#source.dist, dist, { recursive: true });
+      // Node looks for this file upwards: in a sandbox the next ones would be the sandbox's own.
+      writeFileSync(join(next, 'package.json'), '{}\n', { mode: 0o444 });
       for (const name of nativePackages(this.#source.packages)) {
         const filter = (path: string) => !(SOURCES.has(basename(path)) && dirname(path).endsWith(name));
         cpSync(join(this.#source.packages, name), join(packages, name), { recursive: true, filter });

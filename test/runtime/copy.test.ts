@@ -4,6 +4,7 @@ import {
   readFileSync,
   readlinkSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -120,12 +121,24 @@ describe('a fork', () => {
     const planted = sandboxes.rootfs('sbx-2', 'etc');
     writeFileSync(join(planted, 'ld.so.preload'), '/root/evil.so\n');
     writeFileSync(join(planted, 'not-on-the-host'), '');
+    // Node and the daemon's libraries would stop, or obey, on reading these.
+    for (const path of [
+      'package.json',
+      'opt/package.json',
+      'root/package.json',
+      'etc/svc.conf',
+      'etc/gai.conf',
+    ]) {
+      rmSync(sandboxes.rootfs('sbx-2', path), { force: true });
+      writeFileSync(sandboxes.rootfs('sbx-2', path), 'planted');
+    }
     await runtime.fork('sbx-2', spec('sbx-3'));
     await runtime.resume('sbx-3', null);
     expect(await sandboxes.output('sbx-3', 'cat /etc/passwd')).toContain('root:x:0:0');
     expect(await sandboxes.output('sbx-3', 'ls /etc/not-on-the-host; cat /etc/ld.so.preload')).toBe(
       '/etc/not-on-the-host',
     );
+    expect(await sandboxes.output('sbx-3', 'cat /etc/svc.conf; grep planted /etc/gai.conf; true')).toBe('');
     expect(lstatSync(sandboxes.rootfs('sbx-3', 'etc')).isDirectory()).toBe(true);
     expect(lstatSync(sandboxes.rootfs('sbx-3', 'lib64')).isDirectory()).toBe(true);
   });
