@@ -13,7 +13,8 @@ const FREE_PORT_TRIES = 20;
 /** The addresses on which the daemon's application is served. */
 export class Listeners {
   readonly #app: Router;
-  readonly #connections = new Connections();
+  /** The connections of all addresses. */
+  readonly connections = new Connections();
   readonly #servers: Server[] = [];
   #control: Server | null = null;
   #addresses: string[] = [];
@@ -25,7 +26,7 @@ export class Listeners {
 
   /** Makes the application report the progress of its requests, which decides what connection is closed first. */
   observe(app: HttpApp): void {
-    const connections = this.#connections;
+    const connections = this.connections;
     app.addHook('preHandler', (request, _reply, done) => {
       connections.requestComplete(request.raw.socket);
       done();
@@ -71,7 +72,7 @@ export class Listeners {
   }
 
   async #listen(address: string, port: number, host: string): Promise<void> {
-    const server = createListener(this.#app, this.#connections);
+    const server = createListener(this.#app, this.connections);
     await listening(server, { host: address, port, ipv6Only: true }).catch((error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'is in use by another program' : `: ${error.message}`;
       throw new StartError(`--port ${port} on ${host}${why.startsWith(':') ? '' : ' '}${why}`, 1, error);
@@ -85,7 +86,7 @@ export class Listeners {
   async listenOnSocket(path: string): Promise<void> {
     if (existsSync(path)) await removeStale(path);
     // A manager passes requests of third parties through it: one of them may hide another.
-    const server = createListener(this.#app, this.#connections, { one_request: true });
+    const server = createListener(this.#app, this.connections, { one_request: true });
     await listening(server, { path }).catch((error: Error) => {
       throw new StartError(`--control-socket ${path}: ${error.message}`);
     });
@@ -97,7 +98,7 @@ export class Listeners {
   /** Stops listening and closes every connection. Idempotent. */
   async stop(): Promise<void> {
     await this.#closeServers();
-    this.#connections.close();
+    this.connections.close();
   }
 
   async #closeServers(): Promise<void> {

@@ -14,11 +14,11 @@ import {
 import type { TSchema } from 'typebox';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
-import { kernelRandom } from '../entropy.ts';
 import type { Log } from '../log.ts';
 import { problemOf } from '../schema.ts';
 import { answerError, NO_PATH } from './errors.ts';
 import { convertQuery } from './query.ts';
+import { requestIds } from './request-ids.ts';
 import { RoutePaths } from './route-paths.ts';
 
 declare module 'fastify' {
@@ -49,8 +49,7 @@ export type HttpApp = FastifyInstance<
  * Source: contract section 4, "The local API".
  */
 export function createHttpApp(log: Log): HttpApp {
-  const prefix = kernelRandom(6).toString('hex');
-  let requests = 0;
+  const nextId = requestIds();
   const paths = new RoutePaths();
   const app = fastify({
     // Requests that cannot be routed pass no hook.
@@ -61,7 +60,7 @@ export function createHttpApp(log: Log): HttpApp {
     bodyLimit: BODY_MAX_BYTES,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 200 },
-    genReqId: () => `${prefix}-${(++requests).toString(36)}`,
+    genReqId: nextId,
     // Bodies are checked without generated code: start-up time matters more than the few bodies with a schema.
     schemaController: {
       compilersFactory: {

@@ -22,12 +22,31 @@ export function answerError(
   reply: FastifyReply,
 ) {
   const known = error instanceof ApiError ? error : toCatalogue(error, request);
-  if (known.code === 'internal_error') {
-    log.error({ request_id: request.id, reason: error.message, stack: error.stack }, 'a request failed');
-  }
-  const retry_after_s = (known.details as { retry_after_s?: number } | undefined)?.retry_after_s;
-  if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s));
-  return reply.code(known.status).send(errorBody(known));
+  if (known.code === 'internal_error') logFailure(log, error, request.id);
+  return reply.code(known.status).headers(retryHeaders(known)).send(errorBody(known));
+}
+
+/** An answer without its common headers. */
+export interface PlainAnswer {
+  status: number;
+  text: string;
+  headers: Record<string, string>;
+}
+
+/** The answer of a route that works without an application; errors as in `answerError`. */
+export function errorAnswer(log: Log, error: Error, request_id: string): PlainAnswer {
+  const known = error instanceof ApiError ? error : new ApiError('internal_error');
+  if (known.code === 'internal_error') logFailure(log, error, request_id);
+  return { status: known.status, text: JSON.stringify(errorBody(known)), headers: retryHeaders(known) };
+}
+
+function logFailure(log: Log, error: Error, request_id: string): void {
+  log.error({ request_id, reason: error.message, stack: error.stack }, 'a request failed');
+}
+
+function retryHeaders({ details }: ApiError): Record<string, string> {
+  const retry_after_s = (details as { retry_after_s?: number } | undefined)?.retry_after_s;
+  return retry_after_s === undefined ? {} : { 'retry-after': String(retry_after_s) };
 }
 
 function toCatalogue(error: Error & { code?: string }, { raw }: FastifyRequest): ApiError {

@@ -18,9 +18,14 @@ export class RequestMetrics {
   count(app: HttpApp): void {
     app.addHook('onResponse', async (request, reply) => {
       const route = request.is404 ? NO_ROUTE : (request.routeOptions.url ?? NO_ROUTE);
-      this.#requests.add([route, String(reply.statusCode)]);
-      this.#seconds.observe(reply.elapsedTime / 1000);
+      this.answered(route, reply.statusCode, reply.elapsedTime);
     });
+  }
+
+  /** Counts a request that was answered without the application. */
+  answered(route: string, status: number, elapsed_ms: number): void {
+    this.#requests.add([route, String(status)]);
+    this.#seconds.observe(elapsed_ms / 1000);
   }
 
   /** The metrics, for the registry. */

@@ -46,6 +46,16 @@ export class Guard {
     return access === 'health' || access === 'socket';
   }
 
+  /** Whether a `Host` names this daemon. */
+  readonly acceptsHost = (host: string | undefined): boolean => {
+    // Nearly all requests have the same host as the one before.
+    if (host !== undefined && host === this.#last_host) return true;
+    const name = /^(.*?)(:\d+)?$/.exec(host ?? '')?.[1]?.toLowerCase();
+    if (!host || !name || !this.#names.has(name)) return false;
+    this.#last_host = host;
+    return true;
+  };
+
   /** Throws `forbidden`, `unauthorized`, `invalid_request` or `outbox_unavailable` if the request is refused. */
   check(request: FastifyRequest): void {
     if (this.#options.is_control(request.raw.socket)) this.#checkControl(request);
@@ -54,7 +64,9 @@ export class Guard {
 
   #checkLocal(request: FastifyRequest): void {
     const { headers } = request.raw;
-    this.#checkHost(headers.host);
+    if (!this.acceptsHost(headers.host)) {
+      throw new ApiError('forbidden', 'Host: must be localhost, 127.0.0.1 or [::1].');
+    }
     if (headers.origin !== undefined) this.#checkOrigin(headers.origin);
     if (headers['sec-fetch-site'] === 'cross-site') {
       throw new ApiError('forbidden', 'Sec-Fetch-Site: cross-site requests are refused.');
@@ -77,16 +89,6 @@ export class Guard {
     const scope = access === 'socket' ? 'manage' : access;
     if (includesScope(headers[CONTROL_SCOPE_HEADER], scope)) return;
     throw new ApiError('forbidden', `X-Control-Scope: this route requires the scope ${scope}.`, { scope });
-  }
-
-  #checkHost(host: string | undefined): void {
-    // Nearly all requests have the same host as the one before.
-    if (host !== undefined && host === this.#last_host) return;
-    const name = /^(.*?)(:\d+)?$/.exec(host ?? '')?.[1]?.toLowerCase();
-    if (!host || !name || !this.#names.has(name)) {
-      throw new ApiError('forbidden', 'Host: must be localhost, 127.0.0.1 or [::1].');
-    }
-    this.#last_host = host;
   }
 
   #checkOrigin(origin: string): void {

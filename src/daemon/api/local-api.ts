@@ -1,10 +1,15 @@
 import type { Socket } from 'node:net';
 import type { HttpApp } from '../../base/http/app.ts';
+import { requestIds } from '../../base/http/request-ids.ts';
+import type { RequestMetrics } from '../../base/http/request-metrics.ts';
+import type { Log } from '../../base/log.ts';
 import type { ControlToken } from '../control-token.ts';
 import { Listeners } from '../listeners.ts';
+import type { Receipt } from '../publisher.ts';
 import type { StartGate } from '../start/start-gate.ts';
 import { Guard } from './guard.ts';
 import { LazyApp } from './lazy-app.ts';
+import { DirectPublish } from './publish/direct-publish.ts';
 
 /** What a local API is made of. */
 export interface LocalApiParts {
@@ -16,6 +21,10 @@ export interface LocalApiParts {
   gate: StartGate;
   /** Whether requests pass the closed gate, to be refused by their routes. */
   isGateBypassed: () => boolean;
+  /** See `Publisher.publish`. */
+  publish: (payload: string, idempotency_key: string | undefined) => Promise<Receipt>;
+  requests: RequestMetrics;
+  log: Log;
   /** Creates the application, on the first request; `prepare` adds the hooks that run before every route. */
   createApp: (prepare: (app: HttpApp) => void) => Promise<HttpApp>;
 }
@@ -25,11 +34,29 @@ export class LocalApi {
   readonly #parts: LocalApiParts;
   readonly #app: LazyApp;
   readonly #listeners: Listeners;
+  readonly #guard: Guard;
 
   constructor(parts: LocalApiParts) {
     this.#parts = parts;
+    const { host, token, gate, publish, requests, log } = parts;
     this.#app = new LazyApp(() => parts.createApp((app) => this.#prepare(app)));
-    this.#listeners = new Listeners(this.#app);
+    const listeners = new Listeners({
+      routing: (request, response) => direct.routing(request, response),
+      methodsOf: this.#app.methodsOf,
+    });
+    this.#listeners = listeners;
+    this.#guard = new Guard({ host, port: () => listeners.port, token, is_control: listeners.isControl });
+    const direct = new DirectPublish({
+      app: this.#app,
+      isOpen: () => gate.is_open,
+      acceptsHost: this.#guard.acceptsHost,
+      isControl: listeners.isControl,
+      publish,
+      nextId: requestIds(),
+      connections: listeners.connections,
+      requests,
+      log,
+    });
   }
 
   /** Listens on the TCP addresses. Throws StartError if one is in use. */
@@ -74,10 +101,9 @@ export class LocalApi {
   }
 
   #prepare(app: HttpApp): void {
-    const { host, token, gate, isGateBypassed } = this.#parts;
-    const listeners = this.#listeners;
-    listeners.observe(app);
-    const guard = new Guard({ host, port: () => listeners.port, token, is_control: listeners.isControl });
+    const { gate, isGateBypassed } = this.#parts;
+    const guard = this.#guard;
+    this.#listeners.observe(app);
     app.addHook('onRequest', (request, _reply, done) => {
       if (gate.is_open || isGateBypassed() || guard.isEarly(request)) {
         guard.check(request);

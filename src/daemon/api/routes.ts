@@ -5,7 +5,7 @@ import { type EventStreamContext, registerEventStream } from './event-stream.ts'
 import { type HealthContext, registerDaemonHealthRoutes } from './health-routes.ts';
 import { type ManagerContext, registerManagerRoutes } from './manager-routes.ts';
 import { type ProcessRouteContext, registerProcessRoutes } from './process-routes.ts';
-import { type PublishContext, registerPublishRoutes } from './publish-routes.ts';
+import { type PublishContext, registerPublishRoutes } from './publish/publish-routes.ts';
 import { accessOf } from './route-access.ts';
 import { registerDaemonSandboxRoutes, type SandboxContext } from './sandbox-routes.ts';
 

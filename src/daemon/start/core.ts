@@ -69,6 +69,9 @@ export class DaemonCore {
       token: this.token,
       gate: this.gate,
       isGateBypassed: () => this.#disk.is_waiting,
+      publish: async (payload, key) => this.publisher.publish(payload, key),
+      requests: metrics.requests,
+      log,
       createApp,
     });
   }

@@ -7,7 +7,7 @@ import { createHttpApp, type HttpApp, success } from '../../../src/base/http/app
 import { Connections, createListener } from '../../../src/base/http/listener.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { Guard } from '../../../src/daemon/api/guard.ts';
-import { payloadText } from '../../../src/daemon/api/payload.ts';
+import { payloadText } from '../../../src/daemon/api/publish/payload.ts';
 import { ControlToken } from '../../../src/daemon/control-token.ts';
 import { serve } from './program.ts';
 

@@ -1,12 +1,13 @@
-import type { HttpApp } from '../../base/http/app.ts';
-import { success } from '../../base/http/app.ts';
-import { WEBHOOK_TEST_WAIT_MS } from '../../contract/defaults.ts';
-import type { DeliveryDetail } from '../../contract/deliveries.ts';
-import { ApiError, invalidField } from '../../contract/errors.ts';
-import type { Dispatcher } from '../../outbox/dispatcher.ts';
-import type { OutboxClient } from '../../outbox/sqlite/client.ts';
-import type { Publisher } from '../publisher.ts';
-import { payloadText } from './payload.ts';
+import type { HttpApp } from '../../../base/http/app.ts';
+import { success } from '../../../base/http/app.ts';
+import { WEBHOOK_TEST_WAIT_MS } from '../../../contract/defaults.ts';
+import type { DeliveryDetail } from '../../../contract/deliveries.ts';
+import { ApiError } from '../../../contract/errors.ts';
+import type { Dispatcher } from '../../../outbox/dispatcher.ts';
+import type { OutboxClient } from '../../../outbox/sqlite/client.ts';
+import type { Publisher } from '../../publisher.ts';
+import { PUBLISH_PATH } from './direct-publish.ts';
+import { idempotencyKey, payloadText } from './payload.ts';
 
 /** The slice of the daemon that publishing uses. */
 export interface PublishContext {
@@ -15,12 +16,11 @@ export interface PublishContext {
   readonly dispatcher: Pick<Dispatcher, 'attempted'> | null;
 }
 
-const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 const TEST_PAYLOAD = '{"test":true}';
 
 /** Adds `POST /webhook/publish` and `POST /webhook/test`. Source: contract section 4. */
 export function registerPublishRoutes(app: HttpApp, daemon: PublishContext): void {
-  app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
+  app.post(PUBLISH_PATH, { config: { is_raw: true } }, async (request, reply) => {
     if (request.body === undefined) {
       throw new ApiError('unsupported_media_type');
     }
@@ -39,12 +39,4 @@ export function registerPublishRoutes(app: HttpApp, daemon: PublishContext): voi
     await dispatcher?.attempted(event_id, WEBHOOK_TEST_WAIT_MS);
     return success((await store.find(event_id)) as DeliveryDetail);
   });
-}
-
-function idempotencyKey(value: string | string[] | undefined): string | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value !== 'string' || !IDEMPOTENCY_KEY.test(value)) {
-    throw invalidField('Idempotency-Key', 'must be 1 to 128 visible ASCII characters');
-  }
-  return value;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ApiError } from '../../../src/contract/errors.ts';
-import { payloadText } from '../../../src/daemon/api/payload.ts';
+import { ApiError } from '../../../../src/contract/errors.ts';
+import { payloadText } from '../../../../src/daemon/api/publish/payload.ts';
 
 const of = (text: string) => payloadText(Buffer.from(text));
 

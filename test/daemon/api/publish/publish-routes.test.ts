@@ -1,6 +1,6 @@
 import { createConnection, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { startDaemon, startDelivering } from '../../support/daemon/running-daemon.ts';
+import { startDaemon, startDelivering } from '../../../support/daemon/running-daemon.ts';
 
 const PUBLISH = '/api/v1/webhook/publish';
 const EVENT_ID = /^evt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

@@ -1,0 +1,127 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { errorAnswer, type PlainAnswer } from '../../../base/http/errors.ts';
+import type { Connections, Router } from '../../../base/http/listener.ts';
+import type { RequestMetrics } from '../../../base/http/request-metrics.ts';
+import type { Log } from '../../../base/log.ts';
+import { BODY_MAX_BYTES } from '../../../contract/defaults.ts';
+import type { Receipt } from '../../publisher.ts';
+import { idempotencyKey, payloadText } from './payload.ts';
+
+/** The path of the route. */
+export const PUBLISH_PATH = '/api/v1/webhook/publish';
+const LENGTH = /^\d{1,7}$/;
+/** Header lines that a plain publish does not have. */
+const UNUSUAL = ['transfer-encoding', 'content-encoding', 'origin', 'sec-fetch-site', 'expect', 'upgrade'];
+
+/** What `DirectPublish` works with. */
+export interface DirectPublishParts {
+  /** Answers everything else. */
+  app: Router;
+  /** Whether the daemon has started. */
+  isOpen: () => boolean;
+  /** See `Guard.acceptsHost`. */
+  acceptsHost: (host: string | undefined) => boolean;
+  /** Whether a connection came over the control socket. */
+  isControl: (socket: Socket) => boolean;
+  /** Throws as `Publisher.publish`. */
+  publish: (payload: string, idempotency_key: string | undefined) => Promise<Receipt>;
+  /** An id for each request. */
+  nextId: () => string;
+  connections: Pick<Connections, 'requestComplete' | 'answered'>;
+  requests: Pick<RequestMetrics, 'answered'>;
+  log: Log;
+}
+
+/**
+ * Answers publishes without the application's detours, which take as long as the publish itself. Only requests of the
+ * plainest form, as `curl` and HTTP libraries send them; the route of the application answers all others alike.
+ * Source: contract section 4, POST `/webhook/publish`.
+ */
+export class DirectPublish implements Router {
+  readonly #parts: DirectPublishParts;
+
+  constructor(parts: DirectPublishParts) {
+    this.#parts = parts;
+  }
+
+  /** See `Router`. */
+  readonly methodsOf = (target: string): string[] | Promise<string[]> => this.#parts.app.methodsOf(target);
+
+  /** Answers a request. */
+  readonly routing = (request: IncomingMessage, response: ServerResponse): void => {
+    if (this.#isPlain(request)) this.#read(request, response);
+    else this.#parts.app.routing(request, response);
+  };
+
+  #isPlain(request: IncomingMessage): boolean {
+    if (request.method !== 'POST' || request.url !== PUBLISH_PATH || request.httpVersion !== '1.1')
+      return false;
+    const { isOpen, acceptsHost, isControl } = this.#parts;
+    const { headers, rawHeaders } = request;
+    const { host, 'content-length': length = '' } = headers;
+    if (headers['content-type'] !== 'application/json') return false;
+    if (!LENGTH.test(length) || Number(length) > BODY_MAX_BYTES || Number(length) === 0) return false;
+    if (UNUSUAL.some((name) => headers[name] !== undefined)) return false;
+    // Node drops a second one.
+    if (!acceptsHost(host) || hostLines(rawHeaders) !== 1) return false;
+    return isOpen() && !isControl(request.socket);
+  }
+
+  #read(request: IncomingMessage, response: ServerResponse): void {
+    const started_ms = performance.now();
+    const chunks: Buffer[] = [];
+    // The client has disconnected; nobody reads an answer.
+    request.on('error', () => {});
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const [only] = chunks;
+      const body = chunks.length === 1 && only ? only : Buffer.concat(chunks);
+      void this.#answer(request, response, body, started_ms);
+    });
+  }
+
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: Buffer,
+    started_ms: number,
+  ): Promise<void> {
+    const { connections, requests, nextId } = this.#parts;
+    const { socket } = request;
+    connections.requestComplete(socket);
+    const id = nextId();
+    const { status, text, headers } = await this.#published(request, body, id);
+    response.once('close', () => {
+      connections.answered(socket);
+      requests.answered(PUBLISH_PATH, status, performance.now() - started_ms);
+    });
+    response.writeHead(status, {
+      'content-type': 'application/json; charset=utf-8',
+      'x-request-id': id,
+      'content-length': Buffer.byteLength(text),
+      ...headers,
+    });
+    response.end(text);
+  }
+
+  async #published(request: IncomingMessage, body: Buffer, id: string): Promise<PlainAnswer> {
+    try {
+      const payload = payloadText(body);
+      const key = idempotencyKey(request.headers['idempotency-key']);
+      const receipt = await this.#parts.publish(payload, key);
+      return { status: 202, text: JSON.stringify({ success: true, data: receipt }), headers: {} };
+    } catch (error) {
+      return errorAnswer(this.#parts.log, error as Error, id);
+    }
+  }
+}
+
+function hostLines(rawHeaders: string[]): number {
+  let lines = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') lines += 1;
+  }
+  return lines;
+}
