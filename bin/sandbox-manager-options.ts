@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import type { Given, OptionDefinition } from '../src/base/options.ts';
 import { VERSION } from '../src/base/version.ts';
-import type { QuotaStatus } from '../src/contract/quotas.ts';
+import type { PolicyStatus } from '../src/contract/quotas.ts';
 import { SCOPES } from '../src/contract/tokens.ts';
 import { quotaCommand } from '../src/manager/cli/quota-command.ts';
 import { tokenCommand } from '../src/manager/cli/token-command.ts';
@@ -132,7 +132,7 @@ function quotaCommands(): Command {
   return quota;
 }
 
-function printQuotas(quotas: QuotaStatus[], json: boolean | undefined): void {
+function printQuotas(quotas: PolicyStatus[], json: boolean | undefined): void {
   if (json) return void process.stdout.write(`${JSON.stringify({ quotas })}\n`);
   for (const { dimension, limit_value, interval_ms, burst_value, current, source } of quotas) {
     const rate = interval_ms === null ? '' : `every ${interval_ms} ms, at most ${burst_value} at once`;

@@ -83,7 +83,7 @@ export class OptionValues<Name extends string> {
     if (!Array.isArray(texts)) throw badOption(name, accepted);
     return texts.map((text) => {
       const entry = parse(String(text));
-      if (entry === null) throw badOption(name, accepted);
+      if (entry === null) throw badOption(name, `${accepted}, not ${JSON.stringify(text)}`);
       return entry;
     });
   }

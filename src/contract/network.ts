@@ -22,6 +22,9 @@ export const SANDBOX_NETWORK_MODES = ['allow-all', 'block-all'] as const;
 /** One of `SANDBOX_NETWORK_MODES`. */
 export type SandboxNetworkMode = (typeof SANDBOX_NETWORK_MODES)[number];
 
+/** The longest packet. A smaller burst could never let one pass, so it is raised to this. */
+export const BURST_MIN_BYTES = 65_536;
+
 /** A sandbox's own bandwidth: `config.bandwidth`. A rate of 0 is none; a burst of 0 is one second of the rate. */
 export interface SandboxBandwidth {
   egress_bandwidth_bytes_per_second: number;

@@ -67,7 +67,12 @@ export interface QuotaStatus {
   unlimited: boolean;
   unit: QuotaUnit;
   source: QuotaSource;
+  /** False where nothing enforces it: the two network dimensions without a metered network. */
+  enforced: boolean;
 }
+
+/** A dimension's status without what only a running manager knows. */
+export type PolicyStatus = Omit<QuotaStatus, 'enforced'>;
 
 /** The `details` of a `quota_exceeded` (429). Contract section 7, "Errors of the manager". */
 export interface QuotaRefusal {

@@ -1,5 +1,6 @@
 import type { OutboxCounts } from './deliveries.ts';
 import type { ResourceUsage } from './events.ts';
+import type { NetworkUsage, SandboxBandwidth, SandboxNetworkMode } from './network.ts';
 
 /** Shapes of the sandbox routes. Contract section 4, "The sandbox", and section 7, "Sandboxes". */
 
@@ -49,11 +50,15 @@ export const MANAGED_STATUSES = ['starting', 'running', 'paused', 'terminating',
 /** One of `MANAGED_STATUSES`. */
 export type ManagedStatus = (typeof MANAGED_STATUSES)[number];
 
-/** What a sandbox leases, as given or by default: `{"memory":"512Mi","cpu":0.1}`. */
+/** What a sandbox leases, as given or by default: `{"memory":"512Mi","cpu":0.1,"disk":"10Gi"}`. */
 export interface SandboxResources {
   memory: string;
   cpu: number | string;
+  disk: string;
 }
+
+/** The bound on a sandbox's disk, in MiB, where neither its claim nor the size of the node's disk sets another. */
+export const DISK_DEFAULT_MIB = 10 * 1024;
 
 /** A sandbox as the manager shows it. Times are RFC 3339 UTC with milliseconds, null where they are not set. */
 export interface ManagedSandbox {
@@ -70,6 +75,11 @@ export interface ManagedSandbox {
   /** Increases by 1 with each resume. */
   runtime_generation: number;
   resources: SandboxResources;
+  /** As given or by default. */
+  bandwidth: SandboxBandwidth;
+  network: { mode: SandboxNetworkMode };
+  /** At most 10 s old in lists; null where its bytes are not counted. */
+  network_usage: NetworkUsage | null;
   /** Null where none is configured; the secret itself is never shown. */
   webhook: { url: string; watch_dir: string | null; has_secret: boolean } | null;
   /** Labels given at the claim. */

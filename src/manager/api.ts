@@ -1,5 +1,6 @@
 import { createHttpApp, type HttpApp } from '../base/http/app.ts';
 import { RequestMetrics } from '../base/http/request-metrics.ts';
+import type { Schedule } from '../base/schedule.ts';
 import { guardRoutes } from './api/auth.ts';
 import { registerDeliveryRoutes } from './api/delivery-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
@@ -11,11 +12,12 @@ import { ApiServer } from './api/server.ts';
 import { PassedShares } from './api/team-connections.ts';
 import { registerUsageRoutes } from './api/usage-routes.ts';
 import type { TokenStore } from './database/token-store.ts';
+import { NETWORK_JOB } from './network-job.ts';
 import type { Parts } from './parts.ts';
 import { explainRefusals } from './quotas/quotas.ts';
 
-/** Builds the API over the parts, ready to listen. Source: contract section 7. */
-export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServer> {
+/** Builds the API over the parts, ready to listen; changed policies wake a job of `schedule`. Source: contract section 7. */
+export async function makeApi(parts: Parts, tokens: TokenStore, schedule: Schedule): Promise<ApiServer> {
   const { services, quotas, usage, delivery, metrics } = parts;
   const { log, clock, store, runtime, seal } = services;
   const app: HttpApp = createHttpApp(log);
@@ -30,7 +32,12 @@ export async function makeApi(parts: Parts, tokens: TokenStore): Promise<ApiServ
     (routes) => registerSandboxRoutes(routes, { ...parts, store, seal }),
     (routes) => registerPassThroughRoutes(routes, { ...parts, runtime, clock, shares: new PassedShares() }),
     (routes) => registerDeliveryRoutes(routes, delivery),
-    (routes) => registerQuotaRoutes(routes, quotas),
+    (routes) =>
+      registerQuotaRoutes(routes, {
+        ...quotas,
+        network: () => runtime.networks.state(),
+        onPolicyChange: () => schedule.wake(NETWORK_JOB),
+      }),
     (routes) => registerUsageRoutes(routes, usage),
     (routes) => registerHealthRoutes(routes, readinessOf(parts), metrics),
   ]);
@@ -44,6 +51,10 @@ function readinessOf({ services, recovery, quotas }: Parts) {
       await services.store.countByStatus();
       return recovery.is_done ? null : 'Abandoned operations are being resolved.';
     },
-    facts: () => ({ ...quotas.facts(), runtime_limitations: services.runtime.limitations() }),
+    facts: () => ({
+      ...quotas.facts(),
+      network: services.runtime.networks.state(),
+      runtime_limitations: services.runtime.limitations(),
+    }),
   };
 }

@@ -9,6 +9,7 @@ import { SettingStore } from './database/setting-store.ts';
 import { TokenStore } from './database/token-store.ts';
 import { DatabaseWait } from './database-wait.ts';
 import { refuseExposure } from './exposure.ts';
+import { warnOfBandwidth } from './network-job.ts';
 import { type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 
 /** The composition root: builds the parts, starts them in order and stops them in reverse order. */
@@ -44,16 +45,21 @@ export class Manager implements Service {
     await refuseExposure(config);
     await this.#wait.end();
     const { quotas, delivery, deletions, operations } = parts;
+    const { networks } = runtime;
+    warnOfBandwidth(config.bandwidth, networks.state(), log);
+    const schedule = makeSchedule(parts);
     this.#services.push(
       endingWith(() => quotas.close()),
+      endingWith(() => networks.close()),
       delivery,
-      makeSchedule(parts),
+      schedule,
       endingWith(async () => {
         deletions.stop();
         await operations.drained();
       }),
     );
-    this.#server = await makeApi(parts, new TokenStore(db, this.#given.clock));
+    await networks.open(quotas.networkSources());
+    this.#server = await makeApi(parts, new TokenStore(db, this.#given.clock), schedule);
     await this.#server.listen(config.host, config.port);
     for (const service of this.#services) await service.start();
     log.info({ url: this.url, version: VERSION }, 'listening');

@@ -10,8 +10,10 @@ import type { Database } from './database/database.ts';
 import { reasonOf } from './database/database-errors.ts';
 import { replicaName } from './database/replica.ts';
 import type { Seal } from './database/seal.ts';
+import { networkJob } from './network-job.ts';
 import { Delivery } from './outbox/delivery.ts';
 import { Quotas } from './quotas/quotas.ts';
+import type { ClaimRules } from './sandboxes/claim-request.ts';
 import { CLUSTER_ID, Claims } from './sandboxes/claims.ts';
 import { Deletions } from './sandboxes/deletion.ts';
 import { Forks } from './sandboxes/forks.ts';
@@ -66,10 +68,16 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const deletions = new Deletions(services, operations);
   const operation_recovery = new OperationRecovery(services, operations, (row) => deletions.clean(row));
   const transitions = new TransitionRunner(services, operations, operation_recovery);
+  const claim_rules: ClaimRules = {
+    guard,
+    bandwidth: config.bandwidth,
+    disk_mib: quotas.default_disk_mib,
+    network: () => runtime.networks.state(),
+  };
   return {
     metrics: metricsOf({ services, delivery, quotas, usage }),
     services,
-    guard,
+    claim_rules,
     delivery,
     quotas,
     usage,
@@ -93,6 +101,7 @@ export function makeSchedule(parts: Parts): Schedule {
     renewalJob(operations),
     expiryJob(services, housekeeping, sandboxes, deletions),
     watchJob(services, housekeeping),
+    networkJob(services.runtime.networks, services.log),
     purgeJob(services, housekeeping, keys),
     ...usage.jobs(),
   ]) {

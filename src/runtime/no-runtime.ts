@@ -1,3 +1,4 @@
+import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from './networks/unmetered-networks.ts';
 import type {
   Runtime,
@@ -15,7 +16,10 @@ import type {
  */
 export class NoRuntime implements Runtime {
   /** There are none. */
-  readonly networks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: 'no sandboxes run here' });
+  readonly networks: SandboxNetworks = new UnmeteredNetworks({
+    mode: 'host-unmetered',
+    reason: 'no sandboxes run here',
+  });
 
   /** Always possible. */
   async start(): Promise<void> {}

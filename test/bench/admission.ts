@@ -150,6 +150,8 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
     ...{ runtime_generation: 1, memory_mib: 512, cpu_millis: 100, resources: '{"memory":"512Mi","cpu":0.1}' },
     ...{
       metadata: null,
+      disk_mib: null,
+      bandwidth: null,
       network: null,
       webhook_url: null,
       webhook_secret_sealed: null,

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { FieldError, invalidField } from '../../contract/errors.ts';
-import { DIMENSIONS, type Dimension } from '../../contract/quotas.ts';
+import type { NetworkState } from '../../contract/network.ts';
+import { DIMENSIONS, type Dimension, type PolicyStatus, type QuotaStatus } from '../../contract/quotas.ts';
 import { closedObject, orNull } from '../../contract/schema/field.ts';
 import { integerFrom, NoQuery } from '../../contract/schema/query.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
@@ -15,6 +16,10 @@ import { callerOf } from './auth.ts';
 export interface QuotaRouteParts {
   store: QuotaStore;
   policies: QuotaPolicies;
+  /** How the network of sandboxes works now. */
+  network(): NetworkState;
+  /** Called after a change of a team's policies. */
+  onPolicyChange(): void;
 }
 
 const Whole = integerFrom(0, Number.MAX_SAFE_INTEGER);
@@ -33,6 +38,7 @@ const QuotaData = closedObject({
   unlimited: Type.Boolean(),
   unit: Type.Enum(['count', 'claims', 'requests', 'bytes']),
   source: Type.Enum(['team_override', 'region_default', 'unlimited']),
+  enforced: Type.Boolean(),
 });
 
 const Params = Type.Object({ dimension: Type.String() });
@@ -42,7 +48,18 @@ const PATH = '/api/v1/quotas';
 const TEAM_PATH = '/internal/v1/teams/:team_id/quotas/:dimension';
 
 /** Registers the routes that show a team's quotas and let operators change them. Source: contract section 7, rows on quotas. */
-export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRouteParts): void {
+export function registerQuotaRoutes(app: HttpApp, parts: QuotaRouteParts): void {
+  const { store, policies } = parts;
+  const shown = (status: PolicyStatus): QuotaStatus => ({
+    ...status,
+    enforced: status.unit !== 'bytes' || parts.network().mode !== 'host-unmetered',
+  });
+  const statusOf = async (team_id: string, dimension: Dimension) =>
+    success(shown(await quotaStatus(store, team_id, dimension)));
+  const onChange = (team_id: string) => {
+    policies.forget(team_id);
+    parts.onPolicyChange();
+  };
   const reading = (summary: string, data: typeof QuotaData | ReturnType<typeof Type.Array>) => ({
     config: { scope: 'quota:read' as const, doc: { summary, data } },
   });
@@ -54,7 +71,10 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
     ...reading("List the team's quotas", Type.Array(QuotaData)),
     schema: { querystring: NoQuery },
   };
-  app.get(PATH, list, async (request) => success(await quotaStatuses(store, callerOf(request).team_id)));
+  app.get(PATH, list, async (request) => {
+    const statuses = await quotaStatuses(store, callerOf(request).team_id);
+    return success(statuses.map(shown));
+  });
 
   app.get(
     `${PATH}/:dimension`,
@@ -63,8 +83,7 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
       schema: { params: Params, querystring: NoQuery },
     },
     async (request) => {
-      const dimension = dimensionOf(request.params.dimension);
-      return success(await quotaStatus(store, callerOf(request).team_id, dimension));
+      return statusOf(callerOf(request).team_id, dimensionOf(request.params.dimension));
     },
   );
 
@@ -76,8 +95,8 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
       const { value, fault } = asPolicy(dimension, request.body);
       if (fault) throw new FieldError(fault);
       await store.set(team_id, value);
-      policies.forget(team_id);
-      return success(await quotaStatus(store, team_id, dimension));
+      onChange(team_id);
+      return statusOf(team_id, dimension);
     },
   );
 
@@ -85,8 +104,8 @@ export function registerQuotaRoutes(app: HttpApp, { store, policies }: QuotaRout
   app.delete(TEAM_PATH, removal, async (request) => {
     const { team_id, dimension } = target(request.params);
     await store.unset(team_id, dimension);
-    policies.forget(team_id);
-    return success(await quotaStatus(store, team_id, dimension));
+    onChange(team_id);
+    return statusOf(team_id, dimension);
   });
 }
 

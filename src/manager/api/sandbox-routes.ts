@@ -3,10 +3,9 @@ import type { Static } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { NoQuery } from '../../contract/schema/query.ts';
-import type { AddressGuard } from '../../webhook/address-guard.ts';
 import type { Seal } from '../database/seal.ts';
 import { ChangeBody, changeRequest, ForkBody, ReasonBody, RefreshBody } from '../sandboxes/change-request.ts';
-import { ClaimBody, claimRequest } from '../sandboxes/claim-request.ts';
+import { ClaimBody, type ClaimRules, claimRequest } from '../sandboxes/claim-request.ts';
 import type { Claims } from '../sandboxes/claims.ts';
 import type { Deletions } from '../sandboxes/deletion.ts';
 import type { Forks } from '../sandboxes/forks.ts';
@@ -38,7 +37,7 @@ export interface SandboxRouteParts {
   sandboxes: Sandboxes;
   forks: Forks;
   deletions: Deletions;
-  guard: AddressGuard;
+  claim_rules: ClaimRules;
   seal: Seal;
 }
 
@@ -56,7 +55,7 @@ export function registerSandboxRoutes(app: HttpApp, parts: SandboxRouteParts): v
   registerTransitions(app, parts);
 }
 
-function registerClaim(app: HttpApp, { claims, guard }: SandboxRouteParts): void {
+function registerClaim(app: HttpApp, { claims, claim_rules }: SandboxRouteParts): void {
   const doc = {
     summary: 'Claim a sandbox',
     data: ClaimedData,
@@ -67,7 +66,7 @@ function registerClaim(app: HttpApp, { claims, guard }: SandboxRouteParts): void
   const schema = { body: ClaimBody, querystring: NoQuery };
   app.post(PATH, { config: { scope: write, doc }, schema }, async (request, reply) => {
     const body = request.body as Static<typeof ClaimBody> | undefined;
-    const claimed = await claims.claim(callerOf(request), claimRequest(body, guard), keyOf(request));
+    const claimed = await claims.claim(callerOf(request), claimRequest(body, claim_rules), keyOf(request));
     reply.code(201);
     return success(claimed);
   });

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
+import { SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
 import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
 import { closedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
-import { pageLimit } from '../../contract/schema/query.ts';
+import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
 import { TemplateName } from '../sandboxes/claim-request.ts';
 
 /** Entries of a page of sandboxes where the request asks for no number. */
@@ -29,6 +30,16 @@ export const ClaimedData = closedObject({
   cluster_id: Type.String(),
 });
 
+const Whole = integerFrom(0, Number.MAX_SAFE_INTEGER);
+
+const Traffic = closedObject({
+  passed_bytes: Whole,
+  passed_packets: Whole,
+  dropped_bytes: Whole,
+  dropped_packets: Whole,
+  waited_ms: Whole,
+});
+
 /** One sandbox. */
 export const SandboxData = closedObject({
   id: Type.String(),
@@ -40,7 +51,18 @@ export const SandboxData = closedObject({
   auto_resume: Type.Boolean(),
   pod_name: orNull(Type.String()),
   runtime_generation: Type.Integer(),
-  resources: closedObject({ memory: Type.String(), cpu: Type.Union([Type.Number(), Type.String()]) }),
+  resources: closedObject({
+    memory: Type.String(),
+    cpu: Type.Union([Type.Number(), Type.String()]),
+    disk: Type.String(),
+  }),
+  bandwidth: closedObject({
+    egress_bandwidth_bytes_per_second: Whole,
+    ingress_bandwidth_bytes_per_second: Whole,
+    bandwidth_burst_bytes: Whole,
+  }),
+  network: closedObject({ mode: Type.Enum(SANDBOX_NETWORK_MODES) }),
+  network_usage: orNull(closedObject({ egress: Traffic, ingress: Traffic })),
   webhook: orNull(
     closedObject({ url: Type.String(), watch_dir: orNull(Type.String()), has_secret: Type.Boolean() }),
   ),

@@ -1,6 +1,6 @@
 import { integerOption } from '../../base/options.ts';
 import { OptionError, StartError } from '../../contract/errors.ts';
-import type { Dimension, QuotaStatus } from '../../contract/quotas.ts';
+import type { Dimension, PolicyStatus } from '../../contract/quotas.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
 import { openDatabase } from '../database/database.ts';
 import { asDimension, asPolicy } from '../quotas/policy.ts';
@@ -17,12 +17,12 @@ export interface PolicyTexts {
 /** The commands `sandbox-manager quota …`, on the server's database. Each throws StartError for invalid arguments. */
 export const quotaCommand = {
   /** The quotas that apply to a team. */
-  async list(database: string, team: string): Promise<QuotaStatus[]> {
+  async list(database: string, team: string): Promise<PolicyStatus[]> {
     return withQuotas(database, team, (store) => quotaStatuses(store, team));
   },
 
   /** Overrides a team's policy; running replicas follow within 5 s. */
-  async set(database: string, team: string, named: string, texts: PolicyTexts): Promise<QuotaStatus> {
+  async set(database: string, team: string, named: string, texts: PolicyTexts): Promise<PolicyStatus> {
     const dimension = checkedDimension(named);
     const given = {
       limit_value: asNumber(texts.limitValue),
@@ -38,7 +38,7 @@ export const quotaCommand = {
   },
 
   /** Removes a team's override. */
-  async unset(database: string, team: string, named: string): Promise<QuotaStatus> {
+  async unset(database: string, team: string, named: string): Promise<PolicyStatus> {
     const dimension = checkedDimension(named);
     return withQuotas(database, team, async (store) => {
       await store.unset(team, dimension);

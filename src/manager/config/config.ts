@@ -9,7 +9,9 @@ import {
   SWITCH_OPTION,
 } from '../../base/options.ts';
 import { StartError } from '../../contract/errors.ts';
+import { NETWORK_OPTIONS, type NetworkOption, type SandboxBandwidth } from '../../contract/network.ts';
 import type { Cidr } from '../../webhook/address.ts';
+import { BANDWIDTH_KEYS, defaultBandwidth } from './bandwidth.ts';
 import {
   CIDRS,
   CORES,
@@ -39,6 +41,9 @@ export interface ManagerConfig {
   /** `redis://…`, or null if rate state is kept in this process. */
   readonly redis: string | null;
   readonly runtime: (typeof RUNTIMES)[number];
+  readonly network: NetworkOption;
+  /** The bandwidth of every sandbox whose claim does not say otherwise. */
+  readonly bandwidth: SandboxBandwidth;
   readonly data_dir: string;
   readonly region: string;
   readonly replicas: number;
@@ -46,6 +51,8 @@ export interface ManagerConfig {
   readonly quota_fail_open: boolean;
   /** Non-public addresses that webhooks may reach. */
   readonly allow_webhook_cidr: Cidr[];
+  /** Non-public addresses that sandboxes may reach. */
+  readonly allow_sandbox_cidr: Cidr[];
   readonly secret_key_file: string;
   readonly node: NodeBudget;
   readonly log_level: LogLevel;
@@ -60,7 +67,7 @@ const QUOTA_KEYS = [
   'team_bandwidth_burst_bytes',
 ] as const;
 
-/** Keys that only the config file can set. */
+/** Keys of quotas, which only the config file can set. */
 export type QuotaKey = (typeof QUOTA_KEYS)[number];
 
 /**
@@ -68,7 +75,7 @@ export type QuotaKey = (typeof QUOTA_KEYS)[number];
  * and exit code 2 for an unknown key or an invalid value.
  */
 export function managerConfig(command_line: Given, environment: Given, file: Given): ManagerConfig {
-  const known: readonly string[] = [...OPTIONS.map(({ name }) => name), ...QUOTA_KEYS];
+  const known: readonly string[] = [...OPTIONS.map(({ name }) => name), ...QUOTA_KEYS, ...BANDWIDTH_KEYS];
   const unknown = Object.keys(file).find((key) => !known.includes(key));
   if (unknown !== undefined) throw unknownKey(unknown, known);
   const from = new OptionValues<OptionName>(command_line, environment, file);
@@ -79,12 +86,15 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
     database: from.read('database', 'sqlite:./sandbox-manager.db', DATABASE_URL),
     redis: from.optional('redis', REDIS_URL),
     runtime: from.read('runtime', 'local', choiceOption(RUNTIMES)),
+    network: from.read('network', 'auto', choiceOption(NETWORK_OPTIONS)),
+    bandwidth: defaultBandwidth(file),
     data_dir: from.read('data_dir', './sandbox-manager-data', FILE_PATH),
     region: from.read('region', 'local', LABEL),
     replicas: from.read('replicas', '1', integerOption(1, 1_000)),
     metering: from.read('metering', 'on', { ...SWITCH_OPTION, accepted: 'must be on or off' }),
     quota_fail_open: from.read('quota_fail_open', 'false', SWITCH_OPTION),
     allow_webhook_cidr: from.list('allow_webhook_cidr', CIDRS),
+    allow_sandbox_cidr: from.list('allow_sandbox_cidr', CIDRS),
     secret_key_file: from.read('secret_key_file', './sandbox-manager.key', FILE_PATH),
     node: {
       memory_mib: from.optional('node_memory', SIZE),

@@ -1,4 +1,5 @@
 import type { OptionDefinition } from '../../base/options.ts';
+import { NETWORK_OPTIONS } from '../../contract/network.ts';
 
 /** The values of `--runtime`. Source: contract section 7. */
 export const RUNTIMES = ['local', 'local-unsafe', 'none'] as const;
@@ -13,6 +14,11 @@ export const OPTIONS = [
   },
   { name: 'redis', value: 'url', description: 'Redis or Valkey for rate quotas shared by the replicas' },
   { name: 'runtime', value: 'kind', description: `${RUNTIMES.join(', ')} (default: local)` },
+  {
+    name: 'network',
+    value: 'mode',
+    description: `network of local sandboxes: ${NETWORK_OPTIONS.join(', ')} (default: auto)`,
+  },
   {
     name: 'data_dir',
     value: 'dir',
@@ -30,6 +36,12 @@ export const OPTIONS = [
     name: 'allow_webhook_cidr',
     value: 'cidr',
     description: 'non-public address range that webhooks may reach; repeatable',
+    is_list: true,
+  },
+  {
+    name: 'allow_sandbox_cidr',
+    value: 'cidr',
+    description: 'non-public address range that sandboxes may reach; repeatable',
     is_list: true,
   },
   {

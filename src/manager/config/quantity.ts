@@ -8,6 +8,12 @@ export function mebibytes(text: string): number | null {
   return count === undefined ? null : Number(count) * (MIB_OF[unit] as number);
 }
 
+/** A size in MiB as the text of `mebibytes`, in the largest unit that divides it. */
+export function sizeText(size_mib: number): string {
+  const unit = ['Ti', 'Gi', 'Mi'].find((each) => size_mib % (MIB_OF[each] as number) === 0) as string;
+  return `${size_mib / (MIB_OF[unit] as number)}${unit}`;
+}
+
 /** Thousandths of a core, from cores like `0.5` or `2`; null for anything else, including 0. */
 export function millicores(cores: string | number): number | null {
   const text = String(cores);

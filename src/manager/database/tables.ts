@@ -72,11 +72,15 @@ export interface SandboxTable {
   runtime_generation: number;
   memory_mib: number;
   cpu_millis: number;
-  /** As given or defaulted: `{"memory":"512Mi","cpu":0.1}`. */
+  /** As given or defaulted: `{"memory":"512Mi","cpu":0.1,"disk":"10Gi"}`; without disk for a sandbox from before. */
   resources: string;
   /** Labels, a JSON object of texts; null for a sandbox from before there were any. */
   metadata: string | null;
-  /** As given, or null. */
+  /** The bound on its disk; null for a sandbox from before there was any. */
+  disk_mib: number | null;
+  /** Its own bandwidth as JSON; null for a sandbox from before there was any. */
+  bandwidth: string | null;
+  /** JSON, `{"mode":"allow-all"}`; null, or without a mode, for a sandbox from before there were any. */
   network: string | null;
   webhook_url: string | null;
   /** Null without a secret; empty once a sandbox that had one is deleted. */

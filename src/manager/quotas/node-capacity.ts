@@ -1,5 +1,6 @@
 import { readKernelSetting } from '../../base/linux/procfs.ts';
 import { ApiError } from '../../contract/errors.ts';
+import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import { nodeResources } from '../../runtime/node-resources.ts';
 import type { ManagerConfig, NodeBudget } from '../config/config.ts';
 import type { Transaction } from '../database/database.ts';
@@ -9,6 +10,8 @@ import type { NodeUse, QuotaStore } from './quota-store.ts';
 const MIB = 1024 * 1024;
 /** Disk reserved for a sandbox from its claim until its cleanup is complete, paused or not. */
 const SANDBOX_DISK_MIB = 64;
+const DISK_SHARES = 10;
+const DISK_MIN_MIB = 128;
 /** Process ids reserved for a sandbox, if the machine reports how many there are. */
 const SANDBOX_PIDS = 64;
 
@@ -39,6 +42,12 @@ export class NodeCapacity {
     this.#budget = budget;
     this.#disk_of = disk_of;
     this.#store = store;
+  }
+
+  /** The bound on the disk of a sandbox whose claim names none: 10 GiB, at most a tenth of the node's disk. */
+  get default_disk_mib(): number {
+    const of_node = Math.floor((this.#budget.disk_mib ?? Number.POSITIVE_INFINITY) / DISK_SHARES);
+    return Math.max(DISK_MIN_MIB, Math.min(DISK_DEFAULT_MIB, of_node));
   }
 
   /** Throws `capacity_exhausted` if the node cannot hold this lease in addition to all others. */

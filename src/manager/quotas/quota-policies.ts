@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import type { Dimension } from '../../contract/quotas.ts';
+import type { Dimension, RatePolicy } from '../../contract/quotas.ts';
 import type { Queries } from '../database/database.ts';
 import type { HeldPolicy, QuotaStore } from './quota-store.ts';
 
@@ -33,6 +33,14 @@ export class QuotaPolicies {
     if (this.#known.size >= TEAMS_MAX) this.#known.clear();
     this.#known.set(team_id, { policies, read_ms: now_ms });
     return policies;
+  }
+
+  /** A team's policy of a rate dimension; null is unlimited. Errors: `unavailable`. */
+  async rateOf(team_id: string, dimension: Dimension): Promise<RatePolicy | null> {
+    const policy = (await this.of(team_id)).get(dimension);
+    if (!policy || policy.interval_ms === null || policy.burst_value === null) return null;
+    const { limit_value, interval_ms, burst_value } = policy;
+    return { limit_value, interval_ms, burst_value };
   }
 
   /** Drops a team's policies from the cache after a change. */

@@ -1,8 +1,8 @@
-import { DIMENSIONS, type Dimension, factsOf, type QuotaStatus } from '../../contract/quotas.ts';
+import { DIMENSIONS, type Dimension, factsOf, type PolicyStatus } from '../../contract/quotas.ts';
 import type { HeldPolicy, QuotaStore } from './quota-store.ts';
 
 /** The current status of every dimension for a team, read from the database, in the order of `DIMENSIONS`. Errors: `unavailable`. */
-export async function quotaStatuses(store: QuotaStore, team_id: string): Promise<QuotaStatus[]> {
+export async function quotaStatuses(store: QuotaStore, team_id: string): Promise<PolicyStatus[]> {
   const policies = await store.policiesOf(store.db, team_id);
   const active = await store.activeSandboxes(store.db, team_id);
   return DIMENSIONS.map((dimension) => statusOf(team_id, dimension, policies.get(dimension), active));
@@ -13,9 +13,9 @@ export async function quotaStatus(
   store: QuotaStore,
   team_id: string,
   dimension: Dimension,
-): Promise<QuotaStatus> {
+): Promise<PolicyStatus> {
   const statuses = await quotaStatuses(store, team_id);
-  return statuses[DIMENSIONS.indexOf(dimension)] as QuotaStatus;
+  return statuses[DIMENSIONS.indexOf(dimension)] as PolicyStatus;
 }
 
 function statusOf(
@@ -23,7 +23,7 @@ function statusOf(
   dimension: Dimension,
   policy: HeldPolicy | undefined,
   active: number,
-): QuotaStatus {
+): PolicyStatus {
   const { kind, unit } = factsOf(dimension);
   const current = kind === 'capacity' ? active : null;
   return {

@@ -3,9 +3,11 @@ import type { HttpApp } from '../../base/http/app.ts';
 import type { Log } from '../../base/log.ts';
 import type { Metric } from '../../base/metrics.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { NetworkSources } from '../../runtime/networks/sandbox-networks.ts';
 import type { ManagerConfig } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { SandboxAdmission } from './admission.ts';
+import { QuotaByteAuthority } from './byte-authority.ts';
 import { LocalAuthority } from './local-authority.ts';
 import { NodeCapacity } from './node-capacity.ts';
 import { configuredQuotas, warnOfLegacy } from './quota-config.ts';
@@ -29,6 +31,8 @@ export class Quotas {
   readonly policies: QuotaPolicies;
   readonly admission: SandboxAdmission;
   readonly charges: RateCharges;
+  /** The bound on the disk of a sandbox whose claim names none. */
+  readonly default_disk_mib: number;
   readonly #authority: RateAuthority;
   readonly #metrics: QuotaMetrics;
 
@@ -65,8 +69,18 @@ export class Quotas {
       log,
       is_fail_open: config.quota_fail_open,
     });
+    this.default_disk_mib = node.default_disk_mib;
     this.#authority = authority;
     this.#metrics = metrics;
+  }
+
+  /** What the networks of sandboxes are limited by. */
+  networkSources(): NetworkSources {
+    const limitsOf = async (team_id: string) => ({
+      egress: await this.policies.rateOf(team_id, 'network_egress_bytes'),
+      ingress: await this.policies.rateOf(team_id, 'network_ingress_bytes'),
+    });
+    return { authority: new QuotaByteAuthority(this.#authority), limitsOf };
   }
 
   /** The metrics of quotas, for the registry. */

@@ -40,7 +40,7 @@ export class RateCharges {
     if (caller.is_internal || request.url.startsWith('/internal/')) return;
     const charged: Charged[] = [];
     for (const dimension of dimensionsOf(request)) {
-      const policy = await this.#policy(caller.team_id, dimension);
+      const policy = await this.#parts.policies.rateOf(caller.team_id, dimension);
       if (!policy) continue;
       const drawn = await this.#draw(caller.team_id, dimension, policy);
       if (!drawn) continue;
@@ -56,13 +56,6 @@ export class RateCharges {
         retry_after_ms: drawn.retry_after_ms,
       });
     }
-  }
-
-  async #policy(team_id: string, dimension: Dimension): Promise<RatePolicy | null> {
-    const policy = (await this.#parts.policies.of(team_id)).get(dimension);
-    if (!policy || policy.interval_ms === null || policy.burst_value === null) return null;
-    const { limit_value, interval_ms, burst_value } = policy;
-    return { limit_value, interval_ms, burst_value };
   }
 
   /** Null if the authority cannot be reached and quotas fail open. */

@@ -1,25 +1,34 @@
 import { resolve } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { invalidField } from '../../contract/errors.ts';
+import {
+  BURST_MIN_BYTES,
+  type NetworkState,
+  SANDBOX_NETWORK_MODES,
+  type SandboxBandwidth,
+  type SandboxNetworkMode,
+} from '../../contract/network.ts';
 import { type SandboxResources, TEMPLATE } from '../../contract/sandboxes.ts';
 import { closedObject, environmentOf, PlainText } from '../../contract/schema/field.ts';
 import { integerFrom } from '../../contract/schema/query.ts';
 import { type AddressGuard, checkWebhookUrl } from '../../webhook/address-guard.ts';
-import { mebibytes, millicores } from '../config/quantity.ts';
+import { bandwidthOf, isLimited, NO_BANDWIDTH } from '../config/bandwidth.ts';
+import { mebibytes, millicores, sizeText } from '../config/quantity.ts';
 import { bodyHash } from './idempotency-store.ts';
 
 const DEFAULT_TEMPLATE = 'default';
 const DEFAULT_MEMORY = '512Mi';
 const DEFAULT_CPU = 0.1;
-const MEMORY_MIN_MIB = 128;
+/** Of memory and of disk, where the daemon's outbox needs room too. */
+const SIZE_MIN_MIB = 128;
 /** 2 PiB: one hour of it in MiB × ms is still an exact integer in JSON. */
-const MEMORY_MAX_MIB = 2 ** 31;
+const SIZE_MAX_MIB = 2 ** 31;
 /** A hundred years. */
 const DURATION_MAX_S = 100 * 366 * 24 * 60 * 60;
 const TEXT_MAX = 4096;
 /** Of all names and values, each pair with its `=` and NUL. */
 const VARIABLES_MAX_BYTES = 64 * 1024;
-const BANDWIDTH_MAX = Number.MAX_SAFE_INTEGER;
+const BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
 const template_name = { pattern: TEMPLATE.source, description: '1 to 64 of A-Z a-z 0-9 _ - .' };
 /** The schema of a template's name. */
@@ -28,9 +37,10 @@ export const TemplateName = Type.String(template_name);
 export const Duration = integerFrom(0, DURATION_MAX_S);
 /** The schema of environment variables by name. */
 export const Variables = environmentOf(PlainText);
-const MEMORY_SHAPE = 'a size like 128Mi or 1Gi, from 128Mi to 2048Ti';
+const SIZE_SHAPE = 'a size like 128Mi or 1Gi, from 128Mi to 2048Ti';
+const Size = Type.String({ description: SIZE_SHAPE });
 /** The schema of a memory size; see `memoryOf`. */
-export const Memory = Type.String({ description: MEMORY_SHAPE });
+export const Memory = Size;
 
 const METADATA_MAX = 32;
 const MetadataText = Type.String({
@@ -45,7 +55,14 @@ const Metadata = Type.Unsafe<Record<string, string>>({
   additionalProperties: MetadataText,
 });
 const Cpu = Type.Union([Type.Number(), Type.String()], { description: 'cores, like 0.5 or 2' });
-const Bandwidth = integerFrom(0, BANDWIDTH_MAX);
+const Bytes = integerFrom(0, BYTES_MAX);
+const Burst = Type.Integer({
+  minimum: 0,
+  maximum: BYTES_MAX,
+  description: `0 is one second of the rate; values below ${BURST_MIN_BYTES} are raised to ${BURST_MIN_BYTES}`,
+});
+
+const NOT_ENFORCED = 'is not enforced here: the network is not metered (--network host-unmetered)';
 
 /** The schema of a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export const ClaimBody = closedObject({
@@ -70,13 +87,22 @@ export const ClaimBody = closedObject({
       ttl: Type.Optional(Duration),
       hard_ttl: Type.Optional(Duration),
       auto_resume: Type.Optional(Type.Boolean({ default: false })),
-      resources: Type.Optional(closedObject({ memory: Type.Optional(Memory), cpu: Type.Optional(Cpu) })),
-      network: Type.Optional(
+      resources: Type.Optional(
         closedObject({
-          egress_bandwidth_bytes_per_second: Type.Optional(Bandwidth),
-          ingress_bandwidth_bytes_per_second: Type.Optional(Bandwidth),
-          bandwidth_burst_bytes: Type.Optional(Bandwidth),
+          memory: Type.Optional(Memory),
+          cpu: Type.Optional(Cpu),
+          disk: Type.Optional(Size),
         }),
+      ),
+      bandwidth: Type.Optional(
+        closedObject({
+          egress_bandwidth_bytes_per_second: Type.Optional(Bytes),
+          ingress_bandwidth_bytes_per_second: Type.Optional(Bytes),
+          bandwidth_burst_bytes: Type.Optional(Burst),
+        }),
+      ),
+      network: Type.Optional(
+        closedObject({ mode: Type.Optional(Type.Enum(SANDBOX_NETWORK_MODES, { default: 'allow-all' })) }),
       ),
     }),
   ),
@@ -95,38 +121,71 @@ export interface ClaimRequest {
   resources: SandboxResources;
   memory_mib: number;
   cpu_millis: number;
-  network: object | null;
+  disk_mib: number;
+  bandwidth: SandboxBandwidth;
+  network_mode: SandboxNetworkMode;
   /** SHA-256 of the body: equal claims have equal hashes. */
   hash: string;
 }
 
+/** What claims are checked by and completed with. */
+export interface ClaimRules {
+  guard: AddressGuard;
+  /** The bandwidth of a claim without one. */
+  bandwidth: SandboxBandwidth;
+  /** The disk of a claim without one. */
+  disk_mib: number;
+  /** How the network of sandboxes works now. */
+  network(): NetworkState;
+}
+
 /** Validates what the schema cannot express; throws `invalid_request` naming the field. */
-export function claimRequest(body: Static<typeof ClaimBody> | undefined, guard: AddressGuard): ClaimRequest {
+export function claimRequest(body: Static<typeof ClaimBody> | undefined, rules: ClaimRules): ClaimRequest {
   const config = body?.config ?? {};
   checkVariables(config.env_vars ?? {});
   const memory = config.resources?.memory ?? DEFAULT_MEMORY;
   const cpu = config.resources?.cpu ?? DEFAULT_CPU;
+  const disk = config.resources?.disk ?? sizeText(rules.disk_mib);
   return {
     template: body?.template ?? DEFAULT_TEMPLATE,
-    webhook: config.webhook ? webhookOf(config.webhook, guard) : null,
+    webhook: config.webhook ? webhookOf(config.webhook, rules.guard) : null,
     metadata: checkedMetadata(config.metadata ?? {}),
     env_vars: config.env_vars ?? null,
     ttl: config.ttl ?? 0,
     hard_ttl: config.hard_ttl ?? 0,
     auto_resume: config.auto_resume ?? false,
-    resources: { memory, cpu },
+    resources: { memory, cpu, disk },
     memory_mib: memoryOf(memory),
     cpu_millis: cpuOf(cpu),
-    network: config.network ?? null,
+    disk_mib: sizeOf('config.resources.disk', disk),
+    ...networkOf(config, rules),
     hash: bodyHash(body),
   };
 }
 
 /** A memory size in MiB, from 128 to 2³¹; throws `invalid_request` for anything else. */
 export function memoryOf(memory: string): number {
-  const size_mib = mebibytes(memory);
-  if (size_mib !== null && size_mib >= MEMORY_MIN_MIB && size_mib <= MEMORY_MAX_MIB) return size_mib;
-  throw invalidField('config.resources.memory', `must be ${MEMORY_SHAPE}`);
+  return sizeOf('config.resources.memory', memory);
+}
+
+function sizeOf(field: string, text: string): number {
+  const size_mib = mebibytes(text);
+  if (size_mib !== null && size_mib >= SIZE_MIN_MIB && size_mib <= SIZE_MAX_MIB) return size_mib;
+  throw invalidField(field, `must be ${SIZE_SHAPE}`);
+}
+
+/** Without a metered network, limits are refused rather than recorded and not enforced. */
+function networkOf(
+  { bandwidth = {}, network }: NonNullable<Static<typeof ClaimBody>['config']>,
+  rules: ClaimRules,
+): Pick<ClaimRequest, 'bandwidth' | 'network_mode'> {
+  const network_mode = network?.mode ?? 'allow-all';
+  if (rules.network().mode !== 'host-unmetered') {
+    return { bandwidth: bandwidthOf(bandwidth, rules.bandwidth), network_mode };
+  }
+  if (isLimited(bandwidthOf(bandwidth, NO_BANDWIDTH))) throw invalidField('config.bandwidth', NOT_ENFORCED);
+  if (network_mode === 'block-all') throw invalidField('config.network.mode', NOT_ENFORCED);
+  return { bandwidth: NO_BANDWIDTH, network_mode };
 }
 
 /** Throws `invalid_request` if environment variables take more than 64 KiB. */

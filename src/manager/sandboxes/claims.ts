@@ -139,7 +139,9 @@ export class Claims {
       cpu_millis: request.cpu_millis,
       resources: JSON.stringify(resources),
       metadata: JSON.stringify(request.metadata),
-      network: request.network && JSON.stringify(request.network),
+      disk_mib: request.disk_mib,
+      bandwidth: JSON.stringify(request.bandwidth),
+      network: JSON.stringify({ mode: request.network_mode }),
       webhook_url: webhook?.url ?? null,
       webhook_secret_sealed: webhook?.secret
         ? seal.seal(webhook.secret, sealContext.secret(sandbox_id))

@@ -1,7 +1,10 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
+import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { Runtime, RuntimeSpec } from '../../runtime/runtime.ts';
+import { NO_BANDWIDTH } from '../config/bandwidth.ts';
 import type { Transaction } from '../database/database.ts';
 import { hasEnded } from '../database/replica.ts';
 import type { Seal } from '../database/seal.ts';
@@ -136,6 +139,16 @@ export function envOf(row: ManagedSandboxRow, seal: Seal): Record<string, string
     : JSON.parse(seal.open(row.env_sealed, sealContext.env(row.sandbox_id)));
 }
 
+/** A sandbox's own bandwidth. */
+export function ownBandwidth({ bandwidth }: Pick<ManagedSandboxRow, 'bandwidth'>): SandboxBandwidth {
+  return bandwidth === null ? NO_BANDWIDTH : JSON.parse(bandwidth);
+}
+
+/** A sandbox's network mode. */
+export function networkModeOf({ network }: Pick<ManagedSandboxRow, 'network'>): SandboxNetworkMode {
+  return JSON.parse(network ?? '{}').mode ?? 'allow-all';
+}
+
 /** Where a sandbox's events are delivered; null if it has no webhook. */
 export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarget | null {
   const { sandbox_id, team_id, webhook_url, webhook_secret_sealed } = row;
@@ -144,13 +157,6 @@ export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarg
     webhook_secret_sealed === null ? '' : seal.open(webhook_secret_sealed, sealContext.secret(sandbox_id));
   return { sandbox_id, team_id, webhook_url, webhook_secret };
 }
-
-const DISK_MIB = 10 * 1024;
-const UNLIMITED = {
-  egress_bandwidth_bytes_per_second: 0,
-  ingress_bandwidth_bytes_per_second: 0,
-  bandwidth_burst_bytes: 0,
-};
 
 /** The runtime's spec for a row. */
 export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
@@ -163,8 +169,8 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
     record_key: seal.recordKey(row.sandbox_id),
     memory_mib: row.memory_mib,
     cpu_millis: row.cpu_millis,
-    disk_mib: DISK_MIB,
-    network_mode: 'allow-all',
-    bandwidth: UNLIMITED,
+    disk_mib: row.disk_mib ?? DISK_DEFAULT_MIB,
+    network_mode: networkModeOf(row),
+    bandwidth: ownBandwidth(row),
   };
 }

@@ -1,11 +1,17 @@
 import { timestamp } from '../../base/clock.ts';
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { NetworkUsage } from '../../contract/network.ts';
+import { DISK_DEFAULT_MIB, type ManagedSandbox } from '../../contract/sandboxes.ts';
+import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
-import { envOf } from './operations.ts';
+import { envOf, networkModeOf, ownBandwidth } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 /** A row as the API shows it; `seal` opens the names of its variables. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
-export function sandboxView(row: ManagedSandboxRow, seal: Seal): ManagedSandbox {
+export function sandboxView(
+  row: ManagedSandboxRow,
+  seal: Seal,
+  network_usage: NetworkUsage | null = null,
+): ManagedSandbox {
   return {
     id: row.sandbox_id,
     template_id: row.template_id,
@@ -16,7 +22,10 @@ export function sandboxView(row: ManagedSandboxRow, seal: Seal): ManagedSandbox 
     auto_resume: row.auto_resume === 1,
     pod_name: row.pod_name,
     runtime_generation: row.runtime_generation,
-    resources: JSON.parse(row.resources),
+    resources: { disk: sizeText(DISK_DEFAULT_MIB), ...JSON.parse(row.resources) },
+    bandwidth: ownBandwidth(row),
+    network: { mode: networkModeOf(row) },
+    network_usage,
     webhook: webhookView(row),
     metadata: JSON.parse(row.metadata ?? '{}'),
     env_names: Object.keys(envOf(row, seal)).sort(),

@@ -1,7 +1,5 @@
 import { divided, share } from '../../base/exact.ts';
-
-/** The longest packet. A smaller burst could never let one pass, so it is raised to this. */
-export const BURST_MIN_BYTES = 65_536;
+import { BURST_MIN_BYTES } from '../../contract/network.ts';
 
 const MICROSECONDS = 1_000_000;
 

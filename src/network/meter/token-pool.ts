@@ -1,5 +1,5 @@
+import { BURST_MIN_BYTES } from '../../contract/network.ts';
 import type { Reservation } from '../authority.ts';
-import { BURST_MIN_BYTES } from './token-bucket.ts';
 
 const BLOCK_MS = 20;
 const BLOCK_MAX_BYTES = 1024 * 1024;

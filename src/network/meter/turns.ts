@@ -1,4 +1,4 @@
-import { BURST_MIN_BYTES } from './token-bucket.ts';
+import { BURST_MIN_BYTES } from '../../contract/network.ts';
 
 /** The number of bytes that one of several waiting parties takes before the next one's turn. */
 const TURN_BYTES = BURST_MIN_BYTES;

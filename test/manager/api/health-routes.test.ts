@@ -54,7 +54,7 @@ it('the metrics are text', async () => {
   });
 });
 
-it('a manager names the walls and limits that its runtime lacks', async () => {
+it('a manager names the walls and limits that its runtime lacks, and how its network works', async () => {
   const database = `sqlite:${scratchFolder()}/manager.db`;
   const runtime = new NoRuntime();
   runtime.limitations = () => ['system calls of sandboxes are not filtered'];
@@ -62,5 +62,6 @@ it('a manager names the walls and limits that its runtime lacks', async () => {
   expect((await client.get('/readyz')).data).toMatchObject({
     ready: true,
     runtime_limitations: ['system calls of sandboxes are not filtered'],
+    network: { mode: 'host-unmetered', reason: 'no sandboxes run here' },
   });
 });

@@ -1,5 +1,9 @@
 import { expect, it } from 'vitest';
+import type { QuotaStatus } from '../../../src/contract/quotas.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
+import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
 const TEAM = 'team_1';
@@ -30,15 +34,16 @@ describeOnStores('the quotas of a team', (fresh) => {
       {
         ...{ team_id: TEAM, dimension: 'active_sandboxes', kind: 'capacity', limit_value: 2 },
         ...{ interval_ms: null, burst_value: null, current: 1, remaining: 1 },
-        ...{ unlimited: false, unit: 'count', source: 'region_default' },
+        ...{ unlimited: false, unit: 'count', source: 'region_default', enforced: true },
       },
       {
         ...{ ...rate, dimension: 'sandbox_claims', limit_value: 5, interval_ms: 1_000, burst_value: 50 },
         ...{ current: null, remaining: null, unlimited: false, unit: 'claims', source: 'region_default' },
+        enforced: true,
       },
-      { ...none, dimension: 'api_requests', unit: 'requests' },
-      { ...none, dimension: 'network_egress_bytes', unit: 'bytes' },
-      { ...none, dimension: 'network_ingress_bytes', unit: 'bytes' },
+      { ...none, dimension: 'api_requests', unit: 'requests', enforced: true },
+      { ...none, dimension: 'network_egress_bytes', unit: 'bytes', enforced: false },
+      { ...none, dimension: 'network_ingress_bytes', unit: 'bytes', enforced: false },
     ]);
     expect((await client.get('/api/v1/quotas/active_sandboxes')).data).toEqual(data[0]);
   });
@@ -148,4 +153,30 @@ describeOnStores('charging', (fresh) => {
     expect((await admin.call('DELETE', pathOf('api_requests'))).status).toBe(200);
     expect((await client.get('/api/v1/sandboxes')).status).toBe(200);
   });
+});
+
+it('the network quotas are enforced where the network is metered, and a change of them acts at once', async () => {
+  const runtime = new ScriptedRuntime();
+  const { networks } = runtime;
+  networks.mode = { mode: 'metered', reason: null };
+  const clock = new ManualClock();
+  const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`, { runtime, clock });
+  const admin = await client('operators', 'admin');
+  const team = await client(TEAM, 'quota:read');
+  const enforced = (await team.get('/api/v1/quotas')).data.map((each: QuotaStatus) => each.enforced);
+  expect(enforced).toEqual([true, true, true, true, true]);
+  await clock.advance(0);
+  const limits: unknown[] = [];
+  networks.onRefresh = async () => {
+    limits.push(await networks.sources?.limitsOf(TEAM));
+  };
+  const path = pathOf('network_egress_bytes');
+  await admin.call('PUT', path, RATE);
+  // Time stands still: only the change can have caused the refresh.
+  await expect.poll(() => limits).toEqual([{ egress: RATE, ingress: null }]);
+  const { data } = await admin.call('DELETE', path);
+  expect(data).toMatchObject({ dimension: 'network_egress_bytes', unlimited: true, enforced: true });
+  await expect.poll(() => limits.at(-1)).toEqual({ egress: null, ingress: null });
+  networks.mode = { mode: 'none', reason: null };
+  expect((await team.get('/api/v1/quotas/network_egress_bytes')).data.enforced).toBe(true);
 });

@@ -184,7 +184,7 @@ describe('what is not taken', () => {
     ['config.resources.cpu', { config: { resources: { cpu: 0 } } }],
     ['config.resources.cpu', { config: { resources: { cpu: -1 } } }],
     ['config.resources.cpu', { config: { resources: { cpu: 'much' } } }],
-    ['config.resources.disk', { config: { resources: { disk: '1Gi' } } }],
+    ['config.resources.gpu', { config: { resources: { gpu: '1Gi' } } }],
     ['config.webhook.url', { config: { webhook: {} } }],
     ['config.webhook.url', { config: { webhook: { url: 'ftp://example.com/' } } }],
     ['config.webhook.url', { config: { webhook: { url: 'http://a:b@example.com/' } } }],
@@ -196,7 +196,7 @@ describe('what is not taken', () => {
     ['config.env_vars.A', { config: { env_vars: { A: 1 } } }],
     ['config.env_vars.A\nB', { config: { env_vars: { 'A\nB': 1 } } }],
     ['config.env_vars.A', { config: { env_vars: { A: 'a\0b' } } }],
-    ['config.network.bandwidth_burst_bytes', { config: { network: { bandwidth_burst_bytes: -1 } } }],
+    ['config.bandwidth.bandwidth_burst_bytes', { config: { bandwidth: { bandwidth_burst_bytes: -1 } } }],
     ['body', []],
     ['body', '{"template"'],
   ])('a claim with a bad %s', async (field, body) => {

@@ -14,6 +14,13 @@ describe('the config', () => {
       metering: true,
       quota_fail_open: false,
       allow_webhook_cidr: [],
+      network: 'auto',
+      allow_sandbox_cidr: [],
+      bandwidth: {
+        egress_bandwidth_bytes_per_second: 0,
+        ingress_bandwidth_bytes_per_second: 0,
+        bandwidth_burst_bytes: 0,
+      },
       node: { memory_mib: null, cpu_millis: null, sandboxes: null, disk_mib: null },
     });
   });
@@ -42,6 +49,21 @@ describe('the config', () => {
     ['--metering must be on or off', { metering: 'maybe' }, {}],
     ['--allow-webhook-cidr must be', { allow_webhook_cidr: ['10.0.0.0/33'] }, {}],
     ['--allow-webhook-cidr must be', {}, { allow_webhook_cidr: { a: 1 } }],
+    ['--network must be one of auto, metered, none, host-unmetered', { network: 'host' }, {}],
+    [
+      '--allow-sandbox-cidr must be address ranges like 10.0.0.0/8, not "10.0.0.0/33"',
+      { allow_sandbox_cidr: ['10.1.0.0/16', '10.0.0.0/33'] },
+      {},
+    ],
+    ['--config: egress_bandwidth_bytes_per_second must be', {}, { egress_bandwidth_bytes_per_second: -1 }],
+    ['--config: ingress_bandwidth_bytes_per_second must be', {}, { ingress_bandwidth_bytes_per_second: 0.5 }],
+    ['--config: ingress_bandwidth_bytes_per_second must be', {}, { ingress_bandwidth_bytes_per_second: '5' }],
+    ['--config: bandwidth_burst_bytes must be', {}, { bandwidth_burst_bytes: 2 ** 53 }],
+    [
+      '--config: unknown key bandwidth_burst_byte; did you mean bandwidth_burst_bytes?',
+      {},
+      { bandwidth_burst_byte: 1 },
+    ],
     ['--node-memory must be a size', { node_memory: '8' }, {}],
     ['--node-cpus must be', { node_cpus: '0' }, {}],
     ['--node-sandboxes must be', { node_sandboxes: '-1' }, {}],

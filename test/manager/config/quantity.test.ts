@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { mebibytes, millicores } from '../../../src/manager/config/quantity.ts';
+import { mebibytes, millicores, sizeText } from '../../../src/manager/config/quantity.ts';
 
 it.each([
   ['1Mi', 1],
@@ -43,4 +43,16 @@ it('every thousandth of a core is kept exactly', () => {
       expect(millicores((millis / 1_000).toFixed(3))).toBe(millis);
     }),
   );
+});
+
+it('a size is told in the largest unit that divides it', () => {
+  for (const [size, text] of [
+    [128, '128Mi'],
+    [1_536, '1536Mi'],
+    [10_240, '10Gi'],
+    [2_097_152, '2Ti'],
+  ] as const) {
+    expect(sizeText(size)).toBe(text);
+    expect(mebibytes(text)).toBe(size);
+  }
 });

@@ -1,10 +1,16 @@
 import { expect, it } from 'vitest';
+import { NO_BANDWIDTH } from '../../../src/manager/config/bandwidth.ts';
+import { specOf } from '../../../src/manager/sandboxes/operations.ts';
+import { sandboxView } from '../../../src/manager/sandboxes/sandbox-view.ts';
 import { startConsumer } from '../../support/consumer.ts';
+import { SEAL } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
+import { rowOf } from '../../support/manager/sandbox-rows.ts';
+import { SANDBOXES, startScripted } from '../../support/manager/scripted-manager.ts';
+import { scriptedParts } from '../../support/manager/scripted-parts.ts';
+import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
-
-const SANDBOXES = '/api/v1/sandboxes';
 
 it('takes variables of at most 64 KiB, in a claim and in a change', async () => {
   const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`);
@@ -60,4 +66,92 @@ it.each([
   const team = await client('team_1', 'sandboxes:write');
   const { status, error } = await team.post(SANDBOXES, { config: { metadata } });
   expect([status, error?.details?.field]).toEqual([400, field]);
+});
+
+const MOST = Number.MAX_SAFE_INTEGER;
+
+describeOnStores('the network of a claim', (fresh) => {
+  it('reaches the runtime and the record, as given or by default; a fork inherits it', async () => {
+    const runtime = new ScriptedRuntime();
+    runtime.networks.mode = { mode: 'metered', reason: null };
+    const file = { ingress_bandwidth_bytes_per_second: 7, bandwidth_burst_bytes: 100 };
+    const { client } = await startManager(await fresh(), { runtime, file });
+    const team = await client('team_1', 'sandboxes:write');
+    const given = {
+      bandwidth: { egress_bandwidth_bytes_per_second: MOST, bandwidth_burst_bytes: 65_535 },
+      network: { mode: 'block-all' },
+      resources: { disk: '2048Mi' },
+    };
+    const bandwidth = {
+      egress_bandwidth_bytes_per_second: MOST,
+      ingress_bandwidth_bytes_per_second: 7,
+      bandwidth_burst_bytes: 65_536,
+    };
+    const id = await team.claim(given);
+    const { sandbox } = (await team.post(`${SANDBOXES}/${id}/fork`)).data;
+    for (const each of [id, sandbox.id]) {
+      const { data } = await team.get(`${SANDBOXES}/${each}`);
+      const resources = { memory: '512Mi', cpu: 0.1, disk: '2048Mi' };
+      expect(data).toMatchObject({ bandwidth, network: { mode: 'block-all' }, resources });
+      const spec = { bandwidth, network_mode: 'block-all', disk_mib: 2048 };
+      expect(runtime.specs.get(each)).toMatchObject(spec);
+    }
+    const plain = await team.claim();
+    expect((await team.get(`${SANDBOXES}/${plain}`)).data).toMatchObject({
+      bandwidth: { ...bandwidth, egress_bandwidth_bytes_per_second: 0 },
+      network: { mode: 'allow-all' },
+      resources: { memory: '512Mi', cpu: 0.1, disk: '10Gi' },
+    });
+  });
+
+  it('of before there were any has no limit', async () => {
+    const { services, claim_rules } = await scriptedParts(await fresh());
+    const before = { bandwidth: null, disk_mib: null, network: '{"bandwidth_burst_bytes":5}' };
+    const row = rowOf('sbx_1', before);
+    await services.store.write((tx) => services.store.insert(tx, row));
+    const kept = await services.store.find(services.store.db, 'sbx_1', null);
+    const [view, spec] = [sandboxView(kept as never, SEAL), specOf(kept as never, SEAL)];
+    expect(view).toMatchObject({ bandwidth: NO_BANDWIDTH, network: { mode: 'allow-all' } });
+    expect(view.resources.disk).toBe('10Gi');
+    expect(spec).toMatchObject({ bandwidth: NO_BANDWIDTH, network_mode: 'allow-all', disk_mib: 10_240 });
+    expect(claim_rules.disk_mib).toBe(10_240);
+  });
+});
+
+it.each([
+  ['bandwidth.egress_bandwidth_bytes_per_second', { bandwidth: { egress_bandwidth_bytes_per_second: -1 } }],
+  [
+    'bandwidth.ingress_bandwidth_bytes_per_second',
+    { bandwidth: { ingress_bandwidth_bytes_per_second: 1.5 } },
+  ],
+  ['bandwidth.bandwidth_burst_bytes', { bandwidth: { bandwidth_burst_bytes: 2 ** 53 } }],
+  ['bandwidth.burst', { bandwidth: { burst: 1 } }],
+  ['network.mode', { network: { mode: 'block-some' } }],
+  ['network.bandwidth_burst_bytes', { network: { bandwidth_burst_bytes: 1 } }],
+  ['resources.disk', { resources: { disk: '127Mi' } }],
+  ['resources.disk', { resources: { disk: '1.5Gi' } }],
+])('a claim with a bad config.%s is refused by name', async (field, config) => {
+  const { team, runtime } = await startScripted(`sqlite:${scratchFolder()}/manager.db`);
+  runtime.networks.mode = { mode: 'metered', reason: null };
+  const { status, error } = await team.post(SANDBOXES, { config });
+  expect([status, error?.details?.field]).toEqual([400, `config.${field}`]);
+});
+
+it('without a metered network a claim with a limit is refused, and the default bandwidth is not shown as if it held', async () => {
+  const file = { egress_bandwidth_bytes_per_second: 5 };
+  const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`, { file });
+  const team = await client('team_1', 'sandboxes:write');
+  for (const [field, config] of [
+    ['config.bandwidth', { bandwidth: { ingress_bandwidth_bytes_per_second: 1 } }],
+    ['config.network.mode', { network: { mode: 'block-all' } }],
+  ]) {
+    const { status, error } = await team.post(SANDBOXES, { config });
+    expect([status, error?.code, error?.details]).toEqual([400, 'invalid_request', { field }]);
+    expect(error?.message).toBe(
+      `${field}: is not enforced here: the network is not metered (--network host-unmetered)`,
+    );
+  }
+  const bandwidth = { egress_bandwidth_bytes_per_second: 0, bandwidth_burst_bytes: 5 };
+  const id = await team.claim({ bandwidth, network: { mode: 'allow-all' } });
+  expect((await team.get(`${SANDBOXES}/${id}`)).data.bandwidth).toEqual(NO_BANDWIDTH);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BURST_MIN_BYTES, burstOf, TokenBucket } from '../../../src/network/meter/token-bucket.ts';
+import { BURST_MIN_BYTES } from '../../../src/contract/network.ts';
+import { burstOf, TokenBucket } from '../../../src/network/meter/token-bucket.ts';
 
 const limits = fc.record({
   bytes_per_second: fc.oneof(

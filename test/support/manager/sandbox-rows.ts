@@ -20,6 +20,8 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     cpu_millis: 100,
     resources: '{"memory":"512Mi","cpu":0.1}',
     metadata: null,
+    disk_mib: null,
+    bandwidth: null,
     network: null,
     webhook_url: null,
     webhook_secret_sealed: null,

@@ -31,7 +31,7 @@ export async function scriptedParts(
     database,
     /** Claims a sandbox for team_1. */
     async claim(body: Parameters<typeof claimRequest>[0] = {}): Promise<SandboxRef> {
-      const { sandbox_id } = await parts.claims.claim(CALLER, claimRequest(body, parts.guard), null);
+      const { sandbox_id } = await parts.claims.claim(CALLER, claimRequest(body, parts.claim_rules), null);
       return { sandbox_id, team_id: 'team_1' };
     },
   };

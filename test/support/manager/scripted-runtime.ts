@@ -7,11 +7,13 @@ import type {
   RuntimeSpec,
   RuntimeState,
 } from '../../../src/runtime/runtime.ts';
+import { ScriptedNetworks } from './scripted-networks.ts';
 
 type Verb = 'create' | 'pause' | 'resume' | 'fork' | 'change' | 'end' | 'remove';
 
 /** A runtime that keeps states alone, and does what a test says: waits, fails, or says that a sandbox is lost. */
 export class ScriptedRuntime extends NoRuntime implements Runtime {
+  override readonly networks = new ScriptedNetworks();
   readonly states = new Map<string, RuntimeState>();
   /** What was asked for: `verb id`. */
   readonly calls: string[] = [];

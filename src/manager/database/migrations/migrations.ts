@@ -2,7 +2,7 @@ import type { Migration } from 'kysely';
 import type { Dialect } from '../tables.ts';
 import { createOutbox, hashEndpoints } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
-import { addMetadata, createSandboxes } from './sandboxes.ts';
+import { addBandwidth, addMetadata, createSandboxes } from './sandboxes.ts';
 import { createUsage, offsetPositions } from './usage.ts';
 
 /**
@@ -18,5 +18,6 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '005_endpoint_keys': { up: (db) => hashEndpoints(db, dialect) },
     '006_usage_positions': { up: (db) => offsetPositions(db, dialect) },
     '007_sandbox_metadata': { up: (db) => addMetadata(db) },
+    '008_sandbox_bandwidth': { up: (db) => addBandwidth(db) },
   };
 }

@@ -85,3 +85,9 @@ export async function createSandboxes(db: Kysely<Tables>): Promise<void> {
 export async function addMetadata(db: Kysely<Tables>): Promise<void> {
   await db.schema.alterTable('sandboxes').addColumn('metadata', 'text').execute();
 }
+
+/** Migration 008: the bandwidth and disk of sandboxes. */
+export async function addBandwidth(db: Kysely<Tables>): Promise<void> {
+  await db.schema.alterTable('sandboxes').addColumn('bandwidth', 'text').execute();
+  await db.schema.alterTable('sandboxes').addColumn('disk_mib', 'bigint').execute();
+}
