@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
+import { SandboxDisks } from './disk/sandbox-disks.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
 import { ResourceGroups } from './limits/resource-groups.ts';
 import { LocalRuntime } from './local-runtime.ts';
@@ -40,6 +41,7 @@ export function chooseRuntime(
     isolation,
     programs,
     groups: ResourceGroups.open(),
+    disks: new SandboxDisks(kind === 'local' ? null : 'sandboxes are not isolated'),
     networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
     webhook_cidrs: allow_webhook_cidr.map(cidrText),
     clock,

@@ -7,10 +7,12 @@ import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
 import { markOf, SANDBOX_MARK_VARIABLE } from './host-process.ts';
 import { kernelParts } from './kernel-parts.ts';
-import type { ProgramCopies } from './program.ts';
+import { type ProgramCopies, programIn } from './program.ts';
 import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
-import { seccompFilter } from './seccomp/filter.ts';
+import { FIRST_USER } from './users/sandbox-users.ts';
+import { noPrelude, type Pieces, type Prelude, preludeOf } from './walls/prelude.ts';
+import { candidates, missingWalls, STRICTEST, type Walls } from './walls/walls.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -34,43 +36,40 @@ export interface Isolation {
   check(): Promise<void>;
   /** What this machine does not allow, a phrase for each; known after `check`. */
   limitations(): string[];
+  /** Whether each sandbox gets a user of its own; known after `check`. */
+  hasUsers(): boolean;
   /** The command that starts the sandbox's daemon. */
-  command(files: SandboxFiles): LaunchCommand;
+  command(files: SandboxFiles, user: SandboxUser): LaunchCommand;
 }
 
-const NAMESPACES = ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'];
-/** One user without rights outside, who cannot create further namespaces. */
-const USER_NAMESPACE = ['--unshare-user', '--uid', '0', '--gid', '0', '--disable-userns'];
-const CONFINEMENT = ['--cap-drop', 'ALL', '--new-session'];
-/**
- * Makes the host's device nodes read-only in a private mount namespace: otherwise a sandbox of a manager that runs as
- * root owns them, and could change their mode on the host. Writing to the devices still works.
- */
-const READ_ONLY_DEVICES = [
-  ...['unshare', '--mount', '--propagation', 'private', '/bin/sh', '-c'],
-  'mount --bind /dev /dev && mount -o remount,bind,ro /dev && exec "$@"',
-  'sh',
+/** As whom a sandbox runs on the host. */
+export interface SandboxUser {
+  /** Its user and group id; null: the manager's. */
+  user: number | null;
+  /** How many processes and threads a user of its own may have; null: no limit by the user. */
+  processes_max: number | null;
+}
+
+const CONFINEMENT = [
+  ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+  ...['--cap-drop', 'ALL', '--new-session'],
 ];
 /** The daemon writes its log to descriptor 4, which the init of the sandbox, unlike the daemon, does not keep open. */
 const LOG_ON_4 = ['/bin/sh', '-c', 'exec "$0" "$@" >&4 2>&4 3<&- 4>&-'];
 
 const SECCOMP_FD = '5';
 
-/** A set of walls, from the strictest to the weakest. */
-interface Walls {
-  devices: string[];
-  user_namespace: string[];
-  seccomp_filter: Buffer | null;
-}
-
 /**
  * Isolation by bubblewrap: mount, pid, ipc, uts and (where the kernel grants it) user namespaces of its own, no
- * capabilities, a filter of system calls, its own init that reaps. The network is the host's. Source: contract section 7, `--runtime local`.
+ * capabilities, a filter of system calls, its own init that reaps; for a manager run by root also a user of its own. The
+ * network is the host's. Source: contract section 7, `--runtime local`.
  */
 export class Bubblewrap implements Isolation {
   readonly #programs: ProgramCopies;
   readonly #path: string;
-  #walls: Walls = { devices: [], user_namespace: USER_NAMESPACE, seccomp_filter: null };
+  #walls: Walls = STRICTEST;
+  /** Why the walls before these do not work. */
+  #why_not: string | null = null;
 
   /** `path`: the folders that are searched for `bwrap`. */
   constructor(programs: ProgramCopies, path = PATH) {
@@ -80,30 +79,33 @@ export class Bubblewrap implements Isolation {
 
   /** Finds the strictest walls that work here. Throws StartError if none do. */
   async check(): Promise<void> {
+    this.#why_not = null;
     let why: string | null = null;
     for (const walls of candidates()) {
       this.#walls = walls;
       why = await this.#probe();
       if (why === null) return;
+      this.#why_not ??= why;
     }
     throw new StartError(`--runtime local cannot isolate sandboxes: ${why}`);
   }
 
   /** The walls that `check` had to do without. */
   limitations(): string[] {
-    const { devices, user_namespace, seccomp_filter } = this.#walls;
-    const missing: [boolean, string][] = [
-      [isRoot() && devices.length === 0, "the host's device nodes are not read-only in sandboxes"],
-      [user_namespace.length === 0, 'sandboxes have no user namespace'],
-      [seccomp_filter === null, 'system calls of sandboxes are not filtered'],
-    ];
-    return missing.flatMap(([is_missing, phrase]) => (is_missing ? [phrase] : []));
+    return missingWalls(this.#walls, this.#why_not);
+  }
+
+  /** True for a manager run by root, unless the machine refuses it. */
+  hasUsers(): boolean {
+    return this.#walls.has_users;
   }
 
   /** Null if a sandbox can be created; otherwise the reason. */
   async #probe(): Promise<string | null> {
-    const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
-    const [program = '', ...rest] = [...this.#walls.devices, 'bwrap', ...args, '--', '/bin/true'];
+    const { argv, pieces } = this.#prelude({ rootfs: '/usr' }, null);
+    const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--ro-bind', pieces.rootfs as string];
+    const all = [...argv, ...this.#asUser(FIRST_USER, null), 'bwrap', ...args, '/usr'];
+    const [program = '', ...rest] = [...all, '--proc', '/proc', '--dev', '/dev', '--', '/bin/true'];
     const child = spawn(program, rest, {
       env: { PATH: this.#path },
       stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'ignore', 'pipe'],
@@ -116,20 +118,37 @@ export class Bubblewrap implements Isolation {
       return code === 0 ? null : why.trim() || `bwrap ended with ${code}`;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      if (program !== 'bwrap') return `${program} is not installed (Debian's package util-linux)`;
       return "bubblewrap is not installed (Debian's package bubblewrap); --runtime local-unsafe isolates nothing";
     }
+  }
+
+  #prelude(pieces: Pieces, files: SandboxFiles | null): Prelude {
+    return this.#walls.has_prelude ? preludeOf(pieces, files) : noPrelude(pieces);
+  }
+
+  /** Becomes the sandbox's user, with a limit of processes where control groups have none. */
+  #asUser(user: number | null, processes_max: number | null): string[] {
+    if (user === null || !this.#walls.has_users) return [];
+    const limit = processes_max === null ? [] : ['prlimit', `--nproc=${processes_max}`];
+    const ids = ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
+    return [...limit, 'setpriv', ...ids, '--no-new-privs'];
   }
 
   #namespaces(hostname: string): string[] {
     const { user_namespace, seccomp_filter } = this.#walls;
     const filter = seccomp_filter === null ? [] : ['--seccomp', SECCOMP_FD];
-    return [...user_namespace, ...NAMESPACES, ...CONFINEMENT, ...filter, '--hostname', hostname];
+    return [...user_namespace, ...CONFINEMENT, ...filter, '--hostname', hostname];
   }
 
   /** The command line of bubblewrap with the daemon in it. */
-  command(files: SandboxFiles): LaunchCommand {
+  command(files: SandboxFiles, { user, processes_max }: SandboxUser): LaunchCommand {
     const program_version = this.#programs.version();
-    const { folder, empty_file, empty_folder } = this.#programs.installed(program_version);
+    const installed = this.#programs.installed(program_version);
+    const sources = { rootfs: files.rootfs, run: files.run, program: installed.folder };
+    const { argv, pieces } = this.#prelude(sources, files);
+    const { rootfs = '', run = '', program = '' } = pieces;
+    const { empty_file, empty_folder } = programIn(program);
     const readOnly = (from: string, to: string) => ['--ro-bind', from, to];
     const cover = (is_directory: boolean) => (is_directory ? empty_folder : empty_file);
     const parts = hostParts();
@@ -137,7 +156,8 @@ export class Bubblewrap implements Isolation {
     return {
       program_version,
       argv: [
-        ...this.#walls.devices,
+        ...argv,
+        ...this.#asUser(user, processes_max),
         'bwrap',
         ...['--args', '3', '--', ...LOG_ON_4, `${PROGRAM_DIR}/node`, ...NODE_FLAGS],
         ...[`${PROGRAM_DIR}/dist/sandboxd.cjs`, ...daemonOptions(STATE_DIR, RUN_DIR)],
@@ -152,9 +172,9 @@ export class Bubblewrap implements Isolation {
       },
       bubblewrap_args: [
         ...this.#namespaces(files.sandbox_id),
-        ...['--bind', files.rootfs, '/'],
+        ...['--bind', rootfs, '/'],
         // A folder can be renamed with the mount points in it; one that is a mount point itself cannot.
-        ...foldersAbove(mounted).flatMap((path) => ['--bind', join(files.rootfs, path), path]),
+        ...foldersAbove(mounted).flatMap((path) => ['--bind', join(rootfs, path), path]),
         ...parts.flatMap(({ path, is_there, is_directory }) =>
           readOnly(is_there ? path : cover(is_directory), path),
         ),
@@ -162,27 +182,13 @@ export class Bubblewrap implements Isolation {
         ...kernelParts().flatMap(({ path, is_hidden, is_directory }) =>
           readOnly(is_hidden ? cover(is_directory) : path, path),
         ),
-        ...['--dev', '/dev', '--bind', files.run, RUN_DIR],
-        ...readOnly(folder, PROGRAM_DIR),
+        ...['--dev', '/dev', '--bind', run, RUN_DIR],
+        ...readOnly(program, PROGRAM_DIR),
         ...['--unsetenv', SANDBOX_MARK_VARIABLE, '--chdir', '/root'],
       ],
       seccomp_filter: this.#walls.seccomp_filter,
     };
   }
-}
-
-/** Some hosts forbid user namespaces, which root does not need; some kernels have no filters. */
-function candidates(): Walls[] {
-  const filter = seccompFilter(process.arch);
-  return [...new Set([filter, null])].flatMap((seccomp_filter) =>
-    (isRoot() ? [READ_ONLY_DEVICES, []] : [[]]).flatMap((devices) =>
-      [USER_NAMESPACE, []].map((user_namespace) => ({ devices, user_namespace, seccomp_filter })),
-    ),
-  );
-}
-
-function isRoot(): boolean {
-  return process.getuid?.() === 0;
 }
 
 /** `local-unsafe`: a sandbox's processes are not isolated from the host; paths are the host's. */
@@ -199,6 +205,11 @@ export class NoIsolation implements Isolation {
   /** One phrase: there are no walls. */
   limitations(): string[] {
     return ['sandboxes are not isolated'];
+  }
+
+  /** Never. */
+  hasUsers(): boolean {
+    return false;
   }
 
   /** The daemon's own command line. */

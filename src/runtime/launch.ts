@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, constants, lchownSync, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../base/clock.ts';
@@ -23,8 +23,8 @@ const JOIN_GROUPS = [
 
 /**
  * Starts a sandbox's daemon, which outlives this program, and waits until it accepts requests. It joins `groups`, files
- * that take a pid, before anything of it runs. Its control socket gets a
- * name outside the sandbox, so that nothing that processes inside put in its place is ever connected to. Throws
+ * that take a pid, before anything of it runs. `user` is the sandbox's own, null: this program's. Its control socket gets
+ * a name outside the sandbox, so that nothing that processes inside put in its place is ever connected to. Throws
  * `internal_error` with the last line of output if the daemon ends instead.
  */
 export async function launchDaemon(
@@ -32,10 +32,12 @@ export async function launchDaemon(
   files: SandboxFiles,
   command: LaunchCommand,
   groups: string[],
+  user: number | null,
 ): Promise<ProcessIdentity> {
   rmSync(files.run, { recursive: true, force: true });
   rmSync(files.control_socket, { force: true });
   mkdirSync(files.run, { mode: 0o700 });
+  if (user !== null) lchownSync(files.run, user, user);
   const child = start(files, command, groups);
   await listening(clock, child, files);
   child.stderr?.destroy();

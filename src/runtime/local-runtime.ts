@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
 import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
+import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import type { Isolation } from './isolation.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
@@ -26,8 +27,9 @@ import type {
 } from './runtime.ts';
 import { SandboxBuilder } from './sandbox-builder.ts';
 import { SandboxEnder } from './sandbox-ender.ts';
-import { SandboxFiles } from './sandbox-files.ts';
+import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
 import { DamagedOutboxes, noteDamage, takeOutbox } from './undelivered.ts';
+import { SandboxUsers } from './users/sandbox-users.ts';
 
 const SANDBOX_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
 
@@ -38,6 +40,7 @@ export interface LocalRuntimeParts {
   isolation: Isolation;
   programs: ProgramCopies;
   groups: ResourceGroups;
+  disks: SandboxDisks;
   networks: SandboxNetworks;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
@@ -73,13 +76,14 @@ export class LocalRuntime implements Runtime {
     this.networks = parts.networks;
     this.#damaged = new DamagedOutboxes(parts.data_dir, parts.clock, parts.log);
     this.#ender = new SandboxEnder({ ...parts, damaged: this.#damaged });
-    this.#builder = new SandboxBuilder({ ...parts, remove: (files) => this.#ender.remove(files) });
+    const users = new SandboxUsers(parts.isolation, () => this.#records());
+    this.#builder = new SandboxBuilder({ ...parts, users, remove: (files) => this.#ender.remove(files) });
     this.#data_dir = parts.data_dir;
   }
 
   /** Prepares the data directory and the daemon's program. Throws StartError if sandboxes cannot run here. */
   async start(): Promise<void> {
-    const { data_dir, isolation, programs, clock, log } = this.#parts;
+    const { data_dir, isolation, disks, programs, clock, log } = this.#parts;
     try {
       mkdirSync(data_dir, { recursive: true, mode: 0o700 });
       this.#data_dir = realpathSync(data_dir);
@@ -89,17 +93,28 @@ export class LocalRuntime implements Runtime {
     }
     this.#damaged.prune();
     await isolation.check();
+    await disks.check(this.#data_dir);
     for (const limitation of this.limitations()) log.warn({ limitation }, 'a wall or limit is missing');
-    const records = (await this.list()).map((sandbox_id) => this.#files(sandbox_id).readRecord());
-    const used = new Set(records.flatMap((record) => record?.program_version ?? []));
+    const used = new Set(this.#records().flatMap((record) => record?.program_version ?? []));
     programs.prune(used, clock.wallMs());
+    await this.#attachDisks();
     // Copy the program now, not with the first claim: it is a hundred megabytes.
     programs.installed(programs.version());
   }
 
   /** What the machine's isolation and control groups do without. */
   limitations(): string[] {
-    return [...this.#parts.isolation.limitations(), ...this.#parts.groups.limitations()];
+    const { isolation, groups, disks } = this.#parts;
+    const of_groups = groups.limitations(isolation.hasUsers());
+    return [...isolation.limitations(), ...of_groups, ...disks.limitations()];
+  }
+
+  /** Disks that the machine, or a manager in a mount namespace of its own, no longer has mounted. */
+  async #attachDisks(): Promise<void> {
+    for (const sandbox_id of await this.list()) {
+      const why = await this.#parts.disks.attach(this.#files(sandbox_id));
+      if (why !== null) this.#parts.log.error({ sandbox_id, why }, "a sandbox's disk cannot be mounted");
+    }
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `SandboxBuilder.create`. */
@@ -160,6 +175,8 @@ export class LocalRuntime implements Runtime {
     const record = files.readRecord();
     if (!record || record.state === 'creating') return;
     if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
+    const why = await this.#parts.disks.attach(files);
+    if (why !== null) throw new Error(`the disk cannot be mounted: ${why}`);
     const state_dir = takeOutbox(files);
     if (state_dir === null) {
       const trouble = 'the state directory and its records are missing';
@@ -202,7 +219,15 @@ export class LocalRuntime implements Runtime {
 
   /** The ids of all sandboxes that have a directory. */
   async list(): Promise<string[]> {
+    return this.#ids();
+  }
+
+  #ids(): string[] {
     return readdirSync(this.#data_dir).filter((name) => SANDBOX_ID.test(name));
+  }
+
+  #records(): (SandboxRecord | null)[] {
+    return this.#ids().map((sandbox_id) => this.#files(sandbox_id).readRecord());
   }
 
   #files(sandbox_id: string): SandboxFiles {

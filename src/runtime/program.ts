@@ -105,12 +105,11 @@ export class ProgramCopies {
   #install(folder: string): void {
     const next = join(this.#folder, `.new-${kernelRandom(6).toString('hex')}`);
     const { node, dist, packages, empty_file, empty_folder } = programIn(next);
-    mkdirSync(next, { recursive: true, mode: 0o700 });
+    mkdirSync(next, { recursive: true });
     try {
       writeFileSync(empty_file, '', { mode: 0o444 });
       mkdirSync(empty_folder, { mode: 0o555 });
       copyFileSync(this.#source.node, node, constants.COPYFILE_FICLONE);
-      chmodSync(node, 0o111);
       cpSync(this.#source.dist, dist, { recursive: true });
       // Node looks for this file upwards: in a sandbox the next ones would be the sandbox's own.
       writeFileSync(join(next, 'package.json'), '{}\n', { mode: 0o444 });
@@ -118,6 +117,8 @@ export class ProgramCopies {
         const filter = (path: string) => !(SOURCES.has(basename(path)) && dirname(path).endsWith(name));
         cpSync(join(this.#source.packages, name), join(packages, name), { recursive: true, filter });
       }
+      makeReadable(next);
+      chmodSync(node, 0o111);
       renameSync(next, folder);
     } catch (error) {
       rmSync(next, { recursive: true, force: true });
@@ -127,13 +128,24 @@ export class ProgramCopies {
   }
 }
 
-function programIn(folder: string): InstalledProgram {
+/** The parts of an installed copy by its folder. */
+export function programIn(folder: string): InstalledProgram {
   const within = (name: string) => join(folder, name);
   return {
     folder,
     ...{ node: within('node'), dist: within('dist'), packages: within('node_modules') },
     ...{ empty_file: within('empty'), empty_folder: within('empty.d') },
   };
+}
+
+/** Sandboxes run it as users of their own, whatever the masks under which it was built and installed. */
+function makeReadable(folder: string): void {
+  chmodSync(folder, 0o755);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) makeReadable(path);
+    else if (entry.isFile()) chmodSync(path, 0o444);
+  }
 }
 
 function nativePackages(packages: string): string[] {

@@ -2,6 +2,8 @@ import {
   chmodSync,
   closeSync,
   constants,
+  fchownSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -9,7 +11,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { kernelRandom } from '../base/entropy.ts';
 
 /** Where the sandbox's own daemon keeps its outbox, on the sandbox's persistent root file system. */
@@ -116,17 +118,24 @@ export function foldersAbove(paths: string[]): string[] {
 /**
  * Creates the directories, files and mount points that a sandbox's root needs, and keeps its other contents. An
  * obstacle, such as a link left by a process of a fork's parent, is renamed, never followed. Nothing may run in the root
- * meanwhile.
+ * meanwhile. `owner`: the user and group of what is created; null: this program's.
  */
-export function prepareRootfs(rootfs: string, sandbox_id: string): void {
+export function prepareRootfs(rootfs: string, sandbox_id: string, owner: number | null): void {
+  const root = { rootfs, owner };
   mkdirSync(rootfs, { recursive: true, mode: 0o755 });
+  if (owner !== null) lchownSync(rootfs, owner, owner);
   chmodSync(rootfs, 0o755);
-  for (const [path, mode] of DIRECTORIES) chmodSync(placeDirectory(rootfs, path), mode);
+  for (const [path, mode] of DIRECTORIES) chmodSync(placeDirectory(root, path), mode);
   for (const { path, is_directory } of hostParts()) {
-    if (is_directory) placeDirectory(rootfs, path);
-    else placeFile(rootfs, path, '');
+    if (is_directory) placeDirectory(root, path);
+    else placeFile(root, path, '');
   }
-  for (const [path, text] of FILES) placeFile(rootfs, path, text(sandbox_id));
+  for (const [path, text] of FILES) placeFile(root, path, text(sandbox_id));
+}
+
+interface Root {
+  rootfs: string;
+  owner: number | null;
 }
 
 /** The state directory's path on the host; null if it, or a directory above it, is no directory any more. */
@@ -139,7 +148,7 @@ export function stateDirOf(rootfs: string): string | null {
   return path;
 }
 
-function placeDirectory(rootfs: string, inside: string): string {
+function placeDirectory({ rootfs, owner }: Root, inside: string): string {
   let path = rootfs;
   for (const part of inside.split('/').filter(Boolean)) {
     path = join(path, part);
@@ -148,16 +157,18 @@ function placeDirectory(rootfs: string, inside: string): string {
     if (stat) moveAway(path);
     mkdirSync(path, { mode: 0o755 });
     chmodSync(path, 0o755);
+    if (owner !== null) lchownSync(path, owner, owner);
   }
   return path;
 }
 
-function placeFile(rootfs: string, inside: string, text: string): void {
-  const path = join(placeDirectory(rootfs, dirname(inside)), inside.slice(inside.lastIndexOf('/') + 1));
+function placeFile(root: Root, inside: string, text: string): void {
+  const path = join(placeDirectory(root, dirname(inside)), basename(inside));
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) return;
   moveAway(path);
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o644);
   writeSync(file, text);
+  if (root.owner !== null) fchownSync(file, root.owner, root.owner);
   closeSync(file);
 }
 

@@ -2,8 +2,9 @@ import { mkdirSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import { hold, requestDaemon } from './control-client.ts';
-import { copyRootfs } from './copy.ts';
 import { daemonError, initBody } from './daemon-answers.ts';
+import { copyRootfs } from './disk/copy.ts';
+import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
@@ -11,11 +12,14 @@ import { prepareRootfs, stateDirOf } from './rootfs.ts';
 import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
 import type { RuntimeSpec } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
+import type { SandboxUsers } from './users/sandbox-users.ts';
 
 /** What a `SandboxBuilder` works with. */
 export interface SandboxBuilderParts {
   isolation: Isolation;
   groups: ResourceGroups;
+  users: SandboxUsers;
+  disks: SandboxDisks;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
   clock: Clock;
@@ -42,40 +46,45 @@ export class SandboxBuilder {
       // The daemon compares the spec with the one it was initialised with.
       return this.#initialise(files, spec);
     }
-    await this.#build(files, async () => {
-      prepareRootfs(files.rootfs, spec.sandbox_id);
-      await this.#launch(files, spec);
+    await this.#build(files, spec, async (user) => {
+      prepareRootfs(files.rootfs, spec.sandbox_id, user);
+      await this.#launch(files, spec, user);
     });
   }
 
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
   async copy(source: SandboxFiles, files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
-    await this.#build(files, async () => {
-      await this.#copyRoot(source, files);
-      prepareRootfs(files.rootfs, spec.sandbox_id);
-      await this.#launch(files, spec);
+    await this.#build(files, spec, async (user) => {
+      await this.#copyRoot(source, files, user);
+      prepareRootfs(files.rootfs, spec.sandbox_id, user);
+      await this.#launch(files, spec, user);
       const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
       if (paused === 'lost') throw new ApiError('internal_error', "The fork's daemon has died.");
       updateRecord(files, { is_paused: true });
     });
   }
 
-  async #build(files: SandboxFiles, build: () => Promise<void>): Promise<void> {
-    const { remove } = this.#parts;
+  async #build(
+    files: SandboxFiles,
+    { disk_mib }: RuntimeSpec,
+    build: (user: number | null) => Promise<void>,
+  ): Promise<void> {
+    const { remove, disks, users } = this.#parts;
     await remove(files);
     try {
       mkdirSync(files.directory, { mode: 0o700 });
-      await build();
+      await disks.make(files, disk_mib);
+      await build(users.pick());
     } catch (error) {
       await remove(files);
       throw error;
     }
   }
 
-  async #launch(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
+  async #launch(files: SandboxFiles, spec: RuntimeSpec, user: number | null): Promise<void> {
     const { isolation, groups, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
-    const command = isolation.command(files);
+    const command = isolation.command(files, { user, processes_max: groups.userProcessesMax() });
     const record: SandboxRecord = {
       program_version: command.program_version,
       sandbox_id,
@@ -86,11 +95,12 @@ export class SandboxBuilder {
       state: 'creating',
       outcome: null,
       is_paused: false,
+      user,
       daemon: null,
       has_record_key: true,
     };
     files.writeRecord(record);
-    record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id));
+    record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id), user);
     await this.#initialise(files, spec);
     revokeControl(files);
     groups.limit(sandbox_id, record);
@@ -108,13 +118,13 @@ export class SandboxBuilder {
   }
 
   /** The source is held quiescent from before the first file is read until after the last. */
-  async #copyRoot(source: SandboxFiles, target: SandboxFiles): Promise<void> {
+  async #copyRoot(source: SandboxFiles, target: SandboxFiles, user: number | null): Promise<void> {
     const held = await hold(source.socket_address, CHANGE_TIMEOUT_MS);
     if ('outcome' in held) throw daemonError(held);
     try {
       const state_dir = stateDirOf(source.rootfs);
       if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
-      await copyRootfs(source.rootfs, state_dir, target.rootfs);
+      await copyRootfs(source.rootfs, state_dir, target.rootfs, user);
       if (!held.isKept()) {
         throw new ApiError('internal_error', 'The source resumed while it was being copied.');
       }

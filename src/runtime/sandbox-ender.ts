@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { requestDaemon } from './control-client.ts';
+import { removeTree } from './disk/remove.ts';
+import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import { killMarked, waitForExit } from './host-process.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
-import { removeTree } from './remove.ts';
 import { DAEMON_ANSWER_TIMEOUT_MS, isLost } from './running-sandbox.ts';
 import type { RuntimeEnd } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
@@ -15,6 +16,7 @@ const STOP_TIMEOUT_MS = 30_000;
 /** What a `SandboxEnder` works with. */
 export interface SandboxEnderParts {
   groups: ResourceGroups;
+  disks: SandboxDisks;
   damaged: DamagedOutboxes;
   clock: Clock;
   log: Log;
@@ -45,7 +47,8 @@ export class SandboxEnder {
   /** Kills what still runs of a sandbox and removes its directory; a damaged outbox is preserved. Idempotent. */
   async remove(files: SandboxFiles): Promise<void> {
     await this.#kill(files);
-    this.#parts.damaged.preserve(files);
+    await this.#parts.damaged.preserve(files);
+    await this.#parts.disks.detach(files);
     await removeTree(files.directory);
   }
 

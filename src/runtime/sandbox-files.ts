@@ -1,5 +1,5 @@
-import { chmodSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { replaceFileNow } from '../base/durable-file.ts';
 import type { ProcessIdentity } from './host-process.ts';
 
@@ -19,6 +19,8 @@ export interface SandboxRecord {
   is_paused: boolean;
   /** Whether its daemon authenticates its records; missing if an older version started it. */
   has_record_key?: boolean;
+  /** Its user and group id on this machine; null or missing: the manager's. */
+  user?: number | null;
   /** As the host sees the process; null until it runs. */
   daemon: ProcessIdentity | null;
 }
@@ -30,25 +32,51 @@ const LOG_MAX_BYTES = 4 * 1024 * 1024;
 export class SandboxFiles {
   readonly sandbox_id: string;
   readonly directory: string;
-  /** The sandbox's `/`. */
-  readonly rootfs: string;
-  /** The sandbox's `/run/sandboxd`, in which the daemon creates its socket. */
-  readonly run: string;
-  /** The same socket under a name that the sandbox can neither reach nor replace. */
-  readonly control_socket: string;
-  /** A short path to it, valid in this process alone: the kernel limits a socket's path to 107 bytes. */
-  readonly socket_address: string;
+  /** Where the sandbox's disk is mounted, with everything that it can write; missing where its disk is not bounded. */
+  readonly disk: string;
+  /** The file that holds its disk. */
+  readonly disk_image: string;
   readonly log: string;
+  readonly #data_dir_fd: number;
 
   /** `data_dir_fd`: a descriptor of `data_dir` that stays open. */
   constructor(data_dir: string, data_dir_fd: number, sandbox_id: string) {
     this.sandbox_id = sandbox_id;
     this.directory = join(data_dir, sandbox_id);
-    this.rootfs = join(this.directory, 'rootfs');
-    this.run = join(this.directory, 'run');
-    this.control_socket = join(this.directory, 'control.sock');
-    this.socket_address = `/proc/self/fd/${data_dir_fd}/${sandbox_id}/control.sock`;
+    this.disk = join(this.directory, 'disk');
+    this.disk_image = join(this.directory, 'disk.img');
     this.log = join(this.directory, 'daemon.log');
+    this.#data_dir_fd = data_dir_fd;
+  }
+
+  /** The sandbox's `/`. */
+  get rootfs(): string {
+    return this.#onDisk('rootfs');
+  }
+
+  /** The sandbox's `/run/sandboxd`, in which the daemon creates its socket. */
+  get run(): string {
+    return this.#onDisk('run');
+  }
+
+  /** The same socket under a name that the sandbox can neither reach nor replace. */
+  get control_socket(): string {
+    return this.#onDisk('control.sock');
+  }
+
+  /** A short path to it, valid in this process alone: the kernel limits a socket's path to 107 bytes. */
+  get socket_address(): string {
+    const within = relative(dirname(this.directory), this.control_socket);
+    return `/proc/self/fd/${this.#data_dir_fd}/${within}`;
+  }
+
+  /** Where the stopped daemon's outbox is taken, out of the sandbox's root. */
+  get outbox(): string {
+    return this.#onDisk('outbox');
+  }
+
+  #onDisk(name: string): string {
+    return join(existsSync(this.disk) ? this.disk : this.directory, name);
   }
 
   get #record(): string {

@@ -16,6 +16,7 @@ import type { Clock } from '../base/clock.ts';
 import { replaceFileNow } from '../base/durable-file.ts';
 import type { Log } from '../base/log.ts';
 import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/undelivered-reader.ts';
+import { runTool } from './disk/tool.ts';
 import { STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
@@ -33,8 +34,7 @@ const KEPT_TOTAL_BYTES = 4 * KEPT_MAX_BYTES;
  * Moves an ended sandbox's outbox out of its root, beyond the sandbox's reach, and returns the folder. Links on the way
  * are not followed. May be repeated after an interruption. Null if the state directory is no directory any more.
  */
-export function takeOutbox({ directory, rootfs }: SandboxFiles): string | null {
-  const target = join(directory, 'outbox');
+export function takeOutbox({ outbox: target, rootfs }: SandboxFiles): string | null {
   mkdirSync(target, { recursive: true, mode: 0o700 });
   const state_dir = openInside(rootfs, STATE_DIR);
   if (state_dir === null) return readdirSync(target).length > 0 ? target : null;
@@ -75,8 +75,8 @@ function openInside(rootfs: string, path: string): number | null {
 }
 
 /** Marks a sandbox's outbox as damaged, so that it is preserved. */
-export function noteDamage({ directory }: SandboxFiles): void {
-  replaceFileNow(join(directory, 'outbox', DAMAGED), '');
+export function noteDamage({ outbox }: SandboxFiles): void {
+  replaceFileNow(join(outbox, DAMAGED), '');
 }
 
 /** Preserves damaged outboxes for a day, for people to examine. Source: contract section 3. */
@@ -93,9 +93,11 @@ export class DamagedOutboxes {
     this.#max_bytes = max_bytes;
   }
 
-  /** Moves an outbox that is marked as damaged out of the sandbox's directory; others are left. */
-  preserve({ sandbox_id, directory }: SandboxFiles): void {
-    const outbox = join(directory, 'outbox');
+  /**
+   * Moves an outbox that is marked as damaged out of the sandbox's directory; others are left. One for which there is no
+   * room is given up: nothing keeps a sandbox from being removed.
+   */
+  async preserve({ sandbox_id, outbox }: SandboxFiles): Promise<void> {
     if (!existsSync(join(outbox, DAMAGED))) return;
     const path = join(this.#folder, sandbox_id);
     const bytes = sizeOf(outbox);
@@ -105,7 +107,12 @@ export class DamagedOutboxes {
     }
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     rmSync(path, { recursive: true, force: true });
-    renameSync(outbox, path);
+    const why = await moveFolder(outbox, path);
+    if (why !== null) {
+      rmSync(path, { recursive: true, force: true });
+      this.#log.error({ sandbox_id, why }, 'a damaged outbox could not be kept');
+      return;
+    }
     const now_s = this.#clock.wallMs() / 1000;
     utimesSync(path, now_s, now_s);
     this.#log.error({ sandbox_id, path }, 'a damaged outbox is kept for 24 h');
@@ -126,6 +133,20 @@ export class DamagedOutboxes {
       rmSync(path, { recursive: true, force: true });
     }
   }
+}
+
+/** Moves a folder of files, also to another disk: then its regular files alone. Null, or why it could not be done. */
+async function moveFolder(from: string, to: string): Promise<string | null> {
+  try {
+    renameSync(from, to);
+    return null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+  }
+  mkdirSync(to, { mode: 0o700 });
+  const entries = readdirSync(from, { withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = entries.map(({ name }) => join(from, name));
+  return runTool('cp', '--no-dereference', '--sparse=always', '--target-directory', to, '--', ...paths);
 }
 
 /** The disk space of a folder's files in bytes; an outbox has no folders. */

@@ -43,7 +43,7 @@ it('a launch waits until the daemon listens, not only until its socket has a nam
   const sandbox = files();
   const clock = new ManualClock();
   let is_launched = false;
-  const launching = launchDaemon(clock, sandbox, command(sandbox, SLOW_DAEMON), []).then((daemon) => {
+  const launching = launchDaemon(clock, sandbox, command(sandbox, SLOW_DAEMON), [], null).then((daemon) => {
     is_launched = true;
     onTestFinished(() => void process.kill(daemon.pid, 'SIGKILL'));
     return daemon;
@@ -77,6 +77,7 @@ it('a launch fails with the last line of the log if the daemon ends instead', as
     sandbox,
     command(sandbox, 'warn "one\\n"; die "no port is free\\n"'),
     [],
+    null,
   );
   await expect(failing).rejects.toMatchObject({
     code: 'internal_error',

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
+import { SandboxDisks } from '../../src/runtime/disk/sandbox-disks.ts';
 import { Bubblewrap } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { UnmeteredNetworks } from '../../src/runtime/networks/unmetered-networks.ts';
@@ -19,6 +20,7 @@ async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
     data_dir,
     programs,
     groups,
+    disks: new SandboxDisks(null),
     networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
     webhook_cidrs: LOOPBACK,
     clock: systemClock,

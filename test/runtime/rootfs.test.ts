@@ -19,7 +19,7 @@ describe('the root of a fork', () => {
     mkdirSync(join(rootfs, 'etc/passwd/full'), { recursive: true });
     writeFileSync(join(rootfs, 'etc/passwd/full/file'), 'mine');
     symlinkSync('/etc', join(rootfs, 'var'));
-    prepareRootfs(rootfs, 'sbx-1');
+    prepareRootfs(rootfs, 'sbx-1', null);
     expect(readdirSync(join(rootfs, 'var'))).toContain('lib');
     const [moved] = readdirSync(join(rootfs, 'etc')).filter((name) => name.startsWith('passwd.replaced-'));
     expect(readdirSync(join(rootfs, 'etc', moved ?? '', 'full'))).toEqual(['file']);
@@ -29,7 +29,7 @@ describe('the root of a fork', () => {
 describe('the root of a sandbox', () => {
   it('has its folders, files and mount points, and keeps what is there when it is prepared again', () => {
     const rootfs = join(scratchFolder(), 'rootfs');
-    prepareRootfs(rootfs, 'sbx-1');
+    prepareRootfs(rootfs, 'sbx-1', null);
     expect(readFileSync(join(rootfs, 'etc/hostname'), 'utf8')).toBe('sbx-1\n');
     expect(statSync(join(rootfs, 'tmp')).mode & 0o7777).toBe(0o1777);
     expect(statSync(join(rootfs, STATE_DIR)).mode & 0o7777).toBe(0o700);
@@ -37,14 +37,14 @@ describe('the root of a sandbox', () => {
       expect(statSync(join(rootfs, path)).isDirectory(), path).toBe(is_directory);
     }
     writeFileSync(join(rootfs, 'root/mine'), 'kept');
-    prepareRootfs(rootfs, 'sbx-2');
+    prepareRootfs(rootfs, 'sbx-2', null);
     expect(readFileSync(join(rootfs, 'root/mine'), 'utf8')).toBe('kept');
     expect(readdirSync(rootfs).filter((name) => name.includes('.replaced-'))).toEqual([]);
   });
 
   it('has no state directory where a link leads elsewhere', () => {
     const rootfs = join(scratchFolder(), 'rootfs');
-    prepareRootfs(rootfs, 'sbx-1');
+    prepareRootfs(rootfs, 'sbx-1', null);
     expect(stateDirOf(rootfs)).toBe(join(rootfs, STATE_DIR));
     renameSync(join(rootfs, 'var'), join(rootfs, 'moved'));
     expect(stateDirOf(rootfs)).toBeNull();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
+import { SandboxDisks } from '../../src/runtime/disk/sandbox-disks.ts';
 import { NoIsolation } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { UnmeteredNetworks } from '../../src/runtime/networks/unmetered-networks.ts';
@@ -72,6 +73,7 @@ describe('create', () => {
       data_dir,
       isolation,
       programs,
+      disks: new SandboxDisks('not isolated'),
       groups,
       networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
       webhook_cidrs: [],

@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto';
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -22,7 +22,7 @@ import { createLog } from '../../src/base/log.ts';
 import { readUndeliveredApart } from '../../src/outbox/sqlite/undelivered/hand-over-process.ts';
 import type { UndeliveredPage } from '../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
-import { DamagedOutboxes, noteDamage } from '../../src/runtime/undelivered.ts';
+import { DamagedOutboxes, noteDamage, takeOutbox } from '../../src/runtime/undelivered.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { Sandboxes, SECRET, spec, TRUST, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -213,7 +213,8 @@ describe('a hand-over of files that are not what they were', () => {
       await runtime.remove('sbx-1');
     }
     const { runtime, state_dir } = await ended(1);
-    renameSync(state_dir, join(elsewhere, 'moved'));
+    cpSync(state_dir, join(elsewhere, 'moved'), { recursive: true });
+    rmSync(state_dir, { recursive: true });
     symlinkSync(join(elsewhere, 'moved'), state_dir);
     expect(await undeliveredRecord(runtime, 'sbx-1')).toMatchObject({ records: [] });
     await runtime.remove('sbx-1');
@@ -225,13 +226,13 @@ describe('a hand-over of files that are not what they were', () => {
     const { runtime, state_dir, sandboxes, all } = await ended();
     expect((await undeliveredRecord(runtime, 'sbx-1')).records).toHaveLength(all);
     expect(existsSync(join(state_dir, 'outbox.db'))).toBe(false);
-    expect(existsSync(join(sandboxes.data_dir, 'sbx-1', 'outbox', 'outbox.db'))).toBe(true);
+    expect(existsSync(join(sandboxes.files('sbx-1').outbox, 'outbox.db'))).toBe(true);
     writeFileSync(join(state_dir, 'outbox.db'), 'another');
     expect((await undeliveredRecord(runtime, 'sbx-1')).records).toHaveLength(all);
   });
 
   it('ends where reading would never end', async () => {
-    const { state_dir, change } = await ended(1);
+    const { state_dir, change, sandboxes } = await ended(1);
     let root = 0;
     change((db) => {
       db.pragma('journal_mode = DELETE');
@@ -241,7 +242,8 @@ describe('a hand-over of files that are not what they were', () => {
         .get() as number;
     });
     makeEndless(join(state_dir, 'outbox.db'), root);
-    const source = { ...TRUST, sandbox_id: 'sbx-1', state_dir };
+    const taken = takeOutbox(sandboxes.files('sbx-1')) ?? '';
+    const source = { ...TRUST, sandbox_id: 'sbx-1', state_dir: taken };
     const pages: UndeliveredPage[] = [];
     for await (const page of readUndeliveredApart(source, systemClock, 3_000)) pages.push(page);
     expect(pages).toMatchObject([{ records: [], trouble: 'reading it takes too long' }]);
@@ -297,14 +299,14 @@ describe('a damaged outbox', () => {
     expect(existsSync(kept)).toBe(false);
   });
 
-  it('is not kept where it is larger than an outbox can be', () => {
+  it('is not kept where it is larger than an outbox can be', async () => {
     const data_dir = scratchFolder();
     const files = new SandboxFiles(data_dir, 0, 'sbx-1');
     mkdirSync(join(files.directory, 'outbox'), { recursive: true });
     noteDamage(files);
     const keeper = new DamagedOutboxes(data_dir, systemClock, createLog('silent'), 1_000);
     writeFileSync(join(files.directory, 'outbox', 'outbox.db'), Buffer.alloc(100_000, 1));
-    keeper.preserve(files);
+    await keeper.preserve(files);
     expect(existsSync(join(data_dir, '.damaged-outboxes'))).toBe(false);
   });
 

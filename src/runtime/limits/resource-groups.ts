@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../base/linux/cgroup.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { CONTROLLERS, type Controller, limitFiles, type ResourceLimits } from './controllers.ts';
 
 const PARENT = 'sandbox-manager';
@@ -40,12 +41,13 @@ export interface ResourceGroupOptions {
  */
 export class ResourceGroups {
   readonly #folders: GroupFolder[];
-  readonly #limitations: string[];
+  /** Why a controller cannot be used. */
+  readonly #missing: ReadonlyMap<Controller, string>;
   readonly #pids_max: number;
 
-  private constructor(folders: GroupFolder[], limitations: string[], pids_max: number) {
+  private constructor(folders: GroupFolder[], missing: ReadonlyMap<Controller, string>, pids_max: number) {
     this.#folders = folders;
-    this.#limitations = limitations;
+    this.#missing = missing;
     this.#pids_max = pids_max;
   }
 
@@ -56,20 +58,29 @@ export class ResourceGroups {
     parent = PARENT,
   }: ResourceGroupOptions = {}): ResourceGroups {
     const folders: GroupFolder[] = [];
-    const limitations: string[] = [];
+    const missing = new Map<Controller, string>();
     for (const controller of CONTROLLERS) {
       try {
         folders.push(prepared(controller, hierarchy(controller), parent));
       } catch (error) {
-        limitations.push(`${NAMES[controller]} is not limited: ${(error as Error).message}`);
+        missing.set(controller, (error as Error).message);
       }
     }
-    return new ResourceGroups(folders, limitations, pids_max);
+    return new ResourceGroups(folders, missing, pids_max);
   }
 
-  /** What is not limited, a phrase for each. */
-  limitations(): string[] {
-    return this.#limitations;
+  /** What is not limited by control groups, a phrase for each. `has_users`: each sandbox has a user of its own. */
+  limitations(has_users: boolean): string[] {
+    return [...this.#missing].map(([controller, why]) =>
+      controller === 'pids' && has_users
+        ? `${NAMES.pids} is limited by its user alone: ${why}`
+        : `${NAMES[controller]} is not limited: ${why}`,
+    );
+  }
+
+  /** How many processes a user of its own may have where no control group limits them; otherwise null. */
+  userProcessesMax(): number | null {
+    return this.#missing.has('pids') ? this.#pids_max : null;
   }
 
   /**
@@ -85,14 +96,15 @@ export class ResourceGroups {
     return this.#groups(sandbox_id).map((group) => join(group, 'cgroup.procs'));
   }
 
-  /** Sets memory and CPU time of a sandbox; they apply at once. One that was made without groups stays without. */
+  /**
+   * Sets memory and CPU time of a sandbox; they apply at once. One that was made without groups stays without. Throws
+   * `conflict`, with nothing changed, if the kernel cannot take away memory that is in use.
+   */
   limit(sandbox_id: string, limits: ResourceLimits): void {
     for (const { controller, version, folder } of this.#folders) {
       const group = join(folder, sandbox_id);
       if (controller === 'pids' || !existsSync(group)) continue;
-      for (const [file, content] of limitFiles(controller, version, limits)) {
-        writeFileSync(join(group, file), content);
-      }
+      for (const [file, content] of limitFiles(controller, version, limits)) set(join(group, file), content);
     }
   }
 
@@ -125,6 +137,16 @@ function prepared(controller: Controller, hierarchy: Hierarchy | null, parent: s
   mkdirSync(folder, { recursive: true });
   if (version === 2) writeFileSync(join(folder, 'cgroup.subtree_control'), `+${controller}`);
   return { controller, version, mount, folder };
+}
+
+/** Version 1 refuses a limit of memory below what is in use and cannot be reclaimed. */
+function set(file: string, content: string): void {
+  try {
+    writeFileSync(file, content);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
+    throw new ApiError('conflict', 'The sandbox uses more memory than that.');
+  }
 }
 
 /** Removes a group; false if a process is in it. */

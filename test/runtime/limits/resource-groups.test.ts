@@ -23,7 +23,7 @@ describe('the limits of a sandbox', () => {
   it('are written to one control group of version 2', () => {
     const hierarchy = hierarchies(2);
     const groups = ResourceGroups.open({ hierarchy });
-    expect(groups.limitations()).toEqual([]);
+    expect(groups.limitations(false)).toEqual([]);
     const mount = hierarchy('memory')?.mount ?? '';
     expect(readFileSync(join(mount, 'cgroup.subtree_control'), 'utf8')).toBe('+pids');
     const group = join(mount, 'sandbox-manager', 'sbx-1');
@@ -51,14 +51,14 @@ describe('the limits of a sandbox', () => {
 
   it('are named where they cannot be held, and the others hold', async () => {
     const some = ResourceGroups.open({ hierarchy: hierarchies(1, ['cpu']) });
-    expect(some.limitations()).toEqual([
+    expect(some.limitations(false)).toEqual([
       'the CPU time of sandboxes is not limited: no control groups with cpu are mounted',
     ]);
     expect(some.make('sbx-1')).toHaveLength(2);
     const file = join(scratchFolder(), 'file');
     writeFileSync(file, '');
     const none = ResourceGroups.open({ hierarchy: () => ({ version: 1, mount: file }) });
-    expect(none.limitations()).toHaveLength(3);
+    expect(none.limitations(false)).toHaveLength(3);
     expect(none.make('sbx-1')).toEqual([]);
     none.limit('sbx-1', LIMITS);
     await none.remove('sbx-1', systemClock);
@@ -69,7 +69,7 @@ describe('the limits of a sandbox', () => {
     const groups = ResourceGroups.open({ hierarchy });
     groups.limit('sbx-1', LIMITS);
     await groups.remove('sbx-1', systemClock);
-    expect(groups.limitations()).toEqual([]);
+    expect(groups.limitations(false)).toEqual([]);
   });
 });
 
@@ -87,7 +87,7 @@ except OSError as error:
 for child in children:
   os.kill(child, signal.SIGKILL)`;
 
-const why = ResourceGroups.open().limitations().join('; ');
+const why = ResourceGroups.open().limitations(false).join('; ');
 
 describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${why})`}`, () => {
   const group = (sandboxes: Sandboxes, controller: string) =>

@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { hierarchyOf } from '../../../src/base/linux/cgroup.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
+import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
 import { markOf } from '../../../src/runtime/host-process.ts';
 import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
 import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
@@ -14,6 +15,7 @@ import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
 import { UnmeteredNetworks } from '../../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
+import { SandboxFiles } from '../../../src/runtime/sandbox-files.ts';
 import { scratchFolder } from '../scratch.ts';
 
 export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';
@@ -70,8 +72,10 @@ export class Sandboxes {
     const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
     const log = createLog('silent');
     const groups = testGroups(data_dir, limits);
+    const disks = new SandboxDisks(kind === 'local' ? null : 'not isolated');
     const parts = {
       data_dir,
+      disks,
       isolation,
       programs,
       groups,
@@ -115,7 +119,11 @@ export class Sandboxes {
   }
 
   rootfs(sandbox_id: string, path: string): string {
-    return join(this.data_dir, sandbox_id, 'rootfs', path);
+    return join(this.files(sandbox_id).rootfs, path);
+  }
+
+  files(sandbox_id: string): SandboxFiles {
+    return new SandboxFiles(this.data_dir, -1, sandbox_id);
   }
 }
 

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, constants, copyFileSync, mkdirSync } from 'node:fs';
+import { chmodSync, constants, copyFileSync, lchownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { ApiError } from '../contract/errors.ts';
-import { STATE_DIR } from './rootfs.ts';
+import { ApiError } from '../../contract/errors.ts';
+import { STATE_DIR } from '../rootfs.ts';
 
 const OUTBOX_COPY = 'outbox-copy.db';
 const OUTBOX = 'outbox.db';
@@ -12,15 +12,21 @@ const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
 
 /**
  * Copies the root of a quiescent sandbox, with owners, modes, links and sparse files. Of the state directory only the
- * copy of the outbox is taken, which the daemon made for this purpose; the rest belongs to the source. Throws
- * `internal_error` with the first line that `tar` reports.
+ * copy of the outbox is taken, which the daemon made for this purpose; the rest belongs to the source. Everything gets
+ * `owner`, the copy's only user; null: owners stay. Throws `internal_error` with the first line that `tar` reports.
  */
-export async function copyRootfs(source: string, source_state_dir: string, target: string): Promise<void> {
+export async function copyRootfs(
+  source: string,
+  source_state_dir: string,
+  target: string,
+  owner: number | null,
+): Promise<void> {
   mkdirSync(target, { recursive: true, mode: 0o755 });
   const unpack = spawn('tar', ['-C', target, ...FLAGS, '-xpf', '-'], { stdio: ['pipe', 'ignore', 'pipe'] });
+  const owners = owner === null ? [] : [`--owner=sandbox:${owner}`, `--group=sandbox:${owner}`];
   const pack = spawn(
     'tar',
-    ['-C', source, ...FLAGS, '--sparse', '--anchored', `--exclude=.${STATE_DIR}`, '-cf', '-', '.'],
+    ['-C', source, ...FLAGS, ...owners, '--sparse', '--anchored', `--exclude=.${STATE_DIR}`, '-cf', '-', '.'],
     { stdio: ['ignore', unpack.stdin, 'pipe'] },
   );
   unpack.stdin.destroy(); // the other program holds it
@@ -36,4 +42,6 @@ export async function copyRootfs(source: string, source_state_dir: string, targe
   mkdirSync(state_dir, { recursive: true, mode: 0o700 });
   copyFileSync(join(source_state_dir, OUTBOX_COPY), join(state_dir, OUTBOX), constants.COPYFILE_FICLONE);
   chmodSync(join(state_dir, OUTBOX), 0o600);
+  if (owner === null) return;
+  for (const path of [join(state_dir, OUTBOX), state_dir]) lchownSync(path, owner, owner);
 }

@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Consumer, startConsumer } from '../support/consumer.ts';
-import { eventually } from '../support/eventually.ts';
-import { Sandboxes, SECRET, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
+import { type Consumer, startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { Sandboxes, SECRET, spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxes.ts';
 
 /** A receiver that takes what is of one sandbox and refuses all others. */
 async function consumerOf(sandbox_id: string): Promise<Consumer> {

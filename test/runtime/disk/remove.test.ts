@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { removeTree } from '../../src/runtime/remove.ts';
-import { Sandboxes, spec } from '../support/runtime/sandboxes.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { removeTree } from '../../../src/runtime/disk/remove.ts';
+import { Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 describe('the removal of a sandbox', () => {
   it('takes away trees that are deeper than a path may be long', async () => {
@@ -50,7 +50,7 @@ describe('the removal of a sandbox', () => {
       { encoding: 'utf8' },
     );
     expect(made.stderr).toBe('');
-    const source = join(import.meta.dirname, '../../src/runtime/remove.ts');
+    const source = join(import.meta.dirname, '../../../src/runtime/disk/remove.ts');
     const program = `await (await import(${JSON.stringify(source)})).removeTree('${folder}/tree')`;
     const node = [process.execPath, '--input-type=module', '-e', program];
     const removed = spawnSync(

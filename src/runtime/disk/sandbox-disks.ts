@@ -1,0 +1,94 @@
+import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { ApiError } from '../../contract/errors.ts';
+import type { SandboxFiles } from '../sandbox-files.ts';
+import { runTool } from './tool.ts';
+
+const MIB = 1024 * 1024;
+/** The smallest disk: a journal, and room for the sandbox's daemon. */
+const DISK_MIN_MIB = 16;
+/**
+ * An ext4 file system that keeps its journal, so that what the daemon has synced outlives a power cut. The journal's
+ * blocks are written now: a full disk of the node must harm no commit. One percent is kept for the host's root, who takes
+ * the outbox of a sandbox that has filled its disk. Everything else takes space when it is written.
+ */
+const FORMAT = [
+  ...['-q', '-F', '-b', '4096', '-i', '8192', '-m', '1', '-J', 'size=4'],
+  ...['-E', 'lazy_itable_init=1,lazy_journal_init=0,nodiscard'],
+];
+/** `noinit_itable`: the kernel would write the tables of all the inodes that nobody uses. */
+const MOUNTED = ['-t', 'ext4', '-o', 'loop,nosuid,nodev,noinit_itable'];
+
+/**
+ * Bounds what sandboxes can write by giving each a file system of its own, kept in one sparse file of its directory and
+ * mounted over a loop device, which the kernel releases with the mount. Needs root. Where it is not possible, sandboxes
+ * are directories as before, and a limitation says so. Source: contract section 7, `resources.disk`.
+ */
+export class SandboxDisks {
+  #why_not: string | null;
+
+  /** `why_not`: the reason if disks are not to be bounded, null if the machine decides. */
+  constructor(why_not: string | null) {
+    this.#why_not = process.getuid?.() === 0 ? why_not : (why_not ?? 'the manager is not root');
+  }
+
+  /** Tries one out, in a mount namespace that ends with the attempt. Never throws for what the machine refuses. */
+  async check(data_dir: string): Promise<void> {
+    if (this.#why_not !== null) return;
+    const folder = join(data_dir, `.disk-probe-${process.pid}`);
+    const image = join(folder, 'disk.img');
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { mode: 0o700 });
+    try {
+      const apart = ['--mount', '--propagation', 'private'];
+      this.#why_not =
+        (await format(image, DISK_MIN_MIB)) ??
+        (await runTool('unshare', ...apart, 'mount', ...MOUNTED, image, folder));
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** What is not bounded, a phrase; known after `check`. */
+  limitations(): string[] {
+    return this.#why_not === null ? [] : [`the disk of sandboxes is not limited: ${this.#why_not}`];
+  }
+
+  /** Makes a sandbox's disk of this size and mounts it. Throws `internal_error`. */
+  async make(files: SandboxFiles, disk_mib: number): Promise<void> {
+    if (this.#why_not !== null) return;
+    mkdirSync(files.disk, { mode: 0o700 });
+    const why =
+      (await format(files.disk_image, Math.max(disk_mib, DISK_MIN_MIB))) ??
+      (await runTool('mount', ...MOUNTED, files.disk_image, files.disk));
+    if (why !== null) throw new ApiError('internal_error', `The sandbox's disk could not be made: ${why}`);
+    // Now, while there is room for it.
+    mkdirSync(files.outbox, { mode: 0o700 });
+  }
+
+  /** Mounts a sandbox's disk if it is not mounted, as after a restart of the machine. Null, or why it cannot be. */
+  async attach(files: SandboxFiles): Promise<string | null> {
+    if (!existsSync(files.disk_image) || isMounted(files)) return null;
+    return runTool('mount', ...MOUNTED, files.disk_image, files.disk);
+  }
+
+  /** Unmounts a sandbox's disk, on which nothing may run any more. Idempotent. Throws if it stays. */
+  async detach(files: SandboxFiles): Promise<void> {
+    if (!isMounted(files)) return;
+    // Somebody on the host may look at it; then it goes as soon as they have left.
+    const why = (await runTool('umount', files.disk)) && (await runTool('umount', '--lazy', files.disk));
+    if (why !== null && isMounted(files)) throw new Error(`${files.disk} cannot be unmounted: ${why}`);
+  }
+}
+
+async function format(image: string, size_mib: number): Promise<string | null> {
+  const file = openSync(image, 'wx', 0o600);
+  ftruncateSync(file, size_mib * MIB);
+  closeSync(file);
+  return runTool('mkfs.ext4', ...FORMAT, image);
+}
+
+function isMounted({ disk, directory }: SandboxFiles): boolean {
+  const stat = statSync(disk, { throwIfNoEntry: false });
+  return stat !== undefined && stat.dev !== statSync(directory).dev;
+}

@@ -1,0 +1,57 @@
+import { existsSync, lstatSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { SandboxFiles } from '../sandbox-files.ts';
+
+/**
+ * Runs as root in a private mount namespace, before bubblewrap. The host's device nodes become read-only: a sandbox whose
+ * root is the host's would own them and could change their mode; writing to the devices still works. `$1` shows the
+ * sandbox's pieces, named in pairs up to `--`: its user cannot traverse the data directory. Then the namespace lets go of
+ * all sandboxes' disks below `$2`, which it would keep in use.
+ */
+const SCRIPT = `set -e
+mount --bind /dev /dev
+mount -o remount,bind,ro /dev
+stage=$1 data=$2; shift 2
+mount -t tmpfs -o mode=0755,size=64k,nosuid,nodev,noexec tmpfs "$stage"
+while [ "$1" != -- ]; do mkdir "$stage/$1"; mount --bind "$2" "$stage/$1"; shift 2; done; shift
+[ -z "$data" ] || umount --lazy --no-canonicalize --internal-only --no-mtab "$data"/*/disk 2>/dev/null || :
+exec "$@"`;
+
+/** Folders that exist on every system and that nothing of a sandbox comes from, unless the data directory is in one. */
+const STAGES = ['/mnt', '/media', '/srv', '/opt', '/tmp'];
+
+/** Folders by the name under which bubblewrap finds them. */
+export type Pieces = Record<string, string>;
+
+/** What bubblewrap is started with, and where it then finds the pieces. */
+export interface Prelude {
+  argv: string[];
+  pieces: Pieces;
+}
+
+/** Without a prelude the pieces are found where they are. */
+export function noPrelude(pieces: Pieces): Prelude {
+  return { argv: [], pieces };
+}
+
+/** The prelude that shows these pieces. `files`: the sandbox's, null in a probe. */
+export function preludeOf(pieces: Pieces, files: SandboxFiles | null): Prelude {
+  const stage = stageFor(Object.values(pieces));
+  const data = files && existsSync(files.disk) ? dirname(files.directory) : '';
+  const pairs = Object.entries(pieces).flat();
+  return {
+    argv: [
+      ...['unshare', '--mount', '--propagation', 'private'],
+      ...['/bin/sh', '-c', SCRIPT, 'sh', stage, data, ...pairs, '--'],
+    ],
+    pieces: Object.fromEntries(Object.keys(pieces).map((name) => [name, `${stage}/${name}`])),
+  };
+}
+
+/** A folder that hides none of the pieces. */
+function stageFor(paths: string[]): string {
+  const isFree = (stage: string) =>
+    lstatSync(stage, { throwIfNoEntry: false })?.isDirectory() &&
+    paths.every((path) => !`${path}/`.startsWith(`${stage}/`));
+  return STAGES.find(isFree) ?? '/mnt';
+}
