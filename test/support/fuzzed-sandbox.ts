@@ -1,17 +1,18 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
 import type { Client } from './manager/manager-client.ts';
 
 /** A sandbox that nobody may change: what is true of it before and after others have tried. */
 export class WatchedSandbox {
   readonly sandbox_id: string;
   readonly #owner: Client;
-  readonly #directory: string;
+  readonly #files: SandboxFiles;
   #before = '';
 
   constructor(owner: Client, data_dir: string, sandbox_id: string) {
     this.#owner = owner;
-    this.#directory = join(data_dir, sandbox_id);
+    this.#files = new SandboxFiles(data_dir, -1, sandbox_id);
     this.sandbox_id = sandbox_id;
   }
 
@@ -49,15 +50,16 @@ export class WatchedSandbox {
     const sandbox = await this.#owner.get(this.#path);
     const processes = await this.#owner.get(`${this.#path}/processes`);
     const deliveries = await this.#owner.get(`${this.#path}/webhook/deliveries?limit=1000`);
-    const { daemon, state } = JSON.parse(readFileSync(join(this.#directory, 'sandbox.json'), 'utf8'));
-    const env = join(this.#directory, 'rootfs/var/lib/sandboxd/environment.json');
+    const { directory, rootfs } = this.#files;
+    const { daemon, state } = JSON.parse(readFileSync(join(directory, 'sandbox.json'), 'utf8'));
+    const env = join(rootfs, 'var/lib/sandboxd/environment.json');
     return JSON.stringify({
       status: sandbox.data?.status,
       processes: processes.data?.processes.map(({ process_id, pid, state }: Record<string, unknown>) => [
         ...[process_id, pid, state],
       ]),
       events: deliveries.data?.deliveries.map(({ event_type }: { event_type: string }) => event_type).sort(),
-      files: readdirSync(join(this.#directory, 'rootfs/root')),
+      files: readdirSync(join(rootfs, 'root')),
       env: existsSync(env) ? readFileSync(env, 'utf8') : null,
       daemon: [daemon.pid, state],
     });

@@ -1,5 +1,4 @@
 import { kernelRandom } from '../../base/entropy.ts';
-import type { Isolation } from '../isolation.ts';
 import type { SandboxRecord } from '../sandbox-files.ts';
 
 /** The first user id for sandboxes: from here on systemd's list of ranges has nobody (up to 2³¹). */
@@ -17,11 +16,11 @@ export function pickUser(taken: ReadonlySet<number>): number {
 
 /** The users of a runtime's sandboxes. */
 export class SandboxUsers {
-  readonly #isolation: Isolation;
+  readonly #isolation: { hasUsers(): boolean };
   readonly #records: () => (SandboxRecord | null)[];
 
   /** `records` are those of the sandboxes there are. */
-  constructor(isolation: Isolation, records: () => (SandboxRecord | null)[]) {
+  constructor(isolation: { hasUsers(): boolean }, records: () => (SandboxRecord | null)[]) {
     this.#isolation = isolation;
     this.#records = records;
   }
