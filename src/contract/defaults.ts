@@ -46,6 +46,8 @@ export const ENDPOINT_BACKOFF_CAP_MS = 30 * SECOND_MS;
 export const RESPONSE_READ_BYTES = 64 * 1024;
 /** Bytes of a response body that are kept with the attempt: enough for an error message. */
 export const RESPONSE_KEEP_BYTES = 1024;
+/** Characters of the line that says why an attempt failed: it may hold text of the receiver. */
+export const ERROR_DETAIL_MAX_CHARACTERS = 256;
 /** Time for a response body after its head, in ms; then its connection is closed. The outcome is known by then. */
 export const RESPONSE_BODY_TIMEOUT_MS = SECOND_MS;
 

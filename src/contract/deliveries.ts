@@ -20,7 +20,8 @@ export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
 /**
  * One attempt. `attempt` counts from 1; times are RFC 3339 UTC with milliseconds. `status` is null where no response
- * head arrived, `error` where one did. `response_body` holds at most 1 KiB.
+ * head arrived, `error` where one did. `error_detail` is one line, of at most 256 characters, that says why it failed;
+ * null for a success. `response_body` holds at most 1 KiB.
  */
 export interface AttemptView {
   attempt: number;
@@ -28,13 +29,14 @@ export interface AttemptView {
   duration_ms: number;
   status: number | null;
   error: AttemptError | null;
+  error_detail: string | null;
   next_attempt_at: string | null;
   response_body: string | null;
 }
 
 /**
  * A record in a list of deliveries. Times are RFC 3339 UTC with milliseconds, or null where they are not set.
- * `last_status` and `last_error` are those of its latest attempt, both null before the first.
+ * `last_status`, `last_error` and `last_error_detail` are those of its latest attempt, all null before the first.
  */
 export interface DeliveryView {
   event_id: string;
@@ -47,6 +49,7 @@ export interface DeliveryView {
   attempt_count: number;
   last_status: number | null;
   last_error: AttemptError | null;
+  last_error_detail: string | null;
 }
 
 /** One record with its exact body, its static headers and every attempt, oldest first. */

@@ -1,3 +1,5 @@
+import { systemErrorWords } from '../base/system-error.ts';
+
 /** The exit codes of `sandboxctl`. Contract section 4, "`sandboxctl`". */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 
@@ -18,21 +20,5 @@ export class Failure extends Error {
 /** A system error in words; its code where there are none for it. */
 export function reason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  return (code && REASONS[code]) ?? code ?? message;
+  return systemErrorWords(code) ?? code ?? message;
 }
-
-const REASONS: Record<string, string> = {
-  EACCES: 'permission denied',
-  EADDRINUSE: 'address already in use',
-  EADDRNOTAVAIL: 'no such local address',
-  EAI_AGAIN: 'the name cannot be resolved right now',
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection reset',
-  EHOSTUNREACH: 'no route to the host',
-  EISDIR: 'is a directory',
-  ENETUNREACH: 'no route to the network',
-  ENOENT: 'no such file',
-  ENOTDIR: 'not a directory',
-  ENOTFOUND: 'no such host',
-  ETIMEDOUT: 'connection timed out',
-};

@@ -31,6 +31,7 @@ export async function printDelivery({ out, json }: Context, delivery: DeliveryDe
     ['finished', moment(delivery.finished_at)],
     ['next attempt', moment(delivery.next_attempt_at)],
   ];
+  if (delivery.last_error_detail) fields.push(['last error', printable(delivery.last_error_detail)]);
   for (const [name, value] of fields) await out.line(`${name.padEnd(14)}${value}`);
   await section(
     out,
@@ -55,7 +56,10 @@ function attemptLines(attempts: AttemptView[], out: Output): string[] {
       { title: 'ATTEMPT', cell: ({ attempt }) => String(attempt) },
       { title: 'STARTED', cell: ({ started_at }) => moment(started_at) },
       { title: 'TOOK', cell: ({ duration_ms }) => duration(duration_ms) },
-      { title: 'RESULT', cell: ({ status, error }) => error ?? String(status ?? '-') },
+      {
+        title: 'RESULT',
+        cell: ({ status, error, error_detail }) => printable(error_detail ?? String(status ?? error ?? '-')),
+      },
       { title: 'NEXT ATTEMPT', cell: ({ next_attempt_at }) => moment(next_attempt_at), spare: 1 },
       { title: 'RESPONSE', cell: ({ response_body }) => printable(response_body ?? '') },
     ],

@@ -84,7 +84,7 @@ export class Attempts {
     const times = { started_ms, ended_ms: store.now(), deadline_ms: record.deadline_ms };
     const asked_ms = retryAfterMs(result.retry_after, clock.wallMs());
     const decision = decide(result, times, record.failures + 1, asked_ms, this.#parts.random());
-    const { status, error, response_body } = result;
+    const { status, error, error_detail, response_body } = result;
     this.#record(record, {
       id: record.id,
       attempt,
@@ -92,6 +92,7 @@ export class Attempts {
       duration_ms,
       status,
       error,
+      error_detail,
       response_body,
       decision,
     });
@@ -106,9 +107,10 @@ export class Attempts {
     this.#unrecorded += 1;
     void this.#parts.store.record(outcome).then(() => {
       this.#unrecorded -= 1;
-      const { decision, attempt, status, error } = outcome;
+      const { decision, attempt, status, error, error_detail } = outcome;
       if (decision.state === 'failed' || decision.state === 'expired') {
-        this.#parts.log.warn({ event_id, event_type, attempt, status, error }, ENDED[decision.state]);
+        const facts = { event_id, event_type, attempt, status, error, error_detail };
+        this.#parts.log.warn(facts, ENDED[decision.state]);
       }
       this.#waiting.get(event_id)?.();
       this.#parts.onRecorded(outcome);

@@ -58,6 +58,7 @@ export function attemptRow(outcome: AttemptOutcome, to_wall_ms: number): Attempt
     duration_ms: Math.round(outcome.duration_ms),
     status: outcome.status,
     error: outcome.error,
+    error_detail: outcome.error_detail,
     next_attempt_at_ms: decision.state === 'pending' ? Math.round(decision.due_ms + to_wall_ms) : null,
     response_body: outcome.response_body,
   };

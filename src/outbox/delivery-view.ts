@@ -20,6 +20,7 @@ export interface DeliveryRow {
   /** Of the attempt with the highest number; null where there was none, or its line is not kept. */
   last_status: number | null;
   last_error: AttemptError | null;
+  last_error_detail: string | null;
 }
 
 /** A record with its request; `headers` is a JSON object. */
@@ -35,6 +36,8 @@ export interface AttemptRow {
   duration_ms: number;
   status: number | null;
   error: AttemptError | null;
+  /** Null for a success, and where the attempt was recorded before there were details. */
+  error_detail: string | null;
   next_attempt_at_ms: number | null;
   response_body: string | null;
 }
@@ -56,6 +59,7 @@ export function deliveryView(row: DeliveryRow, to_wall_ms: number): DeliveryView
     attempt_count: row.attempts,
     last_status: row.last_status,
     last_error: row.last_error,
+    last_error_detail: row.last_error_detail,
   };
 }
 
@@ -73,9 +77,11 @@ function attemptView(row: AttemptRow): AttemptView {
   return {
     attempt: row.attempt,
     started_at: timestamp(row.started_at_ms),
-    duration_ms: row.duration_ms,
+    // Earlier versions of the manager stored fractions.
+    duration_ms: Math.round(row.duration_ms),
     status: row.status,
     error: row.error,
+    error_detail: row.error_detail,
     next_attempt_at: optionalTimestamp(row.next_attempt_at_ms),
     response_body: row.response_body,
   };

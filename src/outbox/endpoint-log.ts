@@ -24,8 +24,9 @@ export class EndpointLog {
     const now_ms = this.#clock.monotonicMs();
     if (!is_healthy && this.#backoff_since_ms === null) {
       this.#backoff_since_ms = now_ms;
-      const { status, error } = result;
-      this.#log.warn({ endpoint, failures: ENDPOINT_FAILURES, status, error }, 'the endpoint is in backoff');
+      const { status, error, error_detail } = result;
+      const facts = { endpoint, failures: ENDPOINT_FAILURES, status, error, error_detail };
+      this.#log.warn(facts, 'the endpoint is in backoff');
     } else if (this.#backoff_since_ms !== null && is_healthy && endpointVerdict(result) === 'up') {
       const backoff_ms = Math.round(now_ms - this.#backoff_since_ms);
       this.#backoff_since_ms = null;

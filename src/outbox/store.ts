@@ -72,6 +72,7 @@ export interface AttemptOutcome {
   duration_ms: number;
   status: number | null;
   error: AttemptError | null;
+  error_detail: string | null;
   response_body: string | null;
   decision: Decision;
 }

@@ -11,6 +11,8 @@ import type { AttemptError, FinalState } from '../contract/deliveries.ts';
 export interface AttemptResult {
   status: number | null;
   error: AttemptError | null;
+  /** Why it failed, in one line; null for a success. See `error-detail.ts`. */
+  error_detail: string | null;
   /** The `Retry-After` header as it was received, or null. */
   retry_after: string | null;
   /** The first 1 KiB of the response's body, or null where there was none. */

@@ -7,6 +7,14 @@ import {
   RESPONSE_READ_BYTES,
 } from '../contract/defaults.ts';
 import type { AttemptError } from '../contract/deliveries.ts';
+import {
+  blockedDetail,
+  errorDetail,
+  statusDetail,
+  type Target,
+  type TransportError,
+  timeoutDetail,
+} from './error-detail.ts';
 import { BLOCKED, SharedLookup } from './lookup.ts';
 import type { SignedRequest } from './request.ts';
 import type { AttemptResult } from './retry.ts';
@@ -19,9 +27,6 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** An attempt at an address that may not be dialled. */
-const REFUSED: AttemptResult = { status: null, error: 'blocked', retry_after: null, response_body: null };
-
 /** Attempts over HTTP/1.1 with kept-alive connections. Redirects are never followed. Source: contract sections 2 and 3. */
 export class HttpTransport implements Transport {
   readonly #clock: Clock;
@@ -30,7 +35,7 @@ export class HttpTransport implements Transport {
   #agent: Agent | null = null;
   #loading: Promise<Agent> | null = null;
   /** The parsed URL of the last request: nearly all go to the same one. */
-  #target = { url: '', origin: '', path: '', hostname: '' };
+  #target = { url: '', origin: '', path: '', query: '', hostname: '', port: 0 };
 
   /** `connections` is the most connections to one origin; several transports may share a `lookup`. */
   constructor(clock: Clock, connections: number, lookup = new SharedLookup()) {
@@ -63,22 +68,24 @@ export class HttpTransport implements Transport {
 
   /** See `Transport.send`. */
   send(request: SignedRequest, timeout_ms: number): Promise<AttemptResult> {
-    const { origin, path, hostname } = this.#targetOf(request.url);
-    if (this.#lookup.refusesLiteral(hostname)) return Promise.resolve(REFUSED);
+    const target = this.#targetOf(request.url);
+    const { origin, path, hostname } = target;
+    if (this.#lookup.refusesLiteral(hostname)) return Promise.resolve(refused(target));
     const { headers, body } = request;
     const options: Dispatcher.DispatchOptions = { origin, path, method: 'POST', headers, body };
     return new Promise((resolve) => {
       const isResolving = () => this.#lookup.isPending(hostname);
-      const exchange = new Exchange(this.#clock, timeout_ms, isResolving, resolve);
+      const exchange = new Exchange(this.#clock, timeout_ms, target, isResolving, resolve);
       if (this.#agent) this.#agent.dispatch(options, exchange);
       else void this.#load().then((agent) => agent.dispatch(options, exchange));
     });
   }
 
-  #targetOf(url: string): { origin: string; path: string; hostname: string } {
+  #targetOf(url: string): ExchangeTarget & { origin: string; path: string } {
     if (this.#target.url !== url) {
-      const { origin, pathname, search, hostname } = new URL(url);
-      this.#target = { url, origin, path: pathname + search, hostname };
+      const { origin, pathname, search, hostname, port: given, protocol } = new URL(url);
+      const port = Number(given || (protocol === 'https:' ? 443 : 80));
+      this.#target = { url, origin, path: pathname + search, query: search.slice(1), hostname, port };
     }
     return this.#target;
   }
@@ -89,9 +96,15 @@ export class HttpTransport implements Transport {
   }
 }
 
+/** Where a request leads; `query` without its question mark. */
+interface ExchangeTarget extends Target {
+  query: string;
+}
+
 /** One request and its response; resolves once. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #clock: Clock;
+  readonly #target: ExchangeTarget;
   readonly #isResolving: () => boolean;
   readonly #resolve: (result: AttemptResult) => void;
   #controller: Dispatcher.DispatchController | null = null;
@@ -99,6 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #timer: Timer;
   #given_up = false;
   #status: number | null = null;
+  #detail: string | null = null;
   #retry_after: string | null = null;
   #kept: Buffer[] = [];
   #read_bytes = 0;
@@ -106,14 +120,16 @@ class Exchange implements Dispatcher.DispatchHandler {
   constructor(
     clock: Clock,
     timeout_ms: number,
+    target: ExchangeTarget,
     isResolving: () => boolean,
     resolve: (result: AttemptResult) => void,
   ) {
     this.#clock = clock;
+    this.#target = target;
     this.#isResolving = isResolving;
     this.#resolve = resolve;
     this.#end_ms = clock.monotonicMs() + timeout_ms;
-    this.#timer = clock.after(timeout_ms, () => this.#giveUp(this.#isResolving() ? 'dns' : 'timeout'));
+    this.#timer = clock.after(timeout_ms, () => this.#timeOut(timeout_ms));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -126,9 +142,11 @@ class Exchange implements Dispatcher.DispatchHandler {
     _controller: Dispatcher.DispatchController,
     status: number,
     headers: Record<string, string | string[] | undefined>,
+    text?: string,
   ): void {
     if (status < 200) return;
     this.#status = status;
+    this.#detail = statusDetail(status, text, this.#target.query);
     const retry_after = headers['retry-after'];
     this.#retry_after = (Array.isArray(retry_after) ? retry_after[0] : retry_after) ?? null;
     // The result is known; the rest is read only to make the connection reusable.
@@ -149,8 +167,23 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#finish(null);
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#finish(this.#status === null ? classify(error, this.#isResolving()) : null);
+  onResponseError(_controller: Dispatcher.DispatchController, error: TransportError): void {
+    if (this.#status !== null) {
+      this.#finish(null);
+      return;
+    }
+    const kind = classify(error, this.#isResolving());
+    this.#detail = isConnectTimeout(error)
+      ? timeoutDetail(kind === 'dns' ? 'resolving' : 'connecting', CONNECT_TIMEOUT_MS, this.#target)
+      : errorDetail(kind, error, this.#target);
+    this.#finish(kind);
+  }
+
+  #timeOut(timeout_ms: number): void {
+    const is_resolving = this.#isResolving();
+    const stage = is_resolving ? 'resolving' : this.#controller === null ? 'connecting' : 'answering';
+    this.#detail = timeoutDetail(stage, timeout_ms, this.#target);
+    this.#giveUp(is_resolving ? 'dns' : 'timeout');
   }
 
   #giveUp(error: AttemptError | null): void {
@@ -164,10 +197,17 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve({
       status: this.#status,
       error,
+      error_detail: this.#detail,
       retry_after: this.#retry_after,
       response_body: this.#read_bytes > 0 ? textOf(Buffer.concat(this.#kept)) : null,
     });
   }
+}
+
+/** An attempt at an address that may not be dialled. */
+function refused(target: Target): AttemptResult {
+  const error_detail = blockedDetail(target);
+  return { status: null, error: 'blocked', error_detail, retry_after: null, response_body: null };
 }
 
 /** What is not UTF-8 becomes U+FFFD, and so does U+0000, which no text of PostgreSQL can hold. */
@@ -175,11 +215,15 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('utf8').replaceAll('\0', '\uFFFD');
 }
 
+function isConnectTimeout({ code }: { code?: string }): boolean {
+  return code === 'UND_ERR_CONNECT_TIMEOUT';
+}
+
 /** The contract's word for a transport error. Source: contract section 4, `attempts`. */
-function classify(error: Error & { code?: string; cause?: unknown }, is_resolving: boolean): AttemptError {
+function classify(error: TransportError, is_resolving: boolean): AttemptError {
   const code = error.code ?? '';
   if (code === BLOCKED) return 'blocked';
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return is_resolving ? 'dns' : 'connect';
+  if (isConnectTimeout(error)) return is_resolving ? 'dns' : 'connect';
   if (/^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(code)) return 'dns';
   if (
     /^(CERT_|ERR_TLS|ERR_SSL|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|EPROTO|HOSTNAME_MISMATCH|INVALID_CA)/.test(code)

@@ -33,10 +33,20 @@ body
   ${detail.body}
 
 attempts
-  ATTEMPT  STARTED               TOOK   RESULT   NEXT ATTEMPT          RESPONSE
-  1        2026-01-01 00:00:00Z  12 ms  connect  2026-01-01 00:00:00Z
-  2        2026-01-01 00:00:00Z  1.2 s  204      -                     thank you \\u001b[31mvery much
+  ATTEMPT  STARTED               TOOK   RESULT                                         NEXT ATTEMPT          RESPONSE
+  1        2026-01-01 00:00:00Z  12 ms  connection refused (ECONNREFUSED 127.0.0.1:9)  2026-01-01 00:00:00Z
+  2        2026-01-01 00:00:00Z  1.2 s  204                                            -                     thank you \\u001b[31mvery much
 `);
+  });
+
+  it('says on a line of its own why the last attempt failed', async () => {
+    const last_error_detail = 'certificate has expired (CERT_HAS_EXPIRED hooks.invalid:443)';
+    const failing = deliveryDetail(13, { state: 'pending', last_error: 'tls', last_error_detail });
+    daemon.on(`GET /webhook/deliveries/${failing.event_id}`, (_, response) =>
+      succeed(response, 200, failing),
+    );
+    const { stdout } = await run(['show', failing.event_id], env);
+    expect(stdout).toContain(`\nlast error    ${last_error_detail}\n`);
   });
 
   it('prints JSON for a script', async () => {

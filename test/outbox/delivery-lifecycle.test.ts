@@ -57,6 +57,7 @@ describe('the line of an attempt', () => {
     duration_ms: 12.6,
     status: 503,
     error: null,
+    error_detail: null,
     response_body: 'busy',
     decision: decided,
   });
@@ -69,6 +70,7 @@ describe('the line of an attempt', () => {
       status: 503,
       error: null,
       next_attempt_at_ms: 951,
+      error_detail: null,
       response_body: 'busy',
     });
   });

@@ -12,6 +12,7 @@ const ROW: DetailRow = {
   attempts: 2,
   last_status: 503,
   last_error: null,
+  last_error_detail: null,
   headers: '{"ce-id":"evt_1"}',
   body: '{"price":1.10}',
 };
@@ -29,6 +30,7 @@ describe('a delivery as both APIs show it', () => {
       attempt_count: 2,
       last_status: 503,
       last_error: null,
+      last_error_detail: null,
     });
   });
 
@@ -46,6 +48,7 @@ describe('a delivery as both APIs show it', () => {
       status: null,
       error: 'dns' as const,
       next_attempt_at_ms: Date.UTC(2026, 0, 1) + 500,
+      error_detail: null,
       response_body: null,
     };
     expect(deliveryDetail(ROW, [attempt], 0)).toEqual({
@@ -60,6 +63,7 @@ describe('a delivery as both APIs show it', () => {
           status: null,
           error: 'dns',
           next_attempt_at: '2026-01-01T00:00:00.500Z',
+          error_detail: null,
           response_body: null,
         },
       ],

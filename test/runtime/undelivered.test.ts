@@ -149,11 +149,11 @@ describe('a hand-over from a sandbox whose processes wrote into its outbox', () 
       );
       db.exec(`UPDATE outbox SET clock_ms = 'noon', clock_wall_ms = 9e99, pending = -7, next_id = 9e15`);
       db.exec('DELETE FROM attempts');
-      const add = db.prepare('INSERT INTO attempts VALUES (1, ?, ?, ?, ?, ?, ?, ?)');
-      add.run(1, 1, 1, 'abc', 'unheard', 'x', 'OK\0');
-      add.run(2, 8.7e15, 1, 200, null, null, null);
-      add.run(3, 5, -1e18, 1e12, 'dns', 1e300, 'x'.repeat(5_000));
-      add.run(4_000_000_000, 5, 5, 503, null, null, null);
+      const add = db.prepare('INSERT INTO attempts VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)');
+      add.run(1, 1, 1, 'abc', 'unheard', 'x', 'OK\0', 'one\n\u001b[31mtwo');
+      add.run(2, 8.7e15, 1, 200, null, null, null, null);
+      add.run(3, 5, -1e18, 1e12, 'dns', 1e300, 'x'.repeat(5_000), 'y'.repeat(5_000));
+      add.run(4_000_000_000, 5, 5, 503, null, null, null, null);
     });
     const { records, set_aside, lost } = await undeliveredRecord(runtime, 'sbx-1');
     expect({ records: records.length, set_aside, lost }).toEqual({ records: all, set_aside: 0, lost: 0 });
@@ -161,10 +161,12 @@ describe('a hand-over from a sandbox whose processes wrote into its outbox', () 
     expect(records[0]?.attempt_log).toEqual([
       {
         ...{ attempt: 1, started_at_ms: 1, duration_ms: 1, status: null, error: null },
+        error_detail: 'one [31mtwo',
         ...{ next_attempt_at_ms: null, response_body: 'OK' },
       },
       {
         ...{ attempt: 3, started_at_ms: 5, duration_ms: 0, status: null, error: 'dns' },
+        error_detail: 'y'.repeat(256),
         ...{ next_attempt_at_ms: null, response_body: 'x'.repeat(1024) },
       },
     ]);

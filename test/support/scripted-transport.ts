@@ -86,9 +86,9 @@ export class ScriptedTransport implements Transport {
 }
 
 function failed(error: AttemptError): AttemptResult {
-  return { status: null, error, retry_after: null, response_body: null };
+  return { status: null, error, retry_after: null, error_detail: null, response_body: null };
 }
 
 function answered(status: number, retry_after: string | null): AttemptResult {
-  return { status, error: null, retry_after, response_body: null };
+  return { status, error: null, retry_after, error_detail: null, response_body: null };
 }

@@ -27,7 +27,13 @@ const HOUR_MS = 60 * 60 * 1000;
 const MIDDLE = 0.5;
 
 function result({ status, error }: Row): AttemptResult {
-  return { status: status ?? null, error: error ?? null, retry_after: null, response_body: null };
+  return {
+    status: status ?? null,
+    error: error ?? null,
+    retry_after: null,
+    error_detail: null,
+    response_body: null,
+  };
 }
 
 const times = (ended_ms: number, deadline_ms: number) => ({

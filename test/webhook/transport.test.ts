@@ -134,11 +134,13 @@ describe('a transport error', () => {
     await new Promise((resolve) => server.close(resolve));
     const result = await transport().send(request(`http://127.0.0.1:${port}/`), TIMEOUT_MS);
     expect(result).toMatchObject({ status: null, error: 'connect' });
+    expect(result.error_detail).toBe(`connection refused (ECONNREFUSED 127.0.0.1:${port})`);
   });
 
   it('is "dns" where the name does not exist', async () => {
     const result = await transport().send(request('http://does-not-exist.invalid/'), TIMEOUT_MS);
     expect(result).toMatchObject({ status: null, error: 'dns' });
+    expect(result.error_detail).toMatch(/^[a-z ]+ \((ENOTFOUND|EAI_AGAIN) does-not-exist\.invalid\)$/);
   });
 
   it.each<[string, (request: RawRequest) => void]>([
@@ -150,7 +152,10 @@ describe('a transport error', () => {
     ],
     ['closed inside the head', ({ socket }) => socket.end(`${OK_HEAD}Content-Length: 5\r\n`)],
   ])('is "reset" where the connection is %s', async (_, answer) => {
-    expect(await attempt(answer)).toMatchObject({ status: null, error: 'reset' });
+    const { server, ...result } = await attempt(answer);
+    expect(result).toMatchObject({ status: null, error: 'reset' });
+    expect(result.error_detail).toMatch(/^(connection reset|the receiver closed the connection) \(.*\)$/);
+    expect(result.error_detail).toContain(new URL(server.url).host);
   });
 
   it.each<[string, string]>([
@@ -167,6 +172,9 @@ describe('a transport error', () => {
     const result = await attempt(({ socket }) => socket.write(answer, 'latin1'));
     expect(result.status).toBeNull();
     expect(['protocol', 'reset']).toContain(result.error);
+    expect(result.error_detail).toMatch(
+      /^the (answer is not valid HTTP|receiver closed the connection) \(.+\)$/,
+    );
   });
 
   it('or an answer is what an unsolicited 100 comes to: never a hang', async () => {
@@ -187,6 +195,7 @@ describe('the deadline', () => {
   ])('ends an attempt at a receiver that %s', async (_, answer) => {
     const { server, ...result } = await attempt(answer, 300);
     expect(result).toMatchObject({ status: null, error: 'timeout', response_body: null });
+    expect(result.error_detail).toBe(`${new URL(server.url).host} did not answer within 0.3 s`);
     await eventually(() => expect(server.open).toBe(0));
   });
 
@@ -196,7 +205,10 @@ describe('the deadline', () => {
     });
     const sender = transport(1);
     const first = sender.send(request(server.url, 'first'), 600);
-    expect(await sender.send(request(server.url, 'second'), 100)).toMatchObject({ error: 'timeout' });
+    expect(await sender.send(request(server.url, 'second'), 100)).toMatchObject({
+      error: 'timeout',
+      error_detail: `no connection to ${new URL(server.url).host} within 0.1 s`,
+    });
     expect(await first).toMatchObject({ error: 'timeout' });
     expect(await sender.send(request(server.url, 'third'), TIMEOUT_MS)).toMatchObject({ status: 200 });
     expect(server.requests.map(({ body }) => body)).toEqual(['first', 'third']);
@@ -291,6 +303,7 @@ describe('TLS', () => {
     const server = await tlsServer('DNS:localhost,IP:127.0.0.1');
     const result = await transport().send(request(server.url), TIMEOUT_MS);
     expect(result).toMatchObject({ status: null, error: 'tls' });
+    expect(result.error_detail).toMatch(/^self-signed certificate \(DEPTH_ZERO_SELF_SIGNED_CERT .*:\d+\)$/);
     expect(server.received).toEqual([]);
   });
 
@@ -309,6 +322,7 @@ describe('TLS', () => {
     const { port } = plain.address() as AddressInfo;
     const result = await transport().send(request(`https://127.0.0.1:${port}/`), TIMEOUT_MS);
     expect(result).toMatchObject({ status: null, error: 'tls' });
+    expect(result.error_detail).toMatch(/^[a-z ]+ \((EPROTO|ERR_SSL\w+) 127\.0\.0\.1:\d+\)$/);
     expect(bytes).not.toContain('evt_1');
     expect(server.requests).toEqual([]);
   });

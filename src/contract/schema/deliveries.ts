@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { LIST_LIMIT, LIST_LIMIT_MAX } from '../defaults.ts';
+import { ERROR_DETAIL_MAX_CHARACTERS, LIST_LIMIT, LIST_LIMIT_MAX } from '../defaults.ts';
 import { ATTEMPT_ERRORS, DELIVERY_STATES, FINAL_STATES } from '../deliveries.ts';
 import { EVENT_TYPES } from '../events.ts';
 import { closedObject, OptionalTime, orNull, Time } from './field.ts';
@@ -21,6 +21,10 @@ export const ReplayQuery = closedObject({ state: Type.Enum(FINAL_STATES) });
 const OptionalStatus = orNull(Type.Integer());
 const OptionalError = orNull(Type.Enum(ATTEMPT_ERRORS));
 
+const OptionalDetail = orNull(
+  Type.String({ maxLength: ERROR_DETAIL_MAX_CHARACTERS, description: 'why the attempt failed, in one line' }),
+);
+
 const View = closedObject({
   event_id: Type.String(),
   event_type: Type.Enum(EVENT_TYPES),
@@ -32,14 +36,16 @@ const View = closedObject({
   attempt_count: Type.Integer(),
   last_status: OptionalStatus,
   last_error: OptionalError,
+  last_error_detail: OptionalDetail,
 });
 
 const Attempt = closedObject({
   attempt: Type.Integer(),
   started_at: Time,
-  duration_ms: Type.Number(),
+  duration_ms: Type.Integer(),
   status: OptionalStatus,
   error: OptionalError,
+  error_detail: OptionalDetail,
   next_attempt_at: OptionalTime,
   response_body: orNull(Type.String()),
 });

@@ -69,7 +69,7 @@ export async function checkDelivery(client: Client): Promise<Finding[] | null> {
   try {
     const { state, attempts, event_id } = await client.call<DeliveryDetail>('POST', '/webhook/test');
     const last = attempts.at(-1);
-    const answer = last ? (last.status ?? last.error) : 'no attempt yet';
+    const answer = last ? (last.error_detail ?? last.status ?? last.error) : 'no attempt yet';
     if (state === 'delivered') return [ok(name, `${event_id} was delivered by the daemon: ${answer}`)];
     return [error(name, `${event_id} is ${state}: ${answer}`)];
   } catch (thrown) {

@@ -170,6 +170,8 @@ export interface OutboxAttemptTable {
   error: AttemptError | null;
   next_attempt_at_ms: number | null;
   response_body: string | null;
+  /** Why it failed; null for a success, and for attempts of before this column. */
+  error_detail: string | null;
 }
 
 /** A quota policy of a team, or of the region for teams without their own. */

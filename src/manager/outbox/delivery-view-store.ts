@@ -155,5 +155,9 @@ function withLastAttempt<Row extends { id: number; attempts: number }>(
       join.onRef('last.record_id', '=', 'record.id').onRef('last.attempt', '=', 'record.attempts'),
     )
     .selectAll('record')
-    .select(['last.status as last_status', 'last.error as last_error']);
+    .select([
+      'last.status as last_status',
+      'last.error as last_error',
+      'last.error_detail as last_error_detail',
+    ]);
 }

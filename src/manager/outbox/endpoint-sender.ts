@@ -18,9 +18,15 @@ import { secretContext } from './outbox-store.ts';
 const DATABASE_RETRY_MS = 250;
 
 /** The result of an attempt that was not made because the dispatcher has stopped. */
-const NOT_MADE: AttemptResult = { status: null, error: null, retry_after: null, response_body: null };
+const NOT_MADE: AttemptResult = {
+  ...{ status: null, error: null, error_detail: null, retry_after: null, response_body: null },
+};
 /** The result if no request can be made from the stored record. */
-const UNUSABLE: AttemptResult = { ...NOT_MADE, error: 'protocol' };
+const UNUSABLE: AttemptResult = {
+  ...NOT_MADE,
+  error: 'protocol',
+  error_detail: 'the record cannot be sent as it is stored',
+};
 
 interface Parts {
   records: EndpointRecordStore;

@@ -162,7 +162,7 @@ export class OutcomeStore {
         outcomes.map((outcome) => {
           // Due times are wall time in this engine.
           const row = { record_id: outcome.id, ...attemptRow(outcome, 0) };
-          return has_bodies ? row : { ...row, response_body: null };
+          return has_bodies ? row : { ...row, response_body: null, error_detail: null };
         }),
       )
       .onConflict((conflict) => conflict.columns(['record_id', 'attempt']).doNothing())

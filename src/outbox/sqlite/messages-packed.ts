@@ -118,7 +118,7 @@ function takeAppend(reader: Reader): Append {
 function putOutcome(row: Row, outcome: AttemptOutcome): void {
   const { decision } = outcome;
   row.push(outcome.id, outcome.attempt, outcome.started_at_ms, outcome.duration_ms, outcome.status);
-  row.push(outcome.error, outcome.response_body, decision.state);
+  row.push(outcome.error, outcome.error_detail, outcome.response_body, decision.state);
   if (decision.state === 'pending') row.push(decision.due_ms, decision.probe_ms);
 }
 
@@ -130,6 +130,7 @@ function takeOutcome(reader: Reader): AttemptOutcome {
     duration_ms: reader.take<number>(),
     status: reader.take<AttemptOutcome['status']>(),
     error: reader.take<AttemptOutcome['error']>(),
+    error_detail: reader.take<AttemptOutcome['error_detail']>(),
     response_body: reader.take<AttemptOutcome['response_body']>(),
   };
   const state = reader.take<AttemptOutcome['decision']['state']>();

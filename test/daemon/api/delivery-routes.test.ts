@@ -38,6 +38,7 @@ describe('the deliveries', () => {
       'attempt_count',
       'last_status',
       'last_error',
+      'last_error_detail',
     ]);
   });
 
@@ -76,6 +77,7 @@ describe('the deliveries', () => {
         duration_ms: expect.any(Number),
         status: 404,
         error: null,
+        error_detail: '404 Not Found',
         next_attempt_at: null,
         response_body: 'no such hook',
       },

@@ -63,6 +63,7 @@ describeOnStores('the routes of deliveries', (fresh) => {
       attempt_count: 2,
       last_status: 204,
       last_error: null,
+      last_error_detail: null,
       body,
       headers: expect.objectContaining({ 'X-Service-Signature': sign(SECRET, body), 'ce-id': event_id }),
       attempts: [
@@ -73,6 +74,7 @@ describeOnStores('the routes of deliveries', (fresh) => {
           status: 503,
           error: null,
           next_attempt_at: expect.any(String),
+          error_detail: '503 Service Unavailable',
           response_body: null,
         },
         expect.objectContaining({ attempt: 2, status: 204, next_attempt_at: null }),
@@ -100,6 +102,7 @@ describeOnStores('the routes of deliveries', (fresh) => {
       'event_type',
       'finished_at',
       'last_error',
+      'last_error_detail',
       'last_status',
       'next_attempt_at',
       'sandbox_id',

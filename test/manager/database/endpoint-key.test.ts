@@ -18,6 +18,7 @@ const SANDBOXES = '/api/v1/sandboxes';
 async function asBefore(db: Kysely<never>, endpoint: string): Promise<void> {
   await sql`delete from kysely_migration where name >= '005'`.execute(db);
   await sql`alter table sandboxes drop column metadata`.execute(db);
+  await sql`alter table outbox_attempts drop column error_detail`.execute(db);
   await sql`update outbox set endpoint = ${endpoint}`.execute(db);
 }
 

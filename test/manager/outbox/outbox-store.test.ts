@@ -61,6 +61,7 @@ describeOnStores("the records of the manager's outbox", (fresh) => {
       status: null,
       error: 'dns' as const,
       next_attempt_at_ms: 2_000,
+      error_detail: null,
       response_body: null,
     };
     const tried = undeliveredRecord(2, {

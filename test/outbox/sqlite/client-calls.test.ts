@@ -30,6 +30,7 @@ async function withFailed(records: number): Promise<OutboxClient> {
     duration_ms: 1,
     status: 404,
     error: null,
+    error_detail: null,
     response_body: null,
   };
   const ids = Array.from({ length: records }, (_, i) => i + 1);

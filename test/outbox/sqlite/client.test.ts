@@ -61,13 +61,21 @@ describe('the store over its thread', () => {
     await append(store);
     await store.record({
       ...{ id: 1, attempt: 1, started_at_ms: Date.now(), duration_ms: 12.4, status: 503, error: null },
+      error_detail: '503 Busy',
       response_body: 'no\0t now',
       decision: { state: 'pending', due_ms: store.now() + 500, probe_ms: store.now() + 500 },
     });
     const [view] = (await store.list({ limit: 10 })).deliveries;
     const detail = await store.find(view?.event_id ?? '');
     expect(detail?.attempts).toMatchObject([
-      { attempt: 1, status: 503, duration_ms: 12, response_body: 'no\0t now', error: null },
+      {
+        attempt: 1,
+        status: 503,
+        duration_ms: 12,
+        error_detail: '503 Busy',
+        response_body: 'no\0t now',
+        error: null,
+      },
     ]);
     expect(Date.parse(detail?.next_attempt_at ?? '')).toBeGreaterThan(Date.now() - 60_000);
   });

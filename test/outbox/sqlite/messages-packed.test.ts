@@ -42,6 +42,7 @@ const outcome: fc.Arbitrary<AttemptOutcome> = fc.record({
   duration_ms: fc.double({ noNaN: true }),
   status: fc.option(number),
   error: fc.option(fc.constantFrom('timeout', 'dns')),
+  error_detail: fc.option(text),
   response_body: fc.option(text),
   decision: fc.oneof(
     fc.record({ state: fc.constantFrom('delivered', 'failed', 'expired') }),

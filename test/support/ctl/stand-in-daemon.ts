@@ -85,6 +85,7 @@ export function delivery(sequence: number, changes: Partial<DeliveryView> = {}):
     attempt_count: 2,
     last_status: 204,
     last_error: null,
+    last_error_detail: null,
     ...changes,
   };
 }
@@ -109,6 +110,7 @@ export function deliveryDetail(sequence: number, changes: Partial<DeliveryDetail
         duration_ms: 12,
         status: null,
         error: 'connect',
+        error_detail: 'connection refused (ECONNREFUSED 127.0.0.1:9)',
         next_attempt_at: '2026-01-01T00:00:00.500Z',
         response_body: null,
       },
@@ -119,6 +121,7 @@ export function deliveryDetail(sequence: number, changes: Partial<DeliveryDetail
         status: 204,
         error: null,
         next_attempt_at: null,
+        error_detail: null,
         response_body: 'thank you\n\u001b[31mvery much',
       },
     ],

@@ -67,6 +67,7 @@ export function outcomeOf(record: DueRecord, decision: Decision, status = 200): 
     duration_ms: 1.5,
     status,
     error: null,
+    error_detail: null,
     response_body: 'thanks',
     decision,
   };

@@ -31,7 +31,16 @@ export function sequencesOf(result: AppendResult): number[] {
 /** Commits the outcome of an attempt. */
 export function settle(rows: SqliteStore, id: number, decision: Decision, attempt = 1): void {
   const outcome: AttemptOutcome = {
-    ...{ id, attempt, started_at_ms: 0, duration_ms: 1, status: 200, error: null, response_body: null },
+    ...{
+      id,
+      attempt,
+      started_at_ms: 0,
+      duration_ms: 1,
+      status: 200,
+      error: null,
+      error_detail: null,
+      response_body: null,
+    },
     decision,
   };
   change(rows, () => rows.outcomes.record(outcome));

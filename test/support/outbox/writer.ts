@@ -53,7 +53,16 @@ export const large = (): Append => one(`{"text":"${'x'.repeat(20_000)}"}`);
 /** The outcome of a first attempt that was answered 200. */
 export function delivered(id: number): AttemptOutcome {
   return {
-    ...{ id, attempt: 1, started_at_ms: 0, duration_ms: 1, status: 200, error: null, response_body: null },
+    ...{
+      id,
+      attempt: 1,
+      started_at_ms: 0,
+      duration_ms: 1,
+      status: 200,
+      error: null,
+      error_detail: null,
+      response_body: null,
+    },
     decision: { state: 'delivered' },
   };
 }

@@ -1,6 +1,6 @@
 import type { Migration } from 'kysely';
 import type { Dialect } from '../tables.ts';
-import { createOutbox, hashEndpoints } from './outbox.ts';
+import { addErrorDetail, createOutbox, hashEndpoints } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
 import { addBandwidth, addMetadata, createSandboxes } from './sandboxes.ts';
 import { createUsage, offsetPositions } from './usage.ts';
@@ -19,5 +19,6 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '006_usage_positions': { up: (db) => offsetPositions(db, dialect) },
     '007_sandbox_metadata': { up: (db) => addMetadata(db) },
     '008_sandbox_bandwidth': { up: (db) => addBandwidth(db) },
+    '009_attempt_details': { up: (db) => addErrorDetail(db) },
   };
 }

@@ -70,3 +70,8 @@ export async function hashEndpoints(db: Kysely<Tables>, dialect: Dialect): Promi
     await sql`update ${sql.table(table)} set endpoint = ${key} where endpoint like '%://%'`.execute(db);
   }
 }
+
+/** Migration 009: why attempts failed. */
+export async function addErrorDetail(db: Kysely<Tables>): Promise<void> {
+  await db.schema.alterTable('outbox_attempts').addColumn('error_detail', 'text').execute();
+}

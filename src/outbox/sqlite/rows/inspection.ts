@@ -18,7 +18,7 @@ const VIEW = 'deliveries JOIN records USING (id)';
 /** The records that a query selects, newest first, with their latest attempts: of those alone, however many it sorts. */
 const withLastAttempt = (
   query: string,
-) => `SELECT record.*, last.status AS last_status, last.error AS last_error
+) => `SELECT record.*, last.status AS last_status, last.error AS last_error, last.error_detail AS last_error_detail
   FROM (${query}) AS record LEFT JOIN attempts AS last ON last.record_id = record.id AND last.attempt = record.attempts
   ORDER BY record.id DESC`;
 

@@ -44,6 +44,7 @@ export class Outcomes {
       row.error,
       row.next_attempt_at_ms,
       row.response_body,
+      row.error_detail,
     );
   }
 }

@@ -1,20 +1,25 @@
 import Sqlite, { type Database } from 'better-sqlite3';
 import { StartError } from '../../../contract/errors.ts';
 import { FIRST_FORMAT, FROM_FIRST_FORMAT } from './first-format.ts';
+import { ATTEMPTS_OF_SECOND_FORMAT, FROM_SECOND_FORMAT } from './second-format.ts';
 import {
-  ATTEMPTS_AND_TREE,
+  ATTEMPTS,
   DELIVERIES,
   DELIVERY_INDEXES,
   IDEMPOTENCY_KEYS,
   OUTBOX,
   RECORDS,
   SANDBOXES,
+  TREE,
 } from './tables.ts';
 
-const VERSION = 2;
+const VERSION = 3;
 
-const SCHEMA =
-  RECORDS + IDEMPOTENCY_KEYS + SANDBOXES + DELIVERIES + DELIVERY_INDEXES + ATTEMPTS_AND_TREE + OUTBOX;
+const schemaWith = (attempts: string) =>
+  RECORDS + IDEMPOTENCY_KEYS + SANDBOXES + DELIVERIES + DELIVERY_INDEXES + attempts + TREE + OUTBOX;
+const SCHEMA = schemaWith(ATTEMPTS);
+/** The tables of each format, the first one's first. */
+const SCHEMAS = [FIRST_FORMAT, schemaWith(ATTEMPTS_OF_SECOND_FORMAT), SCHEMA];
 const NO_RECORDS = "INSERT INTO outbox VALUES (1, 1, NULL, 1, 1, 1, 0, 0, 0, '', 0, 0, 0, 0, 0, 0, 0, 0)";
 
 const DEFINITIONS = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || sql, ';')
@@ -27,7 +32,7 @@ const DEFINITIONS = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name 
 export function ownVersion(db: Database): number | null {
   const version = versionOf(db);
   const own = new Sqlite(':memory:');
-  own.exec(version === 1 ? FIRST_FORMAT : SCHEMA);
+  own.exec(SCHEMAS[version - 1] ?? '');
   const expected = own.prepare(DEFINITIONS).pluck().get();
   own.close();
   const is_own = version >= 1 && version <= VERSION && db.prepare(DEFINITIONS).pluck().get() === expected;
@@ -88,7 +93,9 @@ export function prepareDatabase(db: Database): void {
 /** In one transaction: a death in between leaves the version that was found. */
 function migrate(db: Database, from: number): void {
   db.transaction(() => {
-    db.exec(from === 1 ? FROM_FIRST_FORMAT : SCHEMA + NO_RECORDS);
+    if (from === 0) db.exec(SCHEMA + NO_RECORDS);
+    if (from === 1) db.exec(FROM_FIRST_FORMAT);
+    if (from === 1 || from === 2) db.exec(FROM_SECOND_FORMAT);
     db.pragma(`user_version = ${VERSION}`);
   })();
 }

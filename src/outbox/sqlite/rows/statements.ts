@@ -63,7 +63,7 @@ export function prepareStatements(db: Database) {
       finished_ms = ?, finished_at_ms = ? WHERE id = ?`),
     fail: sql(`UPDATE deliveries SET state = 'failed', due_ms = NULL, probe_ms = NULL, finished_ms = @finished_ms,
       finished_at_ms = @finished_at_ms WHERE id = @id AND state = 'pending' RETURNING size_bytes`),
-    insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
+    insertAttempt: sql('INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)'),
     untried: sql(`${DUE} WHERE sandbox = ? AND due_ms = 0 AND id > ? ORDER BY id LIMIT ?`),
     due: sql(`${DUE} WHERE sandbox = ? AND due_ms > 0 ORDER BY due_ms, id LIMIT ?`),
     overdue: sql(`${DUE} WHERE sandbox = ? AND due_ms > 0 ORDER BY deadline_ms LIMIT ?`),

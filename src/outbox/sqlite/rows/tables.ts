@@ -76,8 +76,8 @@ export const DELIVERY_INDEXES = `
   CREATE INDEX deliveries_finished ON deliveries (sandbox, state, finished_ms) WHERE due_ms IS NULL;
 `;
 
-/** The log of attempts, and the watched tree. */
-export const ATTEMPTS_AND_TREE = `
+/** The log of attempts. `error_detail` stands where ALTER TABLE puts it. */
+export const ATTEMPTS = `
   CREATE TABLE attempts (
     record_id INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
@@ -86,9 +86,13 @@ export const ATTEMPTS_AND_TREE = `
     status INTEGER,
     error TEXT,
     next_attempt_at_ms INTEGER,
-    response_body TEXT,
+    response_body TEXT, error_detail TEXT,
     PRIMARY KEY (record_id, attempt)
   ) WITHOUT ROWID;
+`;
+
+/** The watched tree. */
+export const TREE = `
   CREATE TABLE tree (id INTEGER PRIMARY KEY, entry TEXT NOT NULL);
 `;
 

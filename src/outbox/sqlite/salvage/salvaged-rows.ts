@@ -26,6 +26,7 @@ export type SalvagedAttempt = [
   error: string | null,
   next_attempt_at_ms: number | null,
   response_body: string | null,
+  error_detail: string | null,
 ];
 
 /** The record that a damaged row holds; null where its texts are not as they were stored. */
@@ -106,7 +107,8 @@ export function salvagedDelivery(
 /** The log of a record's attempts, without those that cannot be what the outbox wrote. */
 export function salvagedAttempts(rows: FoundRow[]): SalvagedAttempt[] {
   return rows.flatMap((row): SalvagedAttempt[] => {
-    const { attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms, response_body } = row;
+    const { attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms } = row;
+    const { response_body, error_detail } = row;
     if (!isCount(attempt) || !isCount(started_at_ms) || !isCount(duration_ms)) return [];
     return [
       [
@@ -115,6 +117,7 @@ export function salvagedAttempts(rows: FoundRow[]): SalvagedAttempt[] {
         typeof error === 'string' && ATTEMPT_ERRORS.test(error) ? error : null,
         isCount(next_attempt_at_ms) ? next_attempt_at_ms : null,
         typeof response_body === 'string' ? response_body : null,
+        typeof error_detail === 'string' ? error_detail : null,
       ],
     ];
   });

@@ -21,11 +21,10 @@ export function trustedOutboxRow(db: Database): OutboxRow {
   return db.prepare('SELECT * FROM outbox').get() as OutboxRow;
 }
 
-/** The attempts of a record as they are stored, in order; response bodies are cut to 1 KiB. */
-export function storedAttempts(db: Database, id: number): unknown[] {
+/** The attempts of a record as they are stored, in order; `columns` are those of `attemptColumns`. */
+export function storedAttempts(db: Database, columns: string, id: number): unknown[] {
   return db
-    .prepare(`SELECT attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms,
-      substr(response_body, 1, 1024) AS response_body FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ?`)
+    .prepare(`SELECT ${columns} FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ?`)
     .all(id, ATTEMPTS_MAX);
 }
 

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import { DELIVERY_WINDOW_MS } from '../../../contract/defaults.ts';
 import { ATTEMPT_ERRORS } from '../../../contract/deliveries.ts';
 import { EVENT_TYPES } from '../../../contract/events.ts';
+import { oneLine } from '../../../webhook/error-detail.ts';
 import type { AttemptRow } from '../../delivery-view.ts';
 import { isWhole } from '../rows/rows.ts';
 import { isBelieved, type PendingRow, type Trust } from './belief.ts';
@@ -122,7 +123,8 @@ export function undeliveredRecord(
 function attemptsOf(log: unknown[], attempts: number): AttemptRow[] {
   const seen = new Map<number, AttemptRow>();
   for (const each of log as Record<keyof AttemptRow, unknown>[]) {
-    const { attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms, response_body } = each;
+    const { attempt, started_at_ms, duration_ms, status, error, next_attempt_at_ms } = each;
+    const { error_detail, response_body } = each;
     if (!isWithin(attempt, 1, attempts) || !isWithin(started_at_ms, 0, TIME_MAX_MS)) continue;
     seen.set(attempt, {
       attempt,
@@ -130,6 +132,7 @@ function attemptsOf(log: unknown[], attempts: number): AttemptRow[] {
       duration_ms: isWithin(duration_ms, 0, DURATION_MAX_MS) ? duration_ms : 0,
       status: isWithin(status, 100, 599) ? status : null,
       error: ATTEMPT_ERRORS.find((known) => known === error) ?? null,
+      error_detail: typeof error_detail === 'string' ? oneLine(error_detail) : null,
       next_attempt_at_ms: isWithin(next_attempt_at_ms, 0, TIME_MAX_MS) ? next_attempt_at_ms : null,
       // PostgreSQL's texts have no such character.
       response_body:

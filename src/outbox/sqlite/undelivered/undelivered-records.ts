@@ -7,6 +7,7 @@ import type { Mark } from '../files/high-water.ts';
 import { setAsidePath, unsalvaged } from '../files/set-aside.ts';
 import type { OutboxRow } from '../rows/rows.ts';
 import { ownVersion } from '../rows/schema.ts';
+import { attemptColumns } from '../rows/second-format.ts';
 import { storeNow } from '../rows/store-clock.ts';
 import { DamagedOutbox, type FoundRecord } from '../salvage/damaged-outbox.ts';
 import { expectedPending } from '../salvage/salvage.ts';
@@ -128,6 +129,7 @@ export class UndeliveredRecords {
 
   *#pagesOf(db: Database.Database, outbox: OutboxRow): Generator<UndeliveredPage> {
     const now_ms = storeNow(outbox, this.#clock);
+    const attempts = attemptColumns(db);
     // The first format had none.
     const mac = ownVersion(db) === 1 ? 'NULL' : 'mac';
     // Not by an index, which may be what is damaged.
@@ -148,7 +150,9 @@ export class UndeliveredRecords {
       const next_id = rows.at(-1)?.id ?? last_id;
       if (next_id <= last_id) return;
       last_id = next_id;
-      const records = rows.flatMap((row) => this.#takenWhole(row, storedAttempts(db, row.id), now_ms));
+      const records = rows.flatMap((row) =>
+        this.#takenWhole(row, storedAttempts(db, attempts, row.id), now_ms),
+      );
       if (records.length > 0) yield { records, lost_records: 0, set_aside: 0, trouble: null };
     }
   }

@@ -17,8 +17,12 @@ describeOnStores('a database from before sandboxes had metadata and bandwidth', 
     await old_store.write((tx) => old_store.insert(tx, rowOf('old')));
     await sql`delete from kysely_migration where name >= '007'`.execute(before.db);
     await sql`alter table sandboxes drop column metadata`.execute(before.db);
+<<<<<<< HEAD
     await sql`alter table sandboxes drop column bandwidth`.execute(before.db);
     await sql`alter table sandboxes drop column disk_mib`.execute(before.db);
+=======
+    await sql`alter table outbox_attempts drop column error_detail`.execute(before.db);
+>>>>>>> 3bb00be (Every attempt says why it failed: errno with address and port, the reason of TLS, which timeout, the status text)
     const store = new SandboxStore(await opened(url));
     await store.write((tx) =>
       store.insert(

@@ -28,7 +28,7 @@ describe('an outbox of the first format', () => {
     const schema = 'SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name';
     const fresh = openRows(at()).db.prepare(schema).all();
     expect(migrated.prepare(schema).all()).toEqual(fresh);
-    expect(migrated.pragma('user_version', { simple: true })).toBe(2);
+    expect(migrated.pragma('user_version', { simple: true })).toBe(3);
     expect(migrated.pragma('integrity_check', { simple: true })).toBe('ok');
   });
 

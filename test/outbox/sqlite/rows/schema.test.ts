@@ -19,7 +19,7 @@ describe('a database that was set up', () => {
     const db = open();
     expect(hasOwnSchema(db)).toBe(false);
     prepareDatabase(db);
-    expect(ownVersion(db)).toBe(2);
+    expect(ownVersion(db)).toBe(3);
     const pragma = (name: string) => db.pragma(name, { simple: true });
     expect(
       ['journal_mode', 'synchronous', 'locking_mode', 'auto_vacuum', 'wal_autocheckpoint'].map(pragma),
@@ -40,10 +40,10 @@ describe('a database that was set up', () => {
   });
 
   it('is what the bytes of an empty outbox are', () => {
-    expect(ownVersion(open(emptyOutbox()))).toBe(2);
+    expect(ownVersion(open(emptyOutbox()))).toBe(3);
   });
 
-  it.each([-1, 3])('is refused where its format is %i', (version) => {
+  it.each([-1, 4])('is refused where its format is %i', (version) => {
     const db = open();
     prepareDatabase(db);
     db.pragma(`user_version = ${version}`);

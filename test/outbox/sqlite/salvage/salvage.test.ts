@@ -143,7 +143,7 @@ describe('salvage', () => {
     ['its sandbox is another', "UPDATE records SET sandbox_id = 'sb-2' WHERE id = 700"],
     ['its time is none', 'UPDATE records SET created_at_ms = NULL WHERE id = 700'],
     ["its key is another record's", 'UPDATE records SET idempotency_key = NULL WHERE id = 700'],
-    ['an attempt is none', "INSERT INTO attempts VALUES (700, 'x', 'y', x'00', 'abc', 5, 6, 7)"],
+    ['an attempt is none', "INSERT INTO attempts VALUES (700, 'x', 'y', x'00', 'abc', 5, 6, 7, 8)"],
     ['the outbox counts nothing', "UPDATE outbox SET pending = NULL, bytes = 'many'"],
     ['the outbox has no numbers', 'DELETE FROM outbox'],
     ['the outbox begins anew', 'UPDATE outbox SET next_id = 1, next_sequence = 1'],
@@ -242,6 +242,7 @@ describe('a salvage that a death came before', () => {
           duration_ms: 1,
           status: 200,
           error: null,
+          error_detail: null,
           response_body: null,
         },
         decision: { state: 'delivered' },
@@ -269,6 +270,7 @@ describe('a salvage that a death came before', () => {
     const [record] = (await first.store.untried(0, 1)).records;
     await first.store.record({
       ...{ id: record?.id ?? 0, attempt: 1, started_at_ms: 0, duration_ms: 1, status: 200, error: null },
+      error_detail: null,
       response_body: null,
       decision: { state: 'delivered' },
     });

@@ -52,6 +52,7 @@ export function outcomeOf(
     duration_ms: 12,
     status: decision.state === 'delivered' ? 200 : 503,
     error: null,
+    error_detail: null,
     response_body: 'thanks',
     decision,
     ...changes,

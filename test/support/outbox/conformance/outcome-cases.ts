@@ -12,7 +12,7 @@ export const OUTCOME_CASES: Case[] = [
       async run(outbox) {
         const { store } = outbox;
         const record = await appendedOne(outbox);
-        await store.record(outcomeOf(record, { state }, { status: 418 }));
+        await store.record(outcomeOf(record, { state }, { status: 418, error_detail: "418 I'm a teapot" }));
         expect(await store.due(10)).toEqual({ records: [], next_due_ms: null });
         expect(await store.overdue(10)).toEqual({ records: [], next_deadline_ms: null });
         expect(await store.probeCandidate([])).toBeNull();
@@ -33,6 +33,7 @@ export const OUTCOME_CASES: Case[] = [
             duration_ms: 12,
             status: 418,
             error: null,
+            error_detail: "418 I'm a teapot",
             next_attempt_at: null,
             response_body: 'thanks',
           },
@@ -51,7 +52,12 @@ export const OUTCOME_CASES: Case[] = [
       const [again] = (await store.due(1)).records as [DueRecord];
       expect(again).toMatchObject({ event_id: record.event_id, attempts: 1, failures: 1 });
       expect(again).toMatchObject({ deadline_ms: record.deadline_ms, created_at_ms: record.created_at_ms });
-      const silent = { status: null, error: 'timeout', response_body: null } as const;
+      const silent = {
+        status: null,
+        error: 'timeout',
+        error_detail: 'no answer',
+        response_body: null,
+      } as const;
       await store.record(outcomeOf(again, retryAt(store.now() - 1), silent));
       expect((await store.due(1)).records).toMatchObject([{ attempts: 2, failures: 2 }]);
       expect((await outbox.counts()).pending).toBe(1);
@@ -62,17 +68,19 @@ export const OUTCOME_CASES: Case[] = [
         attempt_count: 2,
         last_status: null,
         last_error: 'timeout',
+        last_error_detail: 'no answer',
       });
       expect(
-        detail?.attempts.map(({ attempt, status, error, response_body }) => [
+        detail?.attempts.map(({ attempt, status, error, error_detail, response_body }) => [
           attempt,
           status,
           error,
+          error_detail,
           response_body,
         ]),
       ).toEqual([
-        [1, 503, null, 'thanks'],
-        [2, null, 'timeout', null],
+        [1, 503, null, null, 'thanks'],
+        [2, null, 'timeout', 'no answer', null],
       ]);
     },
   },

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { DueRecord } from '../../../../src/outbox/store.ts';
+import type { AttemptOutcome, DueRecord } from '../../../../src/outbox/store.ts';
 import { appended, appendedOne, type Case, idsOf, outcomeOf, retryAt } from './outbox-under-test.ts';
 
 /** What both APIs show. Contract section 4, Deliveries. */
@@ -55,7 +55,7 @@ export const VIEW_CASES: Case[] = [
     async run(outbox) {
       const { store, event_type } = outbox;
       const [retried, untried] = (await appended(outbox, 2)) as [DueRecord, DueRecord];
-      const refused = { status: null, error: 'connect', response_body: null } as const;
+      const refused: Partial<AttemptOutcome> = { status: null, error: 'connect', error_detail: 'refused' };
       await store.record(outcomeOf(retried, retryAt(store.now() + 60_000), refused));
       const { deliveries } = await outbox.list({ limit: 10 });
       const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -68,6 +68,7 @@ export const VIEW_CASES: Case[] = [
           attempt_count: 0,
           last_status: null,
           last_error: null,
+          last_error_detail: null,
         },
         {
           ...common,
@@ -76,6 +77,7 @@ export const VIEW_CASES: Case[] = [
           attempt_count: 1,
           last_status: null,
           last_error: 'connect',
+          last_error_detail: 'refused',
         },
       ]);
     },

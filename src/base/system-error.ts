@@ -1,0 +1,30 @@
+const WORDS: Record<string, string> = {
+  EACCES: 'permission denied',
+  EADDRINUSE: 'address already in use',
+  EADDRNOTAVAIL: 'no such local address',
+  EAI_AGAIN: 'the name cannot be resolved right now',
+  ECONNABORTED: 'connection aborted',
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EHOSTDOWN: 'the host is down',
+  EHOSTUNREACH: 'no route to the host',
+  EISDIR: 'is a directory',
+  EMFILE: 'too many open files',
+  ENETDOWN: 'the network is down',
+  ENETUNREACH: 'no route to the network',
+  ENFILE: 'too many open files on this machine',
+  ENODATA: 'no such host',
+  ENOENT: 'no such file',
+  ENOSPC: 'no space left on the device',
+  ENOTDIR: 'not a directory',
+  ENOTFOUND: 'no such host',
+  EPERM: 'not permitted',
+  EPIPE: 'connection closed',
+  EROFS: 'the file system is read-only',
+  ETIMEDOUT: 'connection timed out',
+};
+
+/** What a system error's code (errno, or one of name resolution) means, in words for a user; null for any other code. */
+export function systemErrorWords(code: string | undefined): string | null {
+  return (code !== undefined && WORDS[code]) || null;
+}
