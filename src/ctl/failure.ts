@@ -1,4 +1,4 @@
-import { systemErrorWords } from '../base/system-error.ts';
+import { systemErrorWords } from '../base/linux/errno.ts';
 
 /** The exit codes of `sandboxctl`. Contract section 4, "`sandboxctl`". */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;

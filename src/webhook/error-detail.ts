@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { isIPv6 } from 'node:net';
-import { systemErrorWords } from '../base/system-error.ts';
+import { systemErrorWords } from '../base/linux/errno.ts';
 import { ERROR_DETAIL_MAX_CHARACTERS } from '../contract/defaults.ts';
 import type { AttemptError } from '../contract/deliveries.ts';
 
