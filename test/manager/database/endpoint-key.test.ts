@@ -7,6 +7,7 @@ import { endpointKey, endpointOf } from '../../../src/manager/database/endpoint-
 import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
 import { startConsumer } from '../../support/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
+import { undoFrom } from '../../support/manager/older-database.ts';
 import { noticeOf, opened, SEAL } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -16,9 +17,7 @@ const SANDBOXES = '/api/v1/sandboxes';
 
 /** Undoes the steps since endpoints were URLs without a query. */
 async function asBefore(db: Kysely<never>, endpoint: string): Promise<void> {
-  await sql`delete from kysely_migration where name >= '005'`.execute(db);
-  await sql`alter table sandboxes drop column metadata`.execute(db);
-  await sql`alter table outbox_attempts drop column error_detail`.execute(db);
+  await undoFrom(db, '005');
   await sql`update outbox set endpoint = ${endpoint}`.execute(db);
 }
 

@@ -1,8 +1,9 @@
-import { sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import { expect, it } from 'vitest';
 import { NO_BANDWIDTH } from '../../../../src/manager/config/bandwidth.ts';
 import { SandboxStore } from '../../../../src/manager/sandboxes/sandbox-store.ts';
 import { sandboxView } from '../../../../src/manager/sandboxes/sandbox-view.ts';
+import { undoFrom } from '../../../support/manager/older-database.ts';
 import { opened, SEAL } from '../../../support/manager/outbox.ts';
 import { rowOf } from '../../../support/manager/sandbox-rows.ts';
 import { describeOnStores } from '../../../support/stores.ts';
@@ -15,14 +16,7 @@ describeOnStores('a database from before sandboxes had metadata and bandwidth', 
     const before = await opened(url);
     const old_store = new SandboxStore(before);
     await old_store.write((tx) => old_store.insert(tx, rowOf('old')));
-    await sql`delete from kysely_migration where name >= '007'`.execute(before.db);
-    await sql`alter table sandboxes drop column metadata`.execute(before.db);
-<<<<<<< HEAD
-    await sql`alter table sandboxes drop column bandwidth`.execute(before.db);
-    await sql`alter table sandboxes drop column disk_mib`.execute(before.db);
-=======
-    await sql`alter table outbox_attempts drop column error_detail`.execute(before.db);
->>>>>>> 3bb00be (Every attempt says why it failed: errno with address and port, the reason of TLS, which timeout, the status text)
+    await undoFrom(before.db as unknown as Kysely<never>, '007');
     const store = new SandboxStore(await opened(url));
     await store.write((tx) =>
       store.insert(
