@@ -1,4 +1,4 @@
-import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
+import type { SandboxBandwidth } from '../contract/network.ts';
 import type { RatePolicy } from '../contract/quotas.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
 import type { ByteRate } from './meter/token-bucket.ts';
@@ -13,8 +13,6 @@ export interface AttachRequest {
   team_id: string;
   bandwidth: SandboxBandwidth;
   team_limits: TeamLimits;
-  /** `block-all`: only the loopback interface. */
-  mode: SandboxNetworkMode;
 }
 
 /** The sandbox's own limits in the meter's form. */

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { QUEUES } from './directions.ts';
-import { Namespaces } from './namespace/namespaces.ts';
 import { runProgram } from './namespace/programs.ts';
 import { queueText } from './namespace/texts.ts';
 
@@ -36,7 +35,7 @@ export async function networkProblem(): Promise<string | null> {
     return `network namespaces cannot be created: ${(error as Error).message}`;
   }
   try {
-    return (await queueProblem(`${Namespaces.FOLDER}/${name}`)) ?? null;
+    return (await queueProblem(`/run/netns/${name}`)) ?? null;
   } finally {
     await runProgram(['ip', 'netns', 'delete', name]);
   }

@@ -30,8 +30,8 @@ describe.skipIf(problem !== null)(`a sandbox whose network runtime is killed${wh
   it('sends no byte until the next one, and then all of them, each counted', async () => {
     const node = await TestNode.start(onTestFinished);
     const sandbox_id = `${node.topology.id}-killed`;
-    const namespace = `sbx-${sandbox_id}`;
-    const args = [PROGRAM, node.topology.node, sandbox_id, String(RATE), String(BURST)];
+    const namespace = `${node.group.prefix}${sandbox_id}`;
+    const args = [PROGRAM, node.topology.node, node.topology.id, sandbox_id, String(RATE), String(BURST)];
     const program = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     onTestFinished(() => void program.kill('SIGKILL'));
     await once(program.stdout, 'data');
@@ -49,14 +49,14 @@ describe.skipIf(problem !== null)(`a sandbox whose network runtime is killed${wh
     await node.network.stop();
     node.network = node.runtime();
     await node.network.start();
-    expect(node.network.found).toEqual([sandbox_id]);
+    expect(node.network.list()).toEqual([sandbox_id]);
     const request = {
       sandbox_id,
       team_id: 'team',
       bandwidth: bandwidth(RATE, BURST),
       team_limits: UNLIMITED,
     };
-    await node.network.attach({ ...request, mode: 'allow-all' });
+    await node.network.takeOver(request);
     const { bytes, sha256, sent_sha256 } = await put.next<Put>();
     expect([bytes, sha256]).toEqual([6 * MB, sent_sha256]);
     const total = (await node.network.usage(sandbox_id))?.egress.passed_bytes as number;

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /** The number of sandboxes that a node has addresses for. */
 export const SANDBOXES_MAX = 2 ** 15;
 
@@ -26,6 +28,12 @@ export interface Addresses {
   ethernet: string;
 }
 
+/** The link whose end on the node has this name; null if that is none. */
+export function linkNamed(name: string): Link | null {
+  const index = Number(LINK.exec(name)?.[1] ?? Number.NaN);
+  return Number.isInteger(index) && index < SANDBOXES_MAX ? linkOf(index) : null;
+}
+
 /** The link with this number. */
 export function linkOf(index: number): Link {
   const host = index * 2;
@@ -41,8 +49,11 @@ export function linkOf(index: number): Link {
   };
 }
 
-/** The number of a link, by the name of the interface on the node; null if it is none. */
-export function linkIndex(name: string): number | null {
-  const index = Number(LINK.exec(name)?.[1] ?? Number.NaN);
-  return Number.isInteger(index) && index < SANDBOXES_MAX ? index : null;
+/**
+ * The number of the link that a namespace gets at this attempt, from 0 on: spread evenly, so that managers that know
+ * nothing of each other seldom try the same one.
+ */
+export function linkIndex(namespace: string, attempt: number): number {
+  const hash = createHash('sha256').update(namespace).digest();
+  return (hash.readUInt32BE() + attempt) % SANDBOXES_MAX;
 }

@@ -1,27 +1,18 @@
-import { existsSync } from 'node:fs';
-import { DIRECTIONS, type PerDirection } from '../directions.ts';
-import { type Link, linkIndex, linkOf, SANDBOXES_MAX } from './addresses.ts';
+import { existsSync, readdirSync } from 'node:fs';
+import type { PerDirection } from '../directions.ts';
+import { type Link, linkIndex, linkNamed, linkOf } from './addresses.ts';
+import type { KernelCount } from './kernel-counters.ts';
+import type { NodeGroup } from './node-group.ts';
+import { admitText, forgetText, nodeRulesText } from './node-rules.ts';
 import { ProgramError, runProgram } from './programs.ts';
-import {
-  admitText,
-  FORWARDING_SCRIPT,
-  forgetText,
-  nodeLinkText,
-  nodeRulesText,
-  queueText,
-  sandboxScript,
-} from './texts.ts';
+import { FORWARDING_SCRIPT, localDnsScript, nodeLinkText, queueText, sandboxScript } from './texts.ts';
 
-const PREFIX = 'sbx-';
-
-/** The IP packets that passed in one direction since the namespace was created, as counted by the kernel. */
-export interface KernelCount {
-  bytes: number;
-  packets: number;
-}
+/** More links than this in a row are only taken if the node has no addresses left. */
+const ATTEMPTS = 256;
 
 /** The options of the namespaces. */
 export interface NamespaceOptions {
+  group: NodeGroup;
   /**
    * `--allow-sandbox-cidr`: ranges that sandboxes may reach although they belong to the node or to another sandbox, or
    * are link-local.
@@ -31,208 +22,203 @@ export interface NamespaceOptions {
   node_namespace: string | null;
 }
 
+/** The name servers that sandboxes use, as in `NodeRules`. */
+export interface NameServers {
+  name_servers: readonly string[];
+  local_name_server: string | null;
+}
+
 /**
- * The network namespaces of this node's sandboxes, with their links, addresses and rules. The kernel holds all state:
- * a namespace is found by its name, `sbx-<sandbox_id>`, a link by its alias. Every method rejects with ProgramError.
+ * The network namespaces of a group's sandboxes on this node, with their links, addresses and rules. The kernel holds
+ * all state, so that every manager of the group sees the same: a namespace is found by its name, a link by its alias,
+ * which is that name. Every method rejects with ProgramError.
  */
 export class Namespaces {
-  /** The folder in which `ip` keeps named namespaces. */
-  static readonly FOLDER = '/run/netns';
-
   readonly #options: NamespaceOptions;
+  /** The links that this process has seen. */
   readonly #links = new Map<string, Link>();
-  readonly #taken = new Set<number>();
-  #next_index = 0;
+  #name_servers: NameServers = { name_servers: [], local_name_server: null };
 
   constructor(options: NamespaceOptions) {
     this.#options = options;
   }
 
   /** The path of a sandbox's namespace. */
-  static pathOf(sandbox_id: string): string {
-    return `${Namespaces.FOLDER}/${PREFIX}${sandbox_id}`;
+  pathOf(sandbox_id: string): string {
+    return `${FOLDER}/${this.#nameOf(sandbox_id)}`;
   }
 
-  /** Sets the node's rules, and returns the sandboxes of this node that have a namespace. */
-  async open(): Promise<string[]> {
-    const names = await this.#names();
-    const found: string[] = [];
-    for (const link of await this.#readLinks()) {
-      this.#taken.add(link.index);
-      if (names.includes(link.alias)) this.#links.set(sandboxOf(link.alias), linkOf(link.index));
-    }
-    for (const name of names) {
-      if (this.#links.has(sandboxOf(name)) || (await hasLoopbackAlone(name))) found.push(sandboxOf(name));
-    }
-    const links = [...this.#links.values()];
+  /** Sets the node's rules. */
+  async open(): Promise<void> {
     await this.#onNode(['sh'], FORWARDING_SCRIPT);
-    await this.#onNode(
-      ['nft', '-f', '-'],
-      nodeRulesText({ links, allowed_cidrs: this.#options.allowed_cidrs }),
-    );
-    return found;
+    for (const [sandbox_id, link] of await this.#readLinks()) this.#links.set(sandbox_id, link);
+    await this.#setRules();
   }
 
-  /**
-   * Creates a sandbox's namespace with the rules for `is_metered`; with `is_linked` false it has only its loopback
-   * interface. A namespace left by an earlier attempt is replaced.
-   */
-  async create(sandbox_id: string, is_metered: PerDirection<boolean>, is_linked = true): Promise<void> {
-    if (this.#links.has(sandbox_id) || existsSync(Namespaces.pathOf(sandbox_id)))
-      await this.remove(sandbox_id);
-    const name = `${PREFIX}${sandbox_id}`;
-    if (!is_linked) {
-      await runProgram(['ip', '-batch', '-'], `netns add ${name}\n`);
-      await runProgram(['ip', '-n', name, 'link', 'set', 'lo', 'up']);
-      return;
-    }
-    const link = await this.#addLink(name);
+  /** Removes the node's rules, unless there are sandboxes. */
+  async close(): Promise<void> {
+    if ((await this.#readLinks()).size > 0) return;
+    await this.#unlessGone(this.#onNode(['nft', 'delete', 'table', 'inet', this.#options.group.table]));
+  }
+
+  /** Sets the node's rules again if somebody else has removed them, or a link of this process from them. */
+  async repair(): Promise<void> {
+    const { table } = this.#options.group;
+    const listed = await this.#onNode(['nft', '-j', 'list', 'table', 'inet', table]).catch(() => '');
+    const is_whole = [...this.#links.values()].every((link) => listed.includes(`"${link.interface}"`));
+    if (listed === '' || !is_whole) await this.#setRules();
+  }
+
+  /** Lets sandboxes reach these name servers, and no others that only the rules would let through. */
+  async useNameServers(name_servers: NameServers): Promise<void> {
+    if (JSON.stringify(name_servers) === JSON.stringify(this.#name_servers)) return;
+    this.#name_servers = name_servers;
+    await this.#setRules();
+  }
+
+  /** The sandboxes that have a namespace, or the rest of one. */
+  list(): string[] {
+    const { prefix } = this.#options.group;
+    if (!existsSync(FOLDER)) return [];
+    const names = readdirSync(FOLDER).filter((name) => name.startsWith(prefix));
+    return names.map((name) => name.slice(prefix.length));
+  }
+
+  /** Creates a sandbox's namespace with the rules for `is_metered`. One left by an earlier attempt is replaced. */
+  async create(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
+    if (this.#links.has(sandbox_id) || existsSync(this.pathOf(sandbox_id))) await this.remove(sandbox_id);
+    const link = await this.#addLink(this.#nameOf(sandbox_id));
     this.#links.set(sandbox_id, link);
     await Promise.all([
       runProgram([...this.#inside(sandbox_id), 'sh'], sandboxScript({ link, is_metered })),
-      this.#onNode(['nft', '-f', '-'], admitText(link)),
+      this.#admit(link),
     ]);
   }
 
   /** Sends the packets of the metered directions, and no others, to their queues. */
   async setMetered(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
-    await this.#setQueues(this.#inside(sandbox_id), is_metered);
+    const text = queueText(is_metered);
+    await Promise.all(
+      ['iptables-restore', 'ip6tables-restore'].map((program) =>
+        runProgram([...this.#inside(sandbox_id), program], text),
+      ),
+    );
   }
 
-  /** What the kernel let pass since the namespace was made; zeros where there is no link, null where it is gone. */
+  /** What the kernel let pass since the namespace was made; null where there is none, or only a part of one. */
   async counts(sandbox_id: string): Promise<PerDirection<KernelCount> | null> {
-    if (!existsSync(Namespaces.pathOf(sandbox_id))) return null;
-    const counted = { egress: { bytes: 0, packets: 0 }, ingress: { bytes: 0, packets: 0 } };
-    if (!this.#links.has(sandbox_id)) return counted;
-    const command = [
-      ...this.#inside(sandbox_id),
-      'nft',
-      '-j',
-      'list',
-      'counters',
-      'table',
-      'inet',
-      'sandbox',
-    ];
-    const { nftables } = JSON.parse(await runProgram(command)) as { nftables: CounterLine[] };
-    for (const { counter } of nftables) {
-      const direction = DIRECTIONS.find((each) => each === counter?.name);
-      if (counter && direction) counted[direction] = { bytes: counter.bytes, packets: counter.packets };
-    }
-    return counted;
+    // Loaded only where there are namespaces: it needs native code.
+    const { readCounters } = await import('./kernel-counters.ts');
+    const path = this.pathOf(sandbox_id);
+    return existsSync(path) ? readCounters(path) : null;
   }
 
   /** Takes a sandbox's link down, which makes its counts final. Ignores parts that no longer exist. */
   async cut(sandbox_id: string): Promise<void> {
-    const link = this.#links.get(sandbox_id);
+    const link = await this.#findLink(sandbox_id);
     if (link) await this.#unlessGone(this.#onNode(['ip', 'link', 'set', link.interface, 'down']));
   }
 
   /** Removes a sandbox's namespace with everything in it. Ignores parts that no longer exist. */
   async remove(sandbox_id: string): Promise<void> {
-    const link = this.#links.get(sandbox_id);
-    const namespace = runProgram(['ip', 'netns', 'delete', `${PREFIX}${sandbox_id}`]);
-    if (!link) return await this.#unlessGone(namespace);
+    const link = await this.#findLink(sandbox_id);
+    const namespace = runProgram(['ip', 'netns', 'delete', this.#nameOf(sandbox_id)]);
     await Promise.all([
       this.#unlessGone(namespace),
-      this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface])),
-      this.#onNode(['nft', '-f', '-'], forgetText(link)),
+      ...(link
+        ? [
+            this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface])),
+            this.#unlessGone(this.#nft(forgetText(this.#options.group, link))),
+          ]
+        : []),
     ]);
     this.#links.delete(sandbox_id);
-    this.#taken.delete(link.index);
   }
 
   /** A sandbox's link; null if it has none. */
-  linkOf(sandbox_id: string): Link | null {
-    return this.#links.get(sandbox_id) ?? null;
+  async linkOf(sandbox_id: string): Promise<Link | null> {
+    return await this.#findLink(sandbox_id);
   }
 
-  async #setQueues(inside: string[], is_metered: PerDirection<boolean>): Promise<void> {
-    const text = queueText(is_metered);
-    await Promise.all([
-      runProgram([...inside, 'iptables-restore'], text),
-      runProgram([...inside, 'ip6tables-restore'], text),
-    ]);
+  #nameOf(sandbox_id: string): string {
+    return `${this.#options.group.prefix}${sandbox_id}`;
   }
 
-  /** Creates a namespace and a link to it; skips numbers that another process on this node has taken. */
+  async #setRules(): Promise<void> {
+    const { group, allowed_cidrs } = this.#options;
+    const links = [...this.#links.values()];
+    await this.#nft(nodeRulesText({ group, links, allowed_cidrs, ...this.#name_servers }));
+  }
+
+  async #admit(link: Link): Promise<void> {
+    const { group } = this.#options;
+    try {
+      await this.#nft(admitText(group, link));
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      // Another manager of the group has ended and taken the table with it.
+      await this.#setRules();
+    }
+    if (this.#name_servers.local_name_server) await this.#onNode(['sh'], localDnsScript(link));
+  }
+
+  /** Creates a namespace and a link to it; the kernel says which links are taken, by whomever. */
   async #addLink(namespace: string): Promise<Link> {
-    for (;;) {
-      const link = this.#takeLink();
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const link = linkOf(linkIndex(namespace, attempt));
       try {
-        await this.#onNode(['ip', '-batch', '-'], nodeLinkText(namespace, link));
+        await this.#onNode(['ip', '-batch', '-'], nodeLinkText(namespace, link, this.#options.group));
         return link;
       } catch (error) {
         await this.#unlessGone(runProgram(['ip', 'netns', 'delete', namespace]));
-        if (error instanceof ProgramError && /File exists/.test(error.stderr)) continue;
-        this.#taken.delete(link.index);
-        throw error;
+        if (!(error instanceof ProgramError && /File exists/.test(error.stderr))) throw error;
       }
     }
+    throw new Error('all sandbox addresses of this node are in use');
   }
 
-  #takeLink(): Link {
-    if (this.#taken.size >= SANDBOXES_MAX) throw new Error('all sandbox addresses of this node are in use');
-    while (this.#taken.has(this.#next_index)) this.#next_index = (this.#next_index + 1) % SANDBOXES_MAX;
-    const link = linkOf(this.#next_index);
-    this.#taken.add(link.index);
-    // Not the number used last: the kernel removes interfaces in the background.
-    this.#next_index = (this.#next_index + 1) % SANDBOXES_MAX;
-    return link;
+  async #findLink(sandbox_id: string): Promise<Link | null> {
+    return this.#links.get(sandbox_id) ?? (await this.#readLinks()).get(sandbox_id) ?? null;
   }
 
-  async #names(): Promise<string[]> {
-    const listed = (await runProgram(['ip', '-j', 'netns', 'list'])) || '[]';
-    const all = JSON.parse(listed) as { name: string }[];
-    return all.map(({ name }) => name).filter((name) => name.startsWith(PREFIX));
-  }
-
-  async #readLinks(): Promise<{ index: number; alias: string }[]> {
-    const listed = (await this.#onNode(['ip', '-j', 'link', 'show', 'type', 'veth'])) || '[]';
+  /** The group's links by their sandboxes. */
+  async #readLinks(): Promise<Map<string, Link>> {
+    const { number, prefix } = this.#options.group;
+    const listed = (await this.#onNode(['ip', '-j', 'link', 'show', 'group', String(number)])) || '[]';
     const all = JSON.parse(listed) as { ifname?: string; ifalias?: string }[];
-    return all.flatMap(({ ifname = '', ifalias = '' }) => {
-      const index = linkIndex(ifname);
-      return index === null ? [] : [{ index, alias: ifalias }];
-    });
+    return new Map(
+      all.flatMap(({ ifname = '', ifalias = '' }): [string, Link][] => {
+        const link = linkNamed(ifname);
+        return link && ifalias.startsWith(prefix) ? [[ifalias.slice(prefix.length), link]] : [];
+      }),
+    );
   }
 
   #inside(sandbox_id: string): string[] {
-    return ['nsenter', `--net=${Namespaces.pathOf(sandbox_id)}`];
+    return ['nsenter', `--net=${this.pathOf(sandbox_id)}`];
+  }
+
+  #nft(text: string): Promise<string> {
+    return this.#onNode(['nft', '-f', '-'], text);
   }
 
   #onNode(command: string[], stdin = ''): Promise<string> {
     const node = this.#options.node_namespace;
-    return runProgram(
-      node === null ? command : ['nsenter', `--net=${Namespaces.FOLDER}/${node}`, ...command],
-      stdin,
-    );
+    return runProgram(node === null ? command : ['nsenter', `--net=${FOLDER}/${node}`, ...command], stdin);
   }
 
   async #unlessGone(removal: Promise<string>): Promise<void> {
     try {
       await removal;
     } catch (error) {
-      if (
-        !(
-          error instanceof ProgramError && /No such file|Cannot find device|No such device/.test(error.stderr)
-        )
-      )
-        throw error;
+      if (!isGone(error)) throw error;
     }
   }
 }
 
-/** Whether a namespace has no link, and so belongs to no node in particular. */
-async function hasLoopbackAlone(name: string): Promise<boolean> {
-  // A namespace that is being removed belongs to nobody.
-  const listed = await runProgram(['ip', '-n', name, '-j', 'link']).catch(() => '');
-  return listed !== '' && (JSON.parse(listed) as unknown[]).length === 1;
-}
+/** The folder in which `ip` keeps named namespaces. */
+const FOLDER = '/run/netns';
 
-interface CounterLine {
-  counter?: { name: string; bytes: number; packets: number };
-}
-
-function sandboxOf(name: string): string {
-  return name.slice(PREFIX.length);
+function isGone(error: unknown): boolean {
+  return error instanceof ProgramError && /No such file|Cannot find device|No such device/.test(error.stderr);
 }

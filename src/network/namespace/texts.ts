@@ -1,26 +1,18 @@
 import { type PerDirection, QUEUES } from '../directions.ts';
-import { type Addresses, LINK_PATTERN, type Link, SANDBOX_CIDRS } from './addresses.ts';
+import type { Addresses, Link } from './addresses.ts';
+import type { NodeGroup } from './node-group.ts';
 
-/** The input of `ip`, `nft` and `iptables-restore`. */
+/** The input of `ip`, `nft` and `iptables-restore` for one sandbox. */
 
 /** The sandbox's end of its link, in its namespace. */
 const INTERFACE = 'eth0';
 
-/** Cloud metadata services, which hand out the machine's secrets, beyond the link-local addresses. */
-const METADATA = {
-  ipv4: ['100.100.100.200', '168.63.129.16', '192.0.0.192'],
-  ipv6: ['fd00:ec2::254', 'fd20:ce::254'],
-};
-
-/** The verdict that blocks a packet and notifies its sender. */
-const REJECT = 'reject with icmpx type admin-prohibited';
-
 /** For `ip -batch`, on the node: a namespace, and the link to it. The link's alias says whose it is. */
-export function nodeLinkText(namespace: string, link: Link): string {
+export function nodeLinkText(namespace: string, link: Link, group: NodeGroup): string {
   const name = link.interface;
   return lines(
     `netns add ${namespace}`,
-    `link add ${name} address ${link.node.ethernet} type veth peer name ${INTERFACE} address ${link.sandbox.ethernet} netns ${namespace}`,
+    `link add ${name} address ${link.node.ethernet} group ${group.number} type veth peer name ${INTERFACE} address ${link.sandbox.ethernet} netns ${namespace}`,
     `link set ${name} alias ${namespace}`,
     `link set ${name} addrgenmode none`,
     `address add ${link.node.ipv4}/31 dev ${name}`,
@@ -81,9 +73,12 @@ const SANDBOX_SETTINGS: Readonly<Record<string, string>> = {
   'ipv6/conf/default/accept_ra': '0',
 };
 
+/** The table with the counters, in a sandbox's namespace. */
+export const COUNTER_TABLE = 'sandbox';
+
 /** For `nft`, in the sandbox's namespace: counts the packets that passed the queues, whoever gave the verdict. */
 const COUNTERS_TEXT = lines(
-  'table inet sandbox {',
+  `table inet ${COUNTER_TABLE} {`,
   ' counter egress { }',
   ' counter ingress { }',
   ` chain egress { type filter hook postrouting priority 300; oifname "${INTERFACE}" counter name egress; }`,
@@ -106,73 +101,6 @@ export function queueText(is_metered: PerDirection<boolean>): string {
   );
 }
 
-/** What sandboxes may reach besides the outside. */
-export interface NodeRules {
-  links: readonly Link[];
-  /** `--allow-sandbox-cidr`. */
-  allowed_cidrs: readonly string[];
-}
-
-/** For `nft`, on the node: replaces the whole table in one step. */
-export function nodeRulesText({ links, allowed_cidrs }: NodeRules): string {
-  const from_sandbox = `iifname "${LINK_PATTERN}"`;
-  const to_sandbox = `oifname "${LINK_PATTERN}"`;
-  return lines(
-    'table inet sandboxes',
-    'delete table inet sandboxes',
-    'table inet sandboxes {',
-    ` set ipv4 { type ifname . ipv4_addr; ${elements(links.map(ipv4Element))} }`,
-    ` set ipv6 { type ifname . ipv6_addr; ${elements(links.map(ipv6Element))} }`,
-    ` set allowed4 { type ipv4_addr; flags interval; auto-merge; ${elements(allowed_cidrs.filter(isIpv4))} }`,
-    ` set allowed6 { type ipv6_addr; flags interval; auto-merge; ${elements(allowed_cidrs.filter((cidr) => !isIpv4(cidr)))} }`,
-    ' chain forged { type filter hook prerouting priority -300;',
-    `  ${from_sandbox} meta nfproto ipv4 iifname . ip saddr != @ipv4 drop`,
-    `  ${from_sandbox} meta nfproto ipv6 iifname . ip6 saddr != @ipv6 drop`,
-    ' }',
-    ' chain to_node { type filter hook input priority 0;',
-    `  iifname != "${LINK_PATTERN}" accept`,
-    '  ct state established,related accept',
-    '  icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
-    '  ip daddr @allowed4 accept',
-    '  ip6 daddr @allowed6 accept',
-    `  ${REJECT}`,
-    ' }',
-    ' chain through_node { type filter hook forward priority 0;',
-    `  iifname != "${LINK_PATTERN}" oifname != "${LINK_PATTERN}" accept`,
-    '  ct state established,related accept',
-    `  ${from_sandbox} ip daddr @allowed4 accept`,
-    `  ${from_sandbox} ip6 daddr @allowed6 accept`,
-    // Published ports, for peers outside.
-    `  iifname != "${LINK_PATTERN}" ct status dnat accept`,
-    `  ${to_sandbox} ${REJECT}`,
-    `  ip daddr { 169.254.0.0/16, ${METADATA.ipv4.join(', ')} } ${REJECT}`,
-    `  ip6 daddr { fe80::/10, ${METADATA.ipv6.join(', ')} } ${REJECT}`,
-    ' }',
-    ' chain outside { type nat hook postrouting priority 100;',
-    `  ip saddr ${SANDBOX_CIDRS.ipv4} oifname != "${LINK_PATTERN}" masquerade`,
-    `  ip6 saddr ${SANDBOX_CIDRS.ipv6} oifname != "${LINK_PATTERN}" masquerade`,
-    ' }',
-    '}',
-  );
-}
-
-/** For `nft`, on the node: lets a link's packets through, with its own addresses as their source. */
-export function admitText(link: Link): string {
-  return lines(
-    `add element inet sandboxes ipv4 { ${ipv4Element(link)} }`,
-    `add element inet sandboxes ipv6 { ${ipv6Element(link)} }`,
-  );
-}
-
-/** For `nft`, on the node: undoes `admitText`; harmless if that was not applied. */
-export function forgetText(link: Link): string {
-  return lines(
-    admitText(link),
-    `delete element inet sandboxes ipv4 { ${ipv4Element(link)} }`,
-    `delete element inet sandboxes ipv6 { ${ipv6Element(link)} }`,
-  );
-}
-
 /**
  * For `sh`, on the node: enables forwarding. Interfaces that accept router advertisements keep doing so, which
  * forwarding would otherwise turn off.
@@ -185,27 +113,17 @@ export const FORWARDING_SCRIPT = lines(
   '[ ! -e ipv6/conf/all/forwarding ] || echo 1 >ipv6/conf/all/forwarding',
 );
 
+/** For `sh`, on the node: lets a name server on the node's loopback interface answer at the node's end of a link. */
+export function localDnsScript(link: Link): string {
+  return lines(`echo 1 >/proc/sys/net/ipv4/conf/${link.interface}/route_localnet`);
+}
+
 /** An `sh` command with its input. */
 function withInput(command: string, input: string): string {
   return `${command} <<'END'\n${input}END`;
 }
 
-function ipv4Element(link: Link): string {
-  return `"${link.interface}" . ${link.sandbox.ipv4}`;
-}
-
-function ipv6Element(link: Link): string {
-  return `"${link.interface}" . ${link.sandbox.ipv6}`;
-}
-
-function elements(all: string[]): string {
-  return all.length === 0 ? '' : `elements = { ${all.join(', ')} };`;
-}
-
-function isIpv4(cidr: string): boolean {
-  return !cidr.includes(':');
-}
-
-function lines(...all: string[]): string {
+/** Lines, each with its end. */
+export function lines(...all: string[]): string {
   return `${all.join('\n')}\n`;
 }

@@ -93,7 +93,7 @@ export function writeVerdict(into: Buffer, at: number, queue: number, id: number
 
 /** Calls `onPacket` for each packet in a message read from a queue; skips everything else. */
 export function readPackets(message: Buffer, length: number, onPacket: (packet: QueuedPacket) => void): void {
-  for (const { type, start, end } of messages(message, length)) {
+  for (const { type, start, end } of messagesIn(message, length)) {
     if (type !== PACKET || end - start < HEADER_BYTES) continue;
     const packet = readPacket(message, start, end);
     if (packet) onPacket(packet);
@@ -102,7 +102,7 @@ export function readPackets(message: Buffer, length: number, onPacket: (packet: 
 
 /** The kernel's answer to a request: 0 or an error number; null if this is not an answer. */
 export function readAnswer(message: Buffer, length: number): number | null {
-  for (const { type, start, end } of messages(message, length)) {
+  for (const { type, start, end } of messagesIn(message, length)) {
     if (type !== ERROR || end - start < HEADER_BYTES) continue;
     const error = message.readInt32LE(start + 16);
     return error === 0 ? 0 : -error;
@@ -138,7 +138,8 @@ function readPacket(message: Buffer, start: number, end: number): QueuedPacket |
   };
 }
 
-function* messages(message: Buffer, length: number) {
+/** The messages in what was read from a netlink socket: the type of each, and where it is. */
+export function* messagesIn(message: Buffer, length: number) {
   for (let start = 0; start + 16 <= length; ) {
     const size = message.readUInt32LE(start);
     if (size < 16 || start + size > length) return;

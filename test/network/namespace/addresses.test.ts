@@ -1,13 +1,13 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { linkIndex, linkOf, SANDBOXES_MAX } from '../../../src/network/namespace/addresses.ts';
+import { linkIndex, linkNamed, linkOf, SANDBOXES_MAX } from '../../../src/network/namespace/addresses.ts';
 
 describe('the addresses of a link', () => {
   it('are six of its own, and its name fits an interface', () => {
     const seen = new Set<string>();
     for (let index = 0; index < SANDBOXES_MAX; index++) {
       const link = linkOf(index);
-      expect(linkIndex(link.interface)).toBe(index);
+      expect(linkNamed(link.interface)?.index).toBe(index);
       for (const { ipv4, ipv6, ethernet } of [link.node, link.sandbox]) {
         expect([isIPv4(ipv4), isIPv6(ipv6)]).toEqual([true, true]);
         seen.add(ipv4).add(ipv6).add(ethernet);
@@ -20,6 +20,13 @@ describe('the addresses of a link', () => {
 
   it('are not read from names of others', () => {
     for (const name of ['eth0', 'vsbx', 'vsbx1x', 'xvsbx1', `vsbx${SANDBOXES_MAX}`])
-      expect(linkIndex(name)).toBeNull();
+      expect(linkNamed(name)).toBeNull();
+  });
+
+  it('are tried in turn, from a number that the sandbox decides, until all were', () => {
+    const [first, second] = [linkIndex('sbx-a', 0), linkIndex('sbx-b', 0)];
+    expect(first).not.toBe(second);
+    expect(linkIndex('sbx-a', 1)).toBe((first + 1) % SANDBOXES_MAX);
+    expect(linkIndex('sbx-a', SANDBOXES_MAX)).toBe(first);
   });
 });

@@ -4,6 +4,7 @@ import type { RatePolicy } from '../../../src/contract/quotas.ts';
 import type { TeamLimits } from '../../../src/network/attachment.ts';
 import type { ByteAuthority, Reservation } from '../../../src/network/authority.ts';
 import type { Direction } from '../../../src/network/directions.ts';
+import { type NodeGroup, nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { NetworkRuntime } from '../../../src/network/network-runtime.ts';
 import { Topology, type Traffic } from './topology.ts';
 
@@ -55,6 +56,7 @@ export class LendingAuthority implements ByteAuthority {
 /** A node with its network runtime, a world outside it with a server, and sandboxes. */
 export class TestNode {
   readonly topology = new Topology();
+  readonly group: NodeGroup = nodeGroup(this.topology.id);
   readonly authority = new LendingAuthority();
   readonly #shared: ByteAuthority | null;
   network: NetworkRuntime;
@@ -80,6 +82,7 @@ export class TestNode {
   /** A network runtime on this node. */
   runtime(allowed_cidrs: string[] = []): NetworkRuntime {
     return new NetworkRuntime({
+      group: this.group,
       authority: this.#shared ?? this.authority,
       is_fail_open: false,
       allowed_cidrs,
@@ -93,7 +96,7 @@ export class TestNode {
   async sandbox(own = bandwidth(0), team_limits = UNLIMITED): Promise<TestSandbox> {
     const sandbox_id = `${this.topology.id}-${this.#sandbox_ids.length}`;
     this.#sandbox_ids.push(sandbox_id);
-    const request = { sandbox_id, team_id: 'team', bandwidth: own, team_limits, mode: 'allow-all' as const };
+    const request = { sandbox_id, team_id: 'team', bandwidth: own, team_limits };
     await this.network.attach(request);
     return new TestSandbox(this, sandbox_id);
   }
@@ -114,7 +117,7 @@ export class TestSandbox {
   constructor(node: TestNode, id: string) {
     this.#node = node;
     this.id = id;
-    this.namespace = `sbx-${id}`;
+    this.namespace = `${node.group.prefix}${id}`;
   }
 
   /** Starts the traffic program in it. */

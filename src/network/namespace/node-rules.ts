@@ -1,0 +1,141 @@
+import { LINK_PATTERN, type Link, SANDBOX_CIDRS } from './addresses.ts';
+import type { NodeGroup } from './node-group.ts';
+import { lines } from './texts.ts';
+
+/** The input of `nft` on the node. */
+
+/** Cloud metadata services, which hand out the machine's secrets, beyond the link-local addresses. */
+const METADATA = {
+  ipv4: ['100.100.100.200', '168.63.129.16', '192.0.0.192'],
+  ipv6: ['fd00:ec2::254', 'fd20:ce::254'],
+};
+
+/** The verdict that blocks a packet and notifies its sender. */
+const REJECT = 'reject with icmpx type admin-prohibited';
+
+const DNS = 'meta l4proto { tcp, udp } th dport 53';
+
+/** What a group's sandboxes may reach besides the outside. */
+export interface NodeRules {
+  group: NodeGroup;
+  links: readonly Link[];
+  /** `--allow-sandbox-cidr`. */
+  allowed_cidrs: readonly string[];
+  /** Name servers, reachable on port 53 wherever they are. */
+  name_servers: readonly string[];
+  /** A name server on the node's own loopback interface, which answers at the node's end of each link; null: none. */
+  local_name_server: string | null;
+}
+
+/**
+ * Replaces the rules of a group's table in one step. Links that another manager of the group adds at the same moment
+ * stay admitted, because the sets of links are only added to.
+ */
+export function nodeRulesText(rules: NodeRules): string {
+  const { group, links, allowed_cidrs, name_servers, local_name_server } = rules;
+  const table = `inet ${group.table}`;
+  const from_sandbox = `iifgroup ${group.number}`;
+  const to_sandbox = `oifgroup ${group.number}`;
+  const chains: [name: string, hook: string, rules: string[]][] = [
+    [
+      'forged',
+      'type filter hook prerouting priority -300',
+      [
+        `${from_sandbox} meta nfproto ipv4 iifname . ip saddr != @ipv4 drop`,
+        `${from_sandbox} meta nfproto ipv6 iifname . ip6 saddr != @ipv6 drop`,
+      ],
+    ],
+    [
+      'local_dns',
+      'type nat hook prerouting priority -100',
+      local_name_server === null
+        ? []
+        : [
+            `${from_sandbox} ip daddr ${SANDBOX_CIDRS.ipv4} fib daddr type local ${DNS} dnat ip to ${local_name_server}`,
+          ],
+    ],
+    [
+      'to_node',
+      'type filter hook input priority 0',
+      [
+        `iifgroup != ${group.number} accept`,
+        'ct state established,related accept',
+        'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+        ...(local_name_server === null ? [] : [`ct status dnat ip daddr ${local_name_server} ${DNS} accept`]),
+        ...EXCEPTIONS,
+        REJECT,
+      ],
+    ],
+    [
+      'through_node',
+      'type filter hook forward priority 0',
+      [
+        `iifgroup != ${group.number} oifgroup != ${group.number} accept`,
+        'ct state established,related accept',
+        ...EXCEPTIONS.map((exception) => `${from_sandbox} ${exception}`),
+        // Published ports, for peers outside.
+        `iifname != "${LINK_PATTERN}" ct status dnat accept`,
+        `${to_sandbox} ${REJECT}`,
+        `ip daddr { 169.254.0.0/16, ${METADATA.ipv4.join(', ')} } ${REJECT}`,
+        `ip6 daddr { fe80::/10, ${METADATA.ipv6.join(', ')} } ${REJECT}`,
+      ],
+    ],
+    [
+      'outside',
+      'type nat hook postrouting priority 100',
+      [
+        `ip saddr ${SANDBOX_CIDRS.ipv4} oifname != "${LINK_PATTERN}" masquerade`,
+        `ip6 saddr ${SANDBOX_CIDRS.ipv6} oifname != "${LINK_PATTERN}" masquerade`,
+      ],
+    ],
+  ];
+  const replaced = { allowed: allowed_cidrs, dns: name_servers };
+  return lines(
+    `add table ${table}`,
+    `add set ${table} ipv4 { type ifname . ipv4_addr; }`,
+    `add set ${table} ipv6 { type ifname . ipv6_addr; }`,
+    ...links.flatMap((link) => admission('add', group, link)),
+    ...Object.entries(replaced).flatMap(([name, addresses]) => [
+      `add set ${table} ${name}4 { type ipv4_addr; flags interval; auto-merge; }`,
+      `add set ${table} ${name}6 { type ipv6_addr; flags interval; auto-merge; }`,
+      `flush set ${table} ${name}4`,
+      `flush set ${table} ${name}6`,
+      ...addresses.map(
+        (address) => `add element ${table} ${name}${address.includes(':') ? 6 : 4} { ${address} }`,
+      ),
+    ]),
+    ...chains.flatMap(([name, hook, each]) => [
+      `add chain ${table} ${name} { ${hook}; }`,
+      `flush chain ${table} ${name}`,
+      ...each.map((rule) => `add rule ${table} ${name} ${rule}`),
+    ]),
+  );
+}
+
+const EXCEPTIONS = [
+  'ip daddr @allowed4 accept',
+  'ip6 daddr @allowed6 accept',
+  `ip daddr @dns4 ${DNS} accept`,
+  `ip6 daddr @dns6 ${DNS} accept`,
+];
+
+/** Lets a link's packets through, with its own addresses as their source. */
+export function admitText(group: NodeGroup, link: Link): string {
+  return lines(...admission('add', group, link));
+}
+
+/** Undoes `admitText`; harmless if that was not applied. */
+export function forgetText(group: NodeGroup, link: Link): string {
+  return lines(...admission('add', group, link), ...admission('delete', group, link));
+}
+
+function admission(
+  verb: 'add' | 'delete',
+  { table }: NodeGroup,
+  { interface: name, sandbox }: Link,
+): string[] {
+  return [
+    `${verb} element inet ${table} ipv4 { "${name}" . ${sandbox.ipv4} }`,
+    `${verb} element inet ${table} ipv6 { "${name}" . ${sandbox.ipv6} }`,
+  ];
+}

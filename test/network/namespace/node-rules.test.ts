@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { linkOf } from '../../../src/network/namespace/addresses.ts';
+import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
+import { forgetText, nodeRulesText } from '../../../src/network/namespace/node-rules.ts';
+
+const group = nodeGroup('/data');
+
+describe("a group's rules on the node", () => {
+  it('are replaced without removing a link that another manager of the group has added', () => {
+    const text = nodeRulesText({
+      group,
+      links: [linkOf(300)],
+      allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'],
+      name_servers: ['192.0.2.53'],
+      local_name_server: null,
+    });
+    expect(text).not.toMatch(/delete|destroy/);
+    expect(text).not.toMatch(/flush set \S+ \S+ ipv/);
+    expect(text).toContain(`add element inet ${group.table} ipv4 { "vsbx300" . 10.251.2.89 }`);
+    expect(text).toContain(`add element inet ${group.table} allowed4 { 10.0.0.0/8 }`);
+    expect(text).toContain(`add element inet ${group.table} allowed6 { fd00::/8 }`);
+    expect(text).toContain(`add element inet ${group.table} dns4 { 192.0.2.53 }`);
+  });
+
+  it('are for its own links alone', () => {
+    const other = nodeGroup('/other');
+    expect(other.table).not.toBe(group.table);
+    expect(other.prefix).not.toBe(group.prefix);
+    expect(other.number).not.toBe(group.number);
+    expect(nodeGroup('/data')).toEqual(group);
+  });
+
+  it('forget a link also where it was never admitted', () => {
+    const lines = forgetText(group, linkOf(7)).trim().split('\n');
+    expect(lines.filter((line) => line.startsWith('add element'))).toHaveLength(2);
+    expect(lines.filter((line) => line.startsWith('delete element'))).toHaveLength(2);
+  });
+});
