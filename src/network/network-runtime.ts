@@ -5,14 +5,14 @@ import type { NetworkState, SandboxBandwidth } from '../contract/network.ts';
 import { AttachedSandboxes } from './attached-sandboxes.ts';
 import type { AttachRequest, TeamLimits } from './attachment.ts';
 import type { ByteAuthority } from './authority.ts';
-import type { DIRECTIONS, PerDirection } from './directions.ts';
-import { SharedCounts } from './meter/counts.ts';
+import type { PerDirection } from './directions.ts';
+import type { LaneCount } from './meter/counts.ts';
 import { Metering } from './meter/metering.ts';
 import type { Link } from './namespace/addresses.ts';
+import type { KernelCount } from './namespace/kernel-counters.ts';
 import { type NameServers, Namespaces } from './namespace/namespaces.ts';
 import type { NodeGroup } from './namespace/node-group.ts';
 import { Teams } from './teams.ts';
-import type { TrafficUsage } from './usage.ts';
 
 /** The dependencies of a `NetworkRuntime`. */
 export interface NetworkParts {
@@ -153,20 +153,14 @@ export class NetworkRuntime implements Service {
     if (this.teams.includes(team_id)) await this.#attached.limitTeam(team_id, team_limits);
   }
 
-  /**
-   * A sandbox's traffic so far; null if it has no network here. What passed is the kernel's count, whoever meters it; the
-   * rest is counted since this runtime attached it.
-   */
-  async usage(sandbox_id: string): Promise<PerDirection<TrafficUsage> | null> {
-    const passed = await this.#namespaces.counts(sandbox_id);
-    if (!passed) return null;
-    const counts = this.#attached.countsOf(sandbox_id) ?? new SharedCounts();
-    const usage = (direction: (typeof DIRECTIONS)[number]): TrafficUsage => {
-      const { waited_us, ...metered } = counts[direction].read();
-      const { bytes, packets } = passed[direction];
-      const waited_ms = Math.floor(waited_us / 1_000);
-      return { ...metered, passed_bytes: bytes, passed_packets: packets, waited_ms };
-    };
-    return { egress: usage('egress'), ingress: usage('ingress') };
+  /** What the kernel let pass of a sandbox, whichever runtime meters it; null if it has no network here. */
+  async passed(sandbox_id: string): Promise<PerDirection<KernelCount> | null> {
+    return await this.#namespaces.counts(sandbox_id);
+  }
+
+  /** What this runtime's meter has counted of a sandbox; null if it does not meter it. */
+  meterCounts(sandbox_id: string): PerDirection<LaneCount> | null {
+    const counts = this.#attached.countsOf(sandbox_id);
+    return counts && { egress: counts.egress.read(), ingress: counts.ingress.read() };
   }
 }

@@ -1,12 +1,14 @@
 import { resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { StartError } from '../contract/errors.ts';
+import type { NetworkOption } from '../contract/network.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
 import { SandboxDisks } from './disk/sandbox-disks.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
 import { ResourceGroups } from './limits/resource-groups.ts';
 import { LocalRuntime } from './local-runtime.ts';
-import { UnmeteredNetworks } from './networks/unmetered-networks.ts';
+import { ChosenNetworks } from './networks/chosen-networks.ts';
 import { NoRuntime } from './no-runtime.ts';
 import { builtProgram, ProgramCopies } from './program.ts';
 import type { Runtime } from './runtime.ts';
@@ -20,17 +22,19 @@ export interface RuntimeOptions {
   data_dir: string;
   /** Non-public addresses that webhooks may reach. */
   allow_webhook_cidr: Cidr[];
+  network: NetworkOption;
+  /** Addresses that sandboxes may reach although they are the node's, another sandbox's, or link-local. */
+  allow_sandbox_cidr: Cidr[];
+  quota_fail_open: boolean;
 }
 
 /**
  * The runtime that `--runtime` names, not started; its `start` checks that it works here. Throws StartError if the built
- * daemon is missing.
+ * daemon is missing, or the runtime cannot have the network.
  */
-export function chooseRuntime(
-  { runtime: kind, data_dir, allow_webhook_cidr }: RuntimeOptions,
-  clock: Clock,
-  log: Log,
-): Runtime {
+export function chooseRuntime(options: RuntimeOptions, clock: Clock, log: Log): Runtime {
+  const { runtime: kind, data_dir, allow_webhook_cidr, allow_sandbox_cidr } = options;
+  const network = networkOf(options);
   if (kind === 'none') return new NoRuntime();
   const folder = resolve(data_dir);
   const programs = new ProgramCopies(folder, builtProgram());
@@ -42,9 +46,23 @@ export function chooseRuntime(
     programs,
     groups: ResourceGroups.open(),
     disks: new SandboxDisks(kind === 'local' ? null : 'sandboxes are not isolated'),
-    networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+    networks: new ChosenNetworks({
+      network,
+      allowed_cidrs: allow_sandbox_cidr.map(cidrText),
+      is_fail_open: options.quota_fail_open,
+      clock,
+      log,
+    }),
     webhook_cidrs: allow_webhook_cidr.map(cidrText),
     clock,
     log,
   });
+}
+
+/** Without isolation there are no namespaces. Throws StartError for a network that the runtime cannot give. */
+function networkOf({ runtime, network }: RuntimeOptions): NetworkOption {
+  if (runtime === 'local') return network;
+  if (network === 'metered' || network === 'none')
+    throw new StartError(`--network ${network} needs --runtime local, not ${runtime}`);
+  return 'host-unmetered';
 }

@@ -7,6 +7,8 @@ import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
 import { markOf, SANDBOX_MARK_VARIABLE } from './host-process.ts';
 import { kernelParts } from './kernel-parts.ts';
+import { ownEtcFile } from './networks/etc-files.ts';
+import type { SandboxNetwork } from './networks/local-networks.ts';
 import { type ProgramCopies, programIn } from './program.ts';
 import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
@@ -39,7 +41,7 @@ export interface Isolation {
   /** Whether each sandbox gets a user of its own; known after `check`. */
   hasUsers(): boolean;
   /** The command that starts the sandbox's daemon. */
-  command(files: SandboxFiles, user: SandboxUser): LaunchCommand;
+  command(files: SandboxFiles, user: SandboxUser, network: SandboxNetwork): LaunchCommand;
 }
 
 /** As whom a sandbox runs on the host. */
@@ -61,8 +63,8 @@ const SECCOMP_FD = '5';
 
 /**
  * Isolation by bubblewrap: mount, pid, ipc, uts and (where the kernel grants it) user namespaces of its own, no
- * capabilities, a filter of system calls, its own init that reaps; for a manager run by root also a user of its own. The
- * network is the host's. Source: contract section 7, `--runtime local`.
+ * capabilities, a filter of system calls, its own init that reaps; for a manager run by root also a user of its own.
+ * Source: contract section 7, `--runtime local`.
  */
 export class Bubblewrap implements Isolation {
   readonly #programs: ProgramCopies;
@@ -142,12 +144,13 @@ export class Bubblewrap implements Isolation {
   }
 
   /** The command line of bubblewrap with the daemon in it. */
-  command(files: SandboxFiles, { user, processes_max }: SandboxUser): LaunchCommand {
+  command(files: SandboxFiles, { user, processes_max }: SandboxUser, network: SandboxNetwork): LaunchCommand {
     const program_version = this.#programs.version();
     const installed = this.#programs.installed(program_version);
-    const sources = { rootfs: files.rootfs, run: files.run, program: installed.folder };
+    const own: Pieces = network.etc === null ? {} : { etc: network.etc };
+    const sources = { rootfs: files.rootfs, run: files.run, program: installed.folder, ...own };
     const { argv, pieces } = this.#prelude(sources, files);
-    const { rootfs = '', run = '', program = '' } = pieces;
+    const { rootfs = '', run = '', program = '', etc = null } = pieces;
     const { empty_file, empty_folder } = programIn(program);
     const readOnly = (from: string, to: string) => ['--ro-bind', from, to];
     const cover = (is_directory: boolean) => (is_directory ? empty_folder : empty_file);
@@ -156,11 +159,12 @@ export class Bubblewrap implements Isolation {
     return {
       program_version,
       argv: [
+        ...network.enter,
         ...argv,
         ...this.#asUser(user, processes_max),
         'bwrap',
         ...['--args', '3', '--', ...LOG_ON_4, `${PROGRAM_DIR}/node`, ...NODE_FLAGS],
-        ...[`${PROGRAM_DIR}/dist/sandboxd.cjs`, ...daemonOptions(STATE_DIR, RUN_DIR)],
+        ...[`${PROGRAM_DIR}/dist/sandboxd.cjs`, ...daemonOptions(STATE_DIR, RUN_DIR, network.port)],
       ] as LaunchCommand['argv'],
       cwd: '/',
       env: {
@@ -172,11 +176,12 @@ export class Bubblewrap implements Isolation {
       },
       bubblewrap_args: [
         ...this.#namespaces(files.sandbox_id),
+        ...network.bubblewrap_args,
         ...['--bind', rootfs, '/'],
         // A folder can be renamed with the mount points in it; one that is a mount point itself cannot.
         ...foldersAbove(mounted).flatMap((path) => ['--bind', join(rootfs, path), path]),
         ...parts.flatMap(({ path, is_there, is_directory }) =>
-          readOnly(is_there ? path : cover(is_directory), path),
+          readOnly(ownEtcFile(etc, path) ?? (is_there ? path : cover(is_directory)), path),
         ),
         ...['--proc', '/proc'],
         ...kernelParts().flatMap(({ path, is_hidden, is_directory }) =>
@@ -218,7 +223,7 @@ export class NoIsolation implements Isolation {
     const { node, dist } = this.#programs.installed(program_version);
     const home = join(files.rootfs, 'root');
     // By its descriptor: the path of a socket is limited in length.
-    const options = daemonOptions(join(files.rootfs, STATE_DIR), '/proc/self/fd/3');
+    const options = daemonOptions(join(files.rootfs, STATE_DIR), '/proc/self/fd/3', 0);
     return {
       program_version,
       argv: [node, ...NODE_FLAGS, join(dist, 'sandboxd.cjs'), ...options],
@@ -231,9 +236,9 @@ export class NoIsolation implements Isolation {
 }
 
 /** Identity, webhook and secret are sent over the socket, never on a command line. */
-function daemonOptions(state_dir: string, run_dir: string): string[] {
+function daemonOptions(state_dir: string, run_dir: string, port: number): string[] {
   return [
-    ...['--await-init', '--port', '0', '--state-dir', state_dir],
+    ...['--await-init', '--port', String(port), '--state-dir', state_dir],
     ...['--control-socket', join(run_dir, SOCKET), '--control-token-file', join(run_dir, TOKEN)],
   ];
 }

@@ -6,6 +6,7 @@ import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-pro
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import type { Isolation } from './isolation.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
+import type { LocalNetworks } from './networks/local-networks.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import type { ProgramCopies } from './program.ts';
 import {
@@ -41,7 +42,7 @@ export interface LocalRuntimeParts {
   programs: ProgramCopies;
   groups: ResourceGroups;
   disks: SandboxDisks;
-  networks: SandboxNetworks;
+  networks: LocalNetworks;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
   clock: Clock;
@@ -83,7 +84,7 @@ export class LocalRuntime implements Runtime {
 
   /** Prepares the data directory and the daemon's program. Throws StartError if sandboxes cannot run here. */
   async start(): Promise<void> {
-    const { data_dir, isolation, disks, programs, clock, log } = this.#parts;
+    const { data_dir, isolation, disks, networks, programs, clock, log } = this.#parts;
     try {
       mkdirSync(data_dir, { recursive: true, mode: 0o700 });
       this.#data_dir = realpathSync(data_dir);
@@ -94,6 +95,7 @@ export class LocalRuntime implements Runtime {
     this.#damaged.prune();
     await isolation.check();
     await disks.check(this.#data_dir);
+    await networks.start(this.#data_dir);
     for (const limitation of this.limitations()) log.warn({ limitation }, 'a wall or limit is missing');
     const used = new Set(this.#records().flatMap((record) => record?.program_version ?? []));
     programs.prune(used, clock.wallMs());
@@ -102,11 +104,11 @@ export class LocalRuntime implements Runtime {
     programs.installed(programs.version());
   }
 
-  /** What the machine's isolation and control groups do without. */
+  /** What the machine's isolation, control groups and networks do without. */
   limitations(): string[] {
-    const { isolation, groups, disks } = this.#parts;
+    const { isolation, groups, disks, networks } = this.#parts;
     const of_groups = groups.limitations(isolation.hasUsers());
-    return [...isolation.limitations(), ...of_groups, ...disks.limitations()];
+    return [...isolation.limitations(), ...of_groups, ...disks.limitations(), ...networks.limitations()];
   }
 
   /** Disks that the machine, or a manager in a mount namespace of its own, no longer has mounted. */

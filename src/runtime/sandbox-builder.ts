@@ -8,6 +8,7 @@ import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
+import type { LocalNetworks } from './networks/local-networks.ts';
 import { prepareRootfs, stateDirOf } from './rootfs.ts';
 import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
 import type { RuntimeSpec } from './runtime.ts';
@@ -20,6 +21,7 @@ export interface SandboxBuilderParts {
   groups: ResourceGroups;
   users: SandboxUsers;
   disks: SandboxDisks;
+  networks: LocalNetworks;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
   clock: Clock;
@@ -82,9 +84,10 @@ export class SandboxBuilder {
   }
 
   async #launch(files: SandboxFiles, spec: RuntimeSpec, user: number | null): Promise<void> {
-    const { isolation, groups, clock } = this.#parts;
+    const { isolation, groups, networks, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
-    const command = isolation.command(files, { user, processes_max: groups.userProcessesMax() });
+    const network = await networks.attach(files, spec);
+    const command = isolation.command(files, { user, processes_max: groups.userProcessesMax() }, network);
     const record: SandboxRecord = {
       program_version: command.program_version,
       sandbox_id,

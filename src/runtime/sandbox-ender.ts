@@ -5,6 +5,7 @@ import { removeTree } from './disk/remove.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import { killMarked, waitForExit } from './host-process.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
+import type { LocalNetworks } from './networks/local-networks.ts';
 import { DAEMON_ANSWER_TIMEOUT_MS, isLost } from './running-sandbox.ts';
 import type { RuntimeEnd } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
@@ -17,6 +18,7 @@ const STOP_TIMEOUT_MS = 30_000;
 export interface SandboxEnderParts {
   groups: ResourceGroups;
   disks: SandboxDisks;
+  networks: LocalNetworks;
   damaged: DamagedOutboxes;
   clock: Clock;
   log: Log;
@@ -47,6 +49,7 @@ export class SandboxEnder {
   /** Kills what still runs of a sandbox and removes its directory; a damaged outbox is preserved. Idempotent. */
   async remove(files: SandboxFiles): Promise<void> {
     await this.#kill(files);
+    await this.#parts.networks.detach(files);
     await this.#parts.damaged.preserve(files);
     await this.#parts.disks.detach(files);
     await removeTree(files.directory);

@@ -12,7 +12,10 @@ import { scratchFolder } from '../support/scratch.ts';
 it('raw requests of those who may not change a sandbox change nothing of it, and turn no answer of its owner', async () => {
   const data_dir = join(scratchFolder(), 'data');
   const runtime = chooseRuntime(
-    { runtime: 'local', data_dir, allow_webhook_cidr: [] },
+    {
+      ...{ runtime: 'local', network: 'host-unmetered', data_dir },
+      ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false },
+    },
     systemClock,
     createLog('silent'),
   );

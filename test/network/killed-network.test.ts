@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { networkProblem } from '../../src/network/problem.ts';
 import { until } from '../faults/support/until.ts';
-import { bandwidth, TestNode, UNLIMITED } from '../support/network/test-node.ts';
+import { bandwidth, TestNode, UNLIMITED, usageIn } from '../support/network/test-node.ts';
 import { OUTSIDE, runSync } from '../support/network/topology.ts';
 
 const problem = await networkProblem();
@@ -59,7 +59,7 @@ describe.skipIf(problem !== null)(`a sandbox whose network runtime is killed${wh
     await node.network.takeOver(request);
     const { bytes, sha256, sent_sha256 } = await put.next<Put>();
     expect([bytes, sha256]).toEqual([6 * MB, sent_sha256]);
-    const total = (await node.network.usage(sandbox_id))?.egress.passed_bytes as number;
+    const total = (await usageIn(node.network, sandbox_id))?.egress.passed_bytes as number;
     expect(total).toBe(passed(namespace));
     expect(total).toBeGreaterThan(6 * MB);
     const seconds = (performance.now() - began) / 1_000;

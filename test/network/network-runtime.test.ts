@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { linkIndex, linkOf } from '../../src/network/namespace/addresses.ts';
 import { networkProblem } from '../../src/network/problem.ts';
 import { until } from '../faults/support/until.ts';
-import { bandwidth, TestNode, teamLimits, UNLIMITED } from '../support/network/test-node.ts';
+import { bandwidth, TestNode, teamLimits, UNLIMITED, usageIn } from '../support/network/test-node.ts';
 import { NODE, OUTSIDE, runSync } from '../support/network/topology.ts';
 
 const problem = await networkProblem();
@@ -157,12 +157,12 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
     const { bytes, sha256, sent_sha256 } = await put.next<Put>();
     expect([bytes, sha256]).toEqual([4 * MB, sent_sha256]);
     await next.cut(sandbox.id);
-    const final = await next.usage(sandbox.id);
+    const final = await usageIn(next, sandbox.id);
     expect(final?.egress.passed_bytes).toBeGreaterThan(4 * MB);
     await next.cut(sandbox.id);
-    expect(await next.usage(sandbox.id)).toEqual(final);
+    expect(await usageIn(next, sandbox.id)).toEqual(final);
     await next.detach(sandbox.id);
-    expect(await next.usage(sandbox.id)).toBeNull();
+    expect(await usageIn(next, sandbox.id)).toBeNull();
   });
 
   it('reaches neither the node, nor another sandbox, nor link-local addresses, and forges no source', async () => {

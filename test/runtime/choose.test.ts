@@ -2,15 +2,19 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
+import type { NetworkOption } from '../../src/contract/network.ts';
 import { chooseRuntime, type RuntimeKind } from '../../src/runtime/choose.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
-function chosen(runtime: RuntimeKind) {
+function chosen(runtime: RuntimeKind, network: NetworkOption = 'auto') {
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => void lines.push(line) });
-  const options = { runtime, data_dir: join(scratchFolder(), 'data'), allow_webhook_cidr: [] };
+  const options = {
+    ...{ runtime, network, data_dir: join(scratchFolder(), 'data') },
+    ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false },
+  };
   return { runtime: chooseRuntime(options, systemClock, log), log: lines.join('') };
 }
 
@@ -22,4 +26,13 @@ it.each([
   const { runtime, log } = chosen(kind);
   expect(runtime).toBeInstanceOf(type);
   expect(log.includes('sandboxes are not isolated')).toBe(does_warn);
+});
+
+it.each([
+  ['local-unsafe', 'metered'],
+  ['local-unsafe', 'none'],
+  ['none', 'metered'],
+] as const)('--runtime %s refuses --network %s, which it could not give', (kind, network) => {
+  expect(() => chosen(kind, network)).toThrow(`--network ${network} needs --runtime local, not ${kind}`);
+  expect(chosen(kind, 'host-unmetered').runtime).toBeDefined();
 });

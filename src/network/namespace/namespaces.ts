@@ -86,7 +86,7 @@ export class Namespaces {
 
   /** Creates a sandbox's namespace with the rules for `is_metered`. One left by an earlier attempt is replaced. */
   async create(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
-    if (this.#links.has(sandbox_id) || existsSync(this.pathOf(sandbox_id))) await this.remove(sandbox_id);
+    await this.remove(sandbox_id);
     const link = await this.#addLink(this.#nameOf(sandbox_id));
     this.#links.set(sandbox_id, link);
     await Promise.all([
@@ -121,6 +121,7 @@ export class Namespaces {
 
   /** Removes a sandbox's namespace with everything in it. Ignores parts that no longer exist. */
   async remove(sandbox_id: string): Promise<void> {
+    if (!this.#links.has(sandbox_id) && !existsSync(this.pathOf(sandbox_id))) return;
     const link = await this.#findLink(sandbox_id);
     const namespace = runProgram(['ip', 'netns', 'delete', this.#nameOf(sandbox_id)]);
     await Promise.all([

@@ -1,13 +1,23 @@
 import type { NetworkState } from '../../contract/network.ts';
-import type { SandboxNetworks } from './sandbox-networks.ts';
+import type { RuntimeSpec } from '../runtime.ts';
+import type { SandboxFiles } from '../sandbox-files.ts';
+import { HOST_NETWORK, type LocalNetworks, type SandboxNetwork } from './local-networks.ts';
 
-/** Sandboxes without a network of their own that could be counted. */
-export class UnmeteredNetworks implements SandboxNetworks {
+/** Sandboxes without a network of their own that could be counted: they have the host's. */
+export class UnmeteredNetworks implements LocalNetworks {
   readonly #state: NetworkState;
 
   /** `state`: what `/readyz` shows. */
   constructor(state: NetworkState) {
     this.#state = state;
+  }
+
+  /** Nothing to check. */
+  async start(): Promise<void> {}
+
+  /** Always empty. */
+  limitations(): string[] {
+    return [];
   }
 
   /** Always the same. */
@@ -20,6 +30,14 @@ export class UnmeteredNetworks implements SandboxNetworks {
 
   /** Nothing to refresh. */
   async refresh(): Promise<void> {}
+
+  /** The host's network. */
+  async attach(_files: SandboxFiles, _spec: RuntimeSpec): Promise<SandboxNetwork> {
+    return HOST_NETWORK;
+  }
+
+  /** Nothing to remove. */
+  async detach(): Promise<void> {}
 
   /** Always null: nothing is counted. */
   async usage(): Promise<null> {

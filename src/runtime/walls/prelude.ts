@@ -6,7 +6,7 @@ import type { SandboxFiles } from '../sandbox-files.ts';
  * Runs as root in a private mount namespace, before bubblewrap. The host's device nodes become read-only: a sandbox whose
  * root is the host's would own them and could change their mode; writing to the devices still works. `$1` shows the
  * sandbox's pieces, named in pairs up to `--`: its user cannot traverse the data directory. Then the namespace lets go of
- * all sandboxes' disks below `$2`, which it would keep in use.
+ * all sandboxes' disks below `$2`, and of their networks, which it would keep in use.
  */
 const SCRIPT = `set -e
 mount --bind /dev /dev
@@ -14,7 +14,7 @@ mount -o remount,bind,ro /dev
 stage=$1 data=$2; shift 2
 mount -t tmpfs -o mode=0755,size=64k,nosuid,nodev,noexec tmpfs "$stage"
 while [ "$1" != -- ]; do mkdir "$stage/$1"; mount --bind "$2" "$stage/$1"; shift 2; done; shift
-[ -z "$data" ] || umount --lazy --no-canonicalize --internal-only --no-mtab "$data"/*/disk 2>/dev/null || :
+umount --lazy --no-canonicalize --internal-only --no-mtab \${data:+"$data"/*/disk} /run/netns 2>/dev/null || :
 exec "$@"`;
 
 /** Folders that exist on every system and that nothing of a sandbox comes from, unless the data directory is in one. */

@@ -6,6 +6,7 @@ import type { ByteAuthority, Reservation } from '../../../src/network/authority.
 import type { Direction } from '../../../src/network/directions.ts';
 import { type NodeGroup, nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { NetworkRuntime } from '../../../src/network/network-runtime.ts';
+import { addCounts, NO_COUNTS, usageOf } from '../../../src/runtime/networks/metered-usage.ts';
 import { Topology, type Traffic } from './topology.ts';
 
 const log = createLog('silent');
@@ -132,8 +133,15 @@ export class TestSandbox {
 
   /** Its traffic so far. */
   async usage() {
-    const usage = await this.#node.network.usage(this.id);
+    const usage = await usageIn(this.#node.network, this.id);
     if (!usage) throw new Error('the sandbox is not attached');
     return usage;
   }
+}
+
+/** A sandbox's traffic so far, as its runtime tells it; null if it has no network there. */
+export async function usageIn(network: NetworkRuntime, sandbox_id: string) {
+  const passed = await network.passed(sandbox_id);
+  const counts = network.meterCounts(sandbox_id);
+  return passed && usageOf(passed, counts ? addCounts(NO_COUNTS, counts) : NO_COUNTS);
 }

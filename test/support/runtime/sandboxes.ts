@@ -12,6 +12,7 @@ import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
 import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
 import { type ResourceGroupOptions, ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
+import type { LocalNetworks } from '../../../src/runtime/networks/local-networks.ts';
 import { UnmeteredNetworks } from '../../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
@@ -67,6 +68,7 @@ export class Sandboxes {
     data_dir = join(scratchFolder(), 'data'),
     webhook_cidrs = LOOPBACK,
     limits: ResourceGroupOptions = {},
+    networks: LocalNetworks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
   ) {
     const programs = new ProgramCopies(program_dir, builtProgram());
     const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
@@ -79,7 +81,7 @@ export class Sandboxes {
       isolation,
       programs,
       groups,
-      networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+      networks,
       webhook_cidrs,
       clock: systemClock,
       log,

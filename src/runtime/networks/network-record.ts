@@ -1,0 +1,59 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
+import type { ProcessIdentity } from '../host-process.ts';
+import type { MeteredCounts } from './metered-usage.ts';
+
+const FILE = 'network.json';
+
+/** What is known of the network of a sandbox, so that any manager on the machine can take it over. */
+export interface NetworkRecord {
+  team_id: string;
+  mode: SandboxNetworkMode;
+  bandwidth: SandboxBandwidth;
+  /** The manager that meters it, or makes it; null: nobody. */
+  manager: ProcessIdentity | null;
+  /** What only the meter counts: drops and waiting. At most about 10 s old while that manager lives. */
+  counted: MeteredCounts;
+}
+
+/**
+ * The records of the networks of a data directory's sandboxes. They have a file of their own, because they are changed
+ * by the manager that meters a sandbox, while another may be changing the rest. They need not survive a power cut, which
+ * no namespace does.
+ */
+export class NetworkRecords {
+  readonly #data_dir: string;
+
+  constructor(data_dir: string) {
+    this.#data_dir = data_dir;
+  }
+
+  /** Null if the sandbox is gone, or has no network of its own. */
+  read(sandbox_id: string): NetworkRecord | null {
+    try {
+      return JSON.parse(readFileSync(this.#path(sandbox_id), 'utf8')) as NetworkRecord;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  /** Replaces a record in one step. Throws ENOENT if the sandbox's directory is gone. */
+  write(sandbox_id: string, record: NetworkRecord): void {
+    const path = this.#path(sandbox_id);
+    const draft = `${path}.${process.pid}`;
+    writeFileSync(draft, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+    renameSync(draft, path);
+  }
+
+  /** Changes fields of a record; does nothing if there is none. */
+  update(sandbox_id: string, change: Partial<NetworkRecord>): void {
+    const record = this.read(sandbox_id);
+    if (record) this.write(sandbox_id, { ...record, ...change });
+  }
+
+  #path(sandbox_id: string): string {
+    return join(this.#data_dir, sandbox_id, FILE);
+  }
+}

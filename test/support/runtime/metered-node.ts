@@ -1,0 +1,77 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import type { TeamLimits } from '../../../src/network/attachment.ts';
+import { MeteredNetworks } from '../../../src/runtime/networks/metered-networks.ts';
+import { LendingAuthority, UNLIMITED } from '../network/test-node.ts';
+import { OUTSIDE, Topology } from '../network/topology.ts';
+import { scratchFolder } from '../scratch.ts';
+import { LOOPBACK, Sandboxes, spec } from './sandboxes.ts';
+
+/** The options of a `MeteredNode`. */
+export interface MeteredNodeOptions {
+  /** The content of the node's `resolv.conf`. */
+  resolv_conf?: string;
+  /** `--allow-sandbox-cidr`. */
+  allowed_cidrs?: string[];
+}
+
+/** Real sandboxes with metered networks, on a node in a namespace of its own, with a world outside it. */
+export class MeteredNode {
+  readonly topology: Topology;
+  readonly networks: MeteredNetworks;
+  readonly sandboxes: Sandboxes;
+  readonly authority = new LendingAuthority();
+  /** Every team's limits. */
+  limits: TeamLimits = UNLIMITED;
+
+  private constructor(topology: Topology, networks: MeteredNetworks, sandboxes: Sandboxes) {
+    this.topology = topology;
+    this.networks = networks;
+    this.sandboxes = sandboxes;
+  }
+
+  static async open(options: MeteredNodeOptions = {}): Promise<MeteredNode> {
+    const topology = new Topology();
+    onTestFinished(() => topology.remove());
+    const data_dir = join(scratchFolder(), 'data');
+    const networks = meteredNetworks(topology, options);
+    const sandboxes = await Sandboxes.open('local', data_dir, LOOPBACK, {}, networks);
+    const node = new MeteredNode(topology, networks, sandboxes);
+    await networks.open({ authority: node.authority, limitsOf: async () => node.limits });
+    onTestFinished(() => networks.close());
+    await topology.serve();
+    return node;
+  }
+
+  /** Makes a sandbox, and returns its id. */
+  async create(sandbox_id: string, given: Parameters<typeof spec>[1] = {}): Promise<string> {
+    await this.sandboxes.runtime.create(spec(sandbox_id, given));
+    return sandbox_id;
+  }
+
+  /** What a command in a sandbox writes, both ways, and then its exit code. */
+  async shell(sandbox_id: string, command: string): Promise<string> {
+    const { output, exit_code } = await this.sandboxes.run(sandbox_id, command);
+    return `${output.stdout}${output.stderr}`.trim() + (exit_code === 0 ? '' : ` (${exit_code})`);
+  }
+
+  /** Tries to connect from a sandbox; `connected`, or what the shell says. */
+  async connect(sandbox_id: string, host: string, port: number): Promise<string> {
+    const attempt = `timeout 3 bash -c 'exec 3<>/dev/tcp/${host}/${port}' && echo connected`;
+    return this.shell(sandbox_id, attempt);
+  }
+}
+
+/** Metered networks on the node of a topology. */
+export function meteredNetworks(topology: Topology, options: MeteredNodeOptions = {}): MeteredNetworks {
+  const { resolv_conf = `nameserver ${OUTSIDE.ipv4}\n`, allowed_cidrs = [] } = options;
+  const resolver_file = join(scratchFolder(), 'resolv.conf');
+  writeFileSync(resolver_file, resolv_conf);
+  return new MeteredNetworks({
+    ...{ allowed_cidrs, is_fail_open: false, clock: systemClock, log: createLog('silent') },
+    ...{ node_namespace: topology.node, resolver_files: [resolver_file] },
+  });
+}
