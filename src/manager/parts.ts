@@ -71,7 +71,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const claim_rules: ClaimRules = {
     guard,
     bandwidth: config.bandwidth,
-    disk_mib: quotas.default_disk_mib,
+    diskFor: (memory_mib) => quotas.node.defaultDiskMib(memory_mib),
     network: () => runtime.networks.state(),
   };
   return {

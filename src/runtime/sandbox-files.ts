@@ -25,6 +25,9 @@ export interface SandboxRecord {
   daemon: ProcessIdentity | null;
 }
 
+/** The file that holds a sandbox's disk, in its directory. */
+export const DISK_IMAGE = 'disk.img';
+
 /** The daemon's log is emptied when it is longer than this. */
 const LOG_MAX_BYTES = 4 * 1024 * 1024;
 
@@ -44,7 +47,7 @@ export class SandboxFiles {
     this.sandbox_id = sandbox_id;
     this.directory = join(data_dir, sandbox_id);
     this.disk = join(this.directory, 'disk');
-    this.disk_image = join(this.directory, 'disk.img');
+    this.disk_image = join(this.directory, DISK_IMAGE);
     this.log = join(this.directory, 'daemon.log');
     this.#data_dir_fd = data_dir_fd;
   }

@@ -35,9 +35,9 @@ export class SandboxAdmission implements Admission {
     await this.#counted('node', () => this.#node.checkCapacity(tx, lease));
   }
 
-  /** Admits a paused copy, which only takes disk. Errors: `capacity_exhausted`, `unavailable`. */
+  /** Admits a paused copy. Errors: `capacity_exhausted`, `unavailable`. */
   async admitCopy(tx: Transaction, lease: Lease): Promise<void> {
-    await this.#counted('node', () => this.#node.checkDisk(tx, lease));
+    await this.#counted('node', () => this.#node.checkPaused(tx, lease));
   }
 
   async #checkActiveSandboxes(tx: Transaction, team_id: string): Promise<void> {

@@ -1,17 +1,23 @@
 import { readKernelSetting } from '../../base/linux/procfs.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
-import { nodeResources } from '../../runtime/node-resources.ts';
+import { freeDiskBytes, nodeResources } from '../../runtime/node-resources.ts';
 import type { ManagerConfig, NodeBudget } from '../config/config.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Lease } from '../sandboxes/ports.ts';
-import type { NodeUse, QuotaStore } from './quota-store.ts';
+import { type NodeUse, type QuotaStore, UNBOUNDED_DISK_MIB } from './quota-store.ts';
 
 const MIB = 1024 * 1024;
-/** Disk reserved for a sandbox from its claim until its cleanup is complete, paused or not. */
-const SANDBOX_DISK_MIB = 64;
-const DISK_SHARES = 10;
+/** The smallest default of a sandbox's disk. */
 const DISK_MIN_MIB = 128;
+/** As many sandboxes may be paused as run: their disk stays taken. */
+const DISK_SHARE = 0.5;
+/** Without a budget of memory there is no share of it. */
+const DISK_SHARES = 10;
+/** Memory that the daemon of a paused sandbox holds. */
+const PAUSED_MEMORY_MIB = 64;
+/** With less of the disk free the node takes no sandbox, whatever its budget. */
+const DISK_FREE_MIN_MIB = 64;
 /** Process ids reserved for a sandbox, if the machine reports how many there are. */
 const SANDBOX_PIDS = 64;
 
@@ -44,25 +50,36 @@ export class NodeCapacity {
     this.#store = store;
   }
 
-  /** The bound on the disk of a sandbox whose claim names none: 10 GiB, at most a tenth of the node's disk. */
-  get default_disk_mib(): number {
-    const of_node = Math.floor((this.#budget.disk_mib ?? Number.POSITIVE_INFINITY) / DISK_SHARES);
-    return Math.max(DISK_MIN_MIB, Math.min(DISK_DEFAULT_MIB, of_node));
+  /**
+   * The bound on the disk of a sandbox whose claim names none, in MiB: the share of half of the node's disk that its
+   * memory is of the node's, from 128 MiB to 10 GiB.
+   */
+  defaultDiskMib(memory_mib: number): number {
+    const { memory_mib: memory, disk_mib: disk } = this.#budget;
+    if (disk === null) return DISK_DEFAULT_MIB;
+    const share = memory === null ? 1 / DISK_SHARES : (DISK_SHARE * memory_mib) / memory;
+    return Math.max(DISK_MIN_MIB, Math.min(DISK_DEFAULT_MIB, Math.floor(disk * share)));
   }
 
   /** Throws `capacity_exhausted` if the node cannot hold this lease in addition to all others. */
-  async checkCapacity(tx: Transaction, { sandbox_id, memory_mib, cpu_millis }: Lease): Promise<void> {
-    await this.#demand(tx, sandbox_id, (use) => ({
-      memory_mib: use.memory_mib + memory_mib,
-      cpu_millis: use.cpu_millis + cpu_millis,
+  async checkCapacity(tx: Transaction, lease: Lease): Promise<void> {
+    await this.#demand(tx, lease.sandbox_id, (use) => ({
+      memory_mib: use.memory_mib + lease.memory_mib,
+      cpu_millis: use.cpu_millis + lease.cpu_millis,
       sandboxes: use.active + 1,
-      disk_mib: (use.on_disk + 1) * SANDBOX_DISK_MIB,
+      disk_mib: diskWith(use, lease),
     }));
   }
 
-  /** The same for a sandbox that is created paused, which only takes disk. */
-  async checkDisk(tx: Transaction, { sandbox_id }: Lease): Promise<void> {
-    await this.#demand(tx, sandbox_id, (use) => ({ disk_mib: (use.on_disk + 1) * SANDBOX_DISK_MIB }));
+  /**
+   * The same for a sandbox that is created paused: it takes disk, and the memory of its daemon, which paused sandboxes
+   * have a budget for of their own, as large as that of the active ones.
+   */
+  async checkPaused(tx: Transaction, lease: Lease): Promise<void> {
+    await this.#demand(tx, lease.sandbox_id, (use) => ({
+      memory_mib: (use.paused + 1) * PAUSED_MEMORY_MIB,
+      disk_mib: diskWith(use, lease),
+    }));
   }
 
   async #demand(
@@ -78,9 +95,12 @@ export class NodeCapacity {
       if (limit !== null && need > limit) throw exhausted(part);
     }
     if (this.#disk_of === null) return;
-    const { disk_free_bytes } = nodeResources(this.#disk_of);
-    if (disk_free_bytes < SANDBOX_DISK_MIB * MIB) throw exhausted('disk_mib');
+    if (freeDiskBytes(this.#disk_of) < DISK_FREE_MIN_MIB * MIB) throw exhausted('disk_mib');
   }
+}
+
+function diskWith(use: NodeUse, { disk_mib }: Lease): number {
+  return use.disk_mib + (disk_mib ?? UNBOUNDED_DISK_MIB);
 }
 
 const NAMES = { memory_mib: 'memory', cpu_millis: 'cpu', sandboxes: 'sandboxes', disk_mib: 'disk' };

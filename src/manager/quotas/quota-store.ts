@@ -7,18 +7,21 @@ export interface HeldPolicy extends QuotaPolicy {
   source: 'team_override' | 'region_default';
 }
 
-/** The resources that all active sandboxes of the node lease, and the number of sandboxes that take disk. */
+/** The resources that the node's sandboxes lease: disk until they are gone, the rest while they are active. */
 export interface NodeUse {
   memory_mib: number;
   cpu_millis: number;
+  disk_mib: number;
   active: number;
-  on_disk: number;
+  paused: number;
 }
 
 /** A sandbox takes a place, memory and CPU in these states. Must be written like the condition of the index. */
 const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
 /** The setting that records that the legacy fields were applied. */
 const SEEDED = 'quotas_seeded';
+/** What a sandbox counts for that was made before disks had a bound. */
+export const UNBOUNDED_DISK_MIB = 64;
 /** Key of the advisory lock on the node's budget; any number that nothing else uses. */
 const NODE_LOCK = 7_205_759;
 
@@ -172,7 +175,10 @@ export class QuotaStore {
         sum('memory_mib').as('memory_mib'),
         sum('cpu_millis').as('cpu_millis'),
         sql<number>`cast(count(case when ${IS_ACTIVE} then 1 end) as bigint)`.as('active'),
-        ({ fn }) => fn.countAll<number>().as('on_disk'),
+        sql<number>`cast(count(case when status = 'paused' then 1 end) as bigint)`.as('paused'),
+        sql<number>`cast(coalesce(sum(coalesce(disk_mib, ${UNBOUNDED_DISK_MIB})), 0) as bigint)`.as(
+          'disk_mib',
+        ),
       ])
       .where('deleted_at_ms', 'is', null)
       .where('sandbox_id', '!=', except_id)

@@ -31,8 +31,7 @@ export class Quotas {
   readonly policies: QuotaPolicies;
   readonly admission: SandboxAdmission;
   readonly charges: RateCharges;
-  /** The bound on the disk of a sandbox whose claim names none. */
-  readonly default_disk_mib: number;
+  readonly node: NodeCapacity;
   readonly #authority: RateAuthority;
   readonly #metrics: QuotaMetrics;
 
@@ -69,7 +68,7 @@ export class Quotas {
       log,
       is_fail_open: config.quota_fail_open,
     });
-    this.default_disk_mib = node.default_disk_mib;
+    this.node = node;
     this.#authority = authority;
     this.#metrics = metrics;
   }

@@ -133,8 +133,8 @@ export interface ClaimRules {
   guard: AddressGuard;
   /** The bandwidth of a claim without one. */
   bandwidth: SandboxBandwidth;
-  /** The disk of a claim without one. */
-  disk_mib: number;
+  /** The disk of a claim without one, by its memory. */
+  diskFor(memory_mib: number): number;
   /** How the network of sandboxes works now. */
   network(): NetworkState;
 }
@@ -145,7 +145,8 @@ export function claimRequest(body: Static<typeof ClaimBody> | undefined, rules: 
   checkVariables(config.env_vars ?? {});
   const memory = config.resources?.memory ?? DEFAULT_MEMORY;
   const cpu = config.resources?.cpu ?? DEFAULT_CPU;
-  const disk = config.resources?.disk ?? sizeText(rules.disk_mib);
+  const memory_mib = memoryOf(memory);
+  const disk = config.resources?.disk ?? sizeText(rules.diskFor(memory_mib));
   return {
     template: body?.template ?? DEFAULT_TEMPLATE,
     webhook: config.webhook ? webhookOf(config.webhook, rules.guard) : null,
@@ -155,7 +156,7 @@ export function claimRequest(body: Static<typeof ClaimBody> | undefined, rules: 
     hard_ttl: config.hard_ttl ?? 0,
     auto_resume: config.auto_resume ?? false,
     resources: { memory, cpu, disk },
-    memory_mib: memoryOf(memory),
+    memory_mib,
     cpu_millis: cpuOf(cpu),
     disk_mib: sizeOf('config.resources.disk', disk),
     ...networkOf(config, rules),

@@ -122,8 +122,8 @@ export function runtimeLost(): ApiError {
 
 /** The resources that a sandbox leases. */
 export function leaseOf(row: ManagedSandboxRow): Lease {
-  const { sandbox_id, team_id, memory_mib, cpu_millis } = row;
-  return { sandbox_id, team_id, memory_mib, cpu_millis };
+  const { sandbox_id, team_id, memory_mib, cpu_millis, disk_mib } = row;
+  return { sandbox_id, team_id, memory_mib, cpu_millis, disk_mib };
 }
 
 /** The contexts that sealed texts are bound to. */

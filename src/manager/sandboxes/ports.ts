@@ -1,12 +1,14 @@
 import type { UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 
-/** The resources that a sandbox leases while it is active: memory in MiB, thousandths of a core. */
+/** The resources that a sandbox leases: memory (MiB) and thousandths of a core while it is active, disk (MiB) until it is gone. */
 export interface Lease {
   sandbox_id: string;
   team_id: string;
   memory_mib: number;
   cpu_millis: number;
+  /** Null for a sandbox from before there was a bound. */
+  disk_mib: number | null;
 }
 
 /**
@@ -19,7 +21,7 @@ export interface Admission {
   admit(tx: Transaction, lease: Lease): Promise<void>;
   /** The same for a running sandbox whose memory changes; `lease` holds the memory it would have. */
   admitChange(tx: Transaction, lease: Lease): Promise<void>;
-  /** Whether a paused copy may be created: it uses disk alone. */
+  /** Whether a paused copy may be created: it uses disk, and the memory of a daemon. */
   admitCopy(tx: Transaction, lease: Lease): Promise<void>;
 }
 

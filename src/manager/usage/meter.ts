@@ -75,7 +75,7 @@ export class UsageMeter implements LeaseMetering {
     const { store, clock } = this.#parts;
     const now_ms = clock.wallMs();
     for (const row of await store.unmetered()) {
-      await store.write((tx) => this.began(tx, { ...row, cpu_millis: 0 }, now_ms));
+      await store.write((tx) => this.began(tx, { ...row, cpu_millis: 0, disk_mib: null }, now_ms));
     }
   }
 

@@ -55,26 +55,31 @@ describeOnStores('the store of quotas', (fresh) => {
 
   it('sums what the node gives: memory and cores of active sandboxes, disk of all that are not gone', async () => {
     const { quotas, sandboxes } = await stores(await fresh());
-    const none = { memory_mib: 0, cpu_millis: 0, active: 0, on_disk: 0 };
+    const none = { memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0, paused: 0 };
     expect(await quotas.nodeUse(quotas.db, '')).toEqual(none);
     await sandboxes.write(async (tx) => {
       await sandboxes.insert(tx, rowOf('a', { memory_mib: 128, cpu_millis: 100 }));
-      await sandboxes.insert(tx, rowOf('b', { memory_mib: 2 ** 31, cpu_millis: 250, team_id: 'team_2' }));
-      await sandboxes.insert(tx, rowOf('paused', { status: 'paused' }));
+      await sandboxes.insert(
+        tx,
+        rowOf('b', { memory_mib: 2 ** 31, cpu_millis: 250, team_id: 'team_2', disk_mib: 1024 }),
+      );
+      await sandboxes.insert(tx, rowOf('paused', { status: 'paused', disk_mib: 128 }));
       await sandboxes.insert(tx, rowOf('going', { status: 'terminating' }));
       await sandboxes.insert(tx, rowOf('gone', { status: 'terminating', deleted_at_ms: 5 }));
     });
     expect(await quotas.nodeUse(quotas.db, '')).toEqual({
       memory_mib: 128 + 2 ** 31,
       cpu_millis: 350,
+      disk_mib: 64 + 1024 + 128 + 64,
       active: 2,
-      on_disk: 4,
+      paused: 1,
     });
     expect(await quotas.nodeUse(quotas.db, 'b')).toEqual({
       memory_mib: 128,
       cpu_millis: 100,
+      disk_mib: 64 + 128 + 64,
       active: 1,
-      on_disk: 3,
+      paused: 1,
     });
   });
 

@@ -114,7 +114,7 @@ describeOnStores('the network of a claim', (fresh) => {
     expect(view).toMatchObject({ bandwidth: NO_BANDWIDTH, network: { mode: 'allow-all' } });
     expect(view.resources.disk).toBe('10Gi');
     expect(spec).toMatchObject({ bandwidth: NO_BANDWIDTH, network_mode: 'allow-all', disk_mib: 10_240 });
-    expect(claim_rules.disk_mib).toBe(10_240);
+    expect(claim_rules.diskFor(512)).toBe(10_240);
   });
 });
 

@@ -10,7 +10,7 @@ import { describeOnStores } from '../../support/stores.ts';
 const TEAM = 'team_1';
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 0, 1, 10, 20);
-const LEASE = { sandbox_id: 'sbx_1', team_id: TEAM, memory_mib: 256, cpu_millis: 100 };
+const LEASE = { sandbox_id: 'sbx_1', team_id: TEAM, memory_mib: 256, cpu_millis: 100, disk_mib: 128 };
 
 /** A runtime of which a test says what has become of a sandbox. */
 class ToldRuntime extends NoRuntime {
