@@ -73,13 +73,13 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
   program
     .command('show')
     .description('show one event with its body, headers and delivery attempts')
-    .argument('<event_id>')
+    .argument('<event_id>', 'the id of the event, or as much of its beginning as is unique')
     .action((event_id: string) => withDaemon((context) => show(context, event_id)));
 
   program
     .command('replay')
     .description('deliver an event again, or all events in a state')
-    .argument('[event_id]')
+    .argument('[event_id]', 'the id of the event, or as much of its beginning as is unique')
     .addOption(new Option('--state <state>', 'all events in this state').choices(FINAL_STATES))
     .action((event_id: string | undefined, { state }: { state?: FinalState }, command) => {
       if ((event_id === undefined) === (state === undefined)) {

@@ -1,11 +1,11 @@
+import { systemClock } from '../base/clock.ts';
 import { LIST_LIMIT_MAX } from '../contract/defaults.ts';
 import type { DeliveryPage, DeliveryState, DeliveryView } from '../contract/deliveries.ts';
 import type { Context } from './context.ts';
+import { deliveryTable } from './delivery-table.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
 import { pause } from './pause.ts';
-import type { Output, Style } from './terminal/output.ts';
-import { moment } from './terminal/quantity.ts';
-import { type Column, table } from './terminal/table.ts';
+import type { Output } from './terminal/output.ts';
 
 /** Which records to list; `limit` is the most, from 1. */
 export interface DeliveriesOptions {
@@ -22,13 +22,13 @@ export async function deliveries(context: Context, options: DeliveriesOptions): 
   const page = await list(context, options);
   if (json) await out.line(JSON.stringify(page));
   else if (page.deliveries.length === 0) await context.err.line('no deliveries');
-  else for (const line of deliveryTable(page.deliveries, out)) await out.line(line);
+  else for (const line of tableOf(page.deliveries, out)) await out.line(line);
   return EXIT.ok;
 }
 
 /**
- * Lists records every second until `interrupted`: a terminal shows the current table, anything else gets one line for
- * each record that is new or has changed. A daemon that stops answering is tried again.
+ * Lists records every second until `interrupted`: a terminal shows the current table, anything else gets the titles, and
+ * one line for each record that is new or has changed. A daemon that stops answering is tried again.
  */
 export async function watchDeliveries(
   context: Context,
@@ -38,6 +38,7 @@ export async function watchDeliveries(
   const { out, err } = context;
   let shown = new Map<string, string>();
   let lost = false;
+  if (out.rows === null && !context.json) await out.line(tableOf([], out)[0] ?? '');
   for (let round = 0; !interrupted.aborted; round++) {
     try {
       const { deliveries } = await list(context, fitting(options, out));
@@ -60,15 +61,19 @@ async function show(
 ): Promise<Map<string, string>> {
   const now = new Map(deliveries.map((delivery) => [delivery.event_id, JSON.stringify(delivery)]));
   if (out.rows !== null && !json) {
-    await out.screen(deliveryTable(deliveries, out));
+    await out.screen(tableOf(deliveries, out));
     return now;
   }
   for (const delivery of deliveries.toReversed()) {
     const text = now.get(delivery.event_id) ?? '';
     if (shown.get(delivery.event_id) === text) continue;
-    await out.line(json ? text : (deliveryTable([delivery], out)[1] ?? ''));
+    await out.line(json ? text : (tableOf([delivery], out)[1] ?? ''));
   }
   return now;
+}
+
+function tableOf(deliveries: readonly DeliveryView[], out: Output): string[] {
+  return deliveryTable(deliveries, out, systemClock.wallMs());
 }
 
 /** On a terminal at most as many as it has lines, less the title and the cursor's line. */
@@ -97,29 +102,3 @@ async function list({ client }: Context, options: DeliveriesOptions): Promise<De
   } while (cursor !== null && deliveries.length < options.limit);
   return { deliveries, next_cursor: cursor };
 }
-
-function deliveryTable(deliveries: readonly DeliveryView[], out: Output): string[] {
-  const columns: Column<DeliveryView>[] = [
-    { title: 'SEQUENCE', cell: ({ sequence }) => String(sequence ?? '-') },
-    {
-      title: 'STATE',
-      cell: ({ state }) => state,
-      style: ({ state }, text) => out.style(STATE_STYLES[state], text),
-    },
-    { title: 'EVENT TYPE', cell: ({ event_type }) => event_type },
-    { title: 'EVENT ID', cell: ({ event_id }) => event_id },
-    { title: 'CREATED', cell: ({ created_at }) => moment(created_at), spare: 1 },
-    { title: 'NEXT ATTEMPT', cell: ({ next_attempt_at }) => moment(next_attempt_at), spare: 2 },
-    { title: 'FINISHED', cell: ({ finished_at }) => moment(finished_at), spare: 3 },
-  ];
-  return table(columns, deliveries, out.columns);
-}
-
-/** The style of each state on a terminal. */
-export const STATE_STYLES: Record<DeliveryState, Style> = {
-  pending: 'yellow',
-  delivered: 'green',
-  failed: 'red',
-  expired: 'red',
-  foreign: 'dim',
-};

@@ -1,10 +1,14 @@
+import { systemClock } from '../base/clock.ts';
 import type { ProcessState, ProcessView } from '../contract/processes.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import type { Output, Style } from './terminal/output.ts';
 import { printable } from './terminal/printable.ts';
-import { moment, size } from './terminal/quantity.ts';
+import { glance, size } from './terminal/quantity.ts';
 import { table } from './terminal/table.ts';
+
+/** What is shown at least of a command. */
+const COMMAND_MIN_COLUMNS = 16;
 
 const STATE_STYLES: Record<ProcessState, Style> = {
   running: 'green',
@@ -19,7 +23,7 @@ export async function ps({ client, out, err, json }: Context): Promise<ExitCode>
   const list = await client.call<{ processes: ProcessView[] }>('GET', '/processes');
   if (json) await out.line(JSON.stringify(list));
   else if (list.processes.length === 0) await err.line('no processes');
-  else for (const line of processTable(list.processes, out)) await out.line(line);
+  else for (const line of processTable(list.processes, out, systemClock.wallMs())) await out.line(line);
   return EXIT.ok;
 }
 
@@ -32,7 +36,7 @@ function quoted(part: string): string {
   return `'${part.replaceAll("'", "'\\''")}'`;
 }
 
-function processTable(processes: ProcessView[], out: Output): string[] {
+function processTable(processes: ProcessView[], out: Output, now_ms: number): string[] {
   return table(
     [
       { title: 'PROCESS_ID', cell: ({ process_id }) => process_id },
@@ -43,10 +47,11 @@ function processTable(processes: ProcessView[], out: Output): string[] {
         style: ({ state }, text) => out.style(STATE_STYLES[state], text),
       },
       { title: 'CODE', cell: ({ exit_code, exited_at }) => (exited_at ? String(exit_code ?? '?') : '-') },
+      { title: 'AGE', cell: ({ started_at }) => glance(now_ms - Date.parse(started_at)) },
+      { title: 'RESTARTS', cell: ({ restart_count }) => String(restart_count) },
       { title: 'MEMORY', cell: ({ resource_usage }) => size(resource_usage.memory_bytes), spare: 3 },
-      { title: 'RESTARTS', cell: ({ restart_count }) => String(restart_count), spare: 4 },
-      { title: 'STARTED', cell: ({ started_at }) => moment(started_at), spare: 1 },
-      { title: 'COMMAND', cell: ({ command }) => commandLine(command) },
+      { title: 'NAME', cell: ({ name }) => printable(name ?? '-'), spare: 1 },
+      { title: 'COMMAND', cell: ({ command }) => commandLine(command), cut_to: COMMAND_MIN_COLUMNS },
     ],
     processes,
     out.columns,

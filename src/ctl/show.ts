@@ -1,15 +1,17 @@
 import type { AttemptView, DeliveryDetail } from '../contract/deliveries.ts';
 import type { Context } from './context.ts';
-import { STATE_STYLES } from './deliveries.ts';
+import { STATE_STYLES } from './delivery-table.ts';
+import { fullEventId } from './event-id.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import type { Output } from './terminal/output.ts';
 import { printable } from './terminal/printable.ts';
 import { duration, moment } from './terminal/quantity.ts';
 import { table } from './terminal/table.ts';
 
-/** Shows one record with its body, headers and attempts. Contract section 4, `GET /webhook/deliveries/{event_id}`. */
+/** Shows one record with its body, headers and attempts; the beginning of its id is enough. Contract section 4, `GET /webhook/deliveries/{event_id}`. */
 export async function show(context: Context, event_id: string): Promise<ExitCode> {
-  const delivery = await context.client.call<DeliveryDetail>('GET', deliveryPath(event_id));
+  const path = deliveryPath(await fullEventId(context, event_id));
+  const delivery = await context.client.call<DeliveryDetail>('GET', path);
   await printDelivery(context, delivery);
   return EXIT.ok;
 }

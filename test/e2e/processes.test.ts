@@ -212,7 +212,7 @@ describe('sandboxctl ps, logs, signal and stop', () => {
     });
     await daemon.ask('GET', '/processes/talker/wait?for=ready');
     const listed = (await daemon.ctl('ps').end()).stdout.split('\n');
-    expect(listed[0]).toMatch(/^PROCESS_ID +PID +STATE +CODE +MEMORY +RESTARTS +STARTED +COMMAND$/);
+    expect(listed[0]).toMatch(/^PROCESS_ID +PID +STATE +CODE +AGE +RESTARTS +MEMORY +NAME +COMMAND$/);
     expect(listed[1]).toMatch(
       /^talker +\d+ +running +- +[\d.]+ \w+ +0 +\S+ \S+Z +\/bin\/sh -c 'trap "echo hup/,
     );

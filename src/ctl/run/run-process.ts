@@ -5,6 +5,7 @@ import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { requestSignal } from '../signal.ts';
 import { OutputClosed } from '../terminal/output.ts';
+import { duration } from '../terminal/quantity.ts';
 import { attach, type Keyboard, terminalSize } from './attach.ts';
 import { SignalForwarding } from './forward-signals.ts';
 import { sendStdin } from './send-stdin.ts';
@@ -32,11 +33,16 @@ export async function runProcess(context: Context, options: RunOptions): Promise
     const process = await connect(context, process_id, options, signals.failed);
     if (!process) throw signals.failed.reason;
     if (context.json) await context.out.line(JSON.stringify({ type: 'exit', process }));
+    else if (process.timed_out) await context.err.line(timeoutText(process, options.request.timeout_ms));
     if (Number.isInteger(process.exit_code)) return (process.exit_code as number) & 0xff;
     throw new Failure(EXIT.failed, `it is unknown how ${process_id} ended`);
   } finally {
     signals.end();
   }
+}
+
+function timeoutText({ process_id }: ProcessView, timeout_ms = 0): string {
+  return `sandboxctl: ${process_id} was ended: it ran longer than ${duration(timeout_ms)} (--timeout)`;
 }
 
 function start({ client }: Context, { request, interactive, terminal, screen }: RunOptions) {

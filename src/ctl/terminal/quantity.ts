@@ -12,6 +12,17 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** A duration in ms at a glance, for a column: `12 s`, `3 min`, `2 h`, `4 d`; a negative one counts as 0, and none is `-`. */
+export function glance(ms: number): string {
+  if (Number.isNaN(ms)) return '-';
+  const [seconds, minutes, hours, days] = [1_000, 60_000, 3_600_000, 86_400_000].map((unit) =>
+    Math.max(0, Math.floor(ms / unit)),
+  ) as [number, number, number, number];
+  if (minutes < 1) return `${seconds} s`;
+  if (hours < 1) return `${minutes} min`;
+  return days < 1 ? `${hours} h` : `${days} d`;
+}
+
 /** A number of bytes for display: `512 B`, `1.2 MiB`. */
 export function size(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

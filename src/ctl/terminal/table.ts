@@ -1,12 +1,17 @@
 import { cut, width } from './printable.ts';
 
-/** A column of a table. If the terminal is too narrow, columns with the highest `spare` are dropped first, 0 never. */
+/**
+ * A column of a table. If the terminal is too narrow, columns with the highest `spare` are dropped first, 0 never; before
+ * that the last one is cut, to `cut_to` columns. `least`: its width, however short the cells are.
+ */
 export interface Column<Row> {
   title: string;
   cell(row: Row): string;
   /** Applied after padding, so that colours do not count as width. */
   style?(row: Row, text: string): string;
   spare?: number;
+  least?: number;
+  cut_to?: number;
 }
 
 const GAP = '  ';
@@ -21,10 +26,14 @@ export function table<Row>(of: Column<Row>[], rows: readonly Row[], columns: num
     return {
       column,
       cells,
-      width: cells.reduce((most, cell) => Math.max(most, width(cell)), width(column.title)),
+      width: cells.reduce(
+        (most, cell) => Math.max(most, width(cell)),
+        Math.max(width(column.title), column.least ?? 0),
+      ),
     };
   });
-  const total = () => laid_out.reduce((sum, each) => sum + each.width + GAP.length, -GAP.length);
+  const narrowest = ({ column, width }: (typeof laid_out)[number]) => Math.min(width, column.cut_to ?? width);
+  const total = () => laid_out.reduce((sum, each) => sum + narrowest(each) + GAP.length, -GAP.length);
   const limit = columns ?? Number.POSITIVE_INFINITY;
   while (total() > limit) {
     const spare = laid_out.reduce((most, each) => Math.max(most, each.column.spare ?? 0), 0);

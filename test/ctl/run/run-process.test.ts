@@ -54,6 +54,14 @@ describe('sandboxctl run', () => {
     });
   });
 
+  it('says that the time-out has ended it, and has its code', async () => {
+    const running = start(['run', '--timeout', '2s', '--', 'x'], env);
+    const killed = { ...ENDED, exit_code: 143, signal: 'SIGTERM', timed_out: true };
+    send(await stream(0), '0-0', 'exit', killed);
+    const { code, stderr } = await running.ended();
+    expect([code, stderr]).toEqual([143, 'sandboxctl: p was ended: it ran longer than 2.0 s (--timeout)\n']);
+  });
+
   it('goes on behind the last event after a lost connection, and writes nothing twice', async () => {
     const running = start(['run', '--', 'x'], env);
     send(await stream(0), '3-0', 'output', output(0, 'abc'));

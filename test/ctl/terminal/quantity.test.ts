@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { duration, moment, parseDuration, size } from '../../../src/ctl/terminal/quantity.ts';
+import { duration, glance, moment, parseDuration, size } from '../../../src/ctl/terminal/quantity.ts';
 
 describe('a quantity for a person', () => {
   it.each([
@@ -12,6 +12,17 @@ describe('a quantity for a person', () => {
     [273_600_000, '3 d 4 h'],
   ])('%d ms is %s', (ms, text) => {
     expect(duration(ms)).toBe(text);
+  });
+
+  it.each([
+    [-5, '0 s'],
+    [59_999, '59 s'],
+    [60_000, '1 min'],
+    [86_399_999, '23 h'],
+    [400 * 86_400_000, '400 d'],
+    [Number.NaN, '-'],
+  ])('%d ms at a glance is %s', (ms, text) => {
+    expect(glance(ms)).toBe(text);
   });
 
   it.each([

@@ -31,6 +31,16 @@ describe('a table', () => {
     expect(table(COLUMNS, ROWS, 16)).toEqual(['STATE    ID', 'PENDING  evt_1', 'FAILED   evt_22']);
   });
 
+  it('cuts its last column as far as it may before it leaves out others, and keeps to the least widths', () => {
+    const columns = COLUMNS.map((column) => (column.title === 'ID' ? { ...column, cut_to: 4 } : column));
+    const [first, ...rest] = columns as [Column<Row>, ...Column<Row>[]];
+    expect(table([{ ...first, least: 9 }, ...rest], ROWS, 22)).toEqual([
+      'STATE      TIME   ID',
+      'PENDING    00:00  evt…',
+      'FAILED     00:01  evt…',
+    ]);
+  });
+
   it('is never wider than the terminal', () => {
     const plain = COLUMNS.map(({ title, cell, spare }) => ({ title, cell, spare: spare ?? 0 }));
     for (let columns = 1; columns < 30; columns++) {
