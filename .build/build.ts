@@ -1,9 +1,12 @@
-import { chmodSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { build, type Plugin } from 'rolldown';
+import { licenceText, packagesOf } from './image/licences.ts';
 import { withoutOptionals } from './image/optionals.ts';
 
 /** The programs that users run, bundled into `dist/`. Packages with native code stay outside the bundles. */
 const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
+/** Where npm puts the commands of packages: `npx sandboxctl` then never asks a registry. */
+const COMMANDS = 'node_modules/.bin';
 
 /** Keeps a program's `*-options.ts` in a bundle of its own: the entry does its first work before loading it. */
 const separateOptions: Plugin = {
@@ -15,11 +18,12 @@ const separateOptions: Plugin = {
 };
 
 const BUNDLES: Record<string, string>[] = [
-  { sandboxd: 'bin/sandboxd.ts' },
+  { 'sandboxd-program': 'bin/sandboxd.ts' },
   // The daemon starts in every sandbox, so it shares no file with the much larger manager.
-  { 'sandboxd-options': 'bin/sandboxd-options.ts', sandboxctl: 'bin/sandboxctl.ts' },
-  { 'sandbox-manager': 'bin/sandbox-manager.ts' },
+  { 'sandboxd-options': 'bin/sandboxd-options.ts', 'sandboxctl-program': 'bin/sandboxctl.ts' },
+  { 'sandbox-manager-program': 'bin/sandbox-manager.ts' },
   { 'sandbox-manager-options': 'bin/sandbox-manager-options.ts' },
+  { events: 'src/contract/events.ts', signature: 'src/webhook/signature.ts' },
   { 'writer-thread': 'src/outbox/sqlite/writer-thread.ts' },
   { 'hand-over-reader': 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
   { 'watch-thread': 'src/watch/thread/watch-thread.ts' },
@@ -27,8 +31,9 @@ const BUNDLES: Record<string, string>[] = [
 ];
 
 rmSync('dist', { recursive: true, force: true });
+const modules: string[] = [];
 for (const input of BUNDLES) {
-  await build({
+  const { output } = await build({
     input,
     platform: 'node',
     external: ['better-sqlite3', 'koffi', '@lydell/node-pty', 'pg-native'],
@@ -43,5 +48,13 @@ for (const input of BUNDLES) {
       dynamicImportInCjs: false,
     },
   });
+  modules.push(...output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : [])));
 }
-for (const name of PROGRAMS) chmodSync(`dist/${name}.cjs`, 0o755);
+writeFileSync('dist/LICENSES', licenceText('.', packagesOf(modules)));
+for (const name of PROGRAMS) {
+  copyFileSync('.build/entry.cjs', `dist/${name}.cjs`);
+  chmodSync(`dist/${name}.cjs`, 0o755);
+  if (!existsSync(COMMANDS)) continue;
+  rmSync(`${COMMANDS}/${name}`, { force: true });
+  symlinkSync(`../../dist/${name}.cjs`, `${COMMANDS}/${name}`);
+}

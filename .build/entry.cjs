@@ -1,0 +1,60 @@
+#!/bin/sh
+':' /*
+# The first file of every built program, which starts it with the right Node however it is called. A shell reads these
+# lines: they become the Node that came with the program, so that the process that was started is the program.
+file=$(readlink -f "$0")
+folder=${file%/*}
+for node in "$folder/../node" "$folder"/../node_modules/node-linux-*"/bin/node" "$folder"/../../node-linux-*"/bin/node"; do
+  if [ -f "$node" ] && [ -x "$node" ]; then exec "$node" --disable-sigusr1 "$file" "$@"; fi
+done
+if ! command -v node >/dev/null; then
+  echo "$(basename "$0" .cjs): Node 24 or newer is needed; there is none" >&2
+  exit 1
+fi
+exec node "$file" "$@"
+*/;
+
+// Any Node since 12 can read this, which knows no `node:` either: the program itself is in a file of its own.
+// biome-ignore lint/style/useNodejsImportProtocol: see above.
+const { existsSync, readdirSync } = require('fs');
+// biome-ignore lint/style/useNodejsImportProtocol: see above.
+const { basename, join } = require('path');
+
+const OLDEST = 24;
+const CLOSE_ON_EXEC_OFF = [2, 0];
+const name = basename(__filename, '.cjs');
+
+/** The Node that came with the program: of a managed sandbox, of a checkout, of an installed package; or undefined. */
+function ownNode() {
+  const folders = ['../node_modules', '../..'].map((folder) => join(__dirname, folder)).filter(existsSync);
+  const packages = folders.flatMap((folder) =>
+    readdirSync(folder)
+      .filter((each) => each.startsWith('node-linux-'))
+      .map((each) => join(folder, each, 'bin/node')),
+  );
+  return [join(__dirname, '../node'), ...packages].find(existsSync);
+}
+
+/** Replaces this process by the program in `node`. Returns or throws where that is impossible. */
+function become(node) {
+  const libc = require('koffi').load('libc.so.6');
+  const fcntl = libc.func('int fcntl(int fd, int command, int flags)');
+  const execve = libc.func('int execve(const char *path, const char **argv, const char **envp)');
+  for (const fd of [0, 1, 2]) fcntl(fd, ...CLOSE_ON_EXEC_OFF);
+  const argv = [node, '--disable-sigusr1', __filename, ...process.argv.slice(2), null];
+  const variables = Object.keys(process.env).map((key) => `${key}=${process.env[key]}`);
+  execve(node, argv, [...variables, null]);
+}
+
+if (Number.parseInt(process.versions.node, 10) >= OLDEST) {
+  require(`./${name}-program.cjs`);
+} else {
+  try {
+    const node = ownNode();
+    if (node) become(node);
+  } catch {
+    // The message below says what to do.
+  }
+  process.stderr.write(`${name}: Node ${OLDEST} or newer is needed; this is ${process.versions.node}\n`);
+  process.exitCode = 1;
+}
