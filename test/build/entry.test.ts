@@ -1,0 +1,73 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readlinkSync, realpathSync, symlinkSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { SANDBOXD, SandboxdProgram } from '../support/sandboxd-program.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+const OWN_NODE = realpathSync(process.execPath);
+const TOOLS = '/usr/bin:/bin';
+
+/** The machine's own Node, if it is too old for the programs. */
+const old_node = (process.env.PATH ?? '')
+  .split(delimiter)
+  .map((folder) => join(folder, 'node'))
+  .find((node) => existsSync(node) && Number.parseInt(versionOf(node), 10) < 24);
+const skipped = old_node ? '' : ' (skipped: no Node before 24 is installed here)';
+
+function versionOf(node: string): string {
+  return spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout.trim();
+}
+
+/** Starts a daemon by these words, waits until it listens, and ends it. Resolves with what the started pid became. */
+async function started(words: [string, ...string[]]): Promise<{ executable: string; code: number | null }> {
+  const [program, ...args] = words;
+  const state_dir = scratchFolder();
+  const child = spawn(program, [...args, '--state-dir', state_dir, '--port', '0'], {
+    env: { PATH: TOOLS },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const daemon = new SandboxdProgram(child, state_dir);
+  await daemon.logged('listening');
+  const executable = readlinkSync(`/proc/${daemon.pid}/exe`);
+  child.kill('SIGTERM');
+  return { executable, code: (await daemon.ended).code };
+}
+
+/** A folder with nothing but the first file of a program, under its name. */
+function loneProgram(): string {
+  const program = join(scratchFolder(), 'dist/sandboxctl.cjs');
+  mkdirSync(dirname(program));
+  copyFileSync(SANDBOXD, program);
+  return program;
+}
+
+describe('a built program', () => {
+  it('becomes the Node that came with it where a shell starts it', async () => {
+    expect(await started([SANDBOXD])).toEqual({ executable: OWN_NODE, code: 0 });
+    const link = join(scratchFolder(), 'sandboxd');
+    symlinkSync(SANDBOXD, link);
+    expect(await started([link])).toEqual({ executable: OWN_NODE, code: 0 });
+  });
+
+  it.skipIf(!old_node)(
+    `becomes the Node that came with it where an older one starts it${skipped}`,
+    async () => {
+      expect(await started([old_node as string, SANDBOXD])).toEqual({ executable: OWN_NODE, code: 0 });
+    },
+  );
+
+  it.skipIf(!old_node)(`asks for a newer Node where there is only an older one${skipped}`, () => {
+    const { status, stderr } = spawnSync(old_node as string, [loneProgram(), 'ps'], { encoding: 'utf8' });
+    const version = versionOf(old_node as string);
+    expect([status, stderr]).toEqual([1, `sandboxctl: Node 24 or newer is needed; this is ${version}\n`]);
+  });
+
+  it('asks for Node where there is none', () => {
+    const tools = scratchFolder();
+    for (const name of ['readlink', 'basename']) symlinkSync(`/usr/bin/${name}`, join(tools, name));
+    const { status, stderr } = spawnSync(loneProgram(), ['ps'], { env: { PATH: tools }, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([1, 'sandboxctl: Node 24 or newer is needed; there is none\n']);
+  });
+});

@@ -1,0 +1,56 @@
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { VERSION } from '../../src/base/version.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
+/** What npm says where it reaches no registry. */
+const NO_REGISTRY = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|FETCH_ERROR/;
+
+function run(cwd: string, program: string, ...args: string[]): SpawnSyncReturns<string> {
+  return spawnSync(program, args, { cwd, encoding: 'utf8' });
+}
+
+it('the packed package installs and runs elsewhere (skipped where npm reaches no registry)', (test) => {
+  const folder = scratchFolder();
+  // Its scripts would build again what the other tests run right now.
+  const packed = run(
+    ROOT,
+    'npm',
+    'pack',
+    '--ignore-scripts',
+    '--loglevel=error',
+    '--pack-destination',
+    folder,
+  );
+  expect([packed.status, packed.stderr]).toEqual([0, '']);
+  writeFileSync(join(folder, 'package.json'), '{}');
+  const offline = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=0'];
+  const installed = run(folder, 'npm', 'install', ...offline, `./${packed.stdout.trim()}`);
+  test.skip(NO_REGISTRY.test(installed.stderr), 'npm reaches no registry');
+  expect([installed.status, installed.stderr]).toEqual([0, '']);
+
+  const bin = join(folder, 'node_modules/.bin');
+  for (const name of PROGRAMS) {
+    const { stdout, stderr } = run(folder, join(bin, name), '--version');
+    expect([name, stdout, stderr]).toEqual([name, `${VERSION}\n`, '']);
+  }
+  writeFileSync(
+    join(folder, 'consumer.mts'),
+    `import { EVENT_TYPES, type EventPayloads } from 'sandboxd/events';
+import { verify } from 'sandboxd/signature';
+const payload: EventPayloads['agent.event'] = { types: EVENT_TYPES.length };
+console.log(payload, verify('secret', 'body', 'not a signature'));
+`,
+  );
+  const consumed = run(folder, join(bin, 'node'), 'consumer.mts');
+  expect([consumed.stdout, consumed.stderr]).toEqual(['{ types: 10 } false\n', '']);
+  const tsc = [join(ROOT, 'node_modules/.bin/tsc'), '--noEmit', '--module', 'nodenext', '--target', 'es2024'];
+  const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node', 'consumer.mts'];
+  const checked = run(folder, tsc[0] as string, ...tsc.slice(1), ...types);
+  expect([checked.status, checked.stdout]).toEqual([0, '']);
+});
