@@ -10,6 +10,8 @@ import { readConfigFile } from '../src/manager/config/config-file.ts';
 import { OPTIONS } from '../src/manager/config/options.ts';
 import { runManager } from '../src/manager/run.ts';
 import { reportFailure } from './command-line.ts';
+import { MANAGER_GUIDES } from './guides.ts';
+import { addCompletion, addGuides, unknownCommand } from './help.ts';
 
 const ENV_PREFIX = 'SANDBOX_MANAGER_';
 
@@ -148,12 +150,20 @@ function program(exit: (code: number) => void): Command {
       `Claims, pauses, forks and deletes sandboxes. Each option is also read from ${ENV_PREFIX}<NAME>`,
     )
     .version(VERSION, '-V, --version')
+    .usage('[options] [command]')
     .enablePositionalOptions()
+    .allowExcessArguments(true)
+    .helpCommand('help [command]')
     .addOption(configOption());
   for (const definition of definitions) manager.addOption(optionOf(definition));
-  manager.action(async (_options, command: Command) => exit(await runManager(configOf(command))));
+  manager.action(async (_options, command: Command) => {
+    if (command.args[0] !== undefined) unknownCommand(command, command.args[0]);
+    exit(await runManager(configOf(command)));
+  });
   manager.addCommand(tokenCommands());
   manager.addCommand(quotaCommands());
+  addCompletion(manager, (script) => void process.stdout.write(script));
+  addGuides(manager, MANAGER_GUIDES);
   for (const command of [
     manager,
     ...manager.commands,

@@ -1,10 +1,15 @@
 import { InvalidArgumentError } from 'commander';
 import type { Context, Terminal } from '../src/ctl/context.ts';
+import type { Failure } from '../src/ctl/failure.ts';
 import { parseDuration } from '../src/ctl/terminal/quantity.ts';
 
 /** Runs commands, each with or without a daemon, and sets the program's exit code. */
 export interface CommandRunner {
-  withDaemon(command: (context: Context) => Promise<number>): Promise<void>;
+  /** `exitCodeOf`: the exit code of a failure, unless it is the failure's own. */
+  withDaemon(
+    command: (context: Context) => Promise<number>,
+    exitCodeOf?: (failure: Failure) => number,
+  ): Promise<void>;
   withoutDaemon(command: (terminal: Terminal) => Promise<number>): Promise<void>;
 }
 

@@ -4,10 +4,11 @@ import type { ProcessRequest } from '../src/contract/schema/process-request.ts';
 import { interruption } from '../src/ctl/command.ts';
 import { logs } from '../src/ctl/logs.ts';
 import { ps } from '../src/ctl/ps.ts';
+import { runExitCode } from '../src/ctl/run/run-exit-code.ts';
 import { runProcess } from '../src/ctl/run/run-process.ts';
 import { signal } from '../src/ctl/signal.ts';
 import { stop } from '../src/ctl/stop.ts';
-import { integer } from './command-line.ts';
+import { failureLine, integer } from './command-line.ts';
 import { type CommandRunner, environmentEntry, timeout } from './sandboxctl-arguments.ts';
 
 /** Defines the commands that run and follow processes. */
@@ -27,7 +28,13 @@ export function defineProcessCommands(program: Command, { withDaemon }: CommandR
     .option('--user <name>', 'user to run as')
     .option('-i, --interactive', 'forward stdin to the command')
     .option('-t, --terminal', 'allocate a terminal')
-    .addHelpText('after', "\nExit code: that of the command; 128 + the signal's number if a signal ended it")
+    .configureOutput({
+      outputError: (text, write) => write(failureLine('sandboxctl', missingSeparator(text))),
+    })
+    .addHelpText(
+      'after',
+      "\nExit code: that of the command; 128 + the signal's number if a signal ended it; 125 if run failed itself; 126 if the command cannot be started; 127 if it is not found",
+    )
     .action(
       (
         command: string[],
@@ -54,7 +61,7 @@ export function defineProcessCommands(program: Command, { withDaemon }: CommandR
           const { stdin, stdout: screen } = process;
           const request = { command, name, cwd, env, timeout_ms, user } as ProcessRequest;
           return runProcess(context, { request, interactive, terminal, stdin, screen });
-        }),
+        }, runExitCode),
     );
 
   program
@@ -94,4 +101,11 @@ export function defineProcessCommands(program: Command, { withDaemon }: CommandR
     .action((process_id: string, { graceMs }: { graceMs?: number }) =>
       withDaemon((context) => stop(context, process_id, graceMs)),
     );
+}
+
+/** Says what most probably was meant where an option is unknown that belongs to the command to run. */
+function missingSeparator(error: string): string {
+  if (!error.includes('unknown option') || process.argv.includes('--')) return error;
+  const words = process.argv.slice(process.argv.indexOf('run') + 1);
+  return `${error.trim()}; put -- before the command: sandboxctl run -- ${words.join(' ')}`;
 }

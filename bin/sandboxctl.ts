@@ -1,13 +1,15 @@
 #!/usr/bin/env -S node --disable-sigusr1
-import { Argument, Command, CommanderError, type Option } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { systemClock } from '../src/base/clock.ts';
 import { VERSION } from '../src/base/version.ts';
 import { DEFAULT_STATE_DIR, DEFAULT_URL } from '../src/contract/defaults.ts';
 import { findDaemon } from '../src/ctl/api/config.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
 import { runCommand, runLocalCommand } from '../src/ctl/command.ts';
-import { type CommandOutline, completion, type OptionOutline, SHELLS } from '../src/ctl/completion.ts';
-import { EXIT } from '../src/ctl/failure.ts';
+import { EXIT, RUN_FAILED } from '../src/ctl/failure.ts';
+import { failureLine } from './command-line.ts';
+import { SANDBOXCTL_GUIDES } from './guides.ts';
+import { addCompletion, addGuides, nameGlobalOptions } from './help.ts';
 import type { CommandRunner } from './sandboxctl-arguments.ts';
 import { defineEventCommands } from './sandboxctl-events.ts';
 import { defineProcessCommands } from './sandboxctl-processes.ts';
@@ -25,15 +27,8 @@ const program = new Command('sandboxctl')
     `state directory to read the control token from (SANDBOXD_STATE_DIR; default ${DEFAULT_STATE_DIR})`,
   )
   .option('--json', 'print JSON, one value per line')
-  .configureHelp({ showGlobalOptions: true })
   .configureOutput({
-    outputError: (text, write) =>
-      write(
-        `sandboxctl: ${text
-          .replace(/^error: /, '')
-          .trim()
-          .replaceAll('\n', ' ')}\n`,
-      ),
+    outputError: (text, write) => write(failureLine('sandboxctl', text)),
   })
   .exitOverride()
   .addHelpText(
@@ -42,8 +37,8 @@ const program = new Command('sandboxctl')
   );
 
 const runner: CommandRunner = {
-  withDaemon: async (command) => {
-    process.exitCode = await runCommand(program.opts(), process.env, command);
+  withDaemon: async (command, exitCodeOf) => {
+    process.exitCode = await runCommand(program.opts(), process.env, command, exitCodeOf);
   },
   withoutDaemon: async (command) => {
     process.exitCode = await runLocalCommand(program.opts(), command);
@@ -79,41 +74,20 @@ program
     }),
   );
 
-program
-  .command('completion')
-  .description('print the completion script for a shell')
-  .addArgument(new Argument('<shell>').choices(SHELLS))
-  .action((shell: (typeof SHELLS)[number]) =>
-    runner.withoutDaemon((terminal) =>
-      completion(
-        terminal,
-        shell,
-        program.name(),
-        program.commands.map(commandOutline),
-        program.options.map(optionOutline),
-      ),
-    ),
-  );
+addCompletion(
+  program,
+  (script) =>
+    runner.withoutDaemon(async ({ out }) => {
+      await out.write(script);
+      return EXIT.ok;
+    }),
+  'everywhere',
+);
+nameGlobalOptions(program);
+addGuides(program, SANDBOXCTL_GUIDES);
 
 program.parseAsync().catch((error: unknown) => {
   if (!(error instanceof CommanderError)) throw error;
-  process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  const usage = program.args[0] === 'run' ? RUN_FAILED : EXIT.usage;
+  process.exitCode = error.exitCode === 0 ? EXIT.ok : usage;
 });
-
-function commandOutline(command: Command): CommandOutline {
-  return {
-    name: command.name(),
-    description: command.description(),
-    options: command.options.map(optionOutline),
-    values: command.registeredArguments.flatMap((argument) => argument.argChoices ?? []),
-  };
-}
-
-function optionOutline({ short, long, description, flags, argChoices }: Option): OptionOutline {
-  return {
-    flags: [short, long].filter((flag) => flag !== undefined),
-    description,
-    value: /<(.+)>/.exec(flags)?.[1] ?? null,
-    values: argChoices ?? [],
-  };
-}

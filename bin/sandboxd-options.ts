@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { LOG_LEVELS } from '../src/base/log.ts';
 import { SWITCH_OPTION } from '../src/base/options.ts';
 import { VERSION } from '../src/base/version.ts';
@@ -18,6 +18,8 @@ import { RESTART_POLICIES } from '../src/contract/processes.ts';
 import { type DaemonConfig, daemonConfig, type SandboxdOptions } from '../src/daemon/config.ts';
 import { runDaemon } from '../src/daemon/run.ts';
 import { filled, integer, reportFailure } from './command-line.ts';
+import { SANDBOXD_GUIDES } from './guides.ts';
+import { addCompletion, addGuides, unknownCommand } from './help.ts';
 
 const ENV_PREFIX = 'SANDBOXD_';
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -51,9 +53,11 @@ function readSwitches(parsed: Command): void {
 }
 
 function command(): Command {
-  return new Command('sandboxd')
+  const made = new Command('sandboxd')
     .description('Supervises processes in a sandbox and delivers its events to a webhook')
     .usage('[options] [-- command [args…]]')
+    .helpCommand('help [command]')
+    .action(() => {})
     .version(VERSION, '-V, --version')
     .allowExcessArguments(true)
     .addOption(option('--webhook-url <url>', 'where events are delivered (http or https)'))
@@ -135,6 +139,12 @@ function command(): Command {
     )
     .configureOutput({ outputError: () => {} })
     .exitOverride();
+  addCompletion(made, (script) => {
+    process.stdout.write(script);
+    throw new CommanderError(0, 'commander.help', '');
+  });
+  addGuides(made, SANDBOXD_GUIDES);
+  return made;
 }
 
 /** Parses the command line and the environment. Throws StartError or CommanderError. */
@@ -143,7 +153,8 @@ export function parseOptions(argv: string[], env_secret: string | undefined): Da
   const parsed = command().parse(separator < 0 ? argv : argv.slice(0, separator));
   readSwitches(parsed);
   if (parsed.args.length > 0) {
-    throw new StartError(`${parsed.args[0]} is not an option; put a main command after --`, 2);
+    const word = parsed.args[0] as string;
+    unknownCommand(parsed, word, `${word} is not an option; put a main command after --`);
   }
   const main_command = separator < 0 ? [] : argv.slice(separator + 1);
   if (separator >= 0 && main_command.length === 0)

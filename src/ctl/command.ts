@@ -9,10 +9,14 @@ export interface GlobalOptions extends ConnectionOptions {
   json?: boolean | undefined;
 }
 
-/** Runs a command that requires no daemon; returns the program's exit code. A failure is one line on stderr. */
+/**
+ * Runs a command that requires no daemon; returns the program's exit code. A failure is one line on stderr, and the exit
+ * code is what `exitCodeOf` makes of it: by default its own.
+ */
 export async function runLocalCommand(
   options: GlobalOptions,
   command: (terminal: Terminal) => Promise<number>,
+  exitCodeOf: (failure: Failure) => number = ({ exit_code }) => exit_code,
 ): Promise<number> {
   const err = new Output(process.stderr);
   try {
@@ -22,7 +26,7 @@ export async function runLocalCommand(
     if (error instanceof OutputClosed) return EXIT.ok;
     const failure = error instanceof Failure ? error : unexpected(error as Error);
     await err.line(`sandboxctl: ${failure.message}`).catch(() => {});
-    return failure.exit_code;
+    return exitCodeOf(failure);
   }
 }
 
@@ -41,11 +45,13 @@ export function runCommand(
   options: GlobalOptions,
   env: NodeJS.ProcessEnv,
   command: (context: Context) => Promise<number>,
+  exitCodeOf?: (failure: Failure) => number,
 ): Promise<number> {
-  return runLocalCommand(options, (terminal) => {
+  const connected = (terminal: Terminal) => {
     const { address, token } = findDaemon(options, env);
     return command({ ...terminal, client: new Client(address, token) });
-  });
+  };
+  return runLocalCommand(options, connected, exitCodeOf);
 }
 
 /** Aborts at the first SIGINT or SIGTERM; a second one ends the program at once. */

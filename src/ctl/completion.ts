@@ -1,6 +1,3 @@
-import type { Terminal } from './context.ts';
-import { EXIT, type ExitCode } from './failure.ts';
-
 /** The shells that completion scripts are made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -23,26 +20,29 @@ export interface CommandOutline {
   values: string[];
 }
 
-/** Prints the completion script for a shell. `common` are the options that every command takes. */
-export async function completion(
-  { out }: Terminal,
+/** The completion script of a program for a shell. `own` are the options that it takes without a command. */
+export function completionScript(
   shell: Shell,
   name: string,
   commands: CommandOutline[],
-  common: OptionOutline[],
-): Promise<ExitCode> {
-  const withCommon = commands.map((command) => ({ ...command, options: [...command.options, ...common] }));
-  await out.write(SCRIPTS[shell](name, withCommon, common));
-  return EXIT.ok;
+  own: OptionOutline[],
+): string {
+  return SCRIPTS[shell](name, commands.map(withDistinctOptions), own);
 }
 
-type Script = (name: string, commands: CommandOutline[], common: OptionOutline[]) => string;
+/** Nested commands may take the same options. */
+function withDistinctOptions(command: CommandOutline): CommandOutline {
+  const by_flags = new Map(command.options.map((option) => [option.flags.join(), option]));
+  return { ...command, options: [...by_flags.values()] };
+}
+
+type Script = (name: string, commands: CommandOutline[], own: OptionOutline[]) => string;
 
 const SCRIPTS: Record<Shell, Script> = { bash, zsh, fish };
 
-function bash(name: string, commands: CommandOutline[], common: OptionOutline[]): string {
+function bash(name: string, commands: CommandOutline[], own: OptionOutline[]): string {
   const flags = (options: OptionOutline[]) => options.flatMap((option) => option.flags).join(' ');
-  const valueCases = commands.flatMap((command) =>
+  const valueCases = [...commands, { name: '', options: own }].flatMap((command) =>
     command.options
       .filter((option) => option.value !== null)
       .map((option) => {
@@ -65,7 +65,7 @@ ${valueCases.join('\n')}
   esac
   case $command in
 ${wordCases.join('\n')}
-    *) words='${[...names, flags(common)].join(' ')}' ;;
+    *) words='${[...names, flags(own)].join(' ')}' ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }
@@ -78,7 +78,7 @@ function bashReply({ value, values }: OptionOutline): string {
   return isPath(value) ? 'COMPREPLY=($(compgen -f -- "$word")); return' : 'return';
 }
 
-function zsh(name: string, commands: CommandOutline[], common: OptionOutline[]): string {
+function zsh(name: string, commands: CommandOutline[], own: OptionOutline[]): string {
   const argument = ({ flags, description, value, values }: OptionOutline) => {
     const what =
       value === null
@@ -96,7 +96,7 @@ function zsh(name: string, commands: CommandOutline[], common: OptionOutline[]):
 _${name}() {
   local context state line
   local -a commands=(${names.join(' ')})
-  _arguments -C ${common.map(argument).join(' ')} '1:command:->command' '*::argument:->argument'
+  _arguments -C ${own.map(argument).join(' ')} '1:command:->command' '*::argument:->argument'
   case $state in
     command) _describe command commands ;;
     argument)
@@ -114,35 +114,35 @@ function zshText(text: string): string {
   return text.replace(/[[\]:'\\]/g, ' ');
 }
 
-function fish(name: string, commands: CommandOutline[]): string {
+function fish(name: string, commands: CommandOutline[], own: OptionOutline[]): string {
   const lines = [
     `# ${name} completion fish > ~/.config/fish/completions/${name}.fish`,
     `complete -c ${name} -f`,
   ];
+  const offer = (when: string, option: OptionOutline) => {
+    const flags = option.flags.map((flag) =>
+      flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`,
+    );
+    lines.push(
+      `complete -c ${name} ${when} ${flags.join(' ')}${fishValue(option)} -d '${fishText(option.description)}'`,
+    );
+  };
+  for (const option of own) offer('-n __fish_use_subcommand', option);
   for (const command of commands) {
     const seen = `-n '__fish_seen_subcommand_from ${command.name}'`;
     lines.push(
       `complete -c ${name} -n __fish_use_subcommand -a ${command.name} -d '${fishText(command.description)}'`,
     );
     if (command.values.length > 0) lines.push(`complete -c ${name} ${seen} -a '${command.values.join(' ')}'`);
-    for (const option of command.options) {
-      const flags = option.flags.map((flag) =>
-        flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`,
-      );
-      const value =
-        option.value === null
-          ? ''
-          : option.values.length > 0
-            ? ` -xa '${option.values.join(' ')}'`
-            : isPath(option.value)
-              ? ' -rF'
-              : ' -x';
-      lines.push(
-        `complete -c ${name} ${seen} ${flags.join(' ')}${value} -d '${fishText(option.description)}'`,
-      );
-    }
+    for (const option of command.options) offer(seen, option);
   }
   return `${lines.join('\n')}\n`;
+}
+
+function fishValue({ value, values }: OptionOutline): string {
+  if (value === null) return '';
+  if (values.length > 0) return ` -xa '${values.join(' ')}'`;
+  return isPath(value) ? ' -rF' : ' -x';
 }
 
 function fishText(text: string): string {
@@ -150,5 +150,5 @@ function fishText(text: string): string {
 }
 
 function isPath(value: string | null): boolean {
-  return value === 'path' || value === 'dir';
+  return value === 'path' || value === 'dir' || value === 'file.yaml';
 }

@@ -6,6 +6,9 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 /** One of the exit codes in `EXIT`. */
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
+/** The exit code of `run` where it fails itself, as of `docker run`. Contract section 4, "`sandboxctl`". */
+export const RUN_FAILED = 125;
+
 /** Ends a command with this exit code; the message is the one line that the user sees. */
 export class Failure extends Error {
   readonly exit_code: ExitCode;

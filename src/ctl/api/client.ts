@@ -21,10 +21,13 @@ export interface RequestOptions {
 /** An error that the daemon answered. `code` is null where the answer is not that of a daemon. */
 export class DaemonError extends Failure {
   readonly code: ErrorCode | null;
+  /** What it says beside the message; null where it says nothing more. */
+  readonly details: Record<string, unknown> | null;
 
-  constructor(code: ErrorCode | null, message: string) {
+  constructor(code: ErrorCode | null, message: string, details: unknown = null) {
     super(EXIT.failed, message);
     this.code = code;
+    this.details = typeof details === 'object' ? (details as Record<string, unknown> | null) : null;
   }
 }
 
@@ -185,14 +188,14 @@ export class Client {
         : '',
     ];
     const text = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
-    return new DaemonError(error.code, `${text}${hints.join('')}`);
+    return new DaemonError(error.code, `${text}${hints.join('')}`, error.details);
   }
 }
 
 interface Answer {
   success?: boolean;
   data?: unknown;
-  error?: { code: ErrorCode; message: string };
+  error?: { code: ErrorCode; message: string; details?: unknown };
 }
 
 function isSuccess(response: IncomingMessage): boolean {

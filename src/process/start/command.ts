@@ -17,7 +17,7 @@ export class CannotStart extends ApiError {
   readonly exit_code: 126 | 127;
 
   constructor(field: 'command' | 'cwd' | 'user' | 'pty', message: string, exit_code: 126 | 127 = 126) {
-    super('invalid_request', `${field}: ${message}`, { field });
+    super('invalid_request', `${field}: ${message}`, { field, exit_code });
     this.name = 'CannotStart';
     this.exit_code = exit_code;
   }

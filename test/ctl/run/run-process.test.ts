@@ -42,7 +42,7 @@ describe('sandboxctl run', () => {
     daemon.on('POST /processes', (_, response) => refuse(response, 400, 'invalid_request', 'user: unknown'));
     const options = ['--name', 'n', '--cwd', '/x', '--env', 'A=1', '--timeout', '1.5m', '--user', 'u', '-i'];
     const { code, stderr } = await run(['run', ...options, '--', 'ls', '-la', '--help'], env);
-    expect([code, stderr]).toEqual([1, 'sandboxctl: user: unknown (invalid_request)\n']);
+    expect([code, stderr]).toEqual([125, 'sandboxctl: user: unknown (invalid_request)\n']);
     expect(JSON.parse(daemon.received[0]?.body ?? '')).toEqual({
       command: ['ls', '-la', '--help'],
       name: 'n',
@@ -94,7 +94,7 @@ describe('sandboxctl run', () => {
     expect(stderr).toMatch(/6 bytes of stdout are no longer kept\n$/);
   });
 
-  it('hands each signal on, and gives up with 3 where the daemon cannot be reached for it', async () => {
+  it('hands each signal on, and gives up with 125 where the daemon cannot be reached for it', async () => {
     const running = start(['run', '--', 'x'], env);
     daemon.on('POST /processes/p/signal', (_, response) => void response.writeHead(204).end());
     await stream(0);
@@ -104,7 +104,7 @@ describe('sandboxctl run', () => {
     await daemon.stop();
     await running.wrote(/retrying/);
     const { code, stderr } = await running.ended('SIGTERM');
-    expect([code, stderr]).toEqual([3, expect.stringMatching(/cannot reach the daemon/)]);
+    expect([code, stderr]).toEqual([125, expect.stringMatching(/cannot reach the daemon/)]);
   });
 
   it('repeats a piece of stdin at its offset where its answer was lost', async () => {
@@ -132,7 +132,7 @@ describe('sandboxctl run', () => {
     const running = start(['run', '--', 'x'], env);
     send(await stream(0), '0-0', 'exit', { ...ENDED, exit_code: null });
     expect(await running.ended()).toEqual({
-      code: 1,
+      code: 125,
       stdout: '',
       stderr: 'sandboxctl: it is unknown how p ended\n',
     });

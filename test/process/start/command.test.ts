@@ -16,7 +16,7 @@ test.each([
     const { supervisor, events } = await start();
     const failure = await supervisor.spawn({ ...request, process_id: 'p' }).catch((error) => error);
     expect(failure).toBeInstanceOf(CannotStart);
-    expect(failure).toMatchObject({ code: 'invalid_request', details: { field }, exit_code });
+    expect(failure).toMatchObject({ code: 'invalid_request', details: { field, exit_code }, exit_code });
     expect(await supervisor.list()).toEqual([]);
     expect(events).toEqual([]);
     const { created } = await supervisor.spawn({ command: ['true'], process_id: 'p' });

@@ -1,11 +1,15 @@
 import { chmodSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { getSystemErrorMessage } from 'node:util';
 import { makeFolderSync } from '../../../base/folder.ts';
 import { StartError } from '../../../contract/errors.ts';
 import { DATABASE_FILES } from './database-file.ts';
 
 /** Files beside the database whose names are fixed. */
 const OTHER_FILES = ['lock', 'control-token', 'high-water'];
+
+/** What to do where the directory is another user's, as the default is without root. */
+const CHOOSE_ANOTHER = '; choose another one with --state-dir';
 
 /**
  * Makes the state directory, or refuses one that somebody else could have prepared.
@@ -15,13 +19,15 @@ export function prepareStateDir(state_dir: string): void {
   try {
     makeFolderSync(state_dir);
   } catch (error) {
-    throw new StartError(`state directory ${state_dir}: ${(error as Error).message}`, 1, error);
+    const { errno, message } = error as NodeJS.ErrnoException;
+    const reason = errno === undefined ? message : getSystemErrorMessage(errno);
+    throw new StartError(`state directory ${state_dir}: ${reason}${CHOOSE_ANOTHER}`, 1, error);
   }
   const stat = lstatSync(state_dir);
   if (!stat.isDirectory())
     throw new StartError(`state directory ${state_dir} is not a directory (symbolic links are refused)`);
   if (stat.uid !== process.geteuid?.())
-    throw new StartError(`state directory ${state_dir} belongs to user ${stat.uid}`);
+    throw new StartError(`state directory ${state_dir} belongs to user ${stat.uid}${CHOOSE_ANOTHER}`);
   if (stat.mode & 0o022) throw new StartError(`state directory ${state_dir} is writable by other users`);
   if ((stat.mode & 0o777) !== 0o700) chmodSync(state_dir, 0o700);
   for (const name of [...DATABASE_FILES, ...OTHER_FILES]) checkFile(join(state_dir, name));

@@ -1,0 +1,104 @@
+import type { Guides } from './help.ts';
+
+/** Of `sandboxctl`. */
+export const SANDBOXCTL_GUIDES: Guides = {
+  '': {
+    examples: ['publish \'{"step":"tests passed"}\'', 'run -- npm test'],
+    related: ['help COMMAND', 'sandboxd --help', 'sandbox-manager --help'],
+  },
+  publish: {
+    examples: ['publish \'{"step":"tests passed"}\'', 'publish --idempotency-key build-7 - < payload.json'],
+    related: ['show', 'deliveries', 'test'],
+  },
+  listen: {
+    examples: [
+      'listen --port 8787 --secret-file secret',
+      'listen --secret-file secret --forward http://localhost:3000/hooks',
+    ],
+    related: ['test', 'events'],
+  },
+  deliveries: {
+    examples: ['deliveries --state failed', 'deliveries --event-type agent.event --watch'],
+    related: ['show', 'replay', 'events'],
+  },
+  show: { examples: ['show EVENT_ID', 'show EVENT_ID --json'], related: ['deliveries', 'replay'] },
+  replay: { examples: ['replay EVENT_ID', 'replay --state failed'], related: ['deliveries', 'show'] },
+  test: { examples: ['test', 'test --json'], related: ['listen', 'status', 'doctor'] },
+  events: { examples: ['events --follow', 'events --since 100 --json'], related: ['deliveries', 'listen'] },
+  status: { examples: ['status', 'status --json'], related: ['doctor', 'deliveries', 'ps'] },
+  run: {
+    examples: ['run -- npm test', 'run --timeout 5m --env CI=1 -- sh -c "make && make check"'],
+    related: ['ps', 'logs', 'stop'],
+  },
+  ps: { examples: ['ps', 'ps --json'], related: ['logs', 'signal', 'stop'] },
+  logs: {
+    examples: ['logs --follow PROCESS_ID', 'logs --stream stderr --tail 20 PROCESS_ID'],
+    related: ['ps'],
+  },
+  signal: { examples: ['signal PROCESS_ID SIGHUP', 'signal PROCESS_ID SIGUSR1'], related: ['ps', 'stop'] },
+  stop: { examples: ['stop PROCESS_ID', 'stop --grace-ms 1000 PROCESS_ID'], related: ['ps', 'signal'] },
+  doctor: {
+    examples: ['doctor', 'doctor --webhook-url https://example.com/hooks --watch-dir /workspace'],
+    related: ['status', 'test'],
+  },
+  completion: { examples: ['completion bash >> ~/.bash_completion', 'completion fish'], related: [] },
+};
+
+/** Of `sandboxd`. */
+export const SANDBOXD_GUIDES: Guides = {
+  '': {
+    examples: [
+      '--state-dir ./state --webhook-url http://localhost:8787',
+      '--webhook-url https://example.com/hooks --webhook-secret-file secret --watch-dir /workspace -- python3 agent.py',
+    ],
+    related: ['completion', 'sandboxctl doctor', 'sandboxctl --help'],
+  },
+  completion: { examples: ['completion bash >> ~/.bash_completion', 'completion fish'], related: [] },
+};
+
+/** Of `sandbox-manager`. */
+export const MANAGER_GUIDES: Guides = {
+  '': {
+    examples: [
+      '--data-dir /var/lib/sandboxes --database sqlite:/var/lib/sandboxes.db',
+      '--config manager.yaml --replicas 2 --listen 127.0.0.1:8081',
+    ],
+    related: ['token create', 'quota list', 'completion'],
+  },
+  token: {
+    examples: ['token create --team team_1 --scope sandboxes:write', 'token list'],
+    related: ['token create', 'token list', 'token revoke'],
+  },
+  'token create': {
+    examples: [
+      'token create --team team_1 --scope sandboxes:write --scope webhooks:read',
+      'token create --team team_1 --scope admin --database postgres://manager@127.0.0.1/manager',
+    ],
+    related: ['token list', 'token revoke'],
+  },
+  'token list': { examples: ['token list', 'token list --json'], related: ['token create', 'token revoke'] },
+  'token revoke': {
+    examples: ['token revoke ID', 'token revoke ID --config manager.yaml'],
+    related: ['token list', 'token create'],
+  },
+  quota: {
+    examples: ['quota list --team team_1', 'quota set active_sandboxes --team team_1 --limit-value 10'],
+    related: ['quota list', 'quota set', 'quota unset'],
+  },
+  'quota list': {
+    examples: ['quota list --team team_1', 'quota list --team team_1 --json'],
+    related: ['quota set', 'quota unset'],
+  },
+  'quota set': {
+    examples: [
+      'quota set active_sandboxes --team team_1 --limit-value 10',
+      'quota set sandbox_claims --team team_1 --limit-value 5 --interval-ms 1000 --burst-value 20',
+    ],
+    related: ['quota list', 'quota unset'],
+  },
+  'quota unset': {
+    examples: ['quota unset active_sandboxes --team team_1', 'quota unset sandbox_claims --team team_1 --json'],
+    related: ['quota list', 'quota set'],
+  },
+  completion: { examples: ['completion bash >> ~/.bash_completion', 'completion fish'], related: [] },
+};
