@@ -97,7 +97,10 @@ export const MANAGER_GUIDES: Guides = {
     related: ['quota list', 'quota unset'],
   },
   'quota unset': {
-    examples: ['quota unset active_sandboxes --team team_1', 'quota unset sandbox_claims --team team_1 --json'],
+    examples: [
+      'quota unset active_sandboxes --team team_1',
+      'quota unset sandbox_claims --team team_1 --json',
+    ],
     related: ['quota list', 'quota set'],
   },
   completion: { examples: ['completion bash >> ~/.bash_completion', 'completion fish'], related: [] },

@@ -9,7 +9,7 @@ import { markOf, SANDBOX_MARK_VARIABLE } from './host-process.ts';
 import { kernelParts } from './kernel-parts.ts';
 import { ownEtcFile } from './networks/etc-files.ts';
 import type { SandboxNetwork } from './networks/local-networks.ts';
-import { type ProgramCopies, programIn } from './program.ts';
+import { COMMANDS, type ProgramCopies, programIn } from './program.ts';
 import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 import { FIRST_USER } from './users/sandbox-users.ts';
@@ -168,7 +168,7 @@ export class Bubblewrap implements Isolation {
       ] as LaunchCommand['argv'],
       cwd: '/',
       env: {
-        PATH,
+        PATH: `${PATH}:${PROGRAM_DIR}/${COMMANDS}`,
         HOME: '/root',
         USER: 'root',
         LANG: 'C.UTF-8',
@@ -220,7 +220,8 @@ export class NoIsolation implements Isolation {
   /** The daemon's own command line. */
   command(files: SandboxFiles): LaunchCommand {
     const program_version = this.#programs.version();
-    const { node, dist } = this.#programs.installed(program_version);
+    const { node, dist, commands } = this.#programs.installed(program_version);
+    const path = `${PATH}:${commands}`;
     const home = join(files.rootfs, 'root');
     // By its descriptor: the path of a socket is limited in length.
     const options = daemonOptions(join(files.rootfs, STATE_DIR), '/proc/self/fd/3', 0);
@@ -228,7 +229,7 @@ export class NoIsolation implements Isolation {
       program_version,
       argv: [node, ...NODE_FLAGS, join(dist, 'sandboxd.cjs'), ...options],
       cwd: home,
-      env: { PATH, HOME: home, LANG: 'C.UTF-8', [SANDBOX_MARK_VARIABLE]: markOf(files.directory) },
+      env: { PATH: path, HOME: home, LANG: 'C.UTF-8', [SANDBOX_MARK_VARIABLE]: markOf(files.directory) },
       bubblewrap_args: null,
       seccomp_filter: null,
     };

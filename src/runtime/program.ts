@@ -16,6 +16,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { kernelRandom } from '../base/entropy.ts';
+import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
 
 /** The daemon's program on the host. */
@@ -34,7 +35,16 @@ export interface InstalledProgram extends DaemonProgram {
   folder: string;
   empty_file: string;
   empty_folder: string;
+  /** The folder of the commands for people, for the `PATH` of a sandbox's processes. */
+  commands: string;
 }
+
+/** The folder of `sandboxctl` in an installed copy. */
+export const COMMANDS = 'bin';
+const SANDBOXCTL = `#!/bin/sh
+here=\${0%/*}
+exec "$here/../node" ${NODE_FLAGS.join(' ')} "$here/../dist/sandboxctl.cjs" "$@"
+`;
 
 const FOLDER = '.program';
 const UNFINISHED = /^\.new-/;
@@ -104,11 +114,13 @@ export class ProgramCopies {
 
   #install(folder: string): void {
     const next = join(this.#folder, `.new-${kernelRandom(6).toString('hex')}`);
-    const { node, dist, packages, empty_file, empty_folder } = programIn(next);
+    const { node, dist, packages, empty_file, empty_folder, commands } = programIn(next);
     mkdirSync(next, { recursive: true });
     try {
       writeFileSync(empty_file, '', { mode: 0o444 });
       mkdirSync(empty_folder, { mode: 0o555 });
+      mkdirSync(commands);
+      writeFileSync(join(commands, 'sandboxctl'), SANDBOXCTL);
       copyFileSync(this.#source.node, node, constants.COPYFILE_FICLONE);
       cpSync(this.#source.dist, dist, { recursive: true });
       // Node looks for this file upwards: in a sandbox the next ones would be the sandbox's own.
@@ -119,6 +131,7 @@ export class ProgramCopies {
       }
       makeReadable(next);
       chmodSync(node, 0o111);
+      chmodSync(join(commands, 'sandboxctl'), 0o555);
       renameSync(next, folder);
     } catch (error) {
       rmSync(next, { recursive: true, force: true });
@@ -135,6 +148,7 @@ export function programIn(folder: string): InstalledProgram {
     folder,
     ...{ node: within('node'), dist: within('dist'), packages: within('node_modules') },
     ...{ empty_file: within('empty'), empty_folder: within('empty.d') },
+    commands: within(COMMANDS),
   };
 }
 

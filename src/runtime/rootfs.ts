@@ -76,6 +76,7 @@ const HOST_ETC = [
   'mime.types',
   'netsvc.conf',
   'nsswitch.conf',
+  'os-release',
   'protocols',
   'resolv.conf',
   'services',

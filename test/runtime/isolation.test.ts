@@ -68,6 +68,8 @@ describe('a process in a sandbox', () => {
     expect(await output('touch /usr/planted 2>/dev/null || echo refused')).toBe('refused');
     expect(await output('touch /opt/sandboxd/dist/planted 2>/dev/null || echo refused')).toBe('refused');
     expect(await output('for tool in sh curl tar grep; do command -v $tool; done')).toContain('/curl');
+    expect(await output("sandboxctl publish '{}' --json")).toMatch(/"event_id":"evt_/);
+    expect(await output('cat /etc/os-release')).toBe(readFileSync('/etc/os-release', 'utf8').trim());
     await output(
       'echo kept > /root/a; echo kept > /tmp/b; mkdir -p /work; echo kept > /work/c; echo kept > /var/d',
     );
