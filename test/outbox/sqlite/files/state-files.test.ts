@@ -31,7 +31,9 @@ describe('the state directory', () => {
   it('is refused below a file, with the reason', () => {
     const file = join(scratchFolder(), 'file');
     writeFileSync(file, '');
-    expect(() => prepareStateDir(join(file, 'state'))).toThrow(/^state directory .*: not a directory; choose another one with --state-dir$/);
+    expect(() => prepareStateDir(join(file, 'state'))).toThrow(
+      /^state directory .*: not a directory; choose another one with --state-dir$/,
+    );
   });
 });
 
