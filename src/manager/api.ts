@@ -29,7 +29,7 @@ export async function makeApi(parts: Parts, tokens: TokenStore, schedule: Schedu
   explainRefusals(app);
   guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request));
   await registerRoutes(app, [
-    (routes) => registerSandboxRoutes(routes, { ...parts, store, seal }),
+    (routes) => registerSandboxRoutes(routes, { ...parts, store, seal, traffic: usage.traffic }),
     (routes) => registerPassThroughRoutes(routes, { ...parts, runtime, clock, shares: new PassedShares() }),
     (routes) => registerDeliveryRoutes(routes, delivery),
     (routes) =>

@@ -60,6 +60,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     metrics: new SandboxMetrics(),
     admission: quotas.admission,
     metering: usage.metering,
+    traffic: usage.traffic,
     deletion_outbox: delivery,
   };
   const keys = new IdempotencyStore(database.db);

@@ -9,7 +9,8 @@ import { ClaimBody, type ClaimRules, claimRequest } from '../sandboxes/claim-req
 import type { Claims } from '../sandboxes/claims.ts';
 import type { Deletions } from '../sandboxes/deletion.ts';
 import type { Forks } from '../sandboxes/forks.ts';
-import type { SandboxStore } from '../sandboxes/sandbox-store.ts';
+import type { TrafficMetering } from '../sandboxes/ports.ts';
+import type { ManagedSandboxRow, SandboxStore } from '../sandboxes/sandbox-store.ts';
 import { optionalTimestamp, sandboxView, statusView } from '../sandboxes/sandbox-view.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
 import type { SandboxRef } from '../sandboxes/transition-runner.ts';
@@ -39,6 +40,7 @@ export interface SandboxRouteParts {
   deletions: Deletions;
   claim_rules: ClaimRules;
   seal: Seal;
+  traffic: TrafficMetering;
 }
 
 const PATH = '/api/v1/sandboxes';
@@ -72,7 +74,8 @@ function registerClaim(app: HttpApp, { claims, claim_rules }: SandboxRouteParts)
   });
 }
 
-function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRouteParts): void {
+function registerReads(app: HttpApp, parts: SandboxRouteParts): void {
+  const { store, sandboxes, seal, traffic } = parts;
   const list = {
     summary: "List the team's sandboxes, newest first",
     data: SandboxListData,
@@ -81,8 +84,9 @@ function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRoutePar
   app.get(PATH, { config: { scope: read, doc: list }, schema }, async (request) => {
     const { offset } = request.query;
     const { rows, count } = await store.list(callerOf(request).team_id, request.query);
+    const usages = await traffic.lastSeen(rows.map(({ sandbox_id }) => sandbox_id));
     return success({
-      sandboxes: rows.map((row) => sandboxView(row, seal)),
+      sandboxes: rows.map((row) => sandboxView(row, seal, usages.get(row.sandbox_id))),
       count,
       has_more: offset + rows.length < count,
     });
@@ -90,7 +94,7 @@ function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRoutePar
 
   const record = { summary: 'Get one sandbox', data: SandboxData };
   app.get(`${PATH}/:sandbox_id`, { config: { scope: read, doc: record }, schema: one }, async (request) => {
-    return success(sandboxView(await sandboxes.getKept(named(request)), seal));
+    return success(await recordOf(await sandboxes.getKept(named(request)), parts));
   });
 
   const status = { summary: 'Get the status of a sandbox', data: StatusData };
@@ -103,7 +107,8 @@ function registerReads(app: HttpApp, { store, sandboxes, seal }: SandboxRoutePar
   );
 }
 
-function registerChanges(app: HttpApp, { sandboxes, deletions, seal }: SandboxRouteParts): void {
+function registerChanges(app: HttpApp, parts: SandboxRouteParts): void {
+  const { sandboxes, deletions } = parts;
   app.put(
     `${PATH}/:sandbox_id`,
     {
@@ -112,7 +117,7 @@ function registerChanges(app: HttpApp, { sandboxes, deletions, seal }: SandboxRo
     },
     async (request) => {
       const change = changeRequest(request.body as Static<typeof ChangeBody>);
-      return success(sandboxView(await sandboxes.change(named(request), change), seal));
+      return success(await recordOf(await sandboxes.change(named(request), change), parts));
     },
   );
 
@@ -143,7 +148,8 @@ function registerChanges(app: HttpApp, { sandboxes, deletions, seal }: SandboxRo
   );
 }
 
-function registerTransitions(app: HttpApp, { sandboxes, forks, seal }: SandboxRouteParts): void {
+function registerTransitions(app: HttpApp, parts: SandboxRouteParts): void {
+  const { sandboxes, forks } = parts;
   const pause = { summary: 'Pause a sandbox', data: PausedData, is_body_optional: true };
   app.post(
     `${PATH}/:sandbox_id/pause`,
@@ -172,9 +178,17 @@ function registerTransitions(app: HttpApp, { sandboxes, forks, seal }: SandboxRo
       const { config = {} } = (request.body ?? {}) as Static<typeof ForkBody>;
       const child = await forks.fork(named(request), config);
       reply.code(201);
-      return success({ source_sandbox_id: request.params.sandbox_id, sandbox: sandboxView(child, seal) });
+      return success({
+        source_sandbox_id: request.params.sandbox_id,
+        sandbox: await recordOf(child, parts),
+      });
     },
   );
+}
+
+/** A sandbox as it is now. */
+async function recordOf(row: ManagedSandboxRow, { seal, traffic }: SandboxRouteParts) {
+  return sandboxView(row, seal, await traffic.usage(row.sandbox_id));
 }
 
 /** The sandbox of the path, as one of the caller's team. */

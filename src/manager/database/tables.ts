@@ -23,6 +23,7 @@ export interface Tables {
   settings: SettingTable;
   leases: LeaseTable;
   usage_windows: UsageWindowTable;
+  network_positions: NetworkPositionTable;
 }
 
 /** A bearer token; only its SHA-256 is stored. */
@@ -202,6 +203,19 @@ export interface LeaseTable {
   counted_until_ms: number;
   /** The last time at which it was known to run. */
   heartbeat_ms: number;
+}
+
+/** What was last seen of a sandbox's traffic, and how much of it is part of closed windows; kept as long as the sandbox's row. */
+export interface NetworkPositionTable {
+  sandbox_id: string;
+  team_id: string;
+  /** JSON: the `network_usage` last seen, and when. */
+  usage: string;
+  seen_ms: number;
+  egress_counted: number;
+  ingress_counted: number;
+  /** Null while metering is off: what has passed by its start is in no window. */
+  counted_until_ms: number | null;
 }
 
 /** Closed usage windows; rows are added and never changed. */

@@ -25,7 +25,15 @@ export interface Claimed {
 /** What Claims uses of the manager. */
 type ClaimServices = Pick<
   SandboxServices,
-  'clock' | 'store' | 'runtime' | 'admission' | 'metering' | 'deletion_outbox' | 'seal' | 'metrics'
+  | 'clock'
+  | 'store'
+  | 'runtime'
+  | 'admission'
+  | 'metering'
+  | 'traffic'
+  | 'deletion_outbox'
+  | 'seal'
+  | 'metrics'
 >;
 
 /** Claims sandboxes. Source: contract section 7, POST `/api/v1/sandboxes`. */
@@ -85,7 +93,7 @@ export class Claims {
   }
 
   async #create(row: ManagedSandboxRow): Promise<Claimed> {
-    const { runtime, seal, store, metering, clock, metrics } = this.#services;
+    const { runtime, seal, store, metering, traffic, clock, metrics } = this.#services;
     const { sandbox_id } = row;
     try {
       const { pod_name } = await runtime.create(specOf(row, seal));
@@ -107,6 +115,7 @@ export class Claims {
           hard_expires_at_ms: after(now_ms, row.hard_ttl_s),
         });
         await metering.began(tx, leaseOf(running), now_ms);
+        await traffic.began(tx, running, now_ms);
         await this.#keys.storeAnswer(tx, sandbox_id, 201, answer);
       });
       metrics.transitions.add(['claim', 'done']);

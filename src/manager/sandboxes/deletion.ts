@@ -20,7 +20,16 @@ type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
 /** What Deletions uses of the manager. */
 type DeletionServices = Pick<
   SandboxServices,
-  'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'deletion_outbox' | 'seal' | 'metrics' | 'replica'
+  | 'clock'
+  | 'log'
+  | 'store'
+  | 'runtime'
+  | 'metering'
+  | 'traffic'
+  | 'deletion_outbox'
+  | 'seal'
+  | 'metrics'
+  | 'replica'
 >;
 
 /**
@@ -114,11 +123,13 @@ export class Deletions {
 
   /** True when the cleanup is complete. Every step may be repeated, here or by another replica. */
   async #clean(row: ManagedSandboxRow): Promise<boolean> {
-    const { runtime, store, clock, log, metrics, replica } = this.#services;
+    const { runtime, store, traffic, clock, log, metrics, replica } = this.#services;
     const { sandbox_id } = row;
     if (this.#stopping.signal.aborted) return false;
     try {
       await runtime.end(sandbox_id);
+      const usage = await runtime.networks.cut(sandbox_id);
+      await store.writeFreeing((tx) => traffic.closed(tx, sandbox_id, usage, clock.wallMs()));
       await this.#handOver(row);
       await runtime.remove(sandbox_id);
       const now_ms = clock.wallMs();

@@ -15,7 +15,7 @@ interface Durations {
 /** What Forks uses of the manager. */
 type ForkServices = Pick<
   SandboxServices,
-  'clock' | 'store' | 'runtime' | 'admission' | 'deletion_outbox' | 'seal'
+  'clock' | 'store' | 'runtime' | 'admission' | 'traffic' | 'deletion_outbox' | 'seal'
 >;
 
 /** Forks sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
@@ -42,7 +42,7 @@ export class Forks {
    * `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
    */
   async fork(named: SandboxRef, given: Durations): Promise<ManagedSandboxRow> {
-    const { store, clock, runtime, seal, admission, deletion_outbox } = this.#services;
+    const { store, clock, runtime, seal, admission, traffic, deletion_outbox } = this.#services;
     const child_id = newId('sbx_', clock.wallMs());
     let child: ManagedSandboxRow | null = null;
     const copy = async (source: ManagedSandboxRow): Promise<RuntimeChange> => {
@@ -70,6 +70,7 @@ export class Forks {
               'copying',
               changesOfCopy(child, now_ms),
             );
+            await traffic.began(tx, child, now_ms);
           },
         }),
       );

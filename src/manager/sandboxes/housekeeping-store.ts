@@ -74,10 +74,15 @@ export class HousekeepingStore {
       .select('sandbox_id')
       .where('deleted_at_ms', '<', before_ms)
       .limit(limit);
-    const { numDeletedRows } = await this.#db
-      .deleteFrom('sandboxes')
-      .where('sandbox_id', 'in', gone)
-      .executeTakeFirst();
-    return Number(numDeletedRows);
+    return this.#db.transaction().execute(async (tx) => {
+      const rows = await tx
+        .deleteFrom('sandboxes')
+        .where('sandbox_id', 'in', gone)
+        .returning('sandbox_id')
+        .execute();
+      const ids = rows.map(({ sandbox_id }) => sandbox_id);
+      if (ids.length > 0) await tx.deleteFrom('network_positions').where('sandbox_id', 'in', ids).execute();
+      return ids.length;
+    });
   }
 }

@@ -81,19 +81,22 @@ export function renewalJob(operations: Operations): Job {
 }
 
 /** What the watch job uses of the manager. */
-type WatchJobServices = Pick<SandboxServices, 'store' | 'runtime' | 'metering' | 'clock' | 'log'>;
+type WatchJobServices = Pick<SandboxServices, 'store' | 'runtime' | 'metering' | 'traffic' | 'clock' | 'log'>;
 
 /** Marks sandboxes as failed whose runtime has died. Source: contract section 7, status `failed`. */
 export function watchJob(
-  { store: sandboxes, runtime, metering, clock, log }: WatchJobServices,
+  { store: sandboxes, runtime, metering, traffic, clock, log }: WatchJobServices,
   store: HousekeepingStore,
 ): Job {
   const check = async ({ sandbox_id }: ManagedSandboxRow) => {
     if (await runtime.isAlive(sandbox_id)) return;
+    const usage = await traffic.usage(sandbox_id);
+    const now_ms = clock.wallMs();
     await sandboxes.write(async (tx) => {
-      const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
+      const changes = { status: 'failed', updated_at_ms: now_ms } as const;
       if (!(await sandboxes.changeIdle(tx, sandbox_id, ['running', 'paused'], changes))) return;
       await metering.ended(tx, sandbox_id, 'last_seen');
+      await traffic.closed(tx, sandbox_id, usage, now_ms);
       log.warn({ sandbox_id }, "a sandbox's runtime has died");
     });
   };

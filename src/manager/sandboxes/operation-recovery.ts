@@ -8,7 +8,7 @@ import { resolutionOf } from './transitions.ts';
 /** What OperationRecovery uses of the manager. */
 type RecoveryServices = Pick<
   SandboxServices,
-  'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'seal' | 'replica'
+  'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'traffic' | 'seal' | 'replica'
 >;
 
 /**
@@ -65,12 +65,15 @@ export class OperationRecovery {
   }
 
   async #fail({ sandbox_id }: ManagedSandboxRow, operation: Operation): Promise<void> {
-    const { store, metering, clock, log } = this.#services;
+    const { store, metering, traffic, clock, log } = this.#services;
     log.warn({ sandbox_id }, "a sandbox's runtime has died");
+    const usage = await traffic.usage(sandbox_id);
+    const now_ms = clock.wallMs();
     await store.write(async (tx) => {
-      const changes = { status: 'failed', updated_at_ms: clock.wallMs() } as const;
+      const changes = { status: 'failed', updated_at_ms: now_ms } as const;
       await this.#operations.endOperation(tx, sandbox_id, operation, changes);
       await metering.ended(tx, sandbox_id, 'last_seen');
+      await traffic.closed(tx, sandbox_id, usage, now_ms);
     });
   }
 
@@ -79,8 +82,9 @@ export class OperationRecovery {
     operation: Operation,
     status: ManagedSandboxRow['status'],
   ): Promise<void> {
-    const { store, clock, metering } = this.#services;
+    const { store, clock, metering, traffic } = this.#services;
     const { sandbox_id } = row;
+    const usage = status === 'paused' ? await traffic.usage(sandbox_id) : null;
     const now_ms = clock.wallMs();
     const is_resumed = operation === 'resuming' && status === 'running';
     await store.write(async (tx) => {
@@ -91,8 +95,14 @@ export class OperationRecovery {
           ? { runtime_generation: row.runtime_generation + 1, expires_at_ms: after(now_ms, row.ttl_s) }
           : {}),
       });
-      if (is_resumed) await metering.began(tx, leaseOf(ended), now_ms);
-      if (status === 'paused') await metering.ended(tx, sandbox_id, now_ms);
+      if (is_resumed) {
+        await metering.began(tx, leaseOf(ended), now_ms);
+        await traffic.began(tx, ended, now_ms);
+      }
+      if (status === 'paused') {
+        await metering.ended(tx, sandbox_id, now_ms);
+        await traffic.closed(tx, sandbox_id, usage, now_ms);
+      }
     });
   }
 

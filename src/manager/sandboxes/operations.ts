@@ -9,7 +9,14 @@ import type { Transaction } from '../database/database.ts';
 import { hasEnded } from '../database/replica.ts';
 import type { Seal } from '../database/seal.ts';
 import type { Operation } from '../database/tables.ts';
-import type { Admission, DeletionOutbox, Lease, LeaseMetering, WebhookTarget } from './ports.ts';
+import type {
+  Admission,
+  DeletionOutbox,
+  Lease,
+  LeaseMetering,
+  TrafficMetering,
+  WebhookTarget,
+} from './ports.ts';
 import type { SandboxMetrics } from './sandbox-metrics.ts';
 import type { ManagedSandboxRow, OperationLease, SandboxStore, TransitionRefusal } from './sandbox-store.ts';
 
@@ -27,6 +34,7 @@ export interface SandboxServices {
   runtime: Runtime;
   admission: Admission;
   metering: LeaseMetering;
+  traffic: TrafficMetering;
   deletion_outbox: DeletionOutbox;
   seal: Seal;
   metrics: SandboxMetrics;

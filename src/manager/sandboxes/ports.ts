@@ -1,3 +1,4 @@
+import type { NetworkUsage } from '../../contract/network.ts';
 import type { UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 
@@ -33,6 +34,21 @@ export interface LeaseMetering {
   changed(tx: Transaction, lease: Lease, at_ms: number): Promise<void>;
   /** Closes the lease, if there is one. `last_seen`: the time at which the sandbox stopped is unknown. */
   ended(tx: Transaction, sandbox_id: string, at_ms: number | 'last_seen'): Promise<void>;
+}
+
+/** Metering of the bytes that networks of sandboxes pass. Times are wall time in ms. */
+export interface TrafficMetering {
+  /** In the transaction in which a sandbox is made or resumed: counting begins, or goes on. */
+  began(tx: Transaction, sandbox: { sandbox_id: string; team_id: string }, at_ms: number): Promise<void>;
+  /**
+   * Closes the windows of a sandbox that is paused or cut off. `usage` was read since; null: it cannot be read here, and
+   * the one last seen counts. Idempotent.
+   */
+  closed(tx: Transaction, sandbox_id: string, usage: NetworkUsage | null, at_ms: number): Promise<void>;
+  /** The usage now, for a record; null if nothing is counted. */
+  usage(sandbox_id: string): Promise<NetworkUsage | null>;
+  /** The usages last seen, for lists, of the sandboxes that are counted. */
+  lastSeen(sandbox_ids: string[]): Promise<Map<string, NetworkUsage>>;
 }
 
 /** A sandbox with its webhook, for events that the manager delivers. */

@@ -1,3 +1,4 @@
+import type { NetworkUsage } from '../../contract/network.ts';
 import type { ChangeRequest } from './change-request.ts';
 import { after } from './claim-request.ts';
 import { leaseOf, type SandboxServices, sealContext, transitionError } from './operations.ts';
@@ -9,7 +10,7 @@ const UP = ['running', 'paused'] as const;
 /** What Sandboxes uses of the manager. */
 type SandboxesServices = Pick<
   SandboxServices,
-  'clock' | 'store' | 'runtime' | 'admission' | 'metering' | 'seal'
+  'clock' | 'store' | 'runtime' | 'admission' | 'metering' | 'traffic' | 'seal'
 >;
 
 /** Reads and transitions of existing sandboxes. Every method throws `not_found`. Source: contract section 7. */
@@ -40,17 +41,25 @@ export class Sandboxes {
 
   /** Freezes a running sandbox; its lease ends. Throws `conflict` and what the runtime throws. */
   async pause(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
-    const { runtime, metering } = this.#services;
+    const { runtime, metering, traffic } = this.#services;
+    let usage: NetworkUsage | null = null;
     return this.#transitions.run(named, 'pause', {
-      carryOut: (row) => runtime.pause(row.sandbox_id, reason),
+      carryOut: async ({ sandbox_id }) => {
+        const paused = await runtime.pause(sandbox_id, reason);
+        usage = await traffic.usage(sandbox_id);
+        return paused;
+      },
       changes: () => ({ status: 'paused' }),
-      onEnd: (tx, row, now_ms) => metering.ended(tx, row.sandbox_id, now_ms),
+      onEnd: async (tx, { sandbox_id }, now_ms) => {
+        await metering.ended(tx, sandbox_id, now_ms);
+        await traffic.closed(tx, sandbox_id, usage, now_ms);
+      },
     });
   }
 
   /** Resumes a paused sandbox; its ttl starts again. Throws `conflict`, `quota_exceeded`, `capacity_exhausted`. */
   async resume(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
-    const { runtime, metering, store, admission } = this.#services;
+    const { runtime, metering, traffic, store, admission } = this.#services;
     return this.#transitions.run(named, 'resume', {
       admit: async (tx) => {
         const row = await store.find(tx, named.sandbox_id, named.team_id);
@@ -63,7 +72,10 @@ export class Sandboxes {
         runtime_generation: row.runtime_generation + 1,
         expires_at_ms: after(now_ms, row.ttl_s),
       }),
-      onEnd: (tx, row, now_ms) => metering.began(tx, leaseOf(row), now_ms),
+      onEnd: async (tx, row, now_ms) => {
+        await metering.began(tx, leaseOf(row), now_ms);
+        await traffic.began(tx, row, now_ms);
+      },
     });
   }
 

@@ -1,5 +1,5 @@
-/** Windows close at every full hour at the latest. Source: contract section 7, "Usage". */
-const HOUR_MS = 60 * 60 * 1000;
+/** Windows close at every full hour at the latest, in ms. Source: contract section 7, "Usage". */
+export const HOUR_MS = 60 * 60 * 1000;
 
 /** A span of wall time in ms since the epoch, without its end. */
 export interface Span {

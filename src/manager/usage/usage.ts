@@ -9,6 +9,8 @@ import { SettingStore } from '../database/setting-store.ts';
 import type { LeaseMetering } from '../sandboxes/ports.ts';
 import { decodeCursor, encodeCursor, START } from './cursor.ts';
 import { UsageMeter, type UsageMeterParts } from './meter.ts';
+import { NetworkMeter } from './network-meter.ts';
+import { NetworkPositionStore } from './network-position-store.ts';
 import { unmetered } from './unmetered.ts';
 import { UsagePositionStore } from './usage-position-store.ts';
 import { UsageStore, type WindowRow } from './usage-store.ts';
@@ -27,6 +29,7 @@ export interface PageRequest {
 /** The usage of a manager: metering, and reading the closed windows. Source: contract section 7, "Usage". */
 export class Usage {
   readonly metering: LeaseMetering;
+  readonly traffic: NetworkMeter;
   readonly #store: UsageStore;
   readonly #positions: UsagePositionStore;
   readonly #database_id: string;
@@ -47,7 +50,12 @@ export class Usage {
     const meter = is_metering ? new UsageMeter({ ...parts, store }) : null;
     // Time that runs unmetered must not be counted when metering is turned on again.
     await (meter ? meter.begin() : store.dropLeases());
-    return new Usage(store, positions, database_id, meter);
+    const network_positions = new NetworkPositionStore(database);
+    if (!meter) await network_positions.stopCounting();
+    const { clock, runtime } = parts;
+    const { networks } = runtime;
+    const traffic = new NetworkMeter({ store: network_positions, networks, clock, meter });
+    return new Usage(store, positions, database_id, meter, traffic);
   }
 
   private constructor(
@@ -55,7 +63,9 @@ export class Usage {
     positions: UsagePositionStore,
     database_id: string,
     meter: UsageMeter | null,
+    traffic: NetworkMeter,
   ) {
+    this.traffic = traffic;
     this.metering = meter ?? unmetered;
     this.#store = store;
     this.#positions = positions;
@@ -63,14 +73,14 @@ export class Usage {
     this.#meter = meter;
   }
 
-  /** The jobs of metering; none if it is off. */
+  /** The jobs of metering; only that of traffic, which records show, if it is off. */
   jobs(): Job[] {
-    return this.#meter ? [this.#meter.job()] : [];
+    return [...(this.#meter ? [this.#meter.job()] : []), this.traffic.job()];
   }
 
   /** The metrics of usage, for the registry. */
   metrics(): Metric[] {
-    return this.#meter ? [this.#meter.windows] : [];
+    return [...(this.#meter ? [this.#meter.windows] : []), ...this.traffic.metrics()];
   }
 
   /** A page of a team's closed windows after a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */

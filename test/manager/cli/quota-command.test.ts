@@ -18,7 +18,7 @@ describeOnStores('the quota command', (fresh) => {
       burstValue: '200',
     });
     expect(set).toMatchObject({ limit_value: 100, burst_value: 200, source: 'team_override' });
-    expect((await client.get('/api/v1/quotas/api_requests')).data).toEqual(set);
+    expect((await client.get('/api/v1/quotas/api_requests')).data).toEqual({ ...set, enforced: true });
     expect((await quotaCommand.list(url, TEAM)).map(({ source }) => source)).toEqual([
       ...['unlimited', 'unlimited', 'team_override', 'unlimited', 'unlimited'],
     ]);

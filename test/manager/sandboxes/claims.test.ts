@@ -35,6 +35,13 @@ describeOnStores('a claim', (fresh) => {
       env: { A: '1' },
       memory_mib: 1024,
       cpu_millis: 500,
+      disk_mib: 10_240,
+      network_mode: 'allow-all',
+      bandwidth: {
+        egress_bandwidth_bytes_per_second: 0,
+        ingress_bandwidth_bytes_per_second: 0,
+        bandwidth_burst_bytes: 0,
+      },
     };
     const record_key = runtime.specs.get(id)?.record_key;
     expect(record_key).toMatch(/^[0-9a-f]{64}$/);

@@ -69,9 +69,9 @@ describe('a change of a sandbox', () => {
 
   it('keeps the rest of the resources', async () => {
     const { claim, sandboxes, runtime } = await scriptedParts();
-    const named = await claim({ config: { resources: { memory: '256Mi', cpu: '0.5' } } });
+    const named = await claim({ config: { resources: { memory: '256Mi', cpu: '0.5', disk: '1Gi' } } });
     const { resources, memory_mib } = await sandboxes.change(named, { memory: '1Gi', memory_mib: 1024 });
-    expect([JSON.parse(resources), memory_mib]).toEqual([{ memory: '1Gi', cpu: '0.5' }, 1024]);
+    expect([JSON.parse(resources), memory_mib]).toEqual([{ memory: '1Gi', cpu: '0.5', disk: '1Gi' }, 1024]);
     expect(runtime.calls.at(-1)).toBe(`change ${named.sandbox_id} {"memory_mib":1024}`);
   });
 

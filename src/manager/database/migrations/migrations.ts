@@ -3,7 +3,7 @@ import type { Dialect } from '../tables.ts';
 import { addErrorDetail, createOutbox, hashEndpoints } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
 import { addBandwidth, addMetadata, createSandboxes } from './sandboxes.ts';
-import { createUsage, offsetPositions } from './usage.ts';
+import { createNetworkPositions, createUsage, offsetPositions } from './usage.ts';
 
 /**
  * The migrations from an empty database to the current schema. They run in the order of their names. A released
@@ -20,5 +20,6 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '007_sandbox_metadata': { up: (db) => addMetadata(db) },
     '008_sandbox_bandwidth': { up: (db) => addBandwidth(db) },
     '009_attempt_details': { up: (db) => addErrorDetail(db) },
+    '010_network_positions': { up: (db) => createNetworkPositions(db) },
   };
 }

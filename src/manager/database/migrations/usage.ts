@@ -48,3 +48,17 @@ export async function offsetPositions(db: Kysely<Tables>, dialect: Dialect): Pro
     select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + ${offset} $$`.execute(db);
   await sql`alter table usage_windows alter column xid set default usage_position()`.execute(db);
 }
+
+/** Migration 010: how far the traffic of sandboxes is counted. */
+export async function createNetworkPositions(db: Kysely<Tables>): Promise<void> {
+  await db.schema
+    .createTable('network_positions')
+    .addColumn('sandbox_id', 'text', (column) => column.primaryKey())
+    .addColumn('team_id', 'text', (column) => column.notNull())
+    .addColumn('usage', 'text', (column) => column.notNull())
+    .addColumn('seen_ms', 'bigint', (column) => column.notNull())
+    .addColumn('egress_counted', 'bigint', (column) => column.notNull())
+    .addColumn('ingress_counted', 'bigint', (column) => column.notNull())
+    .addColumn('counted_until_ms', 'bigint')
+    .execute();
+}
