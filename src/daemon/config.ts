@@ -126,6 +126,19 @@ function checkTogether(config: DaemonConfig): void {
   }
 }
 
+/** What is configured and has no effect, a line for each: that is rarely meant. Pure. */
+export function optionsWithoutEffect(config: DaemonConfig): string[] {
+  if (config.webhook_url !== null) return [];
+  const lines: string[] = [];
+  if (config.webhook_secret !== '') {
+    lines.push('--webhook-secret has no effect without --webhook-url: nothing is delivered');
+  }
+  if (config.watch_dir !== null) {
+    lines.push('--watch-dir has no effect without --webhook-url: changes are not reported');
+  }
+  return lines;
+}
+
 /** The secret from its file, else from the command line or the environment; empty if there is none. */
 function secretOf(options: SandboxdOptions, env_secret: string | undefined): string {
   const { webhookSecret, webhookSecretFile } = options;

@@ -1,7 +1,7 @@
 import { systemClock } from '../base/clock.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
-import type { DaemonConfig } from './config.ts';
+import { type DaemonConfig, optionsWithoutEffect } from './config.ts';
 import { Daemon } from './daemon.ts';
 import { isMemoryPrivate } from './private-memory.ts';
 import { isVolatile } from './volatile.ts';
@@ -32,6 +32,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
     if (error instanceof StartError) throw error;
     throw new StartError((error as Error).message, 1, error);
   }
+  for (const line of optionsWithoutEffect(config)) log.warn(line);
   if (isVolatile(config.state_dir)) {
     const { state_dir } = config;
     log.warn({ state_dir }, 'the state directory is in memory: a reboot loses acknowledged events');

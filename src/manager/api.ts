@@ -44,7 +44,7 @@ export async function makeApi(parts: Parts, tokens: TokenStore, schedule: Schedu
   return server;
 }
 
-function readinessOf({ services, recovery, quotas }: Parts) {
+function readinessOf({ services, recovery, quotas, delivery }: Parts) {
   return {
     async notReady(): Promise<string | null> {
       // Rejects if the database cannot be used.
@@ -55,6 +55,12 @@ function readinessOf({ services, recovery, quotas }: Parts) {
       ...quotas.facts(),
       network: services.runtime.networks.state(),
       runtime_limitations: services.runtime.limitations(),
+      ...degradedBy(delivery.trouble()),
     }),
   };
+}
+
+/** The field of `/readyz` that says what works with limits; none where all is well. */
+function degradedBy(trouble: string | null): { degraded?: string[] } {
+  return trouble === null ? {} : { degraded: [trouble] };
 }

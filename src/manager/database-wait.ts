@@ -3,7 +3,7 @@ import { createHttpApp, success } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
 import { ApiServer } from './api/server.ts';
-import { isAway } from './database/database-errors.ts';
+import { isAway, reasonOf } from './database/database-errors.ts';
 
 const RETRY_MS = 500;
 const RETRY_AFTER_S = 1;
@@ -24,6 +24,7 @@ export class DatabaseWait {
   readonly #parts: Parts;
   readonly #stopped = new AbortController();
   #stand_in: ApiServer | null = null;
+  #is_away = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -33,13 +34,20 @@ export class DatabaseWait {
   async until<Result>(step: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
-        return await step();
+        const result = await step();
+        this.#back();
+        return result;
       } catch (error) {
         const cause = error instanceof StartError ? error.cause : error;
         if (!isAway(cause) || this.#stopped.signal.aborted) throw error;
-        await this.#away((cause as Error).cause as Error);
+        await this.#away(reasonOf(cause));
       }
     }
+  }
+
+  #back(): void {
+    if (this.#is_away) this.#parts.log.info('the database answers; the start goes on');
+    this.#is_away = false;
   }
 
   /** Stops answering, so that the API can use the address. */
@@ -54,10 +62,11 @@ export class DatabaseWait {
     await this.end();
   }
 
-  async #away({ message }: Error): Promise<void> {
+  async #away(reason: string): Promise<void> {
     const { clock, log, host, port } = this.#parts;
+    if (!this.#is_away) log.warn({ reason }, 'the database is unreachable; waiting for it before starting');
+    this.#is_away = true;
     if (!this.#stand_in) {
-      log.warn({ reason: message }, 'the database is unreachable; waiting for it before starting');
       this.#stand_in = await standIn(log, clock);
       await this.#stand_in.listen(host, port);
     }

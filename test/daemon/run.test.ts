@@ -5,6 +5,7 @@ import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { runSandboxd, SANDBOXD, startSandboxd } from '../support/sandboxd-program.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -96,6 +97,25 @@ describe('the program', () => {
         .split('\n')
         .every((line) => line.startsWith('{')),
     ).toBe(true);
+  });
+
+  it('warns of options that have no effect without a webhook, and only then', async () => {
+    const program = await startSandboxd(['--watch-dir', '/srv'], {
+      env: { SANDBOXD_WEBHOOK_SECRET: SECRET },
+    });
+    for (const line of [
+      '--webhook-secret has no effect without --webhook-url: nothing is delivered',
+      '--watch-dir has no effect without --webhook-url: changes are not reported',
+    ])
+      await program.logged(line);
+    const meant = await startSandboxd(
+      ['--webhook-url', 'http://127.0.0.1:9/', '--watch-dir', scratchFolder()],
+      {
+        env: { SANDBOXD_WEBHOOK_SECRET: SECRET },
+      },
+    );
+    await meant.end('SIGTERM');
+    expect(meant.stderr).not.toContain('has no effect');
   });
 
   it('exits immediately on a second SIGTERM, although deliveries are pending', async () => {

@@ -28,6 +28,8 @@ describe.skipIf(postgresPrograms() === null)('a start while PostgreSQL is away',
     await eventually(async () => expect((await team.get('/readyz')).status).toBe(200), SETTLED);
     await team.claim();
     expect(program.log.match(/waiting for it before starting/g)).toHaveLength(1);
+    expect(program.log).toMatch(/"reason":"connection refused \(ECONNREFUSED 127\.0\.0\.1:\d+\)"/);
+    expect(program.log.match(/the database answers; the start goes on/g)).toHaveLength(1);
   });
 
   it('ends with exit 0 on a signal', async () => {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import type { SandboxView } from '../../contract/sandboxes.ts';
 import { Client } from '../api/client.ts';
 import type { DaemonAddress, Token } from '../api/config.ts';
 import type { Terminal } from '../context.ts';
@@ -40,7 +41,9 @@ export async function doctor({ out, json }: Terminal, target: DoctorTarget, cloc
   const client = new Client(target.address, target.token);
   await report(await checkPort(target.address));
   await report(await checkStorage(target.state_dir));
-  await report(await checkInotify(target.watch_dir ?? (await watched(client))));
+  const watcher = await watcherOf(client);
+  await report(await checkInotify(target.watch_dir ?? watcher?.watch_dir ?? null));
+  if (watcher?.degraded) await report([warning('watch', watcher.degraded)]);
   await report(await checkReaper(clock));
   await report(await checkClock(clock));
   await checkWebhook(target, client, clock, report);
@@ -73,10 +76,13 @@ function parseUrl(text: string): URL {
   throw new Failure(EXIT.usage, `--webhook-url must be http://… or https://…, not '${text}'`);
 }
 
-async function watched(client: Client): Promise<string | null> {
+/** What the running daemon watches, and why it may miss changes; null where there is nothing to say. */
+async function watcherOf(client: Client): Promise<{ watch_dir: string; degraded: string | null } | null> {
   try {
-    const { watcher } = await client.call<{ watcher: { watch_dir: string } | null }>('GET', '/sandbox');
-    return typeof watcher?.watch_dir === 'string' ? watcher.watch_dir : null;
+    const { watcher } = await client.call<Pick<SandboxView, 'watcher'>>('GET', '/sandbox');
+    if (typeof watcher?.watch_dir !== 'string') return null;
+    const { watch_dir, degraded } = watcher;
+    return { watch_dir, degraded: typeof degraded === 'string' ? degraded : null };
   } catch {
     return null; // no daemon is running, or it does not say
   }

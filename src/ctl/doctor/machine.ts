@@ -8,6 +8,8 @@ import { readKernelSetting, readProgramName } from '../../base/linux/procfs.ts';
 import { pause } from '../pause.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
+/** Where the kernel keeps the limits of a user, and of a user namespace: the lower one holds. */
+const WATCH_LIMITS = ['fs/inotify/max_user_watches', 'user/max_inotify_watches'];
 /** At most this many directories are counted. */
 const DIRECTORIES_MAX = 1_000_000;
 const ORPHAN_S = 0.1;
@@ -19,19 +21,26 @@ const EARLIEST_MS = Date.UTC(2026, 0, 1);
 export async function checkInotify(watch_dir: string | null): Promise<Finding[]> {
   const name = 'inotify';
   if (watch_dir === null) return [ok(name, 'no directory is watched')];
-  const limit = Number(readKernelSetting('fs/inotify/max_user_watches') || Number.NaN);
-  if (Number.isNaN(limit)) return [warning(name, 'cannot read the limit on watches')];
+  const limits = WATCH_LIMITS.map((setting) => ({ setting, watches: readLimit(setting) })).filter(
+    ({ watches }) => !Number.isNaN(watches),
+  );
+  const [lowest] = limits.sort((a, b) => a.watches - b.watches);
+  if (!lowest) return [warning(name, 'cannot read the limit on watches')];
+  const limit = lowest.watches;
   if (!existsSync(watch_dir))
     return [ok(name, `${watch_dir} does not exist yet; ${limit} watches are allowed`)];
   const required = await countDirectories(watch_dir);
-  const message = `${required} directories in ${watch_dir}, ${limit} watches are allowed (fs.inotify.max_user_watches)`;
-  return [
-    required > limit
-      ? error(name, message)
-      : required > limit / 2
-        ? warning(name, message)
-        : ok(name, message),
-  ];
+  const setting = lowest.setting.replaceAll('/', '.');
+  const message = `${required} directories in ${watch_dir}, ${limit} watches are allowed (${setting})`;
+  if (required > limit) {
+    const remedy = `raise it with sysctl -w ${setting}=${required * 2}, or leave directories out with --watch-ignore`;
+    return [error(name, `${message}: changes in the rest are only found by comparison; ${remedy}`)];
+  }
+  return [required > limit / 2 ? warning(name, message) : ok(name, message)];
+}
+
+function readLimit(setting: string): number {
+  return Number(readKernelSetting(setting) || Number.NaN);
 }
 
 async function countDirectories(root: string): Promise<number> {

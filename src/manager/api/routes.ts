@@ -4,6 +4,7 @@ import { type DocumentedRoute, openApiDocument, type RouteDoc } from '../../base
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
+import { reasonOf } from '../database/database-errors.ts';
 import { transitionError } from '../sandboxes/operations.ts';
 
 declare module 'fastify' {
@@ -45,7 +46,6 @@ function demandId({ params, routeOptions }: FastifyRequest): void {
 export function logTrouble(app: HttpApp, log: Log): void {
   app.addHook('onError', async (request, _reply, error) => {
     if (!(error instanceof ApiError) || error.code !== 'unavailable') return;
-    const { cause } = error as { cause?: Error };
-    log.warn({ request_id: request.id, reason: cause?.message ?? error.message }, 'a request was refused');
+    log.warn({ request_id: request.id, reason: reasonOf(error) }, 'a request was refused');
   });
 }

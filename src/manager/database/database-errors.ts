@@ -1,3 +1,4 @@
+import { systemErrorText } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
 
 const UNAVAILABLE_RETRY_S = 1;
@@ -60,10 +61,22 @@ export function isDataError(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError;
 }
 
-/** The database's own message, for the log: an `unavailable` error carries it as its cause. */
+/** What the libraries say of a connection, in words for whoever reads the log. */
+const LIBRARY_WORDS: [message: RegExp, words: string][] = [
+  [/timeout exceeded when trying to connect|terminated due to connection timeout/, 'no connection in time'],
+  [/[Cc]onnection (terminated|ended)|not queryable/, 'the connection was closed'],
+  [/[Rr]ead timeout/, 'no answer in time'],
+];
+
+/**
+ * Why an operation failed, in one line for the log: the database's own message, which an `unavailable` error carries as
+ * its cause, or what it means where that is the network's or a library's.
+ */
 export function reasonOf(error: unknown): string {
-  const { message, cause } = error as Error;
-  return (cause as Error | undefined)?.message ?? message;
+  const { message, cause = error } = error as Error;
+  const own = (cause as Error).message || message;
+  const known = LIBRARY_WORDS.find(([pattern]) => pattern.test(own));
+  return systemErrorText(cause) ?? known?.[1] ?? own;
 }
 
 /** Whether an `unavailable` error was caused by a full disk. */

@@ -129,6 +129,14 @@ export class Delivery implements DeletionOutbox, Service {
     return replayed;
   }
 
+  /** How many endpoints of this replica are in backoff, in one line; null if none. The log names them, teams do not see others'. */
+  trouble(): string | null {
+    const { backing_off } = this.#endpoints.counts();
+    if (backing_off === 0) return null;
+    const what = backing_off === 1 ? '1 webhook endpoint is' : `${backing_off} webhook endpoints are`;
+    return `${what} in backoff: the log says which, and why`;
+  }
+
   /** The metrics of delivery, for the registry. */
   metrics(): Metric[] {
     const age_s = async () => {

@@ -133,6 +133,7 @@ export class Endpoints implements Service {
     this.#queue = this.#queue.then(async () => {
       try {
         if (this.#is_running) await work();
+        if (this.#has_failed) this.#log.info('the outbox can be read again');
         this.#has_failed = false;
       } catch (error) {
         if (!this.#has_failed) {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
+import { systemErrorText } from '../../base/linux/errno.ts';
 import type { Log } from '../../base/log.ts';
 import { RATE_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { StartError } from '../../contract/errors.ts';
@@ -66,7 +67,7 @@ export class RedisAuthority implements RateAuthority {
   #is_reachable = false;
   #closed = false;
   #next_probe: Timer | null = null;
-  #reason = 'not connected yet';
+  #reason = `no connection within ${FIRST_CONNECTION_MS} ms`;
 
   private constructor({
     url,
@@ -90,7 +91,7 @@ export class RedisAuthority implements RateAuthority {
         Math.min(RECONNECT_CAP_MS, RECONNECT_FIRST_MS * 2 ** Math.min(attempt - 1, 8)),
     });
     this.#watch = new AnswerWatch(clock, RATE_TIMEOUT_MS, () => this.#leave());
-    this.#redis.on('error', (error: Error) => this.#lost(error.message));
+    this.#redis.on('error', (error: Error) => this.#lost(redisReason(error)));
     this.#redis.on('close', () => this.#lost(this.#reason));
     this.#redis.on('ready', () => void this.#probe());
   }
@@ -102,6 +103,7 @@ export class RedisAuthority implements RateAuthority {
       throw new StartError('--redis must be a URL such as redis://host:6379 or rediss://host:6379', 2);
     const authority = new RedisAuthority(options);
     await authority.#firstConnection();
+    if (!authority.is_reachable) authority.#reportLost();
     return authority;
   }
 
@@ -142,7 +144,7 @@ export class RedisAuthority implements RateAuthority {
       this.#reached();
       return { bucket: bucketOf(answer, policy), is_admitted: answer[48] === ADMITTED };
     } catch (error) {
-      this.#lost((error as Error).message);
+      this.#lost(redisReason(error as Error));
       return { outcome: 'unreachable', reason: this.#reason };
     }
   }
@@ -171,14 +173,19 @@ export class RedisAuthority implements RateAuthority {
   #reached(): void {
     if (this.#is_reachable) return;
     this.#is_reachable = true;
+    this.#reason = 'the connection was closed';
     this.#log.info('the rate authority answers');
   }
 
   #lost(reason: string): void {
-    this.#reason = reason;
-    if (this.#is_reachable) this.#log.error({ reason }, 'the rate authority does not answer');
+    if (reason !== NOT_CONNECTED) this.#reason = reason;
+    if (this.#is_reachable) this.#reportLost();
     this.#is_reachable = false;
     if (!this.#closed) this.#next_probe ??= this.#clock.after(PROBE_INTERVAL_MS, () => void this.#probe());
+  }
+
+  #reportLost(): void {
+    this.#log.error({ reason: this.#reason }, 'the rate authority does not answer');
   }
 
   /** Checks whether the server answers again, even without draws. */
@@ -193,7 +200,7 @@ export class RedisAuthority implements RateAuthority {
       const { message } = error as Error;
       // After a failover the name may lead to another server.
       if (message.startsWith('READONLY')) stream?.destroy();
-      this.#lost(message);
+      this.#lost(redisReason(error as Error));
     }
   }
 
@@ -208,6 +215,16 @@ export class RedisAuthority implements RateAuthority {
       });
     });
   }
+}
+
+/** What the library says of a command that it could not send: the connection's own error says more. */
+const NOT_CONNECTED = 'not connected';
+const UNSENT = /^(Stream isn't writeable|Connection is closed|Reached the max retries)/;
+
+/** Why the server could not be used: what the network's error means, or the server's own words. */
+function redisReason(error: Error): string {
+  if (UNSENT.test(error.message)) return NOT_CONNECTED;
+  return systemErrorText(error) ?? error.message;
 }
 
 /** The bucket in the script's answer. */

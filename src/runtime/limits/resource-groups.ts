@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../base/linux/cgroup.ts';
+import { systemErrorWords } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { CONTROLLERS, type Controller, limitFiles, type ResourceLimits } from './controllers.ts';
 
@@ -63,7 +64,7 @@ export class ResourceGroups {
       try {
         folders.push(prepared(controller, hierarchy(controller), parent));
       } catch (error) {
-        missing.set(controller, (error as Error).message);
+        missing.set(controller, whyMissing(error as NodeJS.ErrnoException));
       }
     }
     return new ResourceGroups(folders, missing, pids_max);
@@ -74,7 +75,7 @@ export class ResourceGroups {
     return [...this.#missing].map(([controller, why]) =>
       controller === 'pids' && has_users
         ? `${NAMES.pids} is limited by its user alone: ${why}`
-        : `${NAMES[controller]} is not limited: ${why}`,
+        : `${NAMES[controller]} is not limited: one may take all that this machine has (${why})`,
     );
   }
 
@@ -127,6 +128,12 @@ export class ResourceGroups {
   #groups(sandbox_id: string): string[] {
     return [...new Set(this.#folders.map(({ folder }) => join(folder, sandbox_id)))];
   }
+}
+
+function whyMissing({ code, path, message }: NodeJS.ErrnoException): string {
+  const words = systemErrorWords(code);
+  if (words === null) return message;
+  return `control groups cannot be made: ${words}, ${path}; run the manager as root, or in a control group that is delegated to it`;
 }
 
 function prepared(controller: Controller, hierarchy: Hierarchy | null, parent: string): GroupFolder {

@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -6,8 +7,13 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '../../../src/ctl/doctor/finding.ts';
 import { verify } from '../../../src/webhook/signature.ts';
 import { run } from '../../support/ctl/sandboxctl.ts';
+import { StandInDaemon, succeed } from '../../support/ctl/stand-in-daemon.ts';
 import { startDaemon } from '../../support/daemon/running-daemon.ts';
 import { scratchFolder } from '../../support/scratch.ts';
+
+/** Missing in some containers. */
+const HAS_USER_NAMESPACES =
+  spawnSync('unshare', ['-Ur', 'sh', '-c', 'echo 12 > /proc/sys/user/max_inotify_watches']).status === 0;
 
 interface Report {
   code: number | null;
@@ -130,6 +136,42 @@ describe('sandboxctl doctor', () => {
     expect((await doctor([...FREE, '--state-dir', file])).levels.state_directory).toBe('error');
     writeFileSync(join(folder, 'outbox.db'), 'x'.repeat(4096));
     expect((await doctor([...FREE, '--state-dir', folder])).messages.sqlite).toContain('is damaged');
+  });
+
+  it.skipIf(!HAS_USER_NAMESPACES)(
+    'tells of a tree with more directories than watches, also where a user namespace has the lower limit',
+    async () => {
+      const tree = scratchFolder();
+      for (let i = 0; i < 20; i++) mkdirSync(join(tree, String(i)));
+      const limited = 'echo 12 > /proc/sys/user/max_inotify_watches && exec "$0" "$@"';
+      const doctor = [
+        process.execPath,
+        'bin/sandboxctl.ts',
+        '--json',
+        'doctor',
+        ...FREE,
+        '--watch-dir',
+        tree,
+      ];
+      const { stdout } = spawnSync('unshare', ['-Ur', 'sh', '-c', limited, ...doctor], { encoding: 'utf8' });
+      const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+      const found = findings.find(({ name }) => name === 'inotify');
+      expect(found?.level).toBe('error');
+      expect(found?.message).toMatch(
+        /^21 directories in .*, 12 watches are allowed \(user.max_inotify_watches\): .*/,
+      );
+      expect(found?.message).toContain('sysctl -w user.max_inotify_watches=42');
+    },
+  );
+
+  it('tells why a daemon that runs may miss changes', async () => {
+    const daemon = new StandInDaemon();
+    const url = await daemon.start();
+    onTestFinished(() => daemon.stop());
+    const watcher = { watch_dir: '/nowhere', degraded: 'no watches are left for 3 directories' };
+    daemon.on('GET /sandbox', (_, response) => succeed(response, 200, { watcher }));
+    const { levels, messages } = await doctor(['--url', url]);
+    expect([levels.watch, messages.watch]).toEqual(['warning', watcher.degraded]);
   });
 
   it('prints one line for each finding to a person', async () => {

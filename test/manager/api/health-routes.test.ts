@@ -4,6 +4,8 @@ import { createLog } from '../../../src/base/log.ts';
 import { registerHealthRoutes } from '../../../src/manager/api/health-routes.ts';
 import { unavailable } from '../../../src/manager/database/database-errors.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -63,5 +65,19 @@ it('a manager names the walls and limits that its runtime lacks, and how its net
     ready: true,
     runtime_limitations: ['system calls of sandboxes are not filtered'],
     network: { mode: 'host-unmetered', reason: 'no sandboxes run here' },
+  });
+});
+
+it('a manager says under "degraded" that an endpoint is in backoff', async () => {
+  const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`);
+  const team = await client('team_1', 'sandboxes:write');
+  expect((await team.get('/readyz')).data.degraded).toBeUndefined();
+  const url = `http://127.0.0.1:${await freePort()}/hook`;
+  const ids = await Promise.all(Array.from({ length: 3 }, () => team.claim({ webhook: { url } })));
+  await Promise.all(ids.map((id) => team.call('DELETE', `/api/v1/sandboxes/${id}`)));
+  await eventually(async () => {
+    const { status, data } = await team.get('/readyz');
+    const degraded = ['1 webhook endpoint is in backoff: the log says which, and why'];
+    expect([status, data.degraded]).toEqual([200, degraded]);
   });
 });

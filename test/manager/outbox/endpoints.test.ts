@@ -49,6 +49,7 @@ describe('endpoints', () => {
     const during = sent.length;
     expect(during).toBeLessThan(30);
     expect(await gauge(delivery, 'endpoints_backing_off')).toBe(1);
+    expect(delivery.trouble()).toBe('1 webhook endpoint is in backoff: the log says which, and why');
     await deleted(at('up'));
     await clock.advance(0);
     expect(sent.filter((each) => pathOf(each) === 'up')).toHaveLength(1);

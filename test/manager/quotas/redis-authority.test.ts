@@ -154,12 +154,18 @@ describe.skipIf(!HAS_REDIS)('the redis authority', () => {
 
   it('starts without a server and finds it later', async () => {
     await server.kill();
-    const early = await RedisAuthority.open({ url: server.url, region_id: 'eu', log });
+    const lines: Record<string, string>[] = [];
+    const early_log = createLog('info', { write: (line) => void lines.push(JSON.parse(line)) });
+    const early = await RedisAuthority.open({ url: server.url, region_id: 'eu', log: early_log });
     expect(early.is_reachable).toBe(false);
     expect((await early.draw(NAME, AMPLE, 1)).outcome).toBe('unreachable');
     await server.start();
     await until('it answers', async () => (await early.draw(NAME, AMPLE, 1)).outcome === 'admitted');
     await early.close();
+    expect(lines.map(({ msg, reason }) => [msg, reason])).toEqual([
+      ['the rate authority does not answer', `connection refused (ECONNREFUSED 127.0.0.1:${server.port})`],
+      ['the rate authority answers', undefined],
+    ]);
   });
 
   it.each(['', 'localhost:6379', 'http://localhost:6379', 'redis'])(

@@ -52,13 +52,18 @@ describe('the limits of a sandbox', () => {
   it('are named where they cannot be held, and the others hold', async () => {
     const some = ResourceGroups.open({ hierarchy: hierarchies(1, ['cpu']) });
     expect(some.limitations(false)).toEqual([
-      'the CPU time of sandboxes is not limited: no control groups with cpu are mounted',
+      'the CPU time of sandboxes is not limited: one may take all that this machine has (no control groups with cpu are mounted)',
     ]);
     expect(some.make('sbx-1')).toHaveLength(2);
     const file = join(scratchFolder(), 'file');
     writeFileSync(file, '');
     const none = ResourceGroups.open({ hierarchy: () => ({ version: 1, mount: file }) });
     expect(none.limitations(false)).toHaveLength(3);
+    for (const line of none.limitations(false)) {
+      expect(line).toMatch(
+        /\(control groups cannot be made: not a directory, .*; run the manager as root, .*\)$/,
+      );
+    }
     expect(none.make('sbx-1')).toEqual([]);
     none.limit('sbx-1', LIMITS);
     await none.remove('sbx-1', systemClock);
