@@ -56,27 +56,33 @@ export class LendingAuthority implements ByteAuthority {
 
 /** A node with its network runtime, a world outside it with a server, and sandboxes. */
 export class TestNode {
-  readonly topology = new Topology();
-  readonly group: NodeGroup = nodeGroup(this.topology.id);
+  readonly topology: Topology;
+  readonly group: NodeGroup;
   readonly authority = new LendingAuthority();
   readonly #shared: ByteAuthority | null;
   network: NetworkRuntime;
   readonly #sandbox_ids: string[] = [];
 
-  private constructor(authority: ByteAuthority | null) {
+  readonly #is_shared: boolean;
+
+  private constructor(authority: ByteAuthority | null, shared: Topology | null) {
     this.#shared = authority;
+    this.#is_shared = shared !== null;
+    this.topology = shared ?? new Topology();
+    this.group = nodeGroup(this.#is_shared ? 'another' : this.topology.id);
     this.network = this.runtime();
   }
 
-  /** `onEnd` is given what removes it again. `authority`: another than its own. */
+  /** `onEnd` is given what removes it again. `authority`, `topology`: another than its own. */
   static async start(
     onEnd: (remove: () => Promise<void>) => void,
     authority: ByteAuthority | null = null,
+    topology: Topology | null = null,
   ): Promise<TestNode> {
-    const node = new TestNode(authority);
+    const node = new TestNode(authority, topology);
     onEnd(() => node.#remove());
     await node.network.start();
-    await node.topology.serve();
+    if (topology === null) await node.topology.serve();
     return node;
   }
 
@@ -105,7 +111,7 @@ export class TestNode {
   async #remove(): Promise<void> {
     for (const sandbox_id of this.#sandbox_ids) await this.network.detach(sandbox_id);
     await this.network.stop();
-    this.topology.remove();
+    if (!this.#is_shared) this.topology.remove();
   }
 }
 

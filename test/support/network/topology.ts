@@ -13,6 +13,7 @@ export const OUTSIDE = { ipv4: '198.51.100.2', ipv6: '2001:db8:1::2' };
 export const NODE = { ipv4: '198.51.100.1', ipv6: '2001:db8:1::1' };
 
 const TRAFFIC = join(import.meta.dirname, 'traffic.ts');
+const DNS_SERVER = join(import.meta.dirname, 'dns-server.ts');
 
 /** Runs a program to its end and returns what it wrote. */
 export function runSync(...command: string[]): string {
@@ -62,6 +63,13 @@ export class Topology {
     return server;
   }
 
+  /** Starts a name server in a namespace, which knows the outside under every name. */
+  async serveNames(namespace: string, host: string): Promise<void> {
+    const server = new Traffic(namespace, [host, OUTSIDE.ipv4, OUTSIDE.ipv6], DNS_SERVER);
+    this.#children.add(() => server.kill());
+    await server.next();
+  }
+
   /** Ends the programs and removes the namespaces. */
   remove(): void {
     for (const kill of this.#children) kill();
@@ -75,8 +83,8 @@ export class Traffic {
   readonly #child;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(namespace: string, args: string[]) {
-    const command = ['netns', 'exec', namespace, process.execPath, TRAFFIC, ...args];
+  constructor(namespace: string, args: string[], program = TRAFFIC) {
+    const command = ['netns', 'exec', namespace, process.execPath, program, ...args];
     this.#child = spawn('ip', command, {
       env: { ...process.env, PATH },
       stdio: ['ignore', 'pipe', 'inherit'],

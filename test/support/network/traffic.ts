@@ -210,6 +210,11 @@ async function pings(host: string, count: number): Promise<void> {
   socket.destroy();
 }
 
+/** Accepts connections on a port, and closes them. */
+function listen(port: number): void {
+  createServer((socket) => socket.end()).listen(port, '::', () => tell({ port }));
+}
+
 /** Tries to connect and tells what came of it. */
 function probe(host: string, port: number): void {
   const socket = connect({ host, port, timeout: 3_000 });
@@ -229,6 +234,9 @@ const [host = '', a, b, c] = args;
 switch (mode) {
   case 'serve':
     serve();
+    break;
+  case 'listen':
+    listen(Number(host));
     break;
   case 'put':
     await put(host, Number(a));

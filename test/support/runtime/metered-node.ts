@@ -4,9 +4,11 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import type { TeamLimits } from '../../../src/network/attachment.ts';
+import { type Link, linkOf, SANDBOXES_MAX } from '../../../src/network/namespace/addresses.ts';
+import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { MeteredNetworks } from '../../../src/runtime/networks/metered-networks.ts';
 import { LendingAuthority, UNLIMITED } from '../network/test-node.ts';
-import { OUTSIDE, Topology } from '../network/topology.ts';
+import { OUTSIDE, runSync, Topology } from '../network/topology.ts';
 import { scratchFolder } from '../scratch.ts';
 import { LOOPBACK, Sandboxes, spec } from './sandboxes.ts';
 
@@ -50,6 +52,16 @@ export class MeteredNode {
   async create(sandbox_id: string, given: Parameters<typeof spec>[1] = {}): Promise<string> {
     await this.sandboxes.runtime.create(spec(sandbox_id, given));
     return sandbox_id;
+  }
+
+  /** The ends of a sandbox's link. */
+  async linkOf(sandbox_id: string): Promise<Link> {
+    const namespace = `${nodeGroup(this.sandboxes.data_dir).prefix}${sandbox_id}`;
+    const [{ address } = { address: '' }] = JSON.parse(
+      runSync('ip', '-j', '-n', namespace, 'link', 'show', 'eth0'),
+    ) as { address: string }[];
+    const links = Array.from({ length: SANDBOXES_MAX }, (_, index) => linkOf(index));
+    return links.find(({ sandbox }) => sandbox.ethernet === address) as Link;
   }
 
   /** What a command in a sandbox writes, both ways, and then its exit code. */

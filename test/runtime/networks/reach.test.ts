@@ -1,0 +1,158 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { networkProblem } from '../../../src/network/problem.ts';
+import { TestNode } from '../../support/network/test-node.ts';
+import { NODE, OUTSIDE } from '../../support/network/topology.ts';
+import { MeteredNode } from '../../support/runtime/metered-node.ts';
+
+const problem = await networkProblem();
+const why = problem === null ? '' : ` (skipped: ${problem})`;
+/** The kernel limits how often it says so; otherwise the attempt takes too long. A closed port would be refused. */
+const REFUSED_BY_NODE = /No route to host|Permission denied|\(124\)$/;
+
+/** Sends a datagram of ICMP and waits for the answer. */
+const PING = (host: string) => `perl -MSocket -e '
+  socket(my $s, AF_INET, SOCK_DGRAM, 1) or die "socket: $!\\n";
+  send($s, pack("CCnnn", 8, 0, 0, 0, 1) . "ping", 0, sockaddr_in(0, inet_aton("${host}"))) or die "send: $!\\n";
+  vec(my $ready = "", fileno($s), 1) = 1;
+  select($ready, undef, undef, 5) or die "no answer\\n";
+  recv($s, my $answer, 100, 0);
+  print unpack("C", $answer) == 0 ? "answered\\n" : "unreachable\\n"'`;
+
+/** Tries to send as somebody else, with the option that lets a socket bind to any address. */
+const FORGED = (type: string) => `timeout 3 perl -MSocket -e '
+  socket(my $s, AF_INET, ${type}, 0) or die "socket: $!\\n";
+  setsockopt($s, 0, 15, pack("i", 1)) or die "setsockopt: $!\\n";
+  bind($s, sockaddr_in(0, inet_aton("10.251.0.9"))) or die "bind: $!\\n";
+  connect($s, sockaddr_in(7000, inet_aton("${OUTSIDE.ipv4}"))) or die "connect: $!\\n";
+  print "sent\\n"'`;
+
+const SOCKET = (family: number, type: number, protocol: number) =>
+  `perl -e 'socket(my $s, ${family}, ${type}, ${protocol}) or die "$!\\n"; print "opened\\n"'`;
+
+describe.skipIf(problem !== null)(`from inside a sandbox with a metered network${why}`, () => {
+  it('nothing can be reached that must not be, and nothing changed', async () => {
+    const node = await MeteredNode.open();
+    const id = await node.create('sbx-1');
+    const other = await node.create('sbx-2');
+    const { topology } = node;
+    for (const port of [5_432, 6_379, 7_000]) await topology.traffic(topology.node, 'listen', port).next();
+    await node.sandboxes.ask(other, 'POST', '/processes', {
+      shell:
+        "perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,0);bind(S,sockaddr_in(7000,INADDR_ANY));listen(S,9);sleep 60'",
+    });
+    const stranger = await TestNode.start(onTestFinished, null, topology);
+    const strangers = await stranger.sandbox();
+    await topology.traffic(strangers.namespace, 'listen', 7_000).next();
+
+    const server = createServer((socket) => socket.end()).listen(0, '::');
+    onTestFinished(() => void server.close());
+    const abstract = `\0sandboxd-test-${topology.id}`;
+    const local = createServer((socket) => socket.end()).listen(abstract);
+    onTestFinished(() => void local.close());
+    await Promise.all([once(server, 'listening'), once(local, 'listening')]);
+    const { port } = server.address() as { port: number };
+
+    const link = await node.linkOf(id);
+    const others = (await node.linkOf(other)).sandbox;
+    const of_strangers = await stranger.network.linkOf(strangers.id);
+    const connections: [host: string, port: number, expected: RegExp][] = [
+      [NODE.ipv4, 7_000, REFUSED_BY_NODE],
+      [NODE.ipv6, 7_000, REFUSED_BY_NODE],
+      [`::ffff:${NODE.ipv4}`, 7_000, REFUSED_BY_NODE],
+      [NODE.ipv4, 5_432, REFUSED_BY_NODE],
+      [NODE.ipv4, 6_379, REFUSED_BY_NODE],
+      [NODE.ipv4, 53, REFUSED_BY_NODE],
+      [link.node.ipv4, 7_000, REFUSED_BY_NODE],
+      [link.node.ipv6, 7_000, REFUSED_BY_NODE],
+      [others.ipv4, 7_000, REFUSED_BY_NODE],
+      [others.ipv6, 7_000, REFUSED_BY_NODE],
+      [String(of_strangers?.sandbox.ipv4), 7_000, REFUSED_BY_NODE],
+      ['169.254.169.254', 80, REFUSED_BY_NODE],
+      ['100.100.100.200', 80, REFUSED_BY_NODE],
+      ['fd00:ec2::254', 80, REFUSED_BY_NODE],
+      ['127.0.0.1', port, /Connection refused/],
+      ['::1', port, /Connection refused/],
+      ['0.0.0.0', port, /Connection refused/],
+    ];
+    const results = await Promise.all(
+      connections.map(async ([host, to, expected]) => {
+        const result = await node.connect(id, host, to);
+        return expected.test(result) ? [] : [`${host} ${to}: ${result}`];
+      }),
+    );
+    expect(results.flat()).toEqual([]);
+
+    const changes: [command: string, expected: RegExp][] = [
+      [FORGED('SOCK_STREAM'), /(connect|bind): |\(124\)$/],
+      [FORGED('SOCK_DGRAM'), /(connect|bind): /],
+      [SOCKET(17, 3, 768), /Operation not permitted|Address family/],
+      [SOCKET(2, 3, 255), /Operation not permitted/],
+      [
+        `perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); connect($s, pack("S", AF_UNIX) . "${abstract.replace('\0', '\\0')}") or die "$!\\n"; print "opened\\n"'`,
+        /Connection refused/,
+      ],
+      ['ip address add 10.251.0.9/32 dev eth0', /not permitted/],
+      ['ip link set eth0 down', /not permitted/],
+      ['ip link add dummy0 type dummy', /not permitted/],
+      ['ip route replace default dev lo', /not permitted/],
+      ['iptables -t mangle -F', /denied|not permitted/],
+      ['nft flush ruleset', /not permitted/],
+      ['unshare --user --map-root-user --net true', /failed|not permitted|No space/],
+      ['unshare --net true', /not permitted/],
+      ['nsenter --net=/proc/1/ns/net true', /not permitted|denied/],
+      ['echo 1 > /proc/sys/net/ipv4/ip_forward', /Read-only|denied|nonexistent/],
+      ['echo nameserver 192.0.2.1 > /etc/resolv.conf', /Read-only|denied/],
+      ['ls /run/netns', /No such file/],
+    ];
+    const outcomes = await Promise.all(
+      changes.map(async ([command, expected]) => {
+        const result = await node.shell(id, command);
+        return expected.test(result) ? [] : [`${command}: ${result}`];
+      }),
+    );
+    expect(outcomes.flat()).toEqual([]);
+    expect(await node.connect(id, OUTSIDE.ipv4, 7_000)).toBe('connected');
+  });
+
+  it('what must work does: names, both families, ping, closed ports, and what is allowed', async () => {
+    const node = await MeteredNode.open({ allowed_cidrs: [`${NODE.ipv4}/32`] });
+    const { topology } = node;
+    await topology.serveNames(topology.outside, OUTSIDE.ipv4);
+    await topology.traffic(topology.node, 'listen', 7_100).next();
+    const id = await node.create('sbx-1');
+    expect(await node.shell(id, 'getent ahostsv4 consumer.test')).toContain(OUTSIDE.ipv4);
+    expect(await node.shell(id, 'getent ahostsv6 long.consumer.test')).toContain(OUTSIDE.ipv6);
+    expect(await node.shell(id, 'getent ahostsv4 sbx-1')).toContain('127.0.1.1');
+    expect(await node.connect(id, 'consumer.test', 7_000)).toBe('connected');
+    expect(await node.connect(id, OUTSIDE.ipv6, 7_000)).toBe('connected');
+    expect(await node.connect(id, OUTSIDE.ipv4, 7_001)).toContain('Connection refused');
+    expect(await node.shell(id, PING(OUTSIDE.ipv4))).toBe('answered');
+    expect(await node.connect(id, NODE.ipv4, 7_100)).toBe('connected');
+  });
+
+  it("names are resolved by the node's own server where there is no other, and by nothing else there", async () => {
+    const resolv_conf = 'nameserver 127.0.0.53\n';
+    const node = await MeteredNode.open({ resolv_conf });
+    const { topology } = node;
+    await topology.serveNames(topology.node, '127.0.0.53');
+    await topology.traffic(topology.node, 'listen', 7_100).next();
+    const id = await node.create('sbx-1');
+    expect(await node.shell(id, 'getent ahostsv4 consumer.test')).toContain(OUTSIDE.ipv4);
+    expect(await node.shell(id, 'getent ahostsv4 long.consumer.test')).toContain(OUTSIDE.ipv4);
+    const { node: gateway } = await node.linkOf(id);
+    expect(await node.connect(id, gateway.ipv4, 7_100)).toMatch(REFUSED_BY_NODE);
+    expect(await node.connect(id, gateway.ipv4, 53)).toBe('connected');
+  });
+
+  it("names are resolved by a server on the node's own address, and nothing else is reached there", async () => {
+    const node = await MeteredNode.open({ resolv_conf: `nameserver ${NODE.ipv4}\n` });
+    const { topology } = node;
+    await topology.serveNames(topology.node, NODE.ipv4);
+    await topology.traffic(topology.node, 'listen', 7_100).next();
+    const id = await node.create('sbx-1');
+    expect(await node.shell(id, 'getent ahostsv4 consumer.test')).toContain(OUTSIDE.ipv4);
+    expect(await node.connect(id, NODE.ipv4, 7_100)).toMatch(REFUSED_BY_NODE);
+  });
+});
