@@ -88,9 +88,9 @@ export class Lane {
       for (const packet of undecided) this.#offerDatagram(packet, now_us);
     }
     this.#releaseStreams(now_us);
-    if (this.#held_us !== null && this.#streams.size === 0) {
+    if (this.#held_us !== null) {
       this.#counts.waited(now_us - this.#held_us);
-      this.#held_us = null;
+      this.#held_us = this.#streams.size === 0 ? null : now_us;
     }
     return this.held < held;
   }

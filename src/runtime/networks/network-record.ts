@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
 import type { ProcessIdentity } from '../host-process.ts';
@@ -37,6 +37,11 @@ export class NetworkRecords {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
+  }
+
+  /** Whether there is a record. */
+  exists(sandbox_id: string): boolean {
+    return existsSync(this.#path(sandbox_id));
   }
 
   /** Replaces a record in one step. Throws ENOENT if the sandbox's directory is gone. */

@@ -50,11 +50,14 @@ export class TakeOver {
 
   /** Brings everything up to date once. What fails is tried again with the next run. */
   async run(): Promise<void> {
-    const { network } = this.#parts;
+    const { network, records } = this.#parts;
     const present = new Set(network.list());
     const attached = new Set(network.attached);
     await this.#settle();
-    for (const sandbox_id of attached) if (!present.has(sandbox_id)) await this.#release(sandbox_id);
+    for (const sandbox_id of attached) {
+      if (!present.has(sandbox_id)) await this.#release(sandbox_id);
+      else if (!records.exists(sandbox_id)) await this.#remove(sandbox_id);
+    }
     const others = [...present].filter((sandbox_id) => !attached.has(sandbox_id));
     await inParallel(others, AT_ONCE, (sandbox_id) => this.#look(sandbox_id));
   }
@@ -78,13 +81,18 @@ export class TakeOver {
     this.forget(sandbox_id);
   }
 
+  async #remove(sandbox_id: string): Promise<void> {
+    await this.#parts.network.detach(sandbox_id);
+    this.forget(sandbox_id);
+    this.#parts.log.info({ sandbox_id }, 'removed the network of a sandbox that is gone');
+  }
+
   async #look(sandbox_id: string): Promise<void> {
-    const { network, records, log } = this.#parts;
+    const { records, log } = this.#parts;
     try {
       const record = records.read(sandbox_id);
       if (record === null) {
-        await network.detach(sandbox_id);
-        log.info({ sandbox_id }, 'removed the network of a sandbox that is gone');
+        await this.#remove(sandbox_id);
       } else if (record.manager === null || !(await isProcessAlive(record.manager))) {
         await this.#take(sandbox_id, record);
       }

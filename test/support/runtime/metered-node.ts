@@ -1,5 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
@@ -10,7 +13,10 @@ import { MeteredNetworks } from '../../../src/runtime/networks/metered-networks.
 import { LendingAuthority, UNLIMITED } from '../network/test-node.ts';
 import { OUTSIDE, runSync, Topology } from '../network/topology.ts';
 import { scratchFolder } from '../scratch.ts';
-import { LOOPBACK, Sandboxes, spec } from './sandboxes.ts';
+import type { ProgramOrder, ProgramSettings } from './metered-program.ts';
+import { groupParent, LOOPBACK, program_dir, Sandboxes, spec } from './sandboxes.ts';
+
+const PROGRAM = join(import.meta.dirname, 'metered-program.ts');
 
 /** The options of a `MeteredNode`. */
 export interface MeteredNodeOptions {
@@ -46,6 +52,40 @@ export class MeteredNode {
     onTestFinished(() => networks.close());
     await topology.serve();
     return node;
+  }
+
+  /** Starts another manager of the same sandboxes, in a process of its own. */
+  async startProgram(): Promise<MeteredProgram> {
+    const { data_dir } = this.sandboxes;
+    const settings = {
+      data_dir,
+      program_dir,
+      node_namespace: this.topology.node,
+      group_parent: groupParent(data_dir),
+    };
+    const program = new MeteredProgram(settings);
+    await program.next();
+    return program;
+  }
+
+  /** What is left of the networks of these sandboxes on the node. */
+  remains(): string[] {
+    const { prefix, number, table } = nodeGroup(this.sandboxes.data_dir);
+    const { node } = this.topology;
+    const lines = (...command: string[]) =>
+      runSync(...command)
+        .split('\n')
+        .filter(Boolean);
+    return [
+      ...lines('ip', 'netns').filter((name) => name.startsWith(prefix)),
+      ...lines('ip', '-n', node, '-o', 'link', 'show', 'group', String(number)),
+      ...lines('ip', 'netns', 'exec', node, 'nft', 'list', 'ruleset').filter(
+        (line) => /vsbx\d/.test(line) || line.includes(table),
+      ),
+      ...readFileSync('/proc/self/mounts', 'utf8')
+        .split('\n')
+        .filter((line) => line.includes(this.sandboxes.data_dir)),
+    ];
   }
 
   /** Makes a sandbox, and returns its id. */
@@ -86,4 +126,43 @@ export function meteredNetworks(topology: Topology, options: MeteredNodeOptions 
     ...{ allowed_cidrs, is_fail_open: false, clock: systemClock, log: createLog('silent') },
     ...{ node_namespace: topology.node, resolver_files: [resolver_file] },
   });
+}
+
+/** Another manager, in a process of its own; see `metered-program.ts`. */
+export class MeteredProgram {
+  readonly #child;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(settings: ProgramSettings) {
+    this.#child = spawn(process.execPath, [PROGRAM, JSON.stringify(settings)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void this.#child.kill('SIGKILL'));
+    this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+  }
+
+  /** Gives an order, and returns the answer. */
+  // biome-ignore lint/suspicious/noExplicitAny: what it answers is what a test looks at.
+  async order(order: ProgramOrder): Promise<any> {
+    this.tell(order);
+    return await this.next();
+  }
+
+  /** Gives an order. */
+  tell(order: ProgramOrder): void {
+    this.#child.stdin.write(`${JSON.stringify(order)}\n`);
+  }
+
+  /** The next answer. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  async next(): Promise<any> {
+    const { done, value } = await this.#lines.next();
+    if (done) throw new Error('the program has ended');
+    return JSON.parse(value);
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await once(this.#child, 'exit');
+  }
 }

@@ -28,7 +28,7 @@ export const TRUST = { team_id: 'team_1', webhook_secret: SECRET, record_key: RE
 export const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
 /** One copy of the daemon's program for all tests of a file. */
-const program_dir = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
+export const program_dir = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
 afterAll(() => rmSync(program_dir, { recursive: true, force: true }));
 
 /** The group that holds the groups of the sandboxes in a folder: tests at the same time use the same sandbox ids. */
