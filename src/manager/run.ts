@@ -8,8 +8,9 @@ import { Manager } from './manager.ts';
 /** Runs a manager until a signal ends it; resolves with the exit code. */
 export async function runManager(config: ManagerConfig): Promise<number> {
   const log = createLog(config.log_level);
-  const network = { network: 'host-unmetered' as const, allow_sandbox_cidr: [] };
-  const runtime = chooseRuntime({ ...config, ...network }, systemClock, log);
+  // Webhooks of metered sandboxes reach public addresses alone, so these networks have to be asked for by name.
+  const network = config.network === 'auto' ? 'host-unmetered' : config.network;
+  const runtime = chooseRuntime({ ...config, network }, systemClock, log);
   const manager = new Manager({ config, log, clock: systemClock, runtime });
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let is_ending = false;
