@@ -101,7 +101,10 @@ export class Daemon {
       return this.#core.preload();
     }
     const given = { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir };
-    await this.#startSandbox({ ...given, webhook_guard: null, record_key: null }, {});
+    await this.#startSandbox(
+      { ...given, webhook_guard: null, webhook_egress: 'direct', record_key: null },
+      {},
+    );
   }
 
   async #initialise(given: Initialisation, env: Record<string, string>): Promise<void> {

@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { HttpApp } from '../base/http/app.ts';
 import { Connections, createListener, type Router } from '../base/http/listener.ts';
+import { EGRESS_PROTOCOL } from '../contract/egress.ts';
 import { StartError } from '../contract/errors.ts';
 
 /** The platform has no IPv6 loopback: listening on it is skipped. */
@@ -86,7 +87,8 @@ export class Listeners {
   async listenOnSocket(path: string): Promise<void> {
     if (existsSync(path)) await removeStale(path);
     // A manager passes requests of third parties through it: one of them may hide another.
-    const server = createListener(this.#app, this.connections, { one_request: true });
+    const upgrades = ['websocket', EGRESS_PROTOCOL];
+    const server = createListener(this.#app, this.connections, { one_request: true, upgrades });
     await listening(server, { path }).catch((error: Error) => {
       throw new StartError(`--control-socket ${path}: ${error.message}`);
     });

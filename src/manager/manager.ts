@@ -75,6 +75,7 @@ export class Manager implements Service {
     await this.#wait.stop();
     await this.#server?.close();
     for (const service of this.#services.toReversed()) await service.stop();
+    await this.#given.runtime.stop();
     await this.#database?.close();
   }
 }

@@ -1,18 +1,20 @@
+import type { WebhookEgress } from '../contract/egress.ts';
 import { ApiError, type ErrorCode, invalidField } from '../contract/errors.ts';
 import type { DaemonResponse } from './control-client.ts';
 import type { RuntimeSpec } from './runtime.ts';
 
 /**
- * The body of an init; `allow_cidrs` are the ranges that the webhook may reach in addition to public addresses.
+ * The body of an init; `allow_cidrs` are the ranges that the webhook may reach in addition to public addresses. Through
+ * the manager the daemon is given none: addresses are checked where they are dialled.
  * Source: contract section 4, POST `/sandbox/init`.
  */
-export function initBody(spec: RuntimeSpec, allow_cidrs: string[]): object {
+export function initBody(spec: RuntimeSpec, allow_cidrs: string[], egress: WebhookEgress): object {
   const { sandbox_id, team_id, webhook, env, record_key } = spec;
   if (!webhook) return { sandbox_id, team_id, env, record_key };
   const { url, secret, watch_dir } = webhook;
   const given = {
     url,
-    allow_cidrs,
+    ...(egress === 'manager' ? { egress } : { allow_cidrs }),
     ...(secret === '' ? {} : { secret }),
     ...(watch_dir === null ? {} : { watch_dir }),
   };

@@ -2,8 +2,8 @@ import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync }
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
-import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
+import { Egress } from './egress/egress.ts';
 import type { Isolation } from './isolation.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
 import type { LocalNetworks } from './networks/local-networks.ts';
@@ -29,7 +29,7 @@ import type {
 import { SandboxBuilder } from './sandbox-builder.ts';
 import { SandboxEnder } from './sandbox-ender.ts';
 import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
-import { DamagedOutboxes, noteDamage, takeOutbox } from './undelivered.ts';
+import { DamagedOutboxes, undeliveredOf } from './undelivered.ts';
 import { SandboxUsers } from './users/sandbox-users.ts';
 
 const SANDBOX_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
@@ -69,6 +69,7 @@ export class LocalRuntime implements Runtime {
   readonly #builder: SandboxBuilder;
   readonly #ender: SandboxEnder;
   readonly #damaged: DamagedOutboxes;
+  readonly #egress: Egress;
   #data_dir: string;
   #data_dir_fd = -1;
 
@@ -77,8 +78,13 @@ export class LocalRuntime implements Runtime {
     this.networks = parts.networks;
     this.#damaged = new DamagedOutboxes(parts.data_dir, parts.clock, parts.log);
     this.#ender = new SandboxEnder({ ...parts, damaged: this.#damaged });
-    const users = new SandboxUsers(parts.isolation, () => this.#records());
-    this.#builder = new SandboxBuilder({ ...parts, users, remove: (files) => this.#ender.remove(files) });
+    this.#egress = new Egress(parts);
+    this.#builder = new SandboxBuilder({
+      ...parts,
+      users: new SandboxUsers(parts.isolation, () => this.#records()),
+      egress: this.#egress,
+      remove: (files) => this.#remove(files),
+    });
     this.#data_dir = parts.data_dir;
   }
 
@@ -99,9 +105,14 @@ export class LocalRuntime implements Runtime {
     for (const limitation of this.limitations()) log.warn({ limitation }, 'a wall or limit is missing');
     const used = new Set(this.#records().flatMap((record) => record?.program_version ?? []));
     programs.prune(used, clock.wallMs());
-    await this.#attachDisks();
+    await this.#takeOver();
     // Copy the program now, not with the first claim: it is a hundred megabytes.
     programs.installed(programs.version());
+  }
+
+  /** Stops sending webhooks of sandboxes; a later start goes on. The sandboxes keep running. Idempotent. */
+  async stop(): Promise<void> {
+    this.#egress.stop();
   }
 
   /** What the machine's isolation, control groups and networks do without. */
@@ -111,10 +122,13 @@ export class LocalRuntime implements Runtime {
     return [...isolation.limitations(), ...of_groups, ...disks.limitations(), ...networks.limitations()];
   }
 
-  /** Disks that the machine, or a manager in a mount namespace of its own, no longer has mounted. */
-  async #attachDisks(): Promise<void> {
+  /** Mounts the disks that the machine, or a manager in a mount namespace of its own, has lost, and opens webhooks' ways. */
+  async #takeOver(): Promise<void> {
     for (const sandbox_id of await this.list()) {
-      const why = await this.#parts.disks.attach(this.#files(sandbox_id));
+      const files = this.#files(sandbox_id);
+      const why = await this.#parts.disks.attach(files);
+      const record = files.readRecord();
+      if (record !== null) this.#egress.open(files, record);
       if (why !== null) this.#parts.log.error({ sandbox_id, why }, "a sandbox's disk cannot be mounted");
     }
   }
@@ -168,36 +182,24 @@ export class LocalRuntime implements Runtime {
 
   /** See `SandboxEnder.end`. */
   async end(sandbox_id: string): Promise<RuntimeEnd> {
-    return this.#ender.end(this.#files(sandbox_id));
+    const ended = await this.#ender.end(this.#files(sandbox_id));
+    this.#egress.close(sandbox_id);
+    return ended;
   }
 
-  /** Reads what an ended sandbox's daemon had not delivered. Throws `conflict` if the sandbox has not ended. */
+  /** See `undeliveredOf`. */
   async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
-    const files = this.#files(sandbox_id);
-    const record = files.readRecord();
-    if (!record || record.state === 'creating') return;
-    if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
-    const why = await this.#parts.disks.attach(files);
-    if (why !== null) throw new Error(`the disk cannot be mounted: ${why}`);
-    const state_dir = takeOutbox(files);
-    if (state_dir === null) {
-      const trouble = 'the state directory and its records are missing';
-      yield { records: [], lost_records: 0, set_aside: 0, trouble };
-      return;
-    }
-    const record_key = record.has_record_key ? trust.record_key : null;
-    for await (const page of readUndeliveredApart(
-      { ...trust, sandbox_id, record_key, state_dir },
-      this.#parts.clock,
-    )) {
-      if (page.trouble !== null) noteDamage(files);
-      yield page;
-    }
+    yield* undeliveredOf(this.#files(sandbox_id), trust, this.#parts);
   }
 
   /** See `SandboxEnder.remove`. */
   async remove(sandbox_id: string): Promise<void> {
-    await this.#ender.remove(this.#files(sandbox_id));
+    await this.#remove(this.#files(sandbox_id));
+  }
+
+  async #remove(files: SandboxFiles): Promise<void> {
+    await this.#ender.remove(files);
+    this.#egress.close(files.sandbox_id);
   }
 
   /** The sandbox's state, as its daemon answers. */
@@ -208,8 +210,11 @@ export class LocalRuntime implements Runtime {
   /** Whether the sandbox's daemon is alive, according to the kernel. */
   async isAlive(sandbox_id: string): Promise<boolean> {
     const files = this.#files(sandbox_id);
-    if (await isLost(files.readRecord())) return false;
+    const record = files.readRecord();
+    if (record === null || (await isLost(record))) return false;
     files.trimLog();
+    // Another manager may have made the sandbox, and may have died since.
+    this.#egress.open(files, record);
     return true;
   }
 

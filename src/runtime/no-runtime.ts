@@ -24,6 +24,9 @@ export class NoRuntime implements Runtime {
   /** Always possible. */
   async start(): Promise<void> {}
 
+  /** Nothing to stop. */
+  async stop(): Promise<void> {}
+
   /** Always empty: nothing runs. */
   limitations(): string[] {
     return [];

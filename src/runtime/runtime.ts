@@ -77,6 +77,9 @@ export interface Runtime {
   /** Checks that sandboxes can run here; throws StartError with a line for the user. */
   start(): Promise<void>;
 
+  /** Stops what works here for sandboxes, which keep running; called once, at the end. Idempotent. */
+  stop(): Promise<void>;
+
   /** The walls and limits that this machine does not allow, a phrase for each; known after `start`. */
   limitations(): string[];
 

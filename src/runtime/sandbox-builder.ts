@@ -1,10 +1,12 @@
 import { mkdirSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
+import { authorityOf } from '../webhook/connect-method.ts';
 import { hold, requestDaemon } from './control-client.ts';
 import { daemonError, initBody } from './daemon-answers.ts';
 import { copyRootfs } from './disk/copy.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
+import type { Egress } from './egress/egress.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
@@ -24,6 +26,7 @@ export interface SandboxBuilderParts {
   networks: LocalNetworks;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
+  egress: Pick<Egress, 'open'>;
   clock: Clock;
   /** Removes everything of a sandbox, running or not. Idempotent. */
   remove: (files: SandboxFiles) => Promise<void>;
@@ -46,7 +49,7 @@ export class SandboxBuilder {
     if (found && found.state !== 'creating') {
       if (await isLost(found)) throw new ApiError('conflict', 'The sandbox has ended.');
       // The daemon compares the spec with the one it was initialised with.
-      return this.#initialise(files, spec);
+      return this.#initialise(files, spec, found);
     }
     await this.#build(files, spec, async (user) => {
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
@@ -84,7 +87,7 @@ export class SandboxBuilder {
   }
 
   async #launch(files: SandboxFiles, spec: RuntimeSpec, user: number | null): Promise<void> {
-    const { isolation, groups, networks, clock } = this.#parts;
+    const { isolation, groups, networks, egress, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
     const network = await networks.attach(files, spec);
     const command = isolation.command(files, { user, processes_max: groups.userProcessesMax() }, network);
@@ -101,20 +104,25 @@ export class SandboxBuilder {
       user,
       daemon: null,
       has_record_key: true,
+      webhook_authority:
+        webhook && network.webhook_egress === 'manager' ? authorityOf(new URL(webhook.url)) : null,
     };
     files.writeRecord(record);
     record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id), user);
-    await this.#initialise(files, spec);
+    await this.#initialise(files, spec, record);
     revokeControl(files);
     groups.limit(sandbox_id, record);
-    files.writeRecord({ ...record, state: 'created' });
+    record.state = 'created';
+    files.writeRecord(record);
+    egress.open(files, record);
   }
 
-  async #initialise(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
+  async #initialise(files: SandboxFiles, spec: RuntimeSpec, record: SandboxRecord): Promise<void> {
+    const egress = record.webhook_authority ? 'manager' : 'direct';
     const answer = await requestDaemon(files.socket_address, {
       method: 'POST',
       path: '/sandbox/init',
-      body: initBody(spec, this.#parts.webhook_cidrs),
+      body: initBody(spec, this.#parts.webhook_cidrs, egress),
       within_ms: CHANGE_TIMEOUT_MS,
     });
     if (answer.outcome !== 'answered' || answer.status !== 200) throw daemonError(answer);

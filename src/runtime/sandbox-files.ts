@@ -21,6 +21,8 @@ export interface SandboxRecord {
   has_record_key?: boolean;
   /** Its user and group id on this machine; null or missing: the manager's. */
   user?: number | null;
+  /** `host:port` of its webhook, if that leaves through the manager; otherwise null, or missing in an older record. */
+  webhook_authority?: string | null;
   /** As the host sees the process; null until it runs. */
   daemon: ProcessIdentity | null;
 }

@@ -15,9 +15,13 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { replaceFileNow } from '../base/durable-file.ts';
 import type { Log } from '../base/log.ts';
+import { ApiError } from '../contract/errors.ts';
+import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
 import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/undelivered-reader.ts';
+import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import { runTool } from './disk/tool.ts';
 import { STATE_DIR } from './rootfs.ts';
+import type { HandOverTrust, UndeliveredPage } from './runtime.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
 /** Cannot be the id of a sandbox. */
@@ -77,6 +81,31 @@ function openInside(rootfs: string, path: string): number | null {
 /** Marks a sandbox's outbox as damaged, so that it is preserved. */
 export function noteDamage({ outbox }: SandboxFiles): void {
   replaceFileNow(join(outbox, DAMAGED), '');
+}
+
+/** Reads what an ended sandbox's daemon had not delivered. Throws `conflict` if the sandbox has not ended. */
+export async function* undeliveredOf(
+  files: SandboxFiles,
+  trust: HandOverTrust,
+  { clock, disks }: { clock: Clock; disks: Pick<SandboxDisks, 'attach'> },
+): AsyncGenerator<UndeliveredPage> {
+  const { sandbox_id } = files;
+  const record = files.readRecord();
+  if (!record || record.state === 'creating') return;
+  if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
+  const why = await disks.attach(files);
+  if (why !== null) throw new Error(`the disk cannot be mounted: ${why}`);
+  const state_dir = takeOutbox(files);
+  if (state_dir === null) {
+    const trouble = 'the state directory and its records are missing';
+    yield { records: [], lost_records: 0, set_aside: 0, trouble };
+    return;
+  }
+  const record_key = record.has_record_key ? trust.record_key : null;
+  for await (const page of readUndeliveredApart({ ...trust, sandbox_id, record_key, state_dir }, clock)) {
+    if (page.trouble !== null) noteDamage(files);
+    yield page;
+  }
 }
 
 /** Preserves damaged outboxes for a day, for people to examine. Source: contract section 3. */

@@ -1,9 +1,7 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { AddressGuard } from './address-guard.ts';
+import { BLOCKED } from './attempt-error.ts';
 import { platformResolve, type Resolve } from './resolver.ts';
-
-/** The error code if a name resolves only to addresses that may not be dialled. */
-export const BLOCKED = 'EBLOCKED';
 
 type LookupCallback = (
   error: NodeJS.ErrnoException | null,

@@ -7,6 +7,7 @@ import {
   RESPONSE_READ_BYTES,
 } from '../contract/defaults.ts';
 import type { AttemptError } from '../contract/deliveries.ts';
+import { attemptErrorOf, ConnectError, isConnectTimeout } from './attempt-error.ts';
 import {
   blockedDetail,
   errorDetail,
@@ -15,9 +16,10 @@ import {
   type TransportError,
   timeoutDetail,
 } from './error-detail.ts';
-import { BLOCKED, SharedLookup } from './lookup.ts';
+import { SharedLookup } from './lookup.ts';
 import type { SignedRequest } from './request.ts';
 import type { AttemptResult } from './retry.ts';
+import type { Connector } from './tunnelled.ts';
 
 /** Makes HTTP attempts. */
 export interface Transport {
@@ -27,21 +29,34 @@ export interface Transport {
   close(): Promise<void>;
 }
 
+/** Makes the way to connections that lead through somebody else; `secure` does TLS over a stream, without a time limit. */
+export type MakeConnector = (secure: Connector) => Connector;
+
 /** Attempts over HTTP/1.1 with kept-alive connections. Redirects are never followed. Source: contract sections 2 and 3. */
 export class HttpTransport implements Transport {
   readonly #clock: Clock;
   readonly #lookup: SharedLookup;
   readonly #connections: number;
+  readonly #connector: MakeConnector | null;
   #agent: Agent | null = null;
   #loading: Promise<Agent> | null = null;
   /** The parsed URL of the last request: nearly all go to the same one. */
   #target = { url: '', origin: '', path: '', query: '', hostname: '', port: 0 };
 
-  /** `connections` is the most connections to one origin; several transports may share a `lookup`. */
-  constructor(clock: Clock, connections: number, lookup = new SharedLookup()) {
+  /**
+   * `connections` is the most connections to one origin; several transports may share a `lookup`. With a `connector`
+   * nothing is looked up and dialled here.
+   */
+  constructor(
+    clock: Clock,
+    connections: number,
+    lookup = new SharedLookup(),
+    connector: MakeConnector | null = null,
+  ) {
     this.#clock = clock;
     this.#lookup = lookup;
     this.#connections = connections;
+    this.#connector = connector;
   }
 
   /** Loads the HTTP library ahead of the first attempt. */
@@ -51,7 +66,7 @@ export class HttpTransport implements Transport {
 
   /** The library and its connections, made with the first attempt. */
   #load(): Promise<Agent> {
-    this.#loading ??= import('undici').then(({ Agent }) => {
+    this.#loading ??= import('undici').then(({ Agent, buildConnector }) => {
       this.#agent = new Agent({
         connections: this.#connections,
         pipelining: 1,
@@ -59,7 +74,9 @@ export class HttpTransport implements Transport {
         // One deadline holds for the whole attempt; the library's own would start anew in each phase.
         headersTimeout: 0,
         bodyTimeout: 0,
-        connect: { timeout: CONNECT_TIMEOUT_MS, lookup: this.#lookup.lookup },
+        connect: this.#connector
+          ? this.#connector(buildConnector({ timeout: 0, allowH2: false }))
+          : { timeout: CONNECT_TIMEOUT_MS, lookup: this.#lookup.lookup },
       });
       return this.#agent;
     });
@@ -172,11 +189,15 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#finish(null);
       return;
     }
-    const kind = classify(error, this.#isResolving());
-    this.#detail = isConnectTimeout(error)
-      ? timeoutDetail(kind === 'dns' ? 'resolving' : 'connecting', CONNECT_TIMEOUT_MS, this.#target)
-      : errorDetail(kind, error, this.#target);
+    const kind = attemptErrorOf(error, this.#isResolving());
+    this.#detail = this.#detailOf(kind, error);
     this.#finish(kind);
+  }
+
+  #detailOf(kind: AttemptError, error: TransportError): string {
+    if (error instanceof ConnectError) return error.detail;
+    if (!isConnectTimeout(error)) return errorDetail(kind, error, this.#target);
+    return timeoutDetail(kind === 'dns' ? 'resolving' : 'connecting', CONNECT_TIMEOUT_MS, this.#target);
   }
 
   #timeOut(timeout_ms: number): void {
@@ -213,28 +234,4 @@ function refused(target: Target): AttemptResult {
 /** What is not UTF-8 becomes U+FFFD, and so does U+0000, which no text of PostgreSQL can hold. */
 function textOf(bytes: Buffer): string {
   return bytes.toString('utf8').replaceAll('\0', '\uFFFD');
-}
-
-function isConnectTimeout({ code }: { code?: string }): boolean {
-  return code === 'UND_ERR_CONNECT_TIMEOUT';
-}
-
-/** The contract's word for a transport error. Source: contract section 4, `attempts`. */
-function classify(error: TransportError, is_resolving: boolean): AttemptError {
-  const code = error.code ?? '';
-  if (code === BLOCKED) return 'blocked';
-  if (isConnectTimeout(error)) return is_resolving ? 'dns' : 'connect';
-  if (/^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(code)) return 'dns';
-  if (
-    /^(CERT_|ERR_TLS|ERR_SSL|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|EPROTO|HOSTNAME_MISMATCH|INVALID_CA)/.test(code)
-  ) {
-    return 'tls';
-  }
-  if (/^(ECONNREFUSED|EHOST|ENET|EADDR|ETIMEDOUT|EACCES|EPERM|EMFILE|ENFILE)/.test(code)) return 'connect';
-  if (/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/.test(code)) {
-    return /bad response/.test(error.message) ? 'protocol' : 'reset';
-  }
-  // Several addresses were tried: the first one's error speaks for all.
-  if (error instanceof AggregateError && error.errors[0]) return classify(error.errors[0], is_resolving);
-  return 'protocol';
 }

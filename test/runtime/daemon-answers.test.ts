@@ -8,16 +8,19 @@ const refused = (error: unknown) => ({ outcome: 'answered', status: 400, data: n
 describe('the body of an init', () => {
   it('has a webhook only if the sandbox has one, and only the parts that were given', () => {
     const given = spec('sbx-1', { webhook: null });
-    expect(initBody(given, ['10.0.0.0/8'])).toEqual({
+    expect(initBody(given, ['10.0.0.0/8'], 'direct')).toEqual({
       ...{ sandbox_id: 'sbx-1', team_id: given.team_id, env: given.env, record_key: given.record_key },
     });
     const webhook = { url: 'http://consumer.invalid/', secret: '', watch_dir: null };
-    expect(initBody({ ...given, webhook }, ['10.0.0.0/8'])).toMatchObject({
+    expect(initBody({ ...given, webhook }, ['10.0.0.0/8'], 'direct')).toMatchObject({
       webhook: { url: webhook.url, allow_cidrs: ['10.0.0.0/8'] },
     });
     const full = { ...webhook, secret: 'of this test', watch_dir: '/work' };
-    expect(initBody({ ...given, webhook: full }, [])).toMatchObject({
+    expect(initBody({ ...given, webhook: full }, [], 'direct')).toMatchObject({
       webhook: { url: webhook.url, secret: 'of this test', watch_dir: '/work', allow_cidrs: [] },
+    });
+    expect(initBody({ ...given, webhook }, ['10.0.0.0/8'], 'manager')).toMatchObject({
+      webhook: { url: webhook.url, egress: 'manager' },
     });
   });
 });

@@ -1,8 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
@@ -11,10 +8,10 @@ import { AddressGuard } from '../../src/webhook/address-guard.ts';
 import { SharedLookup } from '../../src/webhook/lookup.ts';
 import type { AttemptResult } from '../../src/webhook/retry.ts';
 import { HttpTransport } from '../../src/webhook/transport.ts';
+import { selfSigned } from '../support/certificate.ts';
 import { eventually } from '../support/eventually.ts';
 import { type RawRequest, rawServer } from '../support/hostile-server.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { scratchFolder } from '../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 30_000 });
 
@@ -361,34 +358,11 @@ function flood(socket: RawRequest['socket'], text: string, first = ''): void {
 }
 
 async function tlsServer(names: string): Promise<{ url: string; received: string[] }> {
-  const folder = scratchFolder();
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  execFileSync(
-    'openssl',
-    [
-      ...[
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-days',
-        '2',
-      ],
-      ...['-subj', '/CN=localhost', '-addext', `subjectAltName=${names}`, '-keyout', key, '-out', cert],
-    ],
-    { stdio: 'ignore' },
-  );
   const received: string[] = [];
-  const server = createTlsServer(
-    { key: readFileSync(key), cert: readFileSync(cert) },
-    (incoming, response) => {
-      received.push(incoming.url ?? '');
-      response.end();
-    },
-  );
+  const server = createTlsServer(selfSigned(names), (incoming, response) => {
+    received.push(incoming.url ?? '');
+    response.end();
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
     server.closeAllConnections();

@@ -84,6 +84,8 @@ export interface Router {
 export interface ListenerOptions {
   /** Each connection carries one request: further bytes are never parsed as another request and end the connection. */
   one_request?: boolean;
+  /** The protocols, in lower case, that a GET may ask to upgrade to; `websocket` by default. */
+  upgrades?: string[];
 }
 
 /** Creates a server for one address, with the contract's time limits. */
@@ -92,6 +94,7 @@ export function createListener(
   connections: Pick<Connections, 'add'>,
   options: ListenerOptions = {},
 ): Server {
+  const protocols = new Set(options.upgrades ?? ['websocket']);
   const router = options.one_request ? new OneRequestRouter(app) : app;
   const server = createServer(
     {
@@ -102,9 +105,9 @@ export function createListener(
       noDelay: true,
       // The application checks it, and answers in the envelope.
       requireHostHeader: false,
-      // Requests to upgrade to another protocol are answered as plain requests.
+      // Requests to upgrade to any other protocol are answered as plain requests.
       shouldUpgradeCallback: ({ method, headers }) =>
-        method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
+        method === 'GET' && protocols.has(headers.upgrade?.toLowerCase() ?? ''),
     },
     (request, response) => {
       if (!request.complete) lingerFor(request, response);
@@ -196,7 +199,7 @@ class OneRequestRouter implements Router {
   }
 }
 
-/** A connection whose request to upgrade to a WebSocket has been read. */
+/** A connection whose request to upgrade to another protocol has been read. */
 export interface Upgrade {
   socket: Socket;
   /** Bytes that followed the request. */
@@ -231,9 +234,9 @@ export function takeUpgrade(request: FastifyRequest, reply: FastifyReply): Upgra
   return upgrade;
 }
 
-/** Whether a request asks for a WebSocket. */
-export function isUpgrade(request: FastifyRequest): boolean {
-  return upgrades.has(request.raw);
+/** Whether a request asks for an upgrade to a protocol, in lower case. */
+export function isUpgrade(request: FastifyRequest, protocol = 'websocket'): boolean {
+  return upgrades.has(request.raw) && request.headers.upgrade?.toLowerCase() === protocol;
 }
 
 /** Sockets whose request body is a stream of any length: the request time limit does not apply to them. */

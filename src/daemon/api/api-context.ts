@@ -10,6 +10,7 @@ import type { Supervisor } from '../../process/supervisor.ts';
 import type { Watcher } from '../../watch/thread/watcher.ts';
 import type { DaemonConfig } from '../config.ts';
 import type { DaemonState } from '../daemon-state.ts';
+import type { Tunnels } from '../egress/tunnels.ts';
 import type { Environment } from '../environment.ts';
 import type { Metrics } from '../metrics.ts';
 import { withOutboxCopy } from '../pause/outbox-copy.ts';
@@ -92,6 +93,11 @@ export class ApiContext {
   /** The directory watch; null if there is none. */
   get watcher(): Watcher | null {
     return this.#sandbox?.watcher ?? null;
+  }
+
+  /** The tunnels of the webhook; null unless it leaves through the manager. */
+  get tunnels(): Tunnels | null {
+    return this.#sandbox?.tunnels ?? null;
   }
 
   get #sandbox(): Sandbox | null {

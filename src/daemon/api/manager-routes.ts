@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
-import { allowLongBody } from '../../base/http/listener.ts';
+import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
+import { EGRESS_PATH, EGRESS_PROTOCOL } from '../../contract/egress.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
+import type { Tunnels } from '../egress/tunnels.ts';
 import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that the manager's routes use. */
@@ -11,12 +14,15 @@ export interface ManagerContext {
   /** Ends the sandbox without delivering what is pending. */
   stop(): Promise<void>;
   quiesce(work: () => Promise<void>): Promise<void>;
+  /** Null unless the webhook leaves through the manager. */
+  readonly tunnels: Pick<Tunnels, 'checkRoom' | 'add'> | null;
 }
 
 /**
  * Adds the routes that only the manager uses, over the control socket. Source: contract section 7.
  * - `stop` ends the sandbox: it stops processes, emits `sandbox.killed` with reason `api`, and exits without a flush
  * - `hold` quiesces the sandbox for a fork while the request's body is open
+ * - `egress` turns the connection into a tunnel for the webhook
  */
 export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext): Promise<void> {
   app.post('/api/v1/sandbox/stop', async (_request, reply) => {
@@ -25,9 +31,19 @@ export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext
     return success({ state: daemon.state });
   });
 
+  app.get(`/api/v1${EGRESS_PATH}`, async (request, reply) => addTunnel(daemon, request, reply));
+
   await withStreamedBodies(app, (streamed) => {
     streamed.post('/api/v1/sandbox/hold', (request, reply) => quiesce(daemon, request, reply));
   });
+}
+
+function addTunnel({ tunnels }: ManagerContext, request: FastifyRequest, reply: FastifyReply): void {
+  if (!isUpgrade(request, EGRESS_PROTOCOL)) throw invalidField('Upgrade', `must be ${EGRESS_PROTOCOL}`);
+  if (tunnels === null) throw new ApiError('conflict', 'The webhook does not leave through the manager.');
+  tunnels.checkRoom();
+  const upgrade = takeUpgrade(request, reply);
+  if (upgrade) tunnels.add(upgrade.socket);
 }
 
 /**

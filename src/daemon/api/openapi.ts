@@ -94,6 +94,10 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
     media: 'application/x-ndjson',
     body_media: 'application/octet-stream',
   },
+  'GET /api/v1/sandbox/egress': {
+    summary: 'Upgrade the connection to a tunnel for one connection to the webhook',
+    status: 101,
+  },
 };
 
 /** The document of the local API: every route, and a schema of each of the ten events. Source: contract section 4. */

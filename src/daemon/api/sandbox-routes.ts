@@ -40,6 +40,7 @@ const InitBody = closedObject({
       watch_dir: Type.Optional(Type.String()),
       // The URL comes from a third party: only public addresses and these ranges may be dialled.
       allow_cidrs: Type.Optional(Type.Array(Type.String())),
+      egress: Type.Optional(Type.Union([Type.Literal('direct'), Type.Literal('manager')])),
     }),
   ),
   env: Type.Optional(environmentOf(PlainText)),
@@ -81,18 +82,17 @@ export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext
     if (!daemon.config.await_init) {
       throw new ApiError('conflict', 'The sandbox was not started with --await-init.');
     }
-    const { record_key } = request.body;
-    if (record_key !== undefined && !daemon.isControl(request.raw.socket)) {
-      throw invalidField('record_key', 'is accepted only on the control socket');
+    const is_control = daemon.isControl(request.raw.socket);
+    const { record_key, webhook } = request.body;
+    if (!is_control && (record_key !== undefined || webhook?.egress === 'manager')) {
+      const field = record_key === undefined ? 'webhook.egress' : 'record_key';
+      throw invalidField(field, 'is accepted only on the control socket');
     }
     if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
       throw new ApiError('conflict', 'The sandbox has already been initialised with a different body.');
     }
     if (!initialised) {
-      initialised = {
-        body: request.body,
-        done: initialise(daemon, request.body, daemon.isControl(request.raw.socket)),
-      };
+      initialised = { body: request.body, done: initialise(daemon, request.body, is_control) };
       initialised.done.catch(() => {
         initialised = null;
       });
@@ -114,6 +114,7 @@ async function initialise(
     webhook_url: webhook ? webhookUrl(webhook.url, 'webhook.url') : null,
     webhook_secret: webhook?.secret ?? '',
     webhook_guard: webhook?.allow_cidrs ? guardOf(webhook.allow_cidrs) : null,
+    webhook_egress: webhook?.egress ?? 'direct',
     watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
   }));
   const { record_key = null } = body;

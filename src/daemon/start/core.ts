@@ -135,11 +135,13 @@ export class DaemonCore {
     sandbox_id,
     team_id,
     webhook_url,
+    webhook_egress,
     webhook_secret,
     record_key,
   }: Initialisation): Promise<void> {
     const { store } = this;
-    await this.#checkWebhook(webhook_url);
+    // Through the manager no URL leads back here.
+    if (webhook_egress === 'direct') await this.#checkWebhook(webhook_url);
     const found = store.found_sandbox_id;
     // Must precede the adoption: after a crash in between, the parent's token must not be left in place.
     if (found !== null && found !== sandbox_id) this.#forgetOtherSandbox();

@@ -4,18 +4,17 @@ import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { type Service, ServiceGroup } from '../../base/service.ts';
 import { VERSION } from '../../base/version.ts';
+import type { WebhookEgress } from '../../contract/egress.ts';
 import { OptionError } from '../../contract/errors.ts';
-import { Dispatcher } from '../../outbox/dispatcher.ts';
-import { EndpointLog, loggedEndpoint } from '../../outbox/endpoint-log.ts';
-import { UrlSender } from '../../outbox/sender.ts';
+import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import { Retention } from '../../outbox/sqlite/retention.ts';
 import { Supervisor } from '../../process/supervisor.ts';
 import type { Watcher } from '../../watch/thread/watcher.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
-import { SharedLookup } from '../../webhook/lookup.ts';
 import { HttpTransport } from '../../webhook/transport.ts';
 import type { DaemonConfig } from '../config.ts';
+import type { Tunnels } from '../egress/tunnels.ts';
 import type { Environment } from '../environment.ts';
 import { emitUntilStored } from '../lifecycle-event.ts';
 import { MainCommand } from '../main-command.ts';
@@ -24,9 +23,8 @@ import { PauseSwitch, type PauseSwitchParts } from '../pause/pause-switch.ts';
 import type { Publisher } from '../publisher.ts';
 import { type Ending, LastEvent } from '../stop/last-event.ts';
 import { OutboxTreeStore } from '../tree-store.ts';
+import { makeDelivery } from './delivery.ts';
 
-/** Publishes accepted per turn for each connection of the delivery, while the delivery is behind. */
-const PUBLISHES_PER_DELIVERY = 1.5;
 /** The longest that the delivery of a backlog waits for the rest of the daemon. */
 const BACKLOG_WAIT_MS = 1_000;
 
@@ -39,6 +37,8 @@ export interface Initialisation {
   webhook_secret: string;
   /** The addresses that the webhook may lead to; null if the operator of the daemon has chosen it. */
   webhook_guard: AddressGuard | null;
+  /** `manager`: its connections are made over tunnels that the manager opens, which checks the addresses. */
+  webhook_egress: WebhookEgress;
   watch_dir: string | null;
   /** 64 lowercase hex digits that authenticate the outbox's records; kept only in memory. */
   record_key: string | null;
@@ -76,6 +76,7 @@ export class Sandbox implements Service {
   readonly #services = new ServiceGroup();
   #last_event: LastEvent | null = null;
   #dispatcher: Dispatcher | null = null;
+  #tunnels: Tunnels | null = null;
   #supervisor: Supervisor | null = null;
   #watcher: Watcher | null = null;
   #main: MainCommand | null = null;
@@ -89,6 +90,11 @@ export class Sandbox implements Service {
   /** Null without a webhook. */
   get dispatcher(): Dispatcher | null {
     return this.#dispatcher;
+  }
+
+  /** Null unless the webhook leaves through the manager. */
+  get tunnels(): Tunnels | null {
+    return this.#tunnels;
   }
 
   /** Null until supervision starts. */
@@ -171,28 +177,10 @@ export class Sandbox implements Service {
   }
 
   async #startDelivery(url: string): Promise<void> {
-    const { store, config, clock, log, metrics, publisher } = this.#parts;
-    const { webhook_secret, webhook_guard } = this.#given;
-    const concurrency = config.delivery_concurrency;
-    const transport = new HttpTransport(clock, concurrency, new SharedLookup(webhook_guard));
-    const endpoint_log = new EndpointLog(log, clock, loggedEndpoint(url) ?? '');
-    const dispatcher = new Dispatcher(
-      { concurrency },
-      {
-        store,
-        sender: new UrlSender(url, webhook_secret, config.attempt_timeout_ms, transport),
-        clock,
-        log,
-        onAttempt: (report) => {
-          metrics.observeAttempt(report, clock.wallMs());
-          endpoint_log.note(dispatcher.endpointHealth().healthy, report);
-        },
-      },
-    );
+    const { store, publisher } = this.#parts;
+    const { dispatcher, tunnels } = await makeDelivery(url, this.#given, this.#parts);
+    this.#tunnels = tunnels && this.#services.add(tunnels);
     this.#dispatcher = this.#services.add(dispatcher);
-    // Limits the publishes of a turn to about what can be delivered, so that publishers do not starve the delivery.
-    const pace = Math.ceil(PUBLISHES_PER_DELIVERY * concurrency);
-    store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
     publisher.open();
     if (store.counts().pending > 0) await this.#awaitBacklogReadiness();
     await dispatcher.start();

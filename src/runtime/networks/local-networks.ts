@@ -1,3 +1,4 @@
+import type { WebhookEgress } from '../../contract/egress.ts';
 import type { RuntimeSpec } from '../runtime.ts';
 import type { SandboxFiles } from '../sandbox-files.ts';
 import type { SandboxNetworks } from './sandbox-networks.ts';
@@ -12,6 +13,8 @@ export interface SandboxNetwork {
   port: number;
   /** The folder of its own files of `/etc`, see `writeEtcFiles`; null: it has the host's. */
   etc: string | null;
+  /** How its webhooks leave. */
+  webhook_egress: WebhookEgress;
 }
 
 /** The networks of the local runtime's sandboxes, as the runtime makes them. */
@@ -33,14 +36,23 @@ export interface LocalNetworks extends SandboxNetworks {
 const OWN_PORT = 49_983;
 
 /** The network of the host. */
-export const HOST_NETWORK: SandboxNetwork = { enter: [], bubblewrap_args: [], port: 0, etc: null };
+export const HOST_NETWORK: SandboxNetwork = {
+  enter: [],
+  bubblewrap_args: [],
+  port: 0,
+  etc: null,
+  webhook_egress: 'direct',
+};
+
+/** Webhooks are the platform's traffic: not the sandbox's to pay for, nor its network's to reach. */
+const OWN_NETWORK = { enter: [], bubblewrap_args: [], port: OWN_PORT, webhook_egress: 'manager' } as const;
 
 /** A namespace with a loopback interface alone, which lasts as long as the sandbox runs. */
 export function loopbackNetwork(etc: string): SandboxNetwork {
-  return { enter: [], bubblewrap_args: ['--unshare-net'], port: OWN_PORT, etc };
+  return { ...OWN_NETWORK, bubblewrap_args: ['--unshare-net'], etc };
 }
 
 /** The namespace at `path`. */
 export function namespaceNetwork(path: string, etc: string): SandboxNetwork {
-  return { enter: ['nsenter', `--net=${path}`, '--'], bubblewrap_args: [], port: OWN_PORT, etc };
+  return { ...OWN_NETWORK, enter: ['nsenter', `--net=${path}`, '--'], etc };
 }

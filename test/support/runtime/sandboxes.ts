@@ -89,6 +89,7 @@ export class Sandboxes {
     const runtime = new LocalRuntime(parts);
     await runtime.start();
     onTestFinished(async () => {
+      await runtime.stop();
       for (const sandbox_id of await runtime.list()) await runtime.remove(sandbox_id);
     });
     return new Sandboxes(data_dir, runtime);

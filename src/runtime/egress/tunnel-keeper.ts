@@ -1,0 +1,111 @@
+import type { Socket } from 'node:net';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { EGRESS_TUNNELS_MAX } from '../../contract/egress.ts';
+import type { ConnectServer } from './connect-server.ts';
+import { openTunnel } from './open-tunnel.ts';
+
+/** Most tunnels that are opened in a second: a daemon that uses them up for nothing costs no more. */
+const OPENED_PER_SECOND = 256;
+const SECOND_MS = 1_000;
+/** Nobody listens on the control socket any more, which happens only when the daemon has ended. */
+const GONE = new Set(['ECONNREFUSED', 'ENOENT']);
+
+/** What a `TunnelKeeper` works with. */
+export interface TunnelKeeperParts {
+  socket_path: string;
+  /** `host:port` of the webhook. */
+  authority: string;
+  server: ConnectServer;
+  clock: Clock;
+  /** Called when tunnels cannot be opened; they are tried again within a second. */
+  onTrouble: (reason: string) => void;
+  /** Called when the daemon has ended; nothing more happens then. */
+  onGone: () => void;
+}
+
+/**
+ * Keeps one idle tunnel open to a sandbox's daemon: a used one is replaced at once, as long as there are no more than 16.
+ * If there are, one that the daemon has ended on its side makes room.
+ */
+export class TunnelKeeper {
+  readonly #parts: TunnelKeeperParts;
+  readonly #tunnels = new Set<Socket>();
+  readonly #ended = new Set<Socket>();
+  readonly #stopped = new AbortController();
+  /** Whether there is an idle tunnel, or one is being opened. */
+  #has_idle = false;
+  /** The tunnels opened in the present second, which ends with the timer. */
+  #opened = 0;
+  #second: Timer | null = null;
+
+  constructor(parts: TunnelKeeperParts) {
+    this.#parts = parts;
+  }
+
+  /** Opens a tunnel where none is idle, if there may be one more. */
+  readonly fill = (): void => {
+    if (this.#has_idle || this.#stopped.signal.aborted || this.#opened >= OPENED_PER_SECOND) return;
+    if (this.#tunnels.size >= EGRESS_TUNNELS_MAX) {
+      const [ended] = this.#ended;
+      // `fill` is called again when it has closed.
+      ended?.destroy();
+      return;
+    }
+    this.#has_idle = true;
+    this.#opened += 1;
+    this.#second ??= this.#parts.clock.after(SECOND_MS, () => {
+      this.#second = null;
+      this.#opened = 0;
+      this.fill();
+    });
+    void this.#open();
+  };
+
+  async #open(): Promise<void> {
+    const { socket_path, onTrouble, onGone } = this.#parts;
+    try {
+      this.#serve(await openTunnel(socket_path, this.#stopped.signal));
+    } catch (error) {
+      this.#has_idle = false;
+      if (this.#stopped.signal.aborted) return;
+      const { code = '', message } = error as NodeJS.ErrnoException;
+      if (GONE.has(code)) {
+        this.stop();
+        return onGone();
+      }
+      onTrouble(message);
+      this.#opened = OPENED_PER_SECOND;
+    }
+  }
+
+  #serve(socket: Socket): void {
+    if (this.#stopped.signal.aborted) return void socket.destroy();
+    const { authority, server } = this.#parts;
+    let is_idle = true;
+    const onUsed = () => {
+      if (!is_idle) return;
+      is_idle = false;
+      this.#has_idle = false;
+      this.fill();
+    };
+    this.#tunnels.add(socket);
+    socket.once('close', () => {
+      this.#tunnels.delete(socket);
+      this.#ended.delete(socket);
+      onUsed();
+      this.fill();
+    });
+    const onEnd = () => {
+      this.#ended.add(socket);
+      this.fill();
+    };
+    server.serve(socket, { authority, onRequest: onUsed, onEnd });
+  }
+
+  /** Closes every tunnel; what is sent on them is interrupted. Idempotent. */
+  stop(): void {
+    this.#stopped.abort();
+    this.#second?.cancel();
+    for (const tunnel of this.#tunnels) tunnel.destroy();
+  }
+}
