@@ -110,8 +110,15 @@ export const OUTPUT_KEEP_BYTES = 8 * MIB;
 export const OUTPUT_PREVIEW_BYTES = 2 * 1024;
 /** Bytes at which a segment of kept output is finished; two finished ones and the current one are kept. */
 export const OUTPUT_SEGMENT_BYTES = 4 * MIB;
-/** Bytes read of a stream and not yet on disk at which reading pauses, so that a slow disk costs no memory. */
+/**
+ * Bytes read of a stream and not yet on disk, or not yet taken by a lossless follower, at which reading pauses, so that
+ * neither costs memory.
+ */
 export const OUTPUT_PENDING_BYTES = 256 * 1024;
+/** The newest bytes of a stream that are kept in memory while it is followed. */
+export const OUTPUT_RECENT_BYTES = 512 * 1024;
+/** How long a lossless follower may take nothing of what it is offered, in ms, until it is dropped. */
+export const LOSSLESS_STALL_MS = MINUTE_MS;
 /** Bytes of one read by a follower and of one write to a process's stdin: the capacity of a Linux pipe. */
 export const OUTPUT_CHUNK_BYTES = 64 * 1024;
 /** Events of one process waiting for the disk at which its restarts wait too: a crash loop must not fill the memory. */

@@ -102,9 +102,8 @@ export class ProcessLifecycle {
     this.events.send();
     const { run } = record;
     if (!run) throw new Error('a record without a run cannot be recovered');
-    const { logs } = this.#output;
     const tagged = { run, tag: record.mark };
-    const launched = await reattach(this.#context, tagged, this.#folder, logs, this.#onOutput);
+    const launched = await reattach(this.#context, tagged, this.#folder, this.#output.logs, this.#onOutput);
     if (record.end) {
       void this.#followOutput(launched);
       if (record.is_final) return this.#drain();
@@ -112,7 +111,7 @@ export class ProcessLifecycle {
     }
     if (run.is_ready === false) this.#ready_watch = this.#newReadyWatch();
     const age_ms = Math.max(0, this.#context.clock.wallMs() - run.started_at_ms);
-    this.#follow(new Run(this.#context, record, run, launched, logs, age_ms));
+    this.#follow(new Run(this.#context, record, run, launched, this.#output.logs, age_ms));
   }
 
   /** Resolves when no start is under way. */
@@ -155,6 +154,7 @@ export class ProcessLifecycle {
     const as = { user: record.request.user ?? default_user, is_ready: this.#ready_watch?.is_ready ?? null };
     record.run = { pid: launched.pid, boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), ...as };
     record.end = null;
+    this.#output.is_ending = false;
     this.#addEvent('started', processStarted(record, record.run));
     this.events.send();
     this.#follow(new Run(this.#context, record, record.run, launched, this.#output.logs, 0));
@@ -166,6 +166,7 @@ export class ProcessLifecycle {
     if (timeout_ms !== undefined) {
       run.limit(timeout_ms, this.timers, () => {
         // No process handles SIGTERM while paused, so the grace of a time-out is paused, too.
+        this.#output.is_ending = true;
         this.#terminating = this.tree.terminate(this.#context.grace_ms, this.timers);
       });
     }

@@ -6,6 +6,7 @@ import type { OutputStream, ProcessState, ProcessView } from '../contract/proces
 import type { PtySize } from '../contract/schema/process-request.ts';
 import type { ChangeSignal } from './change-signal.ts';
 import { ProcessLifecycle } from './lifecycle.ts';
+import type { LosslessFollowers } from './output/lossless-followers.ts';
 import type { OutputLog } from './output/output-log.ts';
 import type { OutputSource } from './output/output-reader.ts';
 import { ProcessOutput } from './output/process-output.ts';
@@ -44,8 +45,14 @@ export class SupervisedProcess implements OutputSource {
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const started = new SupervisedProcess(context, folder, record, ProcessOutput.create(folder));
+    const started = new SupervisedProcess(
+      context,
+      folder,
+      record,
+      ProcessOutput.create(context.clock, folder),
+    );
     const made_in = await context.folders.take();
+    if (record.is_lossless) started.lossless.expect();
     try {
       await started.#lifecycle.launch(made_in);
       return started;
@@ -62,8 +69,9 @@ export class SupervisedProcess implements OutputSource {
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const output = await ProcessOutput.load(folder);
+    const output = await ProcessOutput.load(context.clock, folder);
     const recovered = new SupervisedProcess(context, folder, record, output);
+    if (record.is_lossless && !record.is_final) recovered.lossless.expect();
     await recovered.#lifecycle.recover();
     return recovered;
   }
@@ -76,6 +84,11 @@ export class SupervisedProcess implements OutputSource {
   /** The kept output of each stream. */
   get logs(): Readonly<Record<OutputStream, OutputLog>> {
     return this.#output.logs;
+  }
+
+  /** The followers that must not miss a byte. */
+  get lossless(): LosslessFollowers {
+    return this.#output.lossless;
   }
 
   /** Whether the last run has ended and no further run follows. Its output may still be on its way to the disk. */
@@ -182,6 +195,7 @@ export class SupervisedProcess implements OutputSource {
     this.#lifecycle.restarts.forbid();
     await this.#lifecycle.started();
     this.#lifecycle.cancelRestart();
+    this.#output.is_ending = true;
     const is_empty = await this.#lifecycle.tree.terminate(grace_ms);
     if (!is_empty)
       throw new ApiError('timeout', 'The process did not end after SIGKILL: it is stuck in the kernel.');

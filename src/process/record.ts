@@ -30,6 +30,8 @@ export interface ProcessRecord {
   is_final: boolean;
   /** Whether its members were stopped by signal for a pause. */
   is_stopped: boolean;
+  /** Whether a lossless follower is expected from the first byte. Absent in records of earlier versions. */
+  is_lossless?: boolean;
   /** Events that may not be stored yet, oldest first. */
   unsent: UnsentEvent[];
 }

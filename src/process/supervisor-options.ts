@@ -22,8 +22,10 @@ export interface SupervisorOptions {
   random?: () => number;
 }
 
-/** Additions to a start that only the daemon itself can request. */
+/** Additions to a start. */
 export interface SpawnExtras {
+  /** Reads the output no further than a little until the first lossless follower has come, or for 60 s. */
+  lossless?: boolean;
   /** Both streams of the process are also copied there. */
   copy_to?: { stdout: Writable };
   /** Replaces an ended process with the same id, instead of returning it. */

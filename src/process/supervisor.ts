@@ -109,7 +109,8 @@ export class Supervisor implements Service {
       return { created: false, process: await process.view() };
     }
     this.#checkMayStart(process_id);
-    const starting = startProcess(this.#context(), this.#options.directory, process_id, request);
+    const { directory } = this.#options;
+    const starting = startProcess(this.#context(), directory, { process_id, request, ...extras });
     const process = await this.#registry.addStarting(process_id, fingerprint, starting);
     this.#copies.start(process_id, process, extras.copy_to?.stdout);
     return { created: true, process: await process.view([]) };

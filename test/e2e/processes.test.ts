@@ -167,6 +167,20 @@ describe('sandboxctl run', () => {
     expect(running.bytes.equals(input)).toBe(true);
   });
 
+  it('loses no byte of a long output, however slowly it is read', async () => {
+    const script = 'head -c 60000000 /dev/urandom | tee /dev/stderr | sha256sum';
+    const running = daemon.ctl('run', '--', 'sh', '-c', `(${script}) 3>&1 1>&2 2>&3`);
+    running.child.stdout.pause();
+    await eventually(async () => {
+      const { processes } = await daemon.ask('GET', '/processes');
+      expect(processes).toHaveLength(1);
+    });
+    running.child.stdout.resume();
+    expect(await running.ended).toBe(0);
+    const hash = createHash('sha256').update(running.bytes).digest('hex');
+    expect([running.bytes.length, running.stderr]).toEqual([60_000_000, `${hash}  -\n`]);
+  });
+
   it('gives a terminal, with what is typed', async () => {
     const running = daemon.ctl('run', '-i', '-t', '--', 'bash', '--norc', '--noprofile');
     running.type('tty; stty size; exit 3\n');

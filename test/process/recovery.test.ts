@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -89,6 +90,24 @@ test('a process outlives its daemon, the next finds it, and no output is missing
     event_type: 'process.exited',
     payload: { exit_code: null, reason: 'unknown' },
   });
+});
+
+test('output that waits for a lossless follower waits on with the next daemon, and not a byte is missing', async () => {
+  const name = 'lossless';
+  await startDaemon(join(root, 'events'), { shell: 'seq 1 3000000', process_id: 'p', name });
+  await until(async () => (await contents('p/stdout')).length >= 256 * 1024);
+  await killDaemon();
+  const { supervisor } = await start({ directory });
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const query = { streams: ['stdout'], follow: true, lossless: true } as const;
+  for await (const item of await supervisor.output('p', query)) {
+    if (item.type !== 'output') continue;
+    hash.update(item.data);
+    bytes += item.data.length;
+  }
+  const all = Array.from({ length: 3_000_000 }, (_, index) => `${index + 1}\n`).join('');
+  expect([bytes, hash.digest('hex')]).toEqual([all.length, createHash('sha256').update(all).digest('hex')]);
 });
 
 test('an end that fell while no daemon ran is told once, as unknown, and its output is kept', async () => {

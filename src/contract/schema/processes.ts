@@ -13,7 +13,10 @@ const OptionalText = orNull(Type.String());
 export const ProcessParams = Type.Object({ process_id: Type.String() });
 
 /** The query of a start. */
-export const StartQuery = closedObject({ wait_ms: Type.Optional(integerFrom(0, PROCESS_WAIT_MAX_MS)) });
+export const StartQuery = closedObject({
+  wait_ms: Type.Optional(integerFrom(0, PROCESS_WAIT_MAX_MS)),
+  lossless: Flag,
+});
 
 /** The query of the route that ends a process. */
 export const RemoveQuery = closedObject({ grace_ms: Type.Optional(integerFrom(0)) });
@@ -25,10 +28,11 @@ export const OutputQuery = closedObject({
   tail_bytes: Type.Optional(integerFrom(0)),
   tail_lines: Type.Optional(integerFrom(0)),
   follow: Flag,
+  lossless: Flag,
 });
 
 /** The query of an attached client. */
-export const AttachQuery = closedObject({ offset: Type.Optional(integerFrom(0)) });
+export const AttachQuery = closedObject({ offset: Type.Optional(integerFrom(0)), lossless: Flag });
 
 /** The query of a wait. */
 export const WaitQuery = closedObject({

@@ -17,6 +17,8 @@ export interface FollowOptions {
   tail_lines?: number | undefined;
   /** Whether to continue until the process ends. */
   follow: boolean;
+  /** Whether to hold the process up rather than miss output. */
+  lossless?: boolean;
   /** Whether the daemon has accepted a request before, so that even the first connection is retried. */
   is_known?: boolean;
 }
@@ -80,8 +82,9 @@ class OutputReader {
 
   /** The ended process, null at the end of a running one's stored output, or `lost` if the connection broke. */
   async read(signal: AbortSignal): Promise<ProcessView | null | 'lost'> {
-    const { stream, tail_lines, follow } = this.#options;
-    const body = await this.#open({ stream, follow: String(follow), tail_lines }, signal);
+    const { stream, tail_lines, follow, lossless } = this.#options;
+    const query = { stream, follow: String(follow), tail_lines, lossless: lossless ? 'true' : undefined };
+    const body = await this.#open(query, signal);
     this.connected = true;
     try {
       return await this.#copy(body);

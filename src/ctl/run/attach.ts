@@ -88,7 +88,7 @@ class AttachedTerminal {
 
   async #open(): Promise<WebSocket> {
     try {
-      return await this.#context.client.connect(this.#path, { offset: this.#offset });
+      return await this.#context.client.connect(this.#path, { offset: this.#offset, lossless: 'true' });
     } catch (error) {
       if (error instanceof DaemonError && error.code === 'gone') this.#offset = undefined;
       throw error;

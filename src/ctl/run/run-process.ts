@@ -51,6 +51,7 @@ function start({ client }: Context, { request, interactive, terminal, screen }: 
     ...(terminal ? { pty: terminalSize(screen) } : { stdin: interactive ? 'pipe' : 'ignore' }),
   };
   return client.call<ProcessView>('POST', '/processes', {
+    query: { lossless: 'true' },
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
@@ -70,7 +71,12 @@ async function connect(
     }
     const stop = AbortSignal.any([failed, ended.signal]);
     const sent = interactive ? sendStdin(context, process_id, stdin, stop) : Promise.resolve();
-    const followed = followOutput(context, process_id, { follow: true, is_known: true }, stop);
+    const followed = followOutput(
+      context,
+      process_id,
+      { follow: true, lossless: true, is_known: true },
+      stop,
+    );
     return await Promise.race([followed, sent.then(() => followed)]);
   } catch (error) {
     // Ends like any program in a pipe whose reader has closed it.

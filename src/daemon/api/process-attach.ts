@@ -1,14 +1,16 @@
 import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, errorBody, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
+import type { AttachQuery } from '../../contract/schema/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachFrame, parseFrame } from './attach-frame.ts';
-import { type Exchange, outputData } from './process-output.ts';
+import { type Exchange, outputJson } from './process-output.ts';
 
 /** The slice of the daemon that an attached client uses. */
 export interface AttachContext {
@@ -34,7 +36,7 @@ const FRAME_COST_BYTES = 1024;
 export async function answerAttach(
   daemon: AttachContext,
   process_id: string,
-  offset: number | undefined,
+  { offset, lossless }: Static<typeof AttachQuery>,
   { request, reply }: Exchange,
 ): Promise<void> {
   checkHandshake(request);
@@ -44,11 +46,13 @@ export async function answerAttach(
     ...(offset === undefined ? {} : { start: { offset } }),
     follow: true,
     whole_characters: true,
+    lossless,
+    onDropped: () => request.raw.socket.destroy(),
     signal: gone.signal,
   });
   const { WebSocketServer } = await import('ws');
   const upgrade = takeUpgrade(request, reply);
-  if (!upgrade) return;
+  if (!upgrade) return gone.abort();
   const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: BODY_MAX_BYTES });
   server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (socket) => {
     socket.once('close', () => gone.abort());
@@ -95,7 +99,7 @@ class Attachment {
   async run(items: OutputItems): Promise<void> {
     try {
       for await (const item of items) {
-        if (item.type === 'output') await this.#send({ type: 'output', ...outputData(item) });
+        if (item.type === 'output') await this.#sendText(outputJson(item, { type: 'output' }));
         if (item.type === 'exit') await this.#send({ type: 'exit', process: item.process });
       }
       this.#socket.close(NORMAL_CLOSURE);
@@ -165,7 +169,11 @@ class Attachment {
   }
 
   #send(frame: object): Promise<void> {
-    return new Promise((resolve) => this.#socket.send(JSON.stringify(frame), () => resolve()));
+    return this.#sendText(JSON.stringify(frame));
+  }
+
+  #sendText(text: string): Promise<void> {
+    return new Promise((resolve) => this.#socket.send(text, () => resolve()));
   }
 
   #beatLater(): Timer {

@@ -7,7 +7,7 @@ import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../co
 import type { OutputQuery } from '../../contract/schema/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
-import { disconnectSignal, SseResponse, writeWithRoom } from './sse-response.ts';
+import { disconnectSignal, SseResponse, untilDisconnect } from './sse-response.ts';
 
 /** The slice of the daemon that reading output uses. */
 export interface OutputContext {
@@ -16,15 +16,6 @@ export interface OutputContext {
 }
 
 const STARTS = ['offset', 'tail_bytes', 'tail_lines'] as const;
-
-/** A piece of output in JSON: text if it is valid UTF-8, base64 otherwise. */
-export interface OutputData {
-  stream: OutputStream;
-  /** Of its first byte in the stream. */
-  offset: number;
-  data: string;
-  encoding?: 'base64';
-}
 
 /** A request and its reply, for answers that are streams. */
 export interface Exchange {
@@ -39,7 +30,8 @@ export async function answerOutput(
   query: Static<typeof OutputQuery>,
   { request, reply }: Exchange,
 ): Promise<void> {
-  const { stream, follow } = query;
+  const { stream, follow, lossless } = query;
+  if (lossless && !follow) throw invalidField('lossless', 'is accepted only together with follow');
   const streams = stream === 'all' ? OUTPUT_STREAMS : [stream];
   const start = startOf(query, request.headers['last-event-id']);
   const as_bytes = (request.headers.accept ?? '').includes('application/octet-stream');
@@ -47,8 +39,15 @@ export async function answerOutput(
     throw invalidField('stream', 'must be stdout or stderr for application/octet-stream');
   }
   const gone = disconnectSignal(reply);
-  const reading = { streams, start, follow, whole_characters: !as_bytes, signal: gone };
-  const items = await daemon.supervisor.output(process_id, reading);
+  const items = await daemon.supervisor.output(process_id, {
+    streams,
+    start,
+    follow,
+    whole_characters: !as_bytes,
+    lossless,
+    onDropped: () => reply.raw.destroy(),
+    signal: gone,
+  });
   if (!as_bytes) return sendEvents(items, new SseResponse(request, reply, daemon.clock));
   reply.hijack();
   reply.raw.writeHead(200, {
@@ -61,16 +60,21 @@ export async function answerOutput(
   await sendBytes(items, reply, gone);
 }
 
-/** Converts a piece of output to its JSON form. */
-export function outputData({ stream, offset, data }: OutputItem & { type: 'output' }): OutputData {
-  if (isUtf8(data)) return { stream, offset, data: data.toString('utf8') };
-  return { stream, offset, data: data.toString('base64'), encoding: 'base64' };
+/**
+ * A piece of output as JSON: these fields, `stream`, `offset` (of its first byte in the stream) and `data`, which is text
+ * if it is valid UTF-8, and base64 with `encoding` otherwise.
+ */
+export function outputJson({ stream, offset, data }: OutputItem & { type: 'output' }, fields = {}): string {
+  if (isUtf8(data)) return JSON.stringify({ ...fields, stream, offset, data: data.toString('utf8') });
+  const others = JSON.stringify({ ...fields, stream, offset, encoding: 'base64' });
+  // Base64 needs no escapes: a flood of it is not gone through once more.
+  return `${others.slice(0, -1)},"data":"${data.toString('base64')}"}`;
 }
 
 async function sendEvents(items: OutputItems, writer: SseResponse): Promise<void> {
   try {
     for await (const item of items) {
-      const data = JSON.stringify(eventData(item));
+      const data = eventData(item);
       await writer.write({ id: eventId(item.position), event: item.type, data });
     }
     writer.end();
@@ -79,10 +83,10 @@ async function sendEvents(items: OutputItems, writer: SseResponse): Promise<void
   }
 }
 
-function eventData(item: OutputItem): unknown {
-  if (item.type === 'output') return outputData(item);
-  if (item.type === 'exit') return item.process;
-  return { stream: item.stream, offset: item.offset };
+function eventData(item: OutputItem): string {
+  if (item.type === 'output') return outputJson(item);
+  if (item.type === 'exit') return JSON.stringify(item.process);
+  return JSON.stringify({ stream: item.stream, offset: item.offset });
 }
 
 /** This form cannot express missing bytes, so the answer is cut off at a gap. */
@@ -90,12 +94,17 @@ async function sendBytes(items: OutputItems, reply: FastifyReply, gone: AbortSig
   try {
     for await (const item of items) {
       if (item.type === 'gone') throw new ApiError('gone');
-      if (item.type === 'output') await writeWithRoom(reply, item.data, gone);
+      if (item.type === 'output') await writeBytes(reply, item.data, gone);
     }
     reply.raw.end();
   } catch {
     reply.raw.destroy();
   }
+}
+
+/** Resolves when the system has the bytes, or the reader has disconnected: their buffer is used again then. */
+async function writeBytes({ raw }: FastifyReply, data: Buffer, gone: AbortSignal): Promise<void> {
+  await untilDisconnect(new Promise((resolve) => raw.write(data, resolve)), gone);
 }
 
 /** `Last-Event-ID` takes precedence: a client that reconnects repeats the query of its first request. */

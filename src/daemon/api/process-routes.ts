@@ -76,7 +76,7 @@ export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteCo
 
   const attach = { params, querystring: AttachQuery };
   app.get(`${ONE}/attach`, { schema: attach }, async (request, reply) =>
-    answerAttach(daemon, request.params.process_id, request.query.offset, { request, reply }),
+    answerAttach(daemon, request.params.process_id, request.query, { request, reply }),
   );
 
   app.get(`${ONE}/wait`, { schema: { params, querystring: WaitQuery } }, async (request, reply) => {
@@ -108,13 +108,15 @@ export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteCo
 async function startProcess(
   daemon: ProcessRouteContext,
   body: ProcessRequest | undefined,
-  { wait_ms }: Static<typeof StartQuery>,
+  { wait_ms, lossless }: Static<typeof StartQuery>,
   reply: FastifyReply,
 ): Promise<unknown> {
   if (!body) throw invalidField('body', 'is required');
+  if (lossless && wait_ms !== undefined)
+    throw invalidField('lossless', 'is not accepted together with wait_ms');
   checkProcessRequest(body);
   if (daemon.state === 'stopping') throw new ApiError('shutting_down');
-  const { created, process } = await daemon.supervisor.spawn(body);
+  const { created, process } = await daemon.supervisor.spawn(body, { lossless });
   const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, disconnectSignal(reply));
   reply.code(created ? 201 : 200);
   return success({ ...process, ...ended });

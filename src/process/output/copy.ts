@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import type { OutputStream } from '../../contract/processes.ts';
 import { type OutputSource, readOutput } from './output-reader.ts';
@@ -22,9 +21,21 @@ export async function copyOutput(
     for await (const item of await readOutput(source, { streams: [stream], follow: true, signal: until })) {
       if (item.type !== 'output') continue;
       if (target.writableEnded || target.destroyed) return;
-      if (!target.write(item.data)) await once(target, 'drain', { signal: until }).catch(() => {});
+      await write(target, item.data, until);
     }
   } finally {
     target.off('close', stop); // 'error' stays handled: a late EPIPE must not end the daemon
   }
+}
+
+/** Resolves when the target no longer needs the bytes, or `signal` aborts. */
+function write(target: Writable, data: Buffer, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    signal.addEventListener('abort', done);
+    target.write(data, done);
+  });
 }

@@ -9,8 +9,10 @@ import {
   OUTPUT_SEGMENT_BYTES,
 } from '../../contract/defaults.ts';
 import type { OutputStream } from '../../contract/processes.ts';
-import type { ChangeSignal } from '../change-signal.ts';
+import { ChangeSignal } from '../change-signal.ts';
 import { release } from './buffer-pool.ts';
+import { OutputHolds } from './output-holds.ts';
+import { RecentOutput } from './recent-output.ts';
 import { findSegments, readAt, type Segment, sliceParts, WRITE_FLAGS } from './segments.ts';
 
 /** A read of kept output: bytes from the requested offset, or `gone`, the next offset that is kept. */
@@ -36,8 +38,13 @@ const SEGMENTS_MAX = 64;
  */
 export class OutputLog {
   readonly stream: OutputStream;
-  /** Notified when there is more to read, and when less output waits for the disk. */
+  /** Notified when there is more to read. */
   readonly changes: ChangeSignal;
+  /** What lossless followers hold. */
+  readonly holds: OutputHolds;
+  /** Notified when less output waits for the disk or for a lossless follower. */
+  readonly #room = new ChangeSignal();
+  readonly #recent = new RecentOutput();
   readonly #folder: string;
   /** Oldest first; output is written to the last. */
   #segments: Segment[];
@@ -49,12 +56,16 @@ export class OutputLog {
   #writing: Promise<void> | null = null;
   #tail: Buffer = Buffer.alloc(0);
   #dropped_bytes = 0;
+  /** The offset after the last byte accepted, also of those that are not yet written. */
+  #accepted: number;
 
   private constructor(folder: string, stream: OutputStream, changes: ChangeSignal, segments: Segment[]) {
     this.changes = changes;
     this.#folder = folder;
     this.stream = stream;
     this.#segments = segments;
+    this.#accepted = this.end;
+    this.holds = new OutputHolds(this.#room);
   }
 
   /** The empty log of a new process. */
@@ -91,9 +102,9 @@ export class OutputLog {
     return this.#dropped_bytes;
   }
 
-  /** Whether too much output waits for the disk: the process should not be read for now. */
+  /** Whether too much output waits for the disk or for a lossless follower: the process should not be read for now. */
   get is_full(): boolean {
-    return this.#pending_bytes >= OUTPUT_PENDING_BYTES;
+    return this.#pending_bytes >= OUTPUT_PENDING_BYTES || this.holds.isFull(this.#accepted);
   }
 
   /** The last bytes that the process wrote, also those that are not yet on disk. */
@@ -105,10 +116,21 @@ export class OutputLog {
   append(data: Buffer): void {
     this.#pending.push(data);
     this.#pending_bytes += data.length;
+    this.#accepted += data.length;
     const tail = data.length >= OUTPUT_PREVIEW_BYTES ? data : Buffer.concat([this.#tail, data]);
     // A copy: a view would hold the whole of what it was cut from in memory.
     this.#tail = Buffer.from(tail.subarray(Math.max(0, tail.length - OUTPUT_PREVIEW_BYTES)));
     this.#writing ??= this.#writePending();
+  }
+
+  /** Resolves when the log is no longer full. */
+  async whenRoom(): Promise<void> {
+    while (this.is_full) await this.#room.after(this.#room.version);
+  }
+
+  /** Keeps the newest output in memory until the returned function is called. */
+  follow(): () => void {
+    return this.#recent.follow(this.#accepted - this.#pending_bytes);
   }
 
   /** Resolves when everything accepted so far is written or given up. */
@@ -124,11 +146,17 @@ export class OutputLog {
     await file?.close();
   }
 
+  /** What is in memory from `offset` on, copied to `target`; null if it is not in memory, or at the end. */
+  readRecent(offset: number, target: Buffer): Buffer | null {
+    const length = this.#recent.read(offset, target);
+    return length > 0 ? target.subarray(0, length) : null;
+  }
+
   /**
-   * Up to `max_bytes` from `offset`; empty at the end. For an offset that is not kept, `gone` is the next one that
-   * is. A file that is renamed or removed during the read is looked up again.
+   * Up to `max_bytes` from `offset`, in `target` if that is given; empty at the end. For an offset that is not kept,
+   * `gone` is the next one that is. A file that is renamed or removed during the read is looked up again.
    */
-  async read(offset: number, max_bytes = OUTPUT_CHUNK_BYTES): Promise<OutputRead> {
+  async read(offset: number, max_bytes = OUTPUT_CHUNK_BYTES, target?: Buffer): Promise<OutputRead> {
     for (;;) {
       if (offset >= this.end) return { data: Buffer.alloc(0) };
       const segment = this.#segments.find(({ base, size }) => offset < base + size);
@@ -136,7 +164,7 @@ export class OutputLog {
       if (offset < segment.base) return { gone: segment.base };
       const { path } = segment;
       const length = Math.min(max_bytes, segment.base + segment.size - offset);
-      const data = await readAt(path, offset - segment.base, length);
+      const data = await readAt(path, offset - segment.base, target?.subarray(0, length) ?? length);
       const is_same = this.#segments.includes(segment) && segment.path === path;
       if (data && is_same) return { data };
       if (is_same) return { gone: segment.base + segment.size };
@@ -153,9 +181,13 @@ export class OutputLog {
       const batch_bytes = this.#pending_bytes;
       this.#pending = [];
       await this.#write(batch, batch_bytes);
-      for (const data of batch) release(data);
+      for (const data of batch) {
+        this.#recent.add(data);
+        release(data);
+      }
       this.#pending_bytes -= batch_bytes;
       this.changes.notify();
+      this.#room.notify();
     }
     this.#writing = null;
   }
@@ -207,7 +239,8 @@ export class OutputLog {
   async #removeOld(): Promise<void> {
     for (;;) {
       const oldest = this.#segments[0] as Segment;
-      const is_spare = this.size_bytes - oldest.size >= OUTPUT_KEEP_BYTES;
+      const is_taken = oldest.base + oldest.size <= this.holds.slowest;
+      const is_spare = is_taken && this.size_bytes - oldest.size >= OUTPUT_KEEP_BYTES;
       if (this.#segments.length === 1 || !(is_spare || this.#segments.length > SEGMENTS_MAX)) return;
       this.#segments.shift();
       await rm(oldest.path, { force: true }).catch(() => {});

@@ -2,7 +2,8 @@ import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
 import type { ChangeSignal } from '../change-signal.ts';
-import type { OutputLog } from './output-log.ts';
+import type { LosslessFollower, LosslessFollowers } from './lossless-followers.ts';
+import type { OutputLog, OutputRead } from './output-log.ts';
 import { incompleteBytes } from './preview.ts';
 
 const CHARACTER_MAX_BYTES = 4;
@@ -27,12 +28,17 @@ export interface OutputOptions {
   follow?: boolean;
   /** Splits only between UTF-8 characters, while more output may follow. */
   whole_characters?: boolean;
+  /** Misses no byte: the process is read no faster than the items are taken. */
+  lossless?: boolean;
+  /** Called when a lossless reader that took nothing for 60 s is dropped: it is then like any other. */
+  onDropped?: () => void;
   /** Ends the reading early. */
   signal?: AbortSignal;
 }
 
 /**
  * `output`: bytes and the offset of the first; `position` is where both streams continue after it.
+ * The bytes are valid until the next item is asked for.
  * `gone`: the reader was too slow, and the stream continues at `offset`. `exit`: the process has ended; always the last.
  */
 export type OutputItem =
@@ -48,6 +54,7 @@ export interface OutputSource {
   logs: Record<OutputStream, OutputLog>;
   /** Notified when there is more output, and at the end. */
   changes: ChangeSignal;
+  lossless: LosslessFollowers;
   /** Whether the process has ended for good and all its own output is in the logs. */
   readonly is_drained: boolean;
   /** The process as the API gives it. */
@@ -55,16 +62,24 @@ export interface OutputSource {
 }
 
 /**
- * Reads kept output, and with `follow` later output, too. It reads from the files at its own pace: a slow reader
- * delays nothing else and takes no memory. Throws `gone` for an offset that is no longer kept, `invalid_request` for
- * one beyond the end.
+ * Reads kept output, and with `follow` later output, too, at its own pace: a slow reader takes no memory, and delays
+ * nothing else unless it is lossless. At the end it reads from memory, behind it from the files. Throws `gone` for an
+ * offset that is no longer kept, `invalid_request` for one beyond the end.
  */
 export async function readOutput(source: OutputSource, query: OutputOptions): Promise<OutputItems> {
   const position = { stdout: 0, stderr: 0 };
   const logs = query.streams.map((stream) => source.logs[stream]);
-  const start = forEach(logs, query.start);
-  for (const log of logs) position[log.stream] = await findStart(log, start);
-  return Object.assign(readFrom(source, query, position), { start: { ...position } });
+  const follower = query.lossless ? source.lossless.add(query.streams, () => query.onDropped?.()) : null;
+  try {
+    const start = forEach(logs, query.start);
+    for (const log of logs) position[log.stream] = await findStart(log, start);
+  } catch (error) {
+    follower?.leave();
+    throw error;
+  }
+  // A reading that never begins does not get to its end either.
+  query.signal?.addEventListener('abort', () => follower?.leave());
+  return Object.assign(readFrom(source, query, position, follower), { start: { ...position } });
 }
 
 /** One offset for several streams, as an offset for each. */
@@ -79,29 +94,37 @@ async function* readFrom(
   source: OutputSource,
   query: OutputOptions,
   position: OutputPosition,
+  follower: LosslessFollower | null,
 ): AsyncGenerator<OutputItem> {
   const { streams, follow = false, signal } = query;
-  while (!signal?.aborted) {
-    // Taken before reading, so that no change is missed.
-    const seen = source.changes.version;
-    const was_drained = source.is_drained;
-    let has_read = false;
-    for (const stream of streams) {
-      const item = await readNext(
-        source.logs[stream],
-        position,
-        query.whole_characters === true && !was_drained,
-      );
-      if (!item) continue;
-      has_read = true;
-      position[stream] = item.type === 'gone' ? item.offset : item.offset + item.data.length;
-      yield { ...item, position: { ...position } };
-      if (signal?.aborted) return;
+  const ends = follow ? streams.map((stream) => source.logs[stream].follow()) : [];
+  const buffer = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
+  follower?.take(position);
+  try {
+    while (!signal?.aborted) {
+      // Taken before reading, so that no change is missed.
+      const seen = source.changes.version;
+      const was_drained = source.is_drained;
+      const whole_characters = query.whole_characters === true && !was_drained;
+      let has_read = false;
+      for (const stream of streams) {
+        const item = await readNext(source.logs[stream], position, buffer, whole_characters);
+        if (!item) continue;
+        has_read = true;
+        position[stream] = item.type === 'gone' ? item.offset : item.offset + item.data.length;
+        follower?.offer();
+        yield { ...item, position: { ...position } };
+        follower?.take(position);
+        if (signal?.aborted) return;
+      }
+      if (has_read) continue;
+      if (was_drained) return yield { type: 'exit', process: await source.view(), position };
+      if (!follow) return;
+      await source.changes.after(seen, signal);
     }
-    if (has_read) continue;
-    if (was_drained) return yield { type: 'exit', process: await source.view(), position };
-    if (!follow) return;
-    await source.changes.after(seen, signal);
+  } finally {
+    follower?.leave();
+    for (const end of ends) end();
   }
 }
 
@@ -112,10 +135,12 @@ type Piece =
 async function readNext(
   log: OutputLog,
   position: OutputPosition,
+  buffer: Buffer,
   whole_characters: boolean,
 ): Promise<Piece | null> {
   const offset = position[log.stream];
-  const read = await log.read(offset, OUTPUT_CHUNK_BYTES);
+  const recent = log.readRecent(offset, buffer);
+  const read: OutputRead = recent ? { data: recent } : await log.read(offset, buffer.length, buffer);
   if ('gone' in read) return { type: 'gone', stream: log.stream, offset: read.gone };
   const data = whole_characters ? await wholeCharacters(log, offset, read.data) : read.data;
   return data.length > 0 ? { type: 'output', stream: log.stream, offset, data } : null;

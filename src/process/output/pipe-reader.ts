@@ -103,7 +103,7 @@ export class PipeReader {
   }
 
   async #resumeWhenWritten(): Promise<void> {
-    while (this.#log.is_full) await this.#log.changes.after(this.#log.changes.version);
+    await this.#log.whenRoom();
     if (!this.#socket.destroyed) this.#socket.resume();
   }
 }

@@ -1,5 +1,7 @@
+import type { Clock } from '../../base/clock.ts';
 import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
 import { ChangeSignal } from '../change-signal.ts';
+import { LosslessFollowers } from './lossless-followers.ts';
 import { OutputLog } from './output-log.ts';
 
 /** The kept output of one process over all its runs. */
@@ -7,30 +9,33 @@ export class ProcessOutput {
   /** Notified when there is more to read. */
   readonly changes: ChangeSignal;
   readonly logs: Readonly<Record<OutputStream, OutputLog>>;
+  /** The followers that must not miss a byte. */
+  readonly lossless: LosslessFollowers;
   #open_runs = 0;
 
-  private constructor(changes: ChangeSignal, logs: Record<OutputStream, OutputLog>) {
+  private constructor(clock: Clock, changes: ChangeSignal, logs: Record<OutputStream, OutputLog>) {
     this.changes = changes;
     this.logs = logs;
+    this.lossless = new LosslessFollowers(clock, logs);
   }
 
   /** The output of a new process. */
-  static create(folder: string): ProcessOutput {
+  static create(clock: Clock, folder: string): ProcessOutput {
     const changes = new ChangeSignal();
-    return new ProcessOutput(changes, {
+    return new ProcessOutput(clock, changes, {
       stdout: OutputLog.create(folder, 'stdout', changes),
       stderr: OutputLog.create(folder, 'stderr', changes),
     });
   }
 
   /** The output that an earlier daemon left in `folder`. Throws the system's error if it cannot be read. */
-  static async load(folder: string): Promise<ProcessOutput> {
+  static async load(clock: Clock, folder: string): Promise<ProcessOutput> {
     const changes = new ChangeSignal();
     const [stdout, stderr] = await Promise.all([
       OutputLog.load(folder, 'stdout', changes),
       OutputLog.load(folder, 'stderr', changes),
     ]);
-    return new ProcessOutput(changes, { stdout, stderr });
+    return new ProcessOutput(clock, changes, { stdout, stderr });
   }
 
   /** Whether a process may still write to the output of any run. The folder is in use while this is true. */
@@ -53,6 +58,11 @@ export class ProcessOutput {
     this.#open_runs += 1;
     await closed;
     this.#open_runs -= 1;
+  }
+
+  /** Whether the process is to end: it waits for lossless followers only once no more output can be kept for them. */
+  set is_ending(is_ending: boolean) {
+    for (const stream of OUTPUT_STREAMS) this.logs[stream].holds.widen(is_ending);
   }
 
   /** Resolves when everything accepted so far is written or given up. */

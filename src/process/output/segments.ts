@@ -32,13 +32,17 @@ export function sliceParts(batch: readonly Buffer[], from: number, max_bytes: nu
   return parts.slice(0, WRITEV_MAX);
 }
 
-/** Bytes of a file at `position`, at most `length`; null if there are none or the file cannot be read. */
-export async function readAt(path: string, position: number, length: number): Promise<Buffer | null> {
+/**
+ * Bytes of a file at `position`, at most so many, or as many as the given buffer takes; null if there are none or the
+ * file cannot be read.
+ */
+export async function readAt(path: string, position: number, into: number | Buffer): Promise<Buffer | null> {
+  const target = typeof into === 'number' ? Buffer.allocUnsafe(into) : into;
   let file: FileHandle | undefined;
   try {
     file = await open(path, READ);
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length, position);
-    return bytesRead > 0 ? buffer.subarray(0, bytesRead) : null;
+    const { bytesRead } = await file.read(target, 0, target.length, position);
+    return bytesRead > 0 ? target.subarray(0, bytesRead) : null;
   } catch {
     return null;
   } finally {

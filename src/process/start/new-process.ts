@@ -11,6 +11,13 @@ import { commandOf } from './request.ts';
 /** System errors that come from a limit on processes, files or memory. */
 const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
 
+/** What is started. `lossless`: see SpawnExtras. */
+export interface NewProcess {
+  process_id: string;
+  request: ProcessRequest;
+  lossless?: boolean;
+}
+
 /**
  * Starts a process in a folder of its own below `directory`. Throws the catalogue's error if that fails, and leaves
  * nothing behind: `too_many_requests` for a limit of the system, `outbox_unavailable` for other errors of the disk,
@@ -19,11 +26,10 @@ const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
 export async function startProcess(
   context: ProcessContext,
   directory: string,
-  process_id: string,
-  request: ProcessRequest,
+  start: NewProcess,
 ): Promise<SupervisedProcess> {
-  const folder = join(directory, process_id);
-  const record = newRecord(process_id, request, context.clock.wallMs());
+  const folder = join(directory, start.process_id);
+  const record = newRecord(start, context.clock.wallMs());
   try {
     return await SupervisedProcess.start(context, folder, record);
   } catch (error) {
@@ -32,7 +38,10 @@ export async function startProcess(
   }
 }
 
-function newRecord(process_id: string, request: ProcessRequest, created_at_ms: number): ProcessRecord {
+function newRecord(
+  { process_id, request, lossless = false }: NewProcess,
+  created_at_ms: number,
+): ProcessRecord {
   return {
     process_id,
     request,
@@ -45,6 +54,7 @@ function newRecord(process_id: string, request: ProcessRequest, created_at_ms: n
     end: null,
     is_final: false,
     is_stopped: false,
+    is_lossless: lossless,
     unsent: [],
   };
 }

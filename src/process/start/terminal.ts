@@ -22,6 +22,9 @@ const AT_TERMINAL = ['/bin/sh', '-c', 'exec <>"$0" >&0 2>&0; exec "$@"'] as cons
 /** How long the end of a process waits for the last of its output: a descendant may hold the terminal. */
 const LAST_OUTPUT_MS = 100;
 
+/** The most that is read then without waiting for the disk or a follower: a descendant may flood the terminal. */
+const REST_MAX_BYTES = 1024 * 1024;
+
 /** The keys with which a terminal in its initial settings sends a signal to its foreground group. */
 const SIGNAL_KEYS = new Map([
   [0x03, 'SIGINT'],
@@ -93,7 +96,7 @@ function launched(
   onSignalKey: (signal: string) => void,
 ): Launched {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
-  takeOutput(stream, outlet);
+  const takeRest = takeOutput(stream, outlet);
   const onData = (data: Uint8Array) => {
     for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) onSignalKey(signal);
   };
@@ -101,6 +104,7 @@ function launched(
     ...program,
     stdin: new Stdin(stream, { is_terminal: true, onData }),
     exited: program.exited.then(async (status) => {
+      takeRest();
       await closeSlave();
       await closedOrLate(outlet.clock, closed);
       return status;
@@ -117,19 +121,22 @@ function launched(
   };
 }
 
-function takeOutput(stream: ReadStream, { logs: { stdout }, onOutput }: Outlet): void {
+/** Logs what is written to the terminal. Call the returned function once its program has ended: the rest is then read. */
+function takeOutput(stream: ReadStream, { logs: { stdout }, onOutput }: Outlet): () => void {
   stream.on('error', () => {}); // EIO: the last process at the terminal has ended; 'close' follows
-  const resumeWhenWritten = async () => {
-    while (stdout.is_full) await stdout.changes.after(stdout.changes.version);
-    stream.resume();
-  };
+  let rest_bytes = 0;
   stream.on('data', (data: Buffer) => {
     onOutput('stdout', data);
     stdout.append(data);
-    if (!stdout.is_full) return;
+    rest_bytes -= data.length;
+    if (!stdout.is_full || rest_bytes > 0) return;
     stream.pause();
-    void resumeWhenWritten();
+    void stdout.whenRoom().then(() => stream.resume());
   });
+  return () => {
+    rest_bytes = REST_MAX_BYTES;
+    stream.resume();
+  };
 }
 
 /** Waits for the hang-up of the terminal, which follows the last output of its session leader. */

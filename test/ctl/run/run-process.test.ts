@@ -68,7 +68,9 @@ describe('sandboxctl run', () => {
     await running.wrote(/abc/);
     daemon.dropConnections();
     const second = await stream(1);
-    expect(streams[1]).toMatchObject({ last_id: '3-0', url: expect.stringContaining('follow=true') });
+    const asked = expect.stringMatching(/follow=true&lossless=true/);
+    expect(streams).toMatchObject([{ url: asked }, { last_id: '3-0', url: asked }]);
+    expect(requests()[0]).toBe('POST /processes?lossless=true');
     send(second, '6-0', 'output', output(1, 'bcdef'));
     send(second, '6-0', 'exit', ENDED);
     expect(await running.ended()).toEqual({

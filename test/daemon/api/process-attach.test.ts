@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -60,6 +61,22 @@ describe('GET /processes/{id}/attach', () => {
       { type: 'output', stream: 'stderr', offset: 0, data: 'err\n' },
       { type: 'exit', process: view },
     ]);
+  });
+
+  it('misses no byte of a process that is held up for it', async () => {
+    const shell = 'head -c 40000000 /dev/urandom | tee /dev/stderr | sha256sum';
+    const { process_id } = await daemon.run({ shell }, '?lossless=true');
+    const hash = createHash('sha256');
+    const attached = new Attached(process_id, '?lossless=true');
+    attached.socket.on('message', (data) => {
+      const frame = JSON.parse(String(data));
+      if (frame.stream === 'stderr') hash.update(Buffer.from(frame.data, frame.encoding));
+      attached.socket.pause();
+      setImmediate(() => attached.socket.resume());
+    });
+    expect(await attached.closed).toBe(1000);
+    const told = attached.frames.find(({ stream }) => stream === 'stdout').data;
+    expect(told).toBe(`${hash.digest('hex')}  -\n`);
   });
 
   it('passes stdin, resizes and signals on to the process', async () => {

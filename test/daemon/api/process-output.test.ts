@@ -275,6 +275,63 @@ describe('GET /processes/{id}/output as bytes', () => {
   });
 });
 
+describe('a lossless follower', () => {
+  const TOTAL_BYTES = 40 * 2 ** 20;
+  const flood = { command: ['head', '-c', String(TOTAL_BYTES), '/dev/zero'] };
+
+  it('receives every byte of a process that writes faster than it reads, in either form', async () => {
+    const query = '?stream=stdout&follow&lossless';
+    for (const accept of ['application/octet-stream', 'text/event-stream']) {
+      const { process_id } = await daemon.run(flood, '?lossless=true');
+      const { body, events } = await open(process_id, query, { accept });
+      // Nothing is read until no more comes: what the connection holds is full, and so is the pipe.
+      body.pause();
+      await daemon.ask(`/processes/${process_id}/wait?timeout_ms=300`);
+      expect((await daemon.ask(`/processes/${process_id}`)).data.state).toBe('running');
+      let bytes = 0;
+      if (accept.endsWith('octet-stream')) for await (const chunk of body) bytes += chunk.length;
+      else {
+        for await (const { event, data } of events) {
+          if (event === 'output') bytes += JSON.parse(data).data.length;
+          expect(event).not.toBe('gone');
+        }
+      }
+      expect(bytes).toBe(TOTAL_BYTES);
+    }
+  });
+
+  it('holds nothing any more once its connection is lost', async () => {
+    const { process_id } = await daemon.run(flood, '?lossless=true');
+    const { sent, body } = await open(process_id, '?follow&lossless');
+    body.pause();
+    sent.destroy();
+    expect(await daemon.ended(process_id)).toMatchObject({ exit_code: 0 });
+  });
+
+  it('loses its connection when it is dropped', async () => {
+    const { process_id } = await daemon.run(flood, '?lossless=true');
+    const read = vi.spyOn(Supervisor.prototype, 'output');
+    onTestFinished(() => read.mockRestore());
+    for (const accept of ['application/octet-stream', 'text/event-stream']) {
+      const { body } = await open(process_id, '?stream=stdout&follow&lossless', { accept });
+      read.mock.lastCall?.[1].onDropped?.();
+      await expect(body.toArray()).rejects.toThrow(/aborted/);
+    }
+  });
+
+  it('holds up neither DELETE nor the end of the daemon', async () => {
+    const { process_id } = await daemon.run({ command: ['yes'] }, '?lossless=true');
+    const { body } = await open(process_id, '?follow&lossless');
+    body.pause().on('error', () => {});
+    const { data } = await daemon.ask(`/processes/${process_id}?grace_ms=600000`, { method: 'DELETE' });
+    expect(data).toMatchObject({ state: 'exited', signal: 'SIGTERM' });
+    const other = await daemon.run({ command: ['yes'] }, '?lossless=true');
+    const { body: unread } = await open(other.process_id, '?follow&lossless');
+    unread.pause().on('error', () => {});
+    await daemon.daemon.stop('signal', 'SIGTERM');
+  });
+});
+
 describe('an invalid request for output', () => {
   it('is refused by its field', async () => {
     const { process_id } = await daemon.run({ command: ['true'] });
@@ -286,6 +343,7 @@ describe('an invalid request for output', () => {
       ['?tail_bytes=all', 'tail_bytes'],
       ['?tail_lines=', 'tail_lines'],
       ['?follow=yes', 'follow'],
+      ['?lossless', 'lossless'],
       ['?from=0', 'from'],
     ]) {
       const { status, error } = await daemon.ask(`/processes/${process_id}/output${query}`);

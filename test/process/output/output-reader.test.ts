@@ -8,7 +8,9 @@ const MIB = 1024 * 1024;
 
 async function collect(items: AsyncIterable<OutputItem>): Promise<OutputItem[]> {
   const all: OutputItem[] = [];
-  for await (const item of items) all.push(item);
+  // Its bytes are valid until the next item.
+  for await (const item of items)
+    all.push(item.type === 'output' ? { ...item, data: Buffer.from(item.data) } : item);
   return all;
 }
 

@@ -1,0 +1,94 @@
+import type { Clock, Timer } from '../../base/clock.ts';
+import { LOSSLESS_STALL_MS } from '../../contract/defaults.ts';
+import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
+import type { OutputLog } from './output-log.ts';
+
+/** In steps, so that a machine that stood still meanwhile does not count as a follower that did. */
+const CHECK_MS = 5_000;
+const CHECKS_MAX = LOSSLESS_STALL_MS / CHECK_MS;
+
+type Logs = Readonly<Record<OutputStream, OutputLog>>;
+
+/**
+ * The followers of one process that must not miss a byte: while they are there, the process is read no faster than the
+ * slowest of them takes. One that takes nothing for 60 s is dropped. Contract section 4, `lossless`.
+ */
+export class LosslessFollowers {
+  readonly #clock: Clock;
+  readonly #logs: Logs;
+  #expected: LosslessFollower | null = null;
+
+  constructor(clock: Clock, logs: Logs) {
+    this.#clock = clock;
+    this.#logs = logs;
+  }
+
+  /** Holds the output from here on as if a follower were there, until the first has come, or for 60 s. */
+  expect(): void {
+    this.#expected = new LosslessFollower(this.#clock, this.#logs, OUTPUT_STREAMS, 'end');
+  }
+
+  /** Adds a follower of these streams from the oldest kept byte on. It calls `onDropped` if it is dropped. */
+  add(streams: readonly OutputStream[], onDropped: () => void): LosslessFollower {
+    const follower = new LosslessFollower(this.#clock, this.#logs, streams, 'first', onDropped);
+    this.#expected?.leave();
+    this.#expected = null;
+    return follower;
+  }
+}
+
+/** One follower that holds the output. */
+export class LosslessFollower {
+  readonly #clock: Clock;
+  readonly #logs: readonly OutputLog[];
+  readonly #onDropped: () => void;
+  #timer: Timer;
+  /** Whether output was offered and not yet taken; true before the first. */
+  #is_offered = true;
+  #stalled_checks = 0;
+
+  /** Nothing was taken yet, from the oldest kept byte or from the end on. */
+  constructor(
+    clock: Clock,
+    logs: Logs,
+    streams: readonly OutputStream[],
+    from: 'first' | 'end',
+    onDropped: () => void = () => {},
+  ) {
+    this.#clock = clock;
+    this.#logs = streams.map((stream) => logs[stream]);
+    this.#onDropped = onDropped;
+    for (const log of this.#logs) log.holds.set(this, log[from]);
+    this.#timer = this.#checkLater();
+  }
+
+  /** Notes that it has been offered output and has not yet taken it. */
+  offer(): void {
+    this.#is_offered = true;
+  }
+
+  /** Notes that it has taken everything before this position. */
+  take(position: OutputPosition): void {
+    this.#is_offered = false;
+    this.#stalled_checks = 0;
+    for (const log of this.#logs) log.holds.set(this, position[log.stream]);
+  }
+
+  /** Holds nothing any more. Idempotent. */
+  leave(): void {
+    this.#timer.cancel();
+    for (const log of this.#logs) log.holds.delete(this);
+  }
+
+  #checkLater(): Timer {
+    return this.#clock.after(CHECK_MS, () => {
+      this.#stalled_checks = this.#is_offered ? this.#stalled_checks + 1 : 0;
+      if (this.#stalled_checks <= CHECKS_MAX) {
+        this.#timer = this.#checkLater();
+        return;
+      }
+      this.leave();
+      this.#onDropped();
+    });
+  }
+}
