@@ -45,14 +45,9 @@ export class SupervisedProcess implements OutputSource {
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const started = new SupervisedProcess(
-      context,
-      folder,
-      record,
-      ProcessOutput.create(context.clock, folder),
-    );
+    const output = ProcessOutput.create(context.clock, folder, record.is_lossless);
+    const started = new SupervisedProcess(context, folder, record, output);
     const made_in = await context.folders.take();
-    if (record.is_lossless) started.lossless.expect();
     try {
       await started.#lifecycle.launch(made_in);
       return started;
@@ -69,9 +64,8 @@ export class SupervisedProcess implements OutputSource {
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const output = await ProcessOutput.load(context.clock, folder);
+    const output = await ProcessOutput.load(context.clock, folder, record.is_lossless && !record.is_final);
     const recovered = new SupervisedProcess(context, folder, record, output);
-    if (record.is_lossless && !record.is_final) recovered.lossless.expect();
     await recovered.#lifecycle.recover();
     return recovered;
   }

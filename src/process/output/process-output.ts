@@ -13,29 +13,34 @@ export class ProcessOutput {
   readonly lossless: LosslessFollowers;
   #open_runs = 0;
 
-  private constructor(clock: Clock, changes: ChangeSignal, logs: Record<OutputStream, OutputLog>) {
+  private constructor(
+    clock: Clock,
+    changes: ChangeSignal,
+    logs: Record<OutputStream, OutputLog>,
+    is_lossless: boolean,
+  ) {
     this.changes = changes;
     this.logs = logs;
     this.lossless = new LosslessFollowers(clock, logs);
+    if (is_lossless) this.lossless.expect();
   }
 
-  /** The output of a new process. */
-  static create(clock: Clock, folder: string): ProcessOutput {
+  /** The output of a new process; with `is_lossless` it waits for its first follower. */
+  static create(clock: Clock, folder: string, is_lossless = false): ProcessOutput {
     const changes = new ChangeSignal();
-    return new ProcessOutput(clock, changes, {
-      stdout: OutputLog.create(folder, 'stdout', changes),
-      stderr: OutputLog.create(folder, 'stderr', changes),
-    });
+    const stdout = OutputLog.create(folder, 'stdout', changes);
+    const stderr = OutputLog.create(folder, 'stderr', changes);
+    return new ProcessOutput(clock, changes, { stdout, stderr }, is_lossless);
   }
 
-  /** The output that an earlier daemon left in `folder`. Throws the system's error if it cannot be read. */
-  static async load(clock: Clock, folder: string): Promise<ProcessOutput> {
+  /** The same of the output that an earlier daemon left in `folder`. Throws the system's error if it cannot be read. */
+  static async load(clock: Clock, folder: string, is_lossless = false): Promise<ProcessOutput> {
     const changes = new ChangeSignal();
     const [stdout, stderr] = await Promise.all([
       OutputLog.load(folder, 'stdout', changes),
       OutputLog.load(folder, 'stderr', changes),
     ]);
-    return new ProcessOutput(clock, changes, { stdout, stderr });
+    return new ProcessOutput(clock, changes, { stdout, stderr }, is_lossless);
   }
 
   /** Whether a process may still write to the output of any run. The folder is in use while this is true. */

@@ -5,7 +5,9 @@ import { RecentOutput } from '../../../src/process/output/recent-output.ts';
 
 /** Bytes that tell their offset in the stream. */
 function bytesAt(offset: number, length: number): Buffer {
-  return Buffer.from(Array.from({ length }, (_, index) => ((offset + index) * 2_654_435_761) >>> 24));
+  const data = Buffer.alloc(length);
+  for (let i = 0; i < length; i++) data[i] = ((offset + i) * 2_654_435_761) >>> 24;
+  return data;
 }
 
 test('the newest bytes are read back right at every offset, and none but them', () => {
