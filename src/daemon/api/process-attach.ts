@@ -9,6 +9,7 @@ import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { AttachQuery } from '../../contract/schema/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
+import { tightenHeap } from '../start/heap.ts';
 import { type AttachFrame, parseFrame } from './attach-frame.ts';
 import { type Exchange, outputJson } from './process-output.ts';
 
@@ -40,6 +41,7 @@ export async function answerAttach(
   { request, reply }: Exchange,
 ): Promise<void> {
   checkHandshake(request);
+  tightenHeap();
   const gone = new AbortController();
   const items = await daemon.supervisor.output(process_id, {
     streams: OUTPUT_STREAMS,

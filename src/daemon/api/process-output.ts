@@ -7,7 +7,8 @@ import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../co
 import type { OutputQuery } from '../../contract/schema/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
-import { disconnectSignal, SseResponse, untilDisconnect } from './sse-response.ts';
+import { tightenHeap } from '../start/heap.ts';
+import { disconnectSignal, pacedWrite, SseResponse } from './sse-response.ts';
 
 /** The slice of the daemon that reading output uses. */
 export interface OutputContext {
@@ -38,6 +39,7 @@ export async function answerOutput(
   if (as_bytes && streams.length > 1) {
     throw invalidField('stream', 'must be stdout or stderr for application/octet-stream');
   }
+  if (follow) tightenHeap();
   const gone = disconnectSignal(reply);
   const items = await daemon.supervisor.output(process_id, {
     streams,
@@ -57,7 +59,7 @@ export async function answerOutput(
     'x-output-offset': String(items.start[streams[0] as OutputStream]),
   });
   reply.raw.flushHeaders();
-  await sendBytes(items, reply, gone);
+  await sendBytes(items, reply);
 }
 
 /**
@@ -90,21 +92,17 @@ function eventData(item: OutputItem): string {
 }
 
 /** This form cannot express missing bytes, so the answer is cut off at a gap. */
-async function sendBytes(items: OutputItems, reply: FastifyReply, gone: AbortSignal): Promise<void> {
+async function sendBytes(items: OutputItems, reply: FastifyReply): Promise<void> {
+  const write = pacedWrite(reply);
   try {
     for await (const item of items) {
       if (item.type === 'gone') throw new ApiError('gone');
-      if (item.type === 'output') await writeBytes(reply, item.data, gone);
+      if (item.type === 'output') await write(item.data);
     }
     reply.raw.end();
   } catch {
     reply.raw.destroy();
   }
-}
-
-/** Resolves when the system has the bytes, or the reader has disconnected: their buffer is used again then. */
-async function writeBytes({ raw }: FastifyReply, data: Buffer, gone: AbortSignal): Promise<void> {
-  await untilDisconnect(new Promise((resolve) => raw.write(data, resolve)), gone);
 }
 
 /** `Last-Event-ID` takes precedence: a client that reconnects repeats the query of its first request. */

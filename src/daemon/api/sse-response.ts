@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock, Timer } from '../../base/clock.ts';
 
@@ -20,12 +19,14 @@ export class SseResponse {
   /** Aborts when the reader disconnects. */
   readonly gone: AbortSignal;
   readonly #reply: FastifyReply;
+  readonly #paced: PacedWrite;
   readonly #clock: Clock;
   #heartbeat: Timer;
 
   /** Takes over the answer and sends its head at once. */
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock) {
     this.#reply = reply;
+    this.#paced = pacedWrite(reply);
     this.#clock = clock;
     this.gone = disconnectSignal(reply);
     this.#heartbeat = this.#beatLater();
@@ -39,12 +40,11 @@ export class SseResponse {
     reply.raw.flushHeaders();
   }
 
-  /** Resolves when there is room for more, or the reader has disconnected. */
+  /** Resolves when the system has taken the event, or the reader has disconnected. */
   async write({ id, event, data }: SseMessage): Promise<void> {
     // A lone carriage return also ends a line of the stream.
     const lines = data.replaceAll(/\r\n|[\r\n]/g, '\ndata: ');
-    const text = `id: ${id}\nevent: ${event}\ndata: ${lines}\n\n`;
-    await writeWithRoom(this.#reply, text, this.gone);
+    await this.#paced(`id: ${id}\nevent: ${event}\ndata: ${lines}\n\n`);
   }
 
   /** Ends the stream as complete. */
@@ -74,14 +74,19 @@ export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   return gone.signal;
 }
 
-/** Writes to an answer; resolves when there is room for more, or `gone` aborts. */
-export async function writeWithRoom(
-  { raw }: FastifyReply,
-  data: string | Uint8Array,
-  gone: AbortSignal,
-): Promise<void> {
-  if (gone.aborted || raw.write(data)) return;
-  await once(raw, 'drain', { signal: gone }).catch(() => {});
+/** Writes to an answer; resolves when the system has taken the data, or the client has disconnected. */
+export type PacedWrite = (data: string | Uint8Array) => Promise<void>;
+
+/** The function that writes to this answer one piece after the other, each once the one before is taken. */
+export function pacedWrite({ raw }: FastifyReply): PacedWrite {
+  let resume = () => {};
+  raw.once('close', () => resume()); // once for all pieces: a listener each would cost more than the write
+  return (data) =>
+    new Promise((resolve) => {
+      resume = resolve;
+      if (raw.destroyed) resolve();
+      else raw.write(data, () => resolve());
+    });
 }
 
 /** Resolves with the value of `wait`, or with undefined when `signal` aborts or `wait` fails. Leaves no listener. */

@@ -77,8 +77,10 @@ export async function readOutput(source: OutputSource, query: OutputOptions): Pr
     follower?.leave();
     throw error;
   }
-  // A reading that never begins does not get to its end either.
-  query.signal?.addEventListener('abort', () => follower?.leave());
+  query.signal?.addEventListener('abort', () => {
+    follower?.leave(); // a reading that never begins does not get to its end either
+    source.changes.notify();
+  });
   return Object.assign(readFrom(source, query, position, follower), { start: { ...position } });
 }
 
@@ -120,7 +122,7 @@ async function* readFrom(
       if (has_read) continue;
       if (was_drained) return yield { type: 'exit', process: await source.view(), position };
       if (!follow) return;
-      await source.changes.after(seen, signal);
+      await source.changes.after(seen);
     }
   } finally {
     follower?.leave();
