@@ -21,7 +21,7 @@ export class LoopDisk {
     this.#mount();
     scene.undo(() => {
       spawnSync('fsfreeze', ['-u', this.folder], { env, stdio: 'ignore' });
-      execFileSync('umount', [this.folder], { env });
+      execFileSync('umount', ['--lazy', this.folder], { env });
     });
   }
 
@@ -40,7 +40,7 @@ export class LoopDisk {
 
   /** Mounts it again as it is after the cut. Nobody may use it meanwhile. */
   again(): void {
-    execFileSync('umount', [this.folder], { env });
+    execFileSync('umount', ['--lazy', this.folder], { env });
     // Other tests' mount namespaces may hold the old disk, and would have its state be that of a new mount of its image.
     const copy = `${this.#image}.again`;
     execFileSync('cp', ['--sparse=always', this.#image, copy], { env });
