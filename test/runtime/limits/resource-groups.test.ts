@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../../src/base/linux/cgroup.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
+import { eventually } from '../../support/eventually.ts';
+import { recordOf } from '../../support/runtime/ending-sandboxes.ts';
 import { groupParent, Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -55,6 +57,13 @@ describe('the limits of a sandbox', () => {
       'the CPU time of sandboxes is not limited: one may take all that this machine has (no control groups with cpu are mounted)',
     ]);
     expect(some.make('sbx-1')).toHaveLength(2);
+    expect(some.userProcessesMax()).toBeNull();
+    const others = ResourceGroups.open({ hierarchy: hierarchies(1, ['pids']), pids_max: 50 });
+    expect(others.userProcessesMax()).toBe(50);
+    expect([true, false].flatMap((has_users) => others.limitations(has_users))).toEqual([
+      'the number of processes of a sandbox is limited by its user alone: no control groups with pids are mounted',
+      'the number of processes of a sandbox is not limited: no control groups with pids are mounted',
+    ]);
     const file = join(scratchFolder(), 'file');
     writeFileSync(file, '');
     const none = ResourceGroups.open({ hierarchy: () => ({ version: 1, mount: file }) });
@@ -125,24 +134,47 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
     expect(await sandboxes.runtime.inspect('sbx-1')).toBe('running');
     await sandboxes.runtime.change('sbx-1', { memory_mib: 768 });
     expect(await sandboxes.output('sbx-1', hog)).toBe(String(400 << 20));
+    const keep = { shell: 'python3 -c "b = bytearray(300 << 20); import time; time.sleep(60)"' };
+    const { process_id } = await sandboxes.ask('sbx-1', 'POST', '/processes', keep);
+    const used = () =>
+      Number(readFileSync(join(group(sandboxes, 'memory'), 'memory.usage_in_bytes'), 'utf8'));
+    if (memory?.version === 1) {
+      await eventually(() => expect(used()).toBeGreaterThan(300 << 20), { timeout: 20_000 });
+      await expect(sandboxes.runtime.change('sbx-1', { memory_mib: 128 })).rejects.toMatchObject({
+        code: 'conflict',
+        message: 'The sandbox uses more memory than that.',
+      });
+      expect(recordOf(sandboxes, 'sbx-1').memory_mib).toBe(768);
+      expect(await sandboxes.ask('sbx-1', 'GET', `/processes/${process_id}`)).toMatchObject({
+        state: 'running',
+      });
+    }
     await sandboxes.runtime.remove('sbx-1');
     for (const controller of ['memory', 'cpu', 'pids']) {
       expect(existsSync(group(sandboxes, controller))).toBe(false);
     }
   });
 
-  it('keep a fork bomb in its sandbox', async () => {
-    const sandboxes = await Sandboxes.open('local', join(scratchFolder(), 'data'), [], { pids_max: 60 });
-    await sandboxes.runtime.create(spec('sbx-1'));
-    await sandboxes.runtime.create(spec('sbx-2'));
-    const [error, count] = (await sandboxes.output('sbx-1', `python3 -c '${BOMB}'`)).split(' ').map(Number);
-    expect(error).toBe(11);
-    expect(count).toBeLessThan(60);
-    const bomb = sandboxes.ask('sbx-1', 'POST', '/processes', { shell: 'b() { b | b & }; b; sleep 60' });
-    await bomb;
-    expect(await sandboxes.output('sbx-2', '(sleep 0.01 & wait); echo works')).toBe('works');
-    await sandboxes.runtime.end('sbx-1');
-    await sandboxes.runtime.remove('sbx-1');
-    expect(await sandboxes.runtime.inspect('sbx-2')).toBe('running');
-  });
+  const by_user = process.getuid?.() === 0 ? [['its user', ['pids']] as const] : [];
+
+  it.for([['a control group', []], ...by_user] as [string, string[]][])(
+    'keep a fork bomb in its sandbox: by %s',
+    async ([_, missing]) => {
+      const hierarchy = (controller: string) =>
+        missing.includes(controller) ? null : hierarchyOf(controller);
+      const limits = { pids_max: 60, hierarchy };
+      const sandboxes = await Sandboxes.open('local', join(scratchFolder(), 'data'), [], limits);
+      await sandboxes.runtime.create(spec('sbx-1'));
+      await sandboxes.runtime.create(spec('sbx-2'));
+      const [error, count] = (await sandboxes.output('sbx-1', `python3 -c '${BOMB}'`)).split(' ').map(Number);
+      expect(error).toBe(11);
+      expect(count).toBeLessThan(60);
+      const bomb = sandboxes.ask('sbx-1', 'POST', '/processes', { shell: 'b() { b | b & }; b; sleep 60' });
+      await bomb;
+      expect(await sandboxes.output('sbx-2', '(sleep 0.01 & wait); echo works')).toBe('works');
+      await sandboxes.runtime.end('sbx-1');
+      await sandboxes.runtime.remove('sbx-1');
+      expect(await sandboxes.runtime.inspect('sbx-2')).toBe('running');
+    },
+  );
 });
