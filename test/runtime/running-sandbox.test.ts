@@ -1,7 +1,16 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { publish, recordOf, refusing } from '../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
 
 describe('a daemon of a sandbox', () => {
   it('is lost after SIGKILL, with every record and none of its processes', async () => {
@@ -25,6 +34,27 @@ describe('a daemon of a sandbox', () => {
     expect(await runtime.list()).toEqual([]);
     expect(await runtime.inspect('sbx-1')).toBe('absent');
     expect(await runtime.isAlive('sbx-1')).toBe(false);
+  });
+
+  it('freezes at a pause what left its session, its parents and its environment, and ends it with the sandbox', async () => {
+    const sandboxes = await Sandboxes.open();
+    const { runtime } = sandboxes;
+    await runtime.create(spec('sbx-1'));
+    // Its command line is nobody else's.
+    const seconds = `${100_000 + process.pid}.${Math.floor(performance.now())}`;
+    const leaves = `env -i setsid sh -c '(env -i setsid sleep ${seconds} >/dev/null 2>&1 &)' &`;
+    await sandboxes.output('sbx-1', `${leaves} wait`);
+    const found = () =>
+      readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandLine(pid) === `sleep\0${seconds}\0`);
+    const stateOf = (pid = '') => /^State:\t(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    await eventually(() => expect(found()).toHaveLength(1));
+    const [pid] = found();
+    await runtime.pause('sbx-1', null);
+    expect(stateOf(pid)).toBe('T');
+    await runtime.resume('sbx-1', null);
+    await eventually(() => expect(stateOf(pid)).toBe('S'));
+    await runtime.end('sbx-1');
+    expect(found()).toEqual([]);
   });
 
   it('can be ended while it hangs', async () => {

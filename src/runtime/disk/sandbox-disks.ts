@@ -1,4 +1,13 @@
-import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
 import type { SandboxFiles } from '../sandbox-files.ts';
@@ -62,6 +71,7 @@ export class SandboxDisks {
       (await format(files.disk_image, Math.max(disk_mib, DISK_MIN_MIB))) ??
       (await runTool('mount', ...MOUNTED, files.disk_image, files.disk));
     if (why !== null) throw new ApiError('internal_error', `The sandbox's disk could not be made: ${why}`);
+    chmodSync(files.disk, 0o700);
     // Now, while there is room for it.
     mkdirSync(files.outbox, { mode: 0o700 });
   }

@@ -69,12 +69,13 @@ export class Sandboxes {
     webhook_cidrs = LOOPBACK,
     limits: ResourceGroupOptions = {},
     networks: LocalNetworks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+    machine: { path?: string; disks?: SandboxDisks } = {},
   ) {
     const programs = new ProgramCopies(program_dir, builtProgram());
-    const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
+    const isolation = kind === 'local' ? new Bubblewrap(programs, machine.path) : new NoIsolation(programs);
     const log = createLog('silent');
     const groups = testGroups(data_dir, limits);
-    const disks = new SandboxDisks(kind === 'local' ? null : 'not isolated');
+    const disks = machine.disks ?? new SandboxDisks(kind === 'local' ? null : 'not isolated');
     const parts = {
       data_dir,
       disks,
