@@ -158,7 +158,7 @@ function program(exit: (code: number) => void): Command {
   for (const definition of definitions) manager.addOption(optionOf(definition));
   manager.action(async (_options, command: Command) => {
     if (command.args[0] !== undefined) unknownCommand(command, command.args[0]);
-    exit(await runManager(configOf(command)));
+    exit(await runManager(configOf(command), process.argv[1] as string));
   });
   manager.addCommand(tokenCommands());
   manager.addCommand(quotaCommands());

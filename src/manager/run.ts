@@ -1,12 +1,18 @@
+import { existsSync } from 'node:fs';
 import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import { chooseRuntime } from '../runtime/choose.ts';
 import type { ManagerConfig } from './config/config.ts';
 import { Manager } from './manager.ts';
+import { startSummary } from './start-summary.ts';
 
-/** Runs a manager until a signal ends it; resolves with the exit code. */
-export async function runManager(config: ManagerConfig): Promise<number> {
+/**
+ * Runs a manager until a signal ends it; resolves with the exit code. `program` is the path of the program: the first
+ * start, and each at a terminal, prints on stdout where everything is and what to type next.
+ */
+export async function runManager(config: ManagerConfig, program: string): Promise<number> {
+  const is_told = process.stdout.isTTY || !existsSync(config.secret_key_file);
   const log = createLog(config.log_level);
   // Webhooks of metered sandboxes reach public addresses alone, so these networks have to be asked for by name.
   const network = config.network === 'auto' ? 'host-unmetered' : config.network;
@@ -27,7 +33,12 @@ export async function runManager(config: ManagerConfig): Promise<number> {
     log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
     end(1);
   });
-  const starting = manager.start().catch(async (error) => {
+  const summary = () => {
+    const network = runtime.networks.state();
+    return startSummary({ config, url: manager.url, network, limitations: runtime.limitations(), program });
+  };
+  const telling = () => void (is_told && process.stdout.write(summary()));
+  const starting = manager.start().then(telling, async (error) => {
     await manager.stop();
     // A signal may end a start.
     if (is_ending) return;

@@ -121,7 +121,7 @@ export class Bubblewrap implements Isolation {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       if (program !== 'bwrap') return `${program} is not installed (Debian's package util-linux)`;
-      return "bubblewrap is not installed (Debian's package bubblewrap); --runtime local-unsafe isolates nothing";
+      return 'bubblewrap is not installed: apt-get install bubblewrap; --runtime local-unsafe isolates nothing';
     }
   }
 

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
@@ -32,7 +31,9 @@ interface Program {
   stderr: string[];
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'sandboxd-demo-'));
+const states = join(root, '.state');
+mkdirSync(states, { recursive: true, mode: 0o700 });
+const folder = mkdtempSync(join(states, 'demo-'));
 const programs: Program[] = [];
 let stopping = false;
 
@@ -163,7 +164,7 @@ The daemon runs at ${url}. In another terminal, type:
 
   curl -d '{"payload":{"hello":"world"}}' -H 'Content-Type: application/json' ${url}/api/v1/webhook/publish
   touch ${join(watched, 'a-file')}
-  node ${sandboxctl} deliveries ${options}
+  ${sandboxctl} deliveries ${options}
 
 Each event is printed here by the receiver, once it has verified it. Ctrl-C ends.
 `);
