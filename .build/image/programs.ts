@@ -12,6 +12,7 @@ const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
   { name: 'sandboxctl', source: 'bin/sandboxctl.ts' },
   { name: 'writer-thread', source: 'src/outbox/sqlite/writer-thread.ts' },
   { name: 'watch-thread', source: 'src/watch/thread/watch-thread.ts' },
+  { name: 'account-program', source: 'src/daemon/api/files/account-program.ts' },
 ];
 
 const OWN = '\0image:';

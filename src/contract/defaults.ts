@@ -155,6 +155,15 @@ export const PAUSE_FLUSH_MS = 2 * SECOND_MS;
 /** How long `POST /webhook/test` waits for its attempt, in ms: the time of one whole attempt. */
 export const WEBHOOK_TEST_WAIT_MS = 15 * SECOND_MS;
 
+// File operations. Contract section 4, "Files".
+
+/** Most entries of a page of a list, and their number where none is asked for. */
+export const FILE_LIST_LIMIT = 10_000;
+/** Uploads, downloads and archives at a time: bounds their memory and descriptors. */
+export const FILE_TRANSFERS_MAX = 64;
+/** How long a client may let a transfer wait without taking or sending a byte, in ms. */
+export const FILE_IDLE_TIMEOUT_MS = MINUTE_MS;
+
 // Quotas. Contract section 7.
 
 /** Time for an answer of the rate authority, in ms; then it counts as unreachable. It is part of every request. */

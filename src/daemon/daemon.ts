@@ -10,6 +10,7 @@ import { ApiContext } from './api/api-context.ts';
 import type { DaemonConfig } from './config.ts';
 import { DaemonState } from './daemon-state.ts';
 import { Environment } from './environment.ts';
+import { LazyFiles } from './lazy-files.ts';
 import type { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
 import { DaemonCore } from './start/core.ts';
@@ -45,6 +46,7 @@ export class Daemon {
   readonly #life = new DaemonState();
   readonly #services = new ServiceGroup();
   readonly #core: DaemonCore;
+  readonly #files: LazyFiles;
   #sandbox: Sandbox | null = null;
   /** The start, and the inits so far. */
   #starting: Promise<unknown> = Promise.resolve();
@@ -63,6 +65,7 @@ export class Daemon {
       createApp: (prepare) => createApp(this.#apiContext(), prepare),
       onFault: () => this.onFault(),
     });
+    this.#files = new LazyFiles(this.#common);
   }
 
   /** The current state, as clients see it. */
@@ -94,6 +97,7 @@ export class Daemon {
 
   async #start(): Promise<void> {
     await this.#core.start();
+    await this.#services.start(this.#files);
     const { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir, await_init } = this.config;
     if (await_init) {
       this.#life.enter('awaiting_init');
@@ -149,6 +153,7 @@ export class Daemon {
       core: this.#core,
       sandbox: () => this.#sandbox,
       uptimeMs: () => this.#uptimeMs(),
+      files: () => this.#files.load(),
       initialise: (given, env) => this.#initialise(given, env),
       stop: () => this.stop('api', null),
     });

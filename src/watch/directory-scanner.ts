@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { isTemporaryName } from '../contract/temporary-file.ts';
 import type { Disk } from './disk.ts';
 import type { Ignored } from './ignore.ts';
 import { accessDiffers, contentDiffers, type FileStat, sameIdentity } from './index/file-stat.ts';
@@ -59,9 +60,10 @@ export class DirectoryScanner {
     this.hidden.delete(dir);
   }
 
-  /** Whether a name in a directory is ignored. */
+  /** Whether a name in a directory is ignored; one of an upload under way always is. */
   isIgnored(dir: TreeNode, name: string): boolean {
     const { ignored } = this.#options;
+    if (isTemporaryName(name)) return true;
     if (!ignored) return false;
     const root = this.#tree.root.name;
     return ignored(this.#tree.childPath(dir, name).slice(root === '/' ? 1 : root.length + 1));

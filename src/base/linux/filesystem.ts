@@ -1,4 +1,5 @@
 import { statfsSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
 
 /** What a file system is, as far as durability and watching are concerned. */
 export interface FileSystem {
@@ -75,6 +76,15 @@ const KNOWN = new Map(
 
 /** The file system that a path is on; one that is not known is taken for a disk. Throws the system's error. */
 export function fileSystemOf(path: string | Buffer): FileSystem {
-  const magic = statfsSync(path).type >>> 0;
+  return named(statfsSync(path).type);
+}
+
+/** Like `fileSystemOf`, without waiting in this thread. */
+export async function fileSystemAt(path: string | Buffer): Promise<FileSystem> {
+  return named((await statfs(path)).type);
+}
+
+function named(type: number): FileSystem {
+  const magic = type >>> 0;
   return KNOWN.get(magic) ?? { name: `file system 0x${magic.toString(16)}`, kind: 'disk' };
 }

@@ -21,6 +21,7 @@ import type { DaemonCore } from '../start/core.ts';
 import type { Initialisation, Sandbox } from '../start/sandbox.ts';
 import { startingError } from '../start/start-gate.ts';
 import { readSandboxView } from '../views.ts';
+import type { FileService } from './files/file-service.ts';
 
 /** What an API context reads and acts on. */
 export interface ApiContextParts {
@@ -36,6 +37,8 @@ export interface ApiContextParts {
   uptimeMs: () => number;
   /** Gives the sandbox its identity and starts it. Throws StartError, or `shutting_down`. */
   initialise: (given: Initialisation, env: Record<string, string>) => Promise<void>;
+  /** The file operations, loaded when they are first asked for. */
+  files: () => Promise<FileService>;
   /** Ends the sandbox without delivering what is pending. */
   stop: () => Promise<void>;
 }
@@ -98,6 +101,11 @@ export class ApiContext {
   /** The tunnels of the webhook; null unless it leaves through the manager. */
   get tunnels(): Tunnels | null {
     return this.#sandbox?.tunnels ?? null;
+  }
+
+  /** The file operations, loaded when they are first asked for. */
+  files(): Promise<FileService> {
+    return this.#parts.files();
   }
 
   get #sandbox(): Sandbox | null {

@@ -9,6 +9,14 @@ import { EVENT_TYPES } from '../../contract/events.ts';
 import { DeliveryData, DeliveryPageData, ReplayedData } from '../../contract/schema/deliveries.ts';
 import { eventSchema } from '../../contract/schema/events.ts';
 import { closedObject } from '../../contract/schema/field.ts';
+import {
+  CopiedData,
+  DeletedData,
+  FileEntryData,
+  FilePageData,
+  MovedData,
+  WrittenData,
+} from '../../contract/schema/files.ts';
 import { ProcessData, StartedData } from '../../contract/schema/processes.ts';
 import { SandboxViewData, StateData } from '../../contract/schema/sandboxes.ts';
 import { accessOf } from './route-access.ts';
@@ -18,6 +26,20 @@ const ReceiptData = closedObject({ event_id: Type.String(), sequence: Type.Integ
 const NamesData = closedObject({ names: Type.Array(Type.String()) });
 const ProcessListData = closedObject({ processes: Type.Array(ProcessData) });
 
+const conditional = {
+  Range: 'the bytes to send',
+  'If-Range': 'send the range only of this version, otherwise everything',
+  'If-None-Match': 'answer 304 for this version',
+};
+const upload = {
+  data: WrittenData,
+  status: 201,
+  body_media: 'application/octet-stream',
+  headers: {
+    'If-Match': 'write only over this version',
+    'If-None-Match': '*: write only where there is nothing',
+  },
+};
 const resumed = { 'Last-Event-ID': 'the id of the last event received' };
 
 /** What `/openapi.json` says of each route beside its path, access and schemas. */
@@ -76,6 +98,19 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   },
   'POST /api/v1/processes/:process_id/signal': { summary: 'Send a signal to a process', status: 204 },
   'POST /api/v1/processes/:process_id/resize': { summary: "Resize a process's terminal", status: 204 },
+  'GET /api/v1/files': {
+    summary: 'Download a file',
+    media: 'application/octet-stream',
+    headers: conditional,
+  },
+  'HEAD /api/v1/files': { summary: 'Ask for the size and version of a file', headers: conditional },
+  'GET /api/v1/files/stat': { summary: 'Describe a path', data: FileEntryData },
+  'GET /api/v1/files/list': { summary: 'List a directory', data: FilePageData },
+  'POST /api/v1/files': { summary: 'Write a file, or make a directory with mkdir=true', ...upload },
+  'PUT /api/v1/files': { summary: 'Write a file', ...upload },
+  'DELETE /api/v1/files': { summary: 'Remove a file or directory', data: DeletedData },
+  'POST /api/v1/files/move': { summary: 'Move a file or directory', data: MovedData },
+  'POST /api/v1/files/copy': { summary: 'Copy a file or directory', data: CopiedData },
   'GET /api/v1/sandbox': { summary: 'Get the state of the sandbox', data: SandboxViewData },
   'POST /api/v1/sandbox/init': { summary: 'Give the sandbox its identity and webhook', data: StateData },
   'PUT /api/v1/sandbox/env': {

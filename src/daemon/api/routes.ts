@@ -2,6 +2,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import type { RegisteredRoute } from '../../base/http/openapi.ts';
 import { type DeliveryContext, registerDaemonDeliveryRoutes } from './delivery-routes.ts';
 import { type EventStreamContext, registerEventStream } from './event-stream.ts';
+import { type FileContext, registerFileRoutes } from './files/file-routes.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from './health-routes.ts';
 import { type ManagerContext, registerManagerRoutes } from './manager-routes.ts';
 import { type ProcessRouteContext, registerProcessRoutes } from './process-routes.ts';
@@ -16,6 +17,7 @@ export type RouteSlices = PublishContext &
   SandboxContext &
   ManagerContext &
   ProcessRouteContext &
+  FileContext &
   HealthContext;
 
 /** Adds all routes of the local API. Source: contract section 4, "The local API". */
@@ -32,6 +34,7 @@ export async function registerDaemonRoutes(app: HttpApp, daemon: RouteSlices): P
   registerDaemonSandboxRoutes(app, daemon);
   await registerManagerRoutes(app, daemon);
   await registerProcessRoutes(app, daemon);
+  await registerFileRoutes(app, daemon);
   registerDaemonHealthRoutes(app, daemon);
   registerDocument(app, routes);
   await app.ready();

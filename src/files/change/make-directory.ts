@@ -1,0 +1,56 @@
+import { mkdir, stat } from 'node:fs/promises';
+import { ApiError } from '../../contract/errors.ts';
+import type { BytePath } from '../byte-path.ts';
+import { Directory } from '../directory.ts';
+import { isSystemError } from '../file-error.ts';
+import type { OwnPlaces } from '../own-places.ts';
+import { findPlace } from '../place.ts';
+
+const MODE = 0o755;
+
+/** A directory to make. */
+export interface MakeRequest {
+  path: BytePath;
+  /** Makes those above it too, and takes one that is there. */
+  recursive: boolean;
+  /** Of the last one; null for 0755. */
+  mode: number | null;
+}
+
+/** Makes a directory; returns false where it was there. Throws `already_exists`, `forbidden` or the system's error. */
+export async function makeDirectory(
+  { path, recursive, mode }: MakeRequest,
+  own: OwnPlaces,
+): Promise<boolean> {
+  const place = await findPlace(path, own, { follow: false, parents: recursive });
+  await using directory = place.directory;
+  const { name, missing } = place;
+  if (place.stat) {
+    const is_directory = recursive && (await stat(directory.at(name)).catch(() => null))?.isDirectory();
+    if (!is_directory) throw new ApiError('already_exists');
+    return false;
+  }
+  await using parent = await makeDirectories(directory, missing, own);
+  await mkdir(parent.at(name), mode ?? MODE);
+  await parent.sync();
+  return true;
+}
+
+/** Makes directories one in the other; returns the last one, open, which is `directory` again where there are none. */
+export async function makeDirectories(
+  directory: Directory,
+  names: readonly BytePath[],
+  own: OwnPlaces,
+): Promise<Directory> {
+  let last = await Directory.open(directory.at(), own);
+  for (const name of names) {
+    await using above = last;
+    await mkdir(above.at(name), MODE).catch((error) => {
+      // Somebody else may have made it meanwhile.
+      if (!isSystemError(error, 'EEXIST')) throw error;
+    });
+    await above.sync();
+    last = await Directory.open(above.at(name), own);
+  }
+  return last;
+}

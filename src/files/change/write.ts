@@ -1,0 +1,141 @@
+import { constants, type Stats } from 'node:fs';
+import { access, type FileHandle, open, unlink } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import type { Clock } from '../../base/clock.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { BytePath } from '../byte-path.ts';
+import { checkConditions, type WriteConditions } from '../conditions.ts';
+import { type Directory, O_PATH } from '../directory.ts';
+import { isSystemError } from '../file-error.ts';
+import type { OwnPlaces } from '../own-places.ts';
+import { findPlace, type Place } from '../place.ts';
+import { checkRegular } from '../regular-file.ts';
+import { entityTag } from '../stamp.ts';
+import { makeDirectories } from './make-directory.ts';
+import { putInPlace } from './put-in-place.ts';
+import { storeStream } from './store-stream.ts';
+import type { UploadJournal } from './upload-journal.ts';
+
+/** A file of this request's own. */
+export const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+const MODE = 0o644;
+const PERMISSIONS = 0o7777;
+
+/** A file to write. */
+export interface WriteRequest {
+  path: BytePath;
+  /** Null: that of the file in its place, or 0644. */
+  mode: number | null;
+  /** Whether missing directories above it are made. */
+  parents: boolean;
+  conditions: WriteConditions;
+  data: Readable;
+  signal: AbortSignal;
+  /** Called when all of `data` has arrived. */
+  onReceived: () => void;
+}
+
+/** What was written. */
+export interface WriteResult {
+  /** False where a file was replaced. */
+  is_new: boolean;
+  size: number;
+  etag: string;
+}
+
+/** What writing uses. */
+export interface WriteParts {
+  own: OwnPlaces;
+  journal: UploadJournal;
+  clock: Clock;
+}
+
+/**
+ * Writes a file beside its place, syncs it and moves it there: readers see the old or the new one, also after a power cut.
+ * What fails leaves nothing, and no directory that was made for it. Throws `precondition_failed`, `is_a_directory`,
+ * `not_a_file`, `permission_denied`, `forbidden`, or the system's error.
+ */
+export async function writeFile(request: WriteRequest, parts: WriteParts): Promise<WriteResult> {
+  const { path, parents, conditions } = request;
+  if (path.endsWith('/')) throw new ApiError('is_a_directory');
+  const place = await findPlace(path, parts.own, { follow: true, parents });
+  await using directory = place.directory;
+  await checkReplaced(place, conditions, parts.clock);
+  const temporary = await parts.journal.temporaryIn(directory);
+  let is_placed = false;
+  try {
+    await using handle = await open(directory.at(temporary.name), NEW_FILE, 0o600);
+    const size = await storeStream(request.data, handle, request.signal);
+    request.onReceived();
+    await keepOwner(handle, place.stat, request.mode);
+    await handle.sync();
+    const is_new = await commit(request, parts, place, temporary.name);
+    is_placed = true;
+    const { etag } = await entityTag(handle, parts.clock);
+    return { is_new, size, etag };
+  } finally {
+    if (!is_placed) await unlink(directory.at(temporary.name)).catch(unlessGone);
+    await temporary.forget();
+  }
+}
+
+/** Throws unless the request may replace what is at the place now. Returns whether something is. */
+async function checkReplaced(place: Place, conditions: WriteConditions, clock: Clock): Promise<boolean> {
+  const { directory, name } = place;
+  if (name === '.') throw new ApiError('is_a_directory');
+  const stat = place.missing.length > 0 ? null : await directory.look(name);
+  if (stat && !stat.isSymbolicLink()) checkRegular(stat);
+  const has_conditions = conditions.if_match !== null || conditions.must_be_new;
+  if (has_conditions) checkConditions(conditions, stat && (await tagOf(directory, name, clock)));
+  // A rename asks only for rights to the directory, but what it replaces may be read-only.
+  if (stat?.isFile()) await access(directory.at(name), constants.W_OK);
+  return stat !== null;
+}
+
+async function tagOf(directory: Directory, name: BytePath, clock: Clock): Promise<string | null> {
+  await using handle = await open(directory.at(name), O_PATH | constants.O_NOFOLLOW);
+  return (await entityTag(handle, clock)).etag;
+}
+
+/** Gives a new file the owner and mode of the one that it replaces. */
+async function keepOwner(handle: FileHandle, replaced: Stats | null, mode: number | null): Promise<void> {
+  const own = await handle.stat();
+  if (replaced && (replaced.uid !== own.uid || replaced.gid !== own.gid)) {
+    await handle.chown(replaced.uid, replaced.gid).catch((error) => {
+      if (!isSystemError(error, 'EPERM', 'EINVAL')) throw error;
+      throw new ApiError(
+        'permission_denied',
+        'The file belongs to another account, which must stay its owner.',
+      );
+    });
+  }
+  await handle.chmod(mode ?? (replaced ? replaced.mode & PERMISSIONS : MODE));
+}
+
+/** Returns whether nothing was replaced. */
+async function commit(
+  { conditions }: WriteRequest,
+  { own, clock }: WriteParts,
+  place: Place,
+  temporary: BytePath,
+): Promise<boolean> {
+  await using parent = await makeDirectories(place.directory, place.missing, own);
+  const to = { directory: parent, name: place.name };
+  const was_there = await checkReplaced({ ...place, directory: parent, missing: [] }, conditions, clock);
+  const options = { overwrite: !conditions.must_be_new, is_directory: false };
+  await putInPlace({ directory: place.directory, name: temporary }, to, options).catch((error) => {
+    if (conditions.must_be_new && isTaken(error)) throw new ApiError('precondition_failed');
+    throw error;
+  });
+  await parent.sync();
+  return !was_there;
+}
+
+function isTaken(error: unknown): boolean {
+  return isSystemError(error, 'EEXIST') || (error instanceof ApiError && error.code === 'already_exists');
+}
+
+function unlessGone(error: unknown): void {
+  if (!isSystemError(error, 'ENOENT')) throw error;
+}

@@ -1,0 +1,78 @@
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, lstat, open, readlink } from 'node:fs/promises';
+import { type BytePath, systemPath } from './byte-path.ts';
+import type { OwnPlaces } from './own-places.ts';
+
+/** Opens a name without any right to its content, and without any effect on it. From <fcntl.h>; Node does not name it. */
+export const O_PATH = 0o10000000;
+
+const DIRECTORY = O_PATH | constants.O_DIRECTORY;
+
+/**
+ * An open directory. What is done to a name in it goes to this very directory, even if another one has meanwhile taken
+ * its place: the paths of system calls lead through its descriptor.
+ */
+export class Directory {
+  /** Where it was when it was opened, without links. */
+  readonly real: BytePath;
+  readonly stat: Stats;
+  readonly #handle: FileHandle;
+
+  private constructor(handle: FileHandle, real: BytePath, stat: Stats) {
+    this.#handle = handle;
+    this.real = real;
+    this.stat = stat;
+  }
+
+  /** Opens a directory; links are followed unless `no_follow`. Throws the system's error, or `forbidden`. */
+  static async open(path: string | Buffer, own: OwnPlaces, no_follow = false): Promise<Directory> {
+    const handle = await open(path, no_follow ? DIRECTORY | constants.O_NOFOLLOW : DIRECTORY);
+    try {
+      const stat = await handle.stat();
+      const real = await realPathOf(handle);
+      await own.check(real, stat);
+      return new Directory(handle, real, stat);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** The path of a name in it, or of itself, for system calls. A final `..` or an absolute path is never given. */
+  at(name: BytePath | null = null): string | Buffer {
+    const own = `/proc/self/fd/${this.#handle.fd}`;
+    return name === null ? own : systemPath(`${own}/${name}`);
+  }
+
+  /** What a name in it is; null where there is none. A link is not followed. */
+  async look(name: BytePath): Promise<Stats | null> {
+    return lstat(this.at(name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
+      throw error;
+    });
+  }
+
+  /** Syncs the names in it, so that they survive a power cut. */
+  async sync(): Promise<void> {
+    const handle = await open(this.at(), constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** Where an open file really is. */
+export async function realPathOf({ fd }: FileHandle): Promise<BytePath> {
+  return readlink(`/proc/self/fd/${fd}`, 'latin1');
+}

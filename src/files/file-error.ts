@@ -1,0 +1,69 @@
+import { ApiError, type ErrorCode, invalidField } from '../contract/errors.ts';
+import { type BytePath, shownBytes } from './byte-path.ts';
+
+/** What the kernel's refusals mean to a client. Source: contract section 4, "Files". */
+const CODES: Record<string, ErrorCode> = {
+  ENOENT: 'not_found',
+  ENOTDIR: 'not_a_directory',
+  EISDIR: 'is_a_directory',
+  EEXIST: 'already_exists',
+  ENOTEMPTY: 'directory_not_empty',
+  EACCES: 'permission_denied',
+  EPERM: 'permission_denied',
+  EROFS: 'permission_denied',
+  ENXIO: 'not_a_file',
+  ENODEV: 'not_a_file',
+  ENOSPC: 'no_space',
+  EDQUOT: 'no_space',
+  EFBIG: 'no_space',
+  EMFILE: 'too_many_requests',
+  ENFILE: 'too_many_requests',
+};
+
+const MESSAGES: Partial<Record<string, string>> = {
+  EROFS: 'The file system is read-only.',
+  EDQUOT: "The account's disk quota is used up.",
+  EFBIG: 'The file is larger than the file system allows.',
+  EMFILE: 'Too many files are open.',
+  ENFILE: 'Too many files are open.',
+};
+
+/**
+ * The catalogue's error for a failure of the file system, told of the request's path. Errors of the catalogue stay as
+ * they are; a failure that the request has no part in, such as EIO, is returned unchanged.
+ */
+export function fileError(error: unknown, path: BytePath, field = 'path'): Error {
+  if (error instanceof ApiError) return error;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (code === 'ELOOP') return invalidField(field, 'leads through too many links');
+  if (code === 'ENAMETOOLONG') return invalidField(field, 'is too long');
+  if (code === 'EINVAL') return invalidField(field, 'is not accepted by the file system');
+  if (code === 'EBUSY') return conflictAt(path, 'is in use as a mount point');
+  const known = CODES[code];
+  if (known === undefined) return error as Error;
+  return new ApiError(known, MESSAGES[code], { path: shownBytes(path).text });
+}
+
+/** A `conflict` about one path. */
+export function conflictAt(path: BytePath, problem: string): ApiError {
+  const { text } = shownBytes(path);
+  return new ApiError('conflict', `${text} ${problem}.`, { path: text });
+}
+
+/** Whether an error is one of these of the kernel. */
+export function isSystemError(error: unknown, ...codes: string[]): boolean {
+  return codes.includes((error as NodeJS.ErrnoException | undefined)?.code ?? '');
+}
+
+/** Does `work`; its failures are told of `path`, see `fileError`. */
+export async function told<Result>(
+  path: BytePath,
+  work: () => Promise<Result>,
+  field?: string,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw fileError(error, path, field);
+  }
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '../base/clock.ts';
+import { ApiError } from '../contract/errors.ts';
+import type { FileEntry, FilePage } from '../contract/files.ts';
+import { accountNames } from './accounts.ts';
+import { type BytePath, systemPath } from './byte-path.ts';
+import { copyPath, type TwoPaths } from './change/copy.ts';
+import { type MakeRequest, makeDirectory } from './change/make-directory.ts';
+import { movePath } from './change/move.ts';
+import { type RemoveRequest, removePath } from './change/remove.ts';
+import type { UploadJournal } from './change/upload-journal.ts';
+import { type WriteParts, type WriteRequest, type WriteResult, writeFile } from './change/write.ts';
+import { describeEntry, entryOf } from './entry.ts';
+import { told } from './file-error.ts';
+import { type ListRequest, listDirectory } from './list.ts';
+import { NameCache } from './name-cache.ts';
+import { OwnPlaces } from './own-places.ts';
+import { findPlace } from './place.ts';
+import { openRegularFile, type RegularFile } from './regular-file.ts';
+
+/** What file operations are made with. */
+export interface FilesParts {
+  clock: Clock;
+  /** The daemon's state directory, and its token and socket elsewhere: out of reach. */
+  own_paths: readonly string[];
+  /** What finds the temporary files of a killed daemon again. */
+  journal: UploadJournal;
+}
+
+/**
+ * File operations with the rights of this process. Errors are those of the catalogue, told of the path in question; what
+ * the disk itself fails with is thrown as it is. Source: contract section 4, "Files".
+ */
+export class Files {
+  readonly #own: OwnPlaces;
+  readonly #names: NameCache;
+  readonly #parts: WriteParts;
+
+  constructor({ clock, own_paths, journal }: FilesParts) {
+    this.#own = new OwnPlaces(own_paths);
+    this.#names = new NameCache(clock);
+    this.#parts = { own: this.#own, journal, clock };
+  }
+
+  /** Describes a path; of a link, what it leads to. */
+  stat(path: BytePath): Promise<FileEntry> {
+    return told(path, async () => {
+      const { directory, name, stat } = await findPlace(path, this.#own, { follow: false });
+      await using _ = directory;
+      if (!stat) throw new ApiError('not_found');
+      if (name === '.') return entryOf('/', stat, null, await accountNames());
+      const described = { directory, name, path: path.replace(/(.)\/+$/, '$1'), stat };
+      return await describeEntry(described, await accountNames(), this.#own, 'throw');
+    });
+  }
+
+  /** A page of a directory's entries. */
+  list(request: ListRequest): Promise<FilePage> {
+    return told(request.path, () => listDirectory(request, { own: this.#own, cache: this.#names }));
+  }
+
+  /** Opens a file for reading. The caller closes its handle. */
+  open(path: BytePath): Promise<RegularFile> {
+    return told(path, () => openRegularFile(systemPath(path), this.#own));
+  }
+
+  /** Writes a file, whole or not at all. */
+  write(request: WriteRequest): Promise<WriteResult> {
+    return told(request.path, () => writeFile(request, this.#parts));
+  }
+
+  /** Makes a directory; returns false where it was there. */
+  makeDirectory(request: MakeRequest): Promise<boolean> {
+    return told(request.path, () => makeDirectory(request, this.#own));
+  }
+
+  /** Removes a file, a link itself, or a directory. */
+  remove(request: RemoveRequest): Promise<void> {
+    return told(request.path, () => removePath(request, this.#own));
+  }
+
+  /** Moves a file, a link itself or a directory. */
+  move(paths: TwoPaths): Promise<void> {
+    return told(paths.destination, () => movePath(paths, this.#parts), 'destination');
+  }
+
+  /** Copies a file or a whole tree. */
+  copy(paths: TwoPaths): Promise<void> {
+    return told(paths.destination, () => copyPath(paths, this.#parts), 'destination');
+  }
+}

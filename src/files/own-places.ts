@@ -1,0 +1,120 @@
+import type { Stats } from 'node:fs';
+import { lstat, readdir, realpath, stat } from 'node:fs/promises';
+import { systemClock } from '../base/clock.ts';
+import { ApiError } from '../contract/errors.ts';
+import { type BytePath, below, bytePath, joined, systemPath } from './byte-path.ts';
+
+/** A file as the kernel knows it, whatever its name. */
+type Identity = Pick<Stats, 'dev' | 'ino'>;
+
+/** Where the places are. */
+interface Known {
+  paths: BytePath[];
+  identities: Identity[];
+}
+
+/** How long their whereabouts are reused, in ms. */
+const KNOWN_MS = 1_000;
+
+/**
+ * The places that file operations never reach: the daemon's state directory, its control token and socket, and its
+ * processes' own entries in /proc, which show its memory. What is opened is judged by where it really is, not by the
+ * path that led there. Source: contract section 4, "Files".
+ */
+export class OwnPlaces {
+  readonly #paths: readonly string[];
+  #known: Promise<Known> | null = null;
+  #known_ms = 0;
+
+  /** Absolute paths of the state directory and of single files. */
+  constructor(paths: readonly string[]) {
+    this.#paths = paths;
+  }
+
+  /** Throws `forbidden` if this is one of the places, or inside one. `real` is without links. */
+  async check(real: BytePath, found: Identity | null): Promise<void> {
+    const { paths, identities } = await this.#look();
+    for (const own of paths) if (below(own, real) !== null) throw forbidden();
+    if (await isOwnProcess(real)) throw forbidden();
+    if (identities.length === 0) return;
+    // The same directory can be mounted in several places.
+    const above = await Promise.all(directoriesAbove(real).map(identityOf));
+    const places = [found, ...above].filter((place) => place !== null);
+    if (places.some((place) => identities.some((own) => isSame(own, place)))) throw forbidden();
+  }
+
+  /** Throws `forbidden` for another name of a file in the state directory. */
+  async checkNames(found: Stats): Promise<void> {
+    if (found.nlink < 2) return;
+    for (const path of this.#paths) {
+      const folder = await identityOf(bytePath(path));
+      if (folder?.dev !== found.dev) continue;
+      const names = await readdir(path).catch(() => []);
+      const files = await Promise.all(names.map((name) => identityOf(bytePath(`${path}/${name}`))));
+      if ([folder, ...files].some((each) => each && isSame(each, found))) throw forbidden();
+    }
+  }
+
+  /** Throws `forbidden` if a directory is one of the places, is inside one, or holds one. */
+  async checkWhole(real: BytePath, found: Identity): Promise<void> {
+    await this.check(real, found);
+    const { paths } = await this.#look();
+    for (const own of paths) if (below(real, own) !== null) throw forbidden();
+  }
+
+  /** Whether a name in a directory is one of the places; lists and copies leave it out. */
+  async hides(directory: BytePath): Promise<(name: BytePath) => boolean> {
+    const { paths } = await this.#look();
+    const names = paths.flatMap((own) => {
+      const name = below(directory, own);
+      return name === null || name.includes('/') ? [] : [name];
+    });
+    return (name) => names.includes(name);
+  }
+
+  /** The places without links, as far as this process can see them. */
+  #look(): Promise<Known> {
+    const now_ms = systemClock.monotonicMs();
+    if (this.#known === null || now_ms - this.#known_ms > KNOWN_MS) {
+      this.#known_ms = now_ms;
+      this.#known = knownOf(this.#paths);
+    }
+    return this.#known;
+  }
+}
+
+async function knownOf(given: readonly string[]): Promise<Known> {
+  const paths = await Promise.all(given.map(async (path) => realpath(path).catch(() => path)));
+  const found = await Promise.all(given.map((path) => identityOf(bytePath(path))));
+  return { paths: paths.map(bytePath), identities: found.filter((each) => each !== null) };
+}
+
+async function identityOf(path: BytePath): Promise<Identity | null> {
+  return stat(systemPath(path)).catch(() => null);
+}
+
+function isSame(one: Identity, other: Identity): boolean {
+  return one.ino === other.ino && one.dev === other.dev;
+}
+
+function directoriesAbove(real: BytePath): BytePath[] {
+  const names = real.split('/').slice(1, -1);
+  return names.map((_, i) => `/${names.slice(0, i + 1).join('/')}`);
+}
+
+/** Whether a path is about this process in a process table: its threads have entries that no list shows. */
+async function isOwnProcess(real: BytePath): Promise<boolean> {
+  const [, table, id = ''] = real.split('/');
+  if (table !== 'proc' || !/^\d+$/.test(id)) return false;
+  return lstat(joined('/proc/self/task', id)).then(
+    () => true,
+    () => false,
+  );
+}
+
+function forbidden(): ApiError {
+  return new ApiError(
+    'forbidden',
+    "This belongs to the daemon itself, which its file operations don't reach.",
+  );
+}
