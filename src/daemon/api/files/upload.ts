@@ -2,12 +2,14 @@ import type { Static } from 'typebox';
 import { success } from '../../../base/http/app.ts';
 import { allowLongBody } from '../../../base/http/listener.ts';
 import type { FileWriteQuery } from '../../../contract/schema/files.ts';
-import type { BytePath } from '../../../files/byte-path.ts';
+import { type BytePath, pathFields } from '../../../files/byte-path.ts';
+import { writeConditions } from '../../../files/conditions.ts';
 import type { Exchange } from '../process-output.ts';
 import { disconnectSignal } from '../sse-response.ts';
 import type { RoutedFiles } from './routed-files.ts';
 
-type WriteQuery = Static<typeof FileWriteQuery>;
+/** The query of an upload or of a directory to make. */
+export type WriteQuery = Static<typeof FileWriteQuery>;
 
 /** Answers an upload once the file is in its place and synced. Source: contract section 4, "Files". */
 export async function answerUpload(
@@ -17,8 +19,6 @@ export async function answerUpload(
   exchange: Exchange,
 ): Promise<unknown> {
   const { request, reply } = exchange;
-  const { writeConditions } = await import('../../../files/conditions.ts');
-  const { pathFields } = await import('../../../files/byte-path.ts');
   const conditions = writeConditions(request.headers);
   transfers.begin(exchange);
   allowLongBody(request, reply);
@@ -46,13 +46,6 @@ export async function answerMakeDirectory(
   const created = await own.makeDirectory({ path, recursive: query.recursive, mode: modeOf(query) });
   reply.code(created ? 201 : 200);
   return success({ created });
-}
-
-/** Has the client see a refusal although its body is still under way: the connection ends after the answer. */
-export function refuseBody({ request, reply }: Exchange): void {
-  if (request.raw.complete) return;
-  if (!reply.sent) reply.header('connection', 'close');
-  request.raw.resume();
 }
 
 function modeOf({ mode }: WriteQuery): number | null {

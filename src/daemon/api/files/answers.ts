@@ -1,0 +1,94 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
+import { success } from '../../../base/http/app.ts';
+import { invalidField } from '../../../contract/errors.ts';
+import type { FileListQuery, FileRemoveQuery, TwoPathsBody } from '../../../contract/schema/files.ts';
+import { type BytePath, parsePath } from '../../../files/byte-path.ts';
+import type { TwoPaths } from '../../../files/change/copy.ts';
+import type { Exchange } from '../process-output.ts';
+import { disconnectSignal } from '../sse-response.ts';
+import { answerDownload } from './download.ts';
+import type { RoutedFiles } from './routed-files.ts';
+import { answerMakeDirectory, answerUpload, type WriteQuery } from './upload.ts';
+
+/** Answers GET and HEAD `/files`. */
+export async function answerRead(files: RoutedFiles, exchange: Exchange): Promise<void> {
+  const path = pathOf(exchange.request);
+  files.transfers.begin(exchange);
+  await answerDownload(await files.own.open(path), files.clock, exchange);
+}
+
+/** Answers GET `/files/stat`. */
+export async function answerStat({ own }: RoutedFiles, { request }: Exchange): Promise<unknown> {
+  return success(await own.stat(pathOf(request)));
+}
+
+/** Answers GET `/files/list`. */
+export async function answerList({ own }: RoutedFiles, { request }: Exchange): Promise<unknown> {
+  const { depth, limit, cursor } = request.query as Static<typeof FileListQuery>;
+  return success(await own.list({ path: pathOf(request), depth, limit, cursor }));
+}
+
+/** Answers POST and PUT `/files`: an upload, or a directory to make. */
+export async function answerWrite(files: RoutedFiles, exchange: Exchange): Promise<unknown> {
+  const { request } = exchange;
+  const query = request.query as WriteQuery;
+  const path = pathOf(request);
+  if (!query.mkdir) return answerUpload(files, path, query, exchange);
+  if (request.method === 'PUT') throw invalidField('mkdir', 'is accepted with POST only');
+  return answerMakeDirectory(files, path, query, exchange);
+}
+
+/** Answers DELETE `/files`. */
+export async function answerRemove({ own }: RoutedFiles, { request, reply }: Exchange): Promise<unknown> {
+  const { recursive } = request.query as Static<typeof FileRemoveQuery>;
+  await own.remove({ path: pathOf(request), recursive, signal: disconnectSignal(reply) });
+  return success({ deleted: true });
+}
+
+/** Answers POST `/files/move`. */
+export async function answerMove({ own }: RoutedFiles, { request, reply }: Exchange): Promise<unknown> {
+  await own.move(twoPaths(request, reply));
+  return success({ moved: true });
+}
+
+/** Answers POST `/files/copy`. */
+export async function answerCopy({ own, transfers }: RoutedFiles, exchange: Exchange): Promise<unknown> {
+  const { request, reply } = exchange;
+  const paths = twoPaths(request, reply);
+  transfers.count(exchange);
+  await own.copy(paths);
+  return success({ copied: true });
+}
+
+function twoPaths({ body }: FastifyRequest, reply: FastifyReply): TwoPaths {
+  if (!body) throw invalidField('body', 'is required');
+  const { source, source_base64, destination, destination_base64, overwrite } = body as Static<
+    typeof TwoPathsBody
+  >;
+  return {
+    source: parsePath({ path: source, path_base64: source_base64 }, 'source'),
+    destination: parsePath({ path: destination, path_base64: destination_base64 }, 'destination'),
+    overwrite: overwrite ?? false,
+    signal: disconnectSignal(reply),
+  };
+}
+
+/** The path that a query names. The framework takes a text that is not UTF-8 as it is written. */
+function pathOf({ raw, query }: FastifyRequest): BytePath {
+  const [, text = ''] = /\?([^#]*)/.exec(raw.url ?? '') ?? [];
+  for (const parameter of text.split('&')) {
+    const [name = '', value = ''] = parameter.split('=', 2);
+    if (!isDecodable(value)) throw invalidField(name, 'must be UTF-8');
+  }
+  return parsePath(query as { path?: string; path_base64?: string });
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
