@@ -50,6 +50,19 @@ it('a start whose runtime does not work here leaves nothing open', async () => {
   await next.stop();
 });
 
+it('the networks of sandboxes are opened before the API listens, and closed with the manager', async () => {
+  const runtime = new ScriptedRuntime();
+  const { networks } = runtime;
+  const failing = managerOf(scratchFolder(), runtime);
+  networks.open = async () => {
+    expect(failing.url).toBe('');
+    throw new Error('no rights to make networks');
+  };
+  await expect(failing.start()).rejects.toThrow('no rights to make networks');
+  await failing.stop();
+  expect(networks.calls).toEqual(['close']);
+});
+
 it('a start whose address is in use fails, and can be stopped', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void other.close());

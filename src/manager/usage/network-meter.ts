@@ -47,16 +47,14 @@ export class NetworkMeter implements TrafficMetering {
   ): Promise<void> {
     const { store, networks, meter } = this.#parts;
     if (networks.state().mode !== 'metered') return;
-    const row = await store.lock(tx, sandbox_id);
     const counted_until_ms = meter ? at_ms : null;
-    if (row) {
-      const is_counted = row.counted_until_ms !== null;
-      await store.update(tx, { ...row, ...(is_counted ? {} : countedAt(usageOf(row))), counted_until_ms });
-    } else {
-      const counted = { ...countedAt(NO_TRAFFIC), counted_until_ms };
-      const seen = { usage: JSON.stringify(NO_TRAFFIC), seen_ms: at_ms };
-      await store.insert(tx, { sandbox_id, team_id, ...seen, ...counted });
-    }
+    const seen = { usage: JSON.stringify(NO_TRAFFIC), seen_ms: at_ms };
+    const first = { sandbox_id, team_id, ...seen, ...countedAt(NO_TRAFFIC), counted_until_ms };
+    if (await store.insert(tx, first)) return;
+    const row = await store.lock(tx, sandbox_id);
+    if (!row) return;
+    const is_counted = row.counted_until_ms !== null;
+    await store.update(tx, { ...row, ...(is_counted ? {} : countedAt(usageOf(row))), counted_until_ms });
   }
 
   /** Closes the windows of a sandbox that was paused or has ended, up to the given count. Errors: `unavailable`. */

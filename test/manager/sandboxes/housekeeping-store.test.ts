@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { NetworkPositionStore } from '../../../src/manager/usage/network-position-store.ts';
 import { rowOf, storeWith } from '../../support/manager/sandbox-rows.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -21,16 +22,25 @@ describeOnStores('the store of the housekeeping', (fresh) => {
     expect((await housekeeping.expired(5, 100, [])).next_ms).toBe(10);
   });
 
-  it('purges what is gone, which nobody sees any more', async () => {
-    const { store, housekeeping } = await storeWith(
+  it('purges what is gone, which nobody sees any more, with its traffic', async () => {
+    const { store, housekeeping, database } = await storeWith(
       await fresh(),
       rowOf('gone', { deleted_at_ms: 10 }),
       rowOf('here'),
     );
+    const positions = new NetworkPositionStore(database);
+    const nothing = { usage: '{}', seen_ms: 0, egress_counted: 0, ingress_counted: 0, counted_until_ms: 0 };
+    for (const sandbox_id of ['gone', 'here']) {
+      await store.write(async (tx) => {
+        await positions.insert(tx, { sandbox_id, team_id: 'team_1', ...nothing });
+      });
+    }
     expect(await store.find(store.db, 'gone', 'team_1')).toBeNull();
     expect(await store.list('team_1', { limit: 10, offset: 0 })).toMatchObject({ count: 1 });
     expect(await housekeeping.purge(10, 100)).toBe(0);
     expect(await housekeeping.purge(11, 100)).toBe(1);
     expect(await housekeeping.purge(11, 100)).toBe(0);
+    const left = await positions.find(['gone', 'here']);
+    expect(left.map(({ sandbox_id }) => sandbox_id)).toEqual(['here']);
   });
 });
