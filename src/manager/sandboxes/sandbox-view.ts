@@ -1,6 +1,6 @@
 import { timestamp } from '../../base/clock.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
-import { DISK_DEFAULT_MIB, type ManagedSandbox } from '../../contract/sandboxes.ts';
+import { DISK_DEFAULT_MIB, type ManagedSandbox, type SandboxResources } from '../../contract/sandboxes.ts';
 import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
 import { envOf, networkModeOf, ownBandwidth } from './operations.ts';
@@ -22,7 +22,7 @@ export function sandboxView(
     auto_resume: row.auto_resume === 1,
     pod_name: row.pod_name,
     runtime_generation: row.runtime_generation,
-    resources: { disk: sizeText(DISK_DEFAULT_MIB), ...JSON.parse(row.resources) },
+    resources: resourcesOf(row),
     bandwidth: ownBandwidth(row),
     network: { mode: networkModeOf(row) },
     network_usage,
@@ -56,6 +56,11 @@ export function statusView(row: ManagedSandboxRow) {
 /** `deleted` once the cleanup is complete. */
 function statusOf({ status, deleted_at_ms }: ManagedSandboxRow): ManagedSandbox['status'] {
   return deleted_at_ms === null ? status : 'deleted';
+}
+
+function resourcesOf({ resources }: ManagedSandboxRow): SandboxResources {
+  const { memory, cpu, disk = sizeText(DISK_DEFAULT_MIB) } = JSON.parse(resources);
+  return { memory, cpu, disk };
 }
 
 function webhookView({ webhook_url, watch_dir, webhook_secret_sealed }: ManagedSandboxRow) {
