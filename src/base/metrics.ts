@@ -100,9 +100,25 @@ export function labelledGauge(
   label: string,
   read: () => Record<string, number> | Promise<Record<string, number>>,
 ): Metric {
-  const samples = async () =>
+  return { name, type: 'gauge', help, samples: labelledSamples(label, read) };
+}
+
+/** A counter kept elsewhere, with one value per value of a label, read on each scrape. */
+export function labelledCounter(
+  name: string,
+  help: string,
+  label: string,
+  read: () => Record<string, number>,
+): Metric {
+  return { name, type: 'counter', help, samples: labelledSamples(label, read) };
+}
+
+function labelledSamples(
+  label: string,
+  read: () => Record<string, number> | Promise<Record<string, number>>,
+): () => Promise<Sample[]> {
+  return async () =>
     Object.entries(await read()).map(([text, value]) => ({ labels: { [label]: text }, value }));
-  return { name, type: 'gauge', help, samples };
 }
 
 /** All metrics of a program; each part adds its own. */

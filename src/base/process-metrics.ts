@@ -15,6 +15,11 @@ export function processMetrics(): Metric[] {
         return [{ value: (user + system) / 1e6 }];
       },
     },
+    gauge(
+      'process_start_time_seconds',
+      'When the process started, in seconds since 1970.',
+      () => performance.timeOrigin / 1_000,
+    ),
     gauge('process_resident_memory_bytes', 'Resident memory of the process.', () =>
       process.memoryUsage.rss(),
     ),

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { gauge, labelledGauge, type Metric } from '../base/metrics.ts';
+import { gauge, labelledCounter, labelledGauge, type Metric } from '../base/metrics.ts';
 import type { SandboxState } from '../contract/sandboxes.ts';
 import type { Dispatcher } from '../outbox/dispatcher.ts';
 import type { OutboxClient } from '../outbox/sqlite/client.ts';
@@ -62,7 +62,7 @@ function watcherGauges({ watcher }: GaugeSources): Metric[] {
     gauge('watcher_degraded', '1 if changes may be missed or are only found by rescans.', () =>
       degraded ? 1 : 0,
     ),
-    labelledGauge('watcher_reconciles', 'Rescans of the tree, by reason.', 'reason', () => ({
+    labelledCounter('watcher_reconciles_total', 'Rescans of the tree, by reason.', 'reason', () => ({
       ...reconciles,
     })),
   ];

@@ -100,8 +100,8 @@ describe('the gauges of /metrics', () => {
         'watcher_index_size 40',
         'watcher_queued 5',
         'watcher_degraded 1',
-        'watcher_reconciles{reason="start"} 1',
-        'watcher_reconciles{reason="overflow"} 2',
+        'watcher_reconciles_total{reason="start"} 1',
+        'watcher_reconciles_total{reason="overflow"} 2',
       ]),
     );
   });
