@@ -4,16 +4,16 @@ import type { SandboxFiles } from '../sandbox-files.ts';
 
 /**
  * Runs as root in a private mount namespace, before bubblewrap. The host's device nodes become read-only: a sandbox whose
- * root is the host's would own them and could change their mode; writing to the devices still works. `$1` shows the
- * sandbox's pieces, named in pairs up to `--`: its user cannot traverse the data directory. Then the namespace lets go of
- * all sandboxes' disks below `$2`, and of their networks, which it would keep in use.
+ * root is the host's would own them and could change their mode; writing to the devices still works. In the folder `$1` the
+ * sandbox's pieces are mounted as the table `$2` says: its user cannot traverse the data directory. Then the namespace lets
+ * go of all sandboxes' disks below `$3`, and of their networks, which it would keep in use.
  */
 const SCRIPT = `set -e
-mount --bind /dev /dev
-mount -o remount,bind,ro /dev
-stage=$1 data=$2; shift 2
+stage=$1 table=$2 data=$3; shift 3
+mount --bind -o ro /dev /dev
 mount -t tmpfs -o mode=0755,size=64k,nosuid,nodev,noexec tmpfs "$stage"
-while [ "$1" != -- ]; do mkdir "$stage/$1"; mount --bind "$2" "$stage/$1"; shift 2; done; shift
+printf %s "$table" > "$stage/table"
+mount --all --fstab "$stage/table"
 umount --lazy --no-canonicalize --internal-only --no-mtab \${data:+"$data"/*/disk} /run/netns 2>/dev/null || :
 exec "$@"`;
 
@@ -38,14 +38,22 @@ export function noPrelude(pieces: Pieces): Prelude {
 export function preludeOf(pieces: Pieces, files: SandboxFiles | null): Prelude {
   const stage = stageFor(Object.values(pieces));
   const data = files && existsSync(files.disk) ? dirname(files.directory) : '';
-  const pairs = Object.entries(pieces).flat();
+  const names = Object.entries(pieces);
+  const table = names.map(
+    ([name, path]) => `${escaped(path)} ${stage}/${name} none bind,x-mount.mkdir 0 0\n`,
+  );
   return {
     argv: [
       ...['unshare', '--mount', '--propagation', 'private'],
-      ...['/bin/sh', '-c', SCRIPT, 'sh', stage, data, ...pairs, '--'],
+      ...['/bin/sh', '-c', SCRIPT, 'sh', stage, table.join(''), data],
     ],
     pieces: Object.fromEntries(Object.keys(pieces).map((name) => [name, `${stage}/${name}`])),
   };
+}
+
+/** As fstab(5) has it. */
+function escaped(path: string): string {
+  return path.replaceAll(/[\s\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }
 
 /** A folder that hides none of the pieces. */
