@@ -6,7 +6,7 @@ import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 
 /**
  * What `npm run manager` starts: a manager with its state in the checkout's ignored folder, and with what this machine
- * can run. Options are those of `sandbox-manager` and win; a command such as `token` is passed on.
+ * can run. Options are those of `sandbox-manager` and win; a command such as `token` gets the same database.
  */
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const state = join(root, '.state/manager');
@@ -40,9 +40,10 @@ Until then the manager keeps records of sandboxes and runs none (--runtime none)
   return [['runtime', 'none']];
 }
 
-/** Where state is kept unless it is said; a database beside the code, where it used to be, is used on. */
+/** Where state is kept unless it is said; a manager's state beside the code, where it used to be, is used on. */
 function places(): [string, string][] {
-  if (isGiven('config') || existsSync(join(root, 'sandbox-manager.db'))) return [];
+  const is_beside = existsSync(join(root, 'sandbox-manager.key')) && !existsSync(state);
+  if (isGiven('config') || is_beside) return [];
   mkdirSync(state, { recursive: true, mode: 0o700 });
   return [
     ['database', `sqlite:${join(state, 'manager.db')}`],
@@ -51,8 +52,13 @@ function places(): [string, string][] {
   ];
 }
 
+function asOptions(defaults: [string, string][]): string[] {
+  return defaults.filter(([name]) => !isGiven(name)).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
 const is_server = given[0] === undefined || given[0].startsWith('-');
-const defaults = is_server ? [...places(), ...(await runtimeHere())] : [];
-const options = defaults.filter(([name]) => !isGiven(name)).flatMap(([name, value]) => [`--${name}`, value]);
+const words = is_server
+  ? [...asOptions([...places(), ...(await runtimeHere())]), ...given]
+  : [...given, ...asOptions(places().slice(0, 1))];
 const program = join(root, 'dist/sandbox-manager.cjs');
-process.execve?.(process.execPath, [process.execPath, '--disable-sigusr1', program, ...options, ...given]);
+process.execve?.(process.execPath, [process.execPath, '--disable-sigusr1', program, ...words]);
