@@ -1,7 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { QUEUES } from './directions.ts';
+import { linkOf } from './namespace/addresses.ts';
+import { nodeGroup } from './namespace/node-group.ts';
+import { nodeRulesText } from './namespace/node-rules.ts';
 import { runProgram } from './namespace/programs.ts';
-import { queueText } from './namespace/texts.ts';
+import { queuePrograms, queueText, sandboxScript } from './namespace/texts.ts';
 
 const CAPABILITIES = { CAP_NET_ADMIN: 12n, CAP_SYS_ADMIN: 21n };
 const PROGRAMS = {
@@ -11,6 +14,9 @@ const PROGRAMS = {
   'ip6tables-restore': 'iptables',
 };
 
+const FOLDER = '/run/netns';
+const PROBE = /^sbx-probe-(\d+)-\d+$/;
+
 let probes = 0;
 
 /**
@@ -19,7 +25,8 @@ let probes = 0;
  */
 export async function networkProblem(): Promise<string | null> {
   for (const [name, bit] of Object.entries(CAPABILITIES)) {
-    if (((effectiveCapabilities() >> bit) & 1n) === 0n) return `root or ${name} is required`;
+    if (((effectiveCapabilities() >> bit) & 1n) === 0n)
+      return `it needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN (${name} is missing; a link in user space is not supported)`;
   }
   for (const [program, debian_package] of Object.entries(PROGRAMS)) {
     const is_there = await runProgram([program, '-V']).then(
@@ -28,17 +35,39 @@ export async function networkProblem(): Promise<string | null> {
     );
     if (!is_there) return `${program} is not installed (Debian package ${debian_package})`;
   }
-  const name = `probe-${process.pid}-${++probes}`;
+  await removeLeftProbes();
+  const name = `sbx-probe-${process.pid}-${++probes}`;
   try {
     await runProgram(['ip', 'netns', 'add', name]);
   } catch (error) {
-    return `network namespaces cannot be created: ${(error as Error).message}`;
+    return `network namespaces cannot be created: ${reasonOf(error)}`;
   }
   try {
-    return (await queueProblem(`/run/netns/${name}`)) ?? null;
+    return (await partsProblem(name)) ?? (await queueProblem(`${FOLDER}/${name}`));
   } finally {
     await runProgram(['ip', 'netns', 'delete', name]);
   }
+}
+
+/** Tries links and rules, as a sandbox and the node get them. */
+async function partsProblem(name: string): Promise<string | null> {
+  const link = linkOf(0);
+  const rules = { group: nodeGroup(name), links: [link], allowed_cidrs: ['192.0.2.0/24'] };
+  const resolution = { name_servers: ['192.0.2.1'], local_name_server: '127.0.0.1' };
+  const is_metered = { egress: false, ingress: false };
+  const attempts: [what: string, command: string[], stdin: string][] = [
+    ['links (veth)', ['ip', 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', link.interface], ''],
+    ['rules of the packet filter', ['nft', '-f', '-'], nodeRulesText({ ...rules, ...resolution })],
+    ['counters, addresses or routes', ['sh'], sandboxScript({ link, is_metered })],
+  ];
+  for (const [what, command, stdin] of attempts) {
+    try {
+      await runProgram(['nsenter', `--net=${FOLDER}/${name}`, ...command], stdin);
+    } catch (error) {
+      return `this kernel refuses ${what}: ${reasonOf(error)}`;
+    }
+  }
+  return null;
 }
 
 async function queueProblem(path: string): Promise<string | null> {
@@ -49,7 +78,7 @@ async function queueProblem(path: string): Promise<string | null> {
     return `packet queues cannot be opened: ${(error as Error).message}`;
   }
   const text = queueText({ egress: true, ingress: true });
-  for (const program of ['iptables-restore', 'ip6tables-restore']) {
+  for (const program of queuePrograms()) {
     try {
       await runProgram(['nsenter', `--net=${path}`, program], text);
     } catch {
@@ -57,6 +86,19 @@ async function queueProblem(path: string): Promise<string | null> {
     }
   }
   return null;
+}
+
+/** Removes the probes of processes that were killed while they tried. */
+async function removeLeftProbes(): Promise<void> {
+  for (const name of existsSync(FOLDER) ? readdirSync(FOLDER) : []) {
+    const pid = PROBE.exec(name)?.[1];
+    if (pid && !existsSync(`/proc/${pid}`)) await runProgram(['ip', 'netns', 'delete', name]).catch(() => {});
+  }
+}
+
+/** The first line is enough for a person. */
+function reasonOf(error: unknown): string {
+  return (error as Error).message.split('\n')[0] ?? '';
 }
 
 function effectiveCapabilities(): bigint {

@@ -5,7 +5,14 @@ import type { KernelCount } from './kernel-counters.ts';
 import type { NodeGroup } from './node-group.ts';
 import { admitText, forgetText, nodeRulesText } from './node-rules.ts';
 import { ProgramError, runProgram } from './programs.ts';
-import { FORWARDING_SCRIPT, localDnsScript, nodeLinkText, queueText, sandboxScript } from './texts.ts';
+import {
+  FORWARDING_SCRIPT,
+  localDnsScript,
+  nodeLinkText,
+  queuePrograms,
+  queueText,
+  sandboxScript,
+} from './texts.ts';
 
 /** More links than this in a row are only taken if the node has no addresses left. */
 const ATTEMPTS = 256;
@@ -99,9 +106,7 @@ export class Namespaces {
   async setMetered(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
     const text = queueText(is_metered);
     await Promise.all(
-      ['iptables-restore', 'ip6tables-restore'].map((program) =>
-        runProgram([...this.#inside(sandbox_id), program], text),
-      ),
+      queuePrograms().map((program) => runProgram([...this.#inside(sandbox_id), program], text)),
     );
   }
 

@@ -1,24 +1,30 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { type PerDirection, QUEUES } from '../directions.ts';
 import type { Addresses, Link } from './addresses.ts';
 import type { NodeGroup } from './node-group.ts';
 
 /** The input of `ip`, `nft` and `iptables-restore` for one sandbox. */
 
+/** Whether this machine has IPv6, and gives addresses of it to new interfaces. */
+const HAS_IPV6 = ((file: string) => existsSync(file) && readFileSync(file, 'utf8').trim() === '0')(
+  '/proc/sys/net/ipv6/conf/default/disable_ipv6',
+);
+
 /** The sandbox's end of its link, in its namespace. */
 const INTERFACE = 'eth0';
 
 /** For `ip -batch`, on the node: a namespace, and the link to it. The link's alias says whose it is. */
-export function nodeLinkText(namespace: string, link: Link, group: NodeGroup): string {
+export function nodeLinkText(namespace: string, link: Link, group: NodeGroup, has_ipv6 = HAS_IPV6): string {
   const name = link.interface;
   return lines(
     `netns add ${namespace}`,
     `link add ${name} address ${link.node.ethernet} group ${group.number} type veth peer name ${INTERFACE} address ${link.sandbox.ethernet} netns ${namespace}`,
     `link set ${name} alias ${namespace}`,
-    `link set ${name} addrgenmode none`,
+    ...(has_ipv6 ? [`link set ${name} addrgenmode none`] : []),
     `address add ${link.node.ipv4}/31 dev ${name}`,
-    `address add ${link.node.ipv6}/127 dev ${name} nodad`,
+    ...(has_ipv6 ? [`address add ${link.node.ipv6}/127 dev ${name} nodad`] : []),
     `link set ${name} up`,
-    ...neighbourText(link.sandbox, name),
+    ...neighbourText(link.sandbox, name, has_ipv6),
   );
 }
 
@@ -26,8 +32,10 @@ export function nodeLinkText(namespace: string, link: Link, group: NodeGroup): s
  * Each end knows the other for good. Asking for it would be metered like all else, and without a link-local address the
  * kernel cannot ask again.
  */
-function neighbourText({ ipv4, ipv6, ethernet }: Addresses, name: string): string[] {
-  return [ipv4, ipv6].map((ip) => `neighbour add ${ip} lladdr ${ethernet} nud permanent dev ${name}`);
+function neighbourText({ ipv4, ipv6, ethernet }: Addresses, name: string, has_ipv6: boolean): string[] {
+  return [ipv4, ...(has_ipv6 ? [ipv6] : [])].map(
+    (ip) => `neighbour add ${ip} lladdr ${ethernet} nud permanent dev ${name}`,
+  );
 }
 
 /** The settings of a sandbox's namespace. */
@@ -37,41 +45,49 @@ export interface SandboxSetUp {
 }
 
 /** For `sh`, in the sandbox's namespace: addresses, settings, counters and queues, in one program. */
-export function sandboxScript({ link, is_metered }: SandboxSetUp): string {
-  const settings = Object.entries(SANDBOX_SETTINGS);
+export function sandboxScript({ link, is_metered }: SandboxSetUp, has_ipv6 = HAS_IPV6): string {
+  const settings = Object.entries({ ...IPV4_SETTINGS, ...(has_ipv6 ? IPV6_SETTINGS : {}) });
   const queues = is_metered.egress || is_metered.ingress ? queueText(is_metered) : null;
   return lines(
     'set -e',
     ...settings.map(([key, value]) => `echo '${value}' >/proc/sys/net/${key}`),
+    ...(has_ipv6 ? [] : [`[ ! -e ${NO_IPV6} ] || echo 1 >${NO_IPV6}`]),
     withInput('nft -f -', COUNTERS_TEXT),
-    ...(queues ? ['iptables-restore', 'ip6tables-restore'].map((program) => withInput(program, queues)) : []),
+    ...(queues ? queuePrograms(has_ipv6).map((program) => withInput(program, queues)) : []),
     // The link goes up last, so that no packet passes uncounted.
-    withInput('ip -batch -', sandboxLinkText(link)),
+    withInput('ip -batch -', sandboxLinkText(link, has_ipv6)),
   );
 }
 
 /** For `ip -batch`, in the sandbox's namespace. */
-function sandboxLinkText(link: Link): string {
+function sandboxLinkText(link: Link, has_ipv6: boolean): string {
+  const ipv6 = (...all: string[]) => (has_ipv6 ? all : []);
   return lines(
     'link set lo up',
-    `link set ${INTERFACE} addrgenmode none`,
+    ...ipv6(`link set ${INTERFACE} addrgenmode none`),
     `address add ${link.sandbox.ipv4}/31 dev ${INTERFACE}`,
-    `address add ${link.sandbox.ipv6}/127 dev ${INTERFACE} nodad`,
+    ...ipv6(`address add ${link.sandbox.ipv6}/127 dev ${INTERFACE} nodad`),
     `link set ${INTERFACE} up`,
-    ...neighbourText(link.node, INTERFACE),
+    ...neighbourText(link.node, INTERFACE, has_ipv6),
     `route add default via ${link.node.ipv4} dev ${INTERFACE}`,
-    `route add default via ${link.node.ipv6} dev ${INTERFACE}`,
+    ...ipv6(`route add default via ${link.node.ipv6} dev ${INTERFACE}`),
   );
 }
 
-/**
- * The kernel settings of the sandbox's namespace: its programs may send pings, and router advertisements are ignored.
- */
-const SANDBOX_SETTINGS: Readonly<Record<string, string>> = {
-  'ipv4/ping_group_range': '0 2147483647',
+/** The kernel settings of a sandbox's namespace: its programs may send pings. */
+const IPV4_SETTINGS: Readonly<Record<string, string>> = { 'ipv4/ping_group_range': '0 2147483647' };
+/** Router advertisements are ignored. */
+const IPV6_SETTINGS: Readonly<Record<string, string>> = {
   'ipv6/conf/all/accept_ra': '0',
   'ipv6/conf/default/accept_ra': '0',
 };
+
+const NO_IPV6 = `/proc/sys/net/ipv6/conf/${INTERFACE}/disable_ipv6`;
+
+/** The programs that take `queueText`. */
+export function queuePrograms(has_ipv6 = HAS_IPV6): string[] {
+  return ['iptables-restore', ...(has_ipv6 ? ['ip6tables-restore'] : [])];
+}
 
 /** The table with the counters, in a sandbox's namespace. */
 export const COUNTER_TABLE = 'sandbox';
@@ -108,7 +124,7 @@ export function queueText(is_metered: PerDirection<boolean>): string {
 export const FORWARDING_SCRIPT = lines(
   'set -e',
   'cd /proc/sys/net',
-  'for file in ipv6/conf/*/accept_ra; do [ "$(cat "$file")" != 1 ] || echo 2 >"$file"; done',
+  'for file in ipv6/conf/*/accept_ra; do [ ! -e "$file" ] || [ "$(cat "$file")" != 1 ] || echo 2 >"$file"; done',
   'echo 1 >ipv4/ip_forward',
   '[ ! -e ipv6/conf/all/forwarding ] || echo 1 >ipv6/conf/all/forwarding',
 );
