@@ -1,6 +1,8 @@
 import { closeSync, readdirSync, readlinkSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { linkIndex, linkOf } from '../../src/network/namespace/addresses.ts';
+import { nodeGroup } from '../../src/network/namespace/node-group.ts';
+import { nodeRulesText } from '../../src/network/namespace/node-rules.ts';
 import { networkProblem } from '../../src/network/problem.ts';
 import { until } from '../faults/support/until.ts';
 import { bandwidth, TestNode, teamLimits, UNLIMITED, usageIn } from '../support/network/test-node.ts';
@@ -255,6 +257,22 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
     for (const { id } of [sandbox, other]) await node.network.detach(id);
     await node.network.stop();
     expect(nft('list', 'ruleset')).toBe('');
+  });
+
+  it('removes the rules of a killed manager whose data directory is gone, and of no other', async () => {
+    const node = await TestNode.start(onTestFinished);
+    const nft = (...args: string[]) => runSync('ip', 'netns', 'exec', node.topology.node, 'nft', ...args);
+    const link = { name_servers: [], local_name_server: null, allowed_cidrs: [] };
+    const groups = ['/gone', '/gone/with-a-sandbox', '/tmp'].map(nodeGroup);
+    for (const group of groups) {
+      const links = group.data_dir.endsWith('sandbox') ? [linkOf(1)] : [];
+      nft(nodeRulesText({ group, links, ...link }));
+    }
+    const next = node.runtime();
+    await next.start();
+    await next.stop();
+    const left = nft('list', 'tables');
+    expect(groups.map(({ table }) => left.includes(table))).toEqual([false, true, true]);
   });
 
   it('leaves nothing behind, however often it is removed', async () => {

@@ -2,8 +2,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import type { PerDirection } from '../directions.ts';
 import { type Link, linkIndex, linkNamed, linkOf } from './addresses.ts';
 import type { KernelCount } from './kernel-counters.ts';
-import type { NodeGroup } from './node-group.ts';
-import { admitText, forgetText, nodeRulesText } from './node-rules.ts';
+import { type NodeGroup, TABLE_PREFIX } from './node-group.ts';
+import { admitText, forgetText, idleDataDir, nodeRulesText } from './node-rules.ts';
 import { ProgramError, runProgram } from './programs.ts';
 import {
   FORWARDING_SCRIPT,
@@ -60,6 +60,7 @@ export class Namespaces {
     await this.#onNode(['sh'], FORWARDING_SCRIPT);
     for (const [sandbox_id, link] of await this.#readLinks()) this.#links.set(sandbox_id, link);
     await this.#setRules();
+    await this.#removeIdleTables();
   }
 
   /** Removes the node's rules, unless there are sandboxes. */
@@ -154,6 +155,19 @@ export class Namespaces {
     const { group, allowed_cidrs } = this.#options;
     const links = [...this.#links.values()];
     await this.#nft(nodeRulesText({ group, links, allowed_cidrs, ...this.#name_servers }));
+  }
+
+  /** Removes tables that killed managers left without sandboxes, and whose data directories are gone. */
+  async #removeIdleTables(): Promise<void> {
+    const listed = await this.#onNode(['nft', 'list', 'tables', 'inet']);
+    for (const [, table = ''] of listed.matchAll(new RegExp(`^table inet (${TABLE_PREFIX}\\S+)$`, 'gm'))) {
+      if (table === this.#options.group.table) continue;
+      // Another manager may be faster.
+      const content = await this.#onNode(['nft', 'list', 'table', 'inet', table]).catch(() => '');
+      const data_dir = idleDataDir(content);
+      if (data_dir !== null && !existsSync(data_dir))
+        await this.#unlessGone(this.#onNode(['nft', 'delete', 'table', 'inet', table]));
+    }
   }
 
   async #admit(link: Link): Promise<void> {

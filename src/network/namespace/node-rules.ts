@@ -91,7 +91,7 @@ export function nodeRulesText(rules: NodeRules): string {
   ];
   const replaced = { allowed: allowed_cidrs, dns: name_servers };
   return lines(
-    `add table ${table}`,
+    `add table ${table}${commentOf(group)}`,
     `add set ${table} ipv4 { type ifname . ipv4_addr; }`,
     `add set ${table} ipv6 { type ifname . ipv6_addr; }`,
     ...links.flatMap((link) => admission('add', group, link)),
@@ -110,6 +110,19 @@ export function nodeRulesText(rules: NodeRules): string {
       ...each.map((rule) => `add rule ${table} ${name} ${rule}`),
     ]),
   );
+}
+
+/** What the packet filter takes as a comment. */
+const COMMENT = /^[A-Za-z0-9/._-]{1,128}$/;
+
+/** The data directory, so that another manager can see that it is gone; nothing for an unusual path. */
+function commentOf({ data_dir }: NodeGroup): string {
+  return COMMENT.test(data_dir) ? ` { comment "${data_dir}"; }` : '';
+}
+
+/** The data directory in a table as `nft list table` shows it, if no link is admitted by it; else null. */
+export function idleDataDir(table: string): string | null {
+  return /"vsbx\d/.test(table) ? null : (/comment "([^"]+)"/.exec(table)?.[1] ?? null);
 }
 
 const EXCEPTIONS = [

@@ -7,9 +7,9 @@ describe('the addresses of a link', () => {
     const seen = new Set<string>();
     for (let index = 0; index < SANDBOXES_MAX; index++) {
       const link = linkOf(index);
-      expect(linkNamed(link.interface)?.index).toBe(index);
+      if (linkNamed(link.interface)?.index !== index) expect(link.interface).toBe(index);
       for (const { ipv4, ipv6, ethernet } of [link.node, link.sandbox]) {
-        expect([isIPv4(ipv4), isIPv6(ipv6)]).toEqual([true, true]);
+        if (!isIPv4(ipv4) || !isIPv6(ipv6)) expect([ipv4, ipv6]).toBe(index);
         seen.add(ipv4).add(ipv6).add(ethernet);
       }
     }
