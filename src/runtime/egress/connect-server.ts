@@ -52,8 +52,12 @@ export class ConnectServer {
     if (url !== tunnel.authority) {
       return refuse(socket, new ConnectError('blocked', `webhooks leave to ${tunnel.authority} alone`));
     }
+    const gone = new AbortController();
+    const onGone = () => gone.abort();
+    socket.once('close', onGone);
     try {
-      const consumer = await this.#dialer.dial(tunnel.authority);
+      const consumer = await this.#dialer.dial(tunnel.authority, gone.signal);
+      socket.off('close', onGone);
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       if (head.length > 0) socket.unshift(head);
       socket.once('end', tunnel.onEnd);

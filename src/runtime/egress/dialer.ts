@@ -22,8 +22,8 @@ export class Dialer {
     this.#lookup = new SharedLookup(guard, threadlessResolve());
   }
 
-  /** Connects to `host:port` within 5 s. Rejects with a `ConnectError`. */
-  dial(authority: string): Promise<Socket> {
+  /** Connects to `host:port` within 5 s, unless `signal` aborts before. Rejects with a `ConnectError`. */
+  dial(authority: string, signal: AbortSignal): Promise<Socket> {
     const colon = authority.lastIndexOf(':');
     const target = { hostname: authority.slice(0, colon), port: Number(authority.slice(colon + 1)) };
     const { hostname, port } = target;
@@ -37,12 +37,18 @@ export class Dialer {
     const timer = this.#clock.after(CONNECT_TIMEOUT_MS, () => {
       socket.destroy(tooLate(target, this.#lookup.isPending(hostname)));
     });
-    socket.on('error', (error) => {
+    const giveUp = () => socket.destroy(new ConnectError('connect', 'the daemon has closed the tunnel'));
+    signal.addEventListener('abort', giveUp);
+    const settled = () => {
       timer.cancel();
+      signal.removeEventListener('abort', giveUp);
+    };
+    socket.on('error', (error) => {
+      settled();
       reject(error instanceof ConnectError ? error : connectError(error, target));
     });
     socket.once('connect', () => {
-      timer.cancel();
+      settled();
       socket.setKeepAlive(true, KEEP_ALIVE_MS);
       resolve(socket);
     });

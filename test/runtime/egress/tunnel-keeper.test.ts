@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { ConnectServer } from '../../../src/runtime/egress/connect-server.ts';
 import { Dialer } from '../../../src/runtime/egress/dialer.ts';
 import { TunnelKeeper } from '../../../src/runtime/egress/tunnel-keeper.ts';
+import { ConnectError } from '../../../src/webhook/attempt-error.ts';
 import { eventually } from '../../support/eventually.ts';
 import { rawServer } from '../../support/hostile-server.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -50,13 +51,18 @@ async function hostileDaemon(use: (tunnel: Tunnel) => void) {
 }
 
 /** Keeps tunnels to a daemon for a webhook at `authority`. */
-function keep(socket_path: string, authority: string, clock = systemClock) {
+function keep(
+  socket_path: string,
+  authority: string,
+  clock = systemClock,
+  dialer: Pick<Dialer, 'dial'> = new Dialer(clock, LOOPBACK),
+) {
   const seen = { troubles: [] as string[], gone: 0 };
   const keeper = new TunnelKeeper({
     socket_path,
     authority,
     clock,
-    server: new ConnectServer(clock, new Dialer(clock, LOOPBACK)),
+    server: new ConnectServer(clock, dialer),
     onTrouble: (reason) => seen.troubles.push(reason),
     onGone: () => {
       seen.gone += 1;
@@ -103,6 +109,35 @@ describe('a daemon that has been taken over', () => {
     await eventually(() => expect(consumer.connections).toBe(TUNNELS_MAX + 1));
     expect([daemon.tunnels.length, daemon.open]).toEqual([TUNNELS_MAX + 1, TUNNELS_MAX]);
     expect(consumer.open).toBe(TUNNELS_MAX);
+  });
+
+  it('has its connection given up if it closes the tunnel meanwhile', async () => {
+    const path = join(scratchFolder(), 'control.sock');
+    const authority = 'consumer.example:80';
+    const sockets: Socket[] = [];
+    // It leaves the request unread, so that its close is seen before anything is read or written.
+    const server = createServer({ pauseOnConnect: true }, (socket) => {
+      sockets.push(socket);
+      socket.on('error', () => {});
+      socket.write(`${SWITCH}${connectTo(authority)}`);
+    });
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    onTestFinished(() => void server.close());
+    let [dialled, dialling] = [0, 0];
+    const dial = (_authority: string, signal: AbortSignal) => {
+      [dialled, dialling] = [dialled + 1, dialling + 1];
+      for (const socket of sockets.splice(0)) socket.destroy();
+      return new Promise<Socket>((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          dialling -= 1;
+          reject(new ConnectError('connect', 'given up'));
+        });
+      });
+    };
+    const clock = new ManualClock();
+    keep(path, authority, clock, { dial });
+    await eventually(() => expect(dialled).toBe(OPENED_PER_SECOND));
+    await eventually(() => expect(dialling).toBe(0));
   });
 
   it.each<[string, (tunnel: Tunnel) => void]>([
