@@ -4,7 +4,10 @@ import { DELIVERY_CONCURRENCY } from './defaults.ts';
  * How the webhooks of a sandbox's daemon leave: `direct`, over connections of the daemon's own, or through the `manager`,
  * over tunnels that it opens to the daemon. Contract section 4, "GET /sandbox/egress".
  */
-export type WebhookEgress = 'direct' | 'manager';
+export const WEBHOOK_EGRESSES = ['direct', 'manager'] as const;
+
+/** One of `WEBHOOK_EGRESSES`. */
+export type WebhookEgress = (typeof WEBHOOK_EGRESSES)[number];
 
 /** The path below `/api/v1` on which the manager opens tunnels. */
 export const EGRESS_PATH = '/sandbox/egress';

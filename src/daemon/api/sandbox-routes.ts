@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Static, Type } from 'typebox';
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
+import { WEBHOOK_EGRESSES } from '../../contract/egress.ts';
 import { ApiError, FieldError, invalidField, OptionError, StartError } from '../../contract/errors.ts';
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
 import { closedObject, environmentOf, orNull, PlainText } from '../../contract/schema/field.ts';
@@ -40,7 +41,7 @@ const InitBody = closedObject({
       watch_dir: Type.Optional(Type.String()),
       // The URL comes from a third party: only public addresses and these ranges may be dialled.
       allow_cidrs: Type.Optional(Type.Array(Type.String())),
-      egress: Type.Optional(Type.Union([Type.Literal('direct'), Type.Literal('manager')])),
+      egress: Type.Optional(Type.Enum(WEBHOOK_EGRESSES)),
     }),
   ),
   env: Type.Optional(environmentOf(PlainText)),
