@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../support/ctl/sandboxctl.ts';
+import { SANDBOXD } from '../support/sandboxd-program.ts';
 
 const without = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status !== 0;
 const skipped = (shell: string) => (without(shell) ? ' (skipped: it is not installed here)' : '');
@@ -20,8 +22,12 @@ describe.skipIf(without('bash'))(`sandboxctl completion bash${skipped('bash')}`,
 
   /** What bash offers where these words are typed and the cursor stands at the end of the last. */
   function offered(...words: string[]): string[] {
-    const program = `${script}
-COMP_WORDS=(sandboxctl "$@"); COMP_CWORD=$#; COMPREPLY=(); _sandboxctl; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return offeredBy('sandboxctl', script, ...words);
+  }
+
+  function offeredBy(name: string, completion: string, ...words: string[]): string[] {
+    const program = `${completion}
+COMP_WORDS=(${name} "$@"); COMP_CWORD=$#; COMPREPLY=(); _${name}; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout, stderr } = spawnSync('bash', ['-uc', program, 'bash', ...words], { encoding: 'utf8' });
     expect(stderr).toBe('');
     return stdout.split('\n').filter((word) => word !== '');
@@ -37,6 +43,21 @@ COMP_WORDS=(sandboxctl "$@"); COMP_CWORD=$#; COMPREPLY=(); _sandboxctl; printf '
     expect(offered('--json', 'deliveries', '--event-type', 'file')).toEqual(['file.modified']);
     expect(offered('logs', '--stream', 's')).toEqual(['stdout', 'stderr']);
     expect(offered('completion', '')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']));
+  });
+
+  it("offers the other programs' options and commands", () => {
+    const scriptOf = (name: string) =>
+      spawnSync(join(dirname(SANDBOXD), `${name}.cjs`), ['completion', 'bash'], { encoding: 'utf8' }).stdout;
+    const daemon = scriptOf('sandboxd');
+    expect(offeredBy('sandboxd', daemon, '--restart', 'on')).toEqual(['on-failure']);
+    expect(offeredBy('sandboxd', daemon, '--webhook-s')).toEqual([
+      '--webhook-secret-file',
+      '--webhook-secret',
+    ]);
+    const manager = scriptOf('sandbox-manager');
+    expect(offeredBy('sandbox-manager', manager, 'to')).toEqual(['token']);
+    expect(offeredBy('sandbox-manager', manager, 'token', 'r')).toEqual(['revoke']);
+    expect(offeredBy('sandbox-manager', manager, 'token', 'create', '--te')).toEqual(['--team']);
   });
 
   it('offers files where a path is asked for, and nothing where any text is', () => {
