@@ -2,5 +2,13 @@
 # What `npm ci` does last: builds the programs with the pinned Node. npm before 11 removes the link to it when it leaves
 # out the Node of the other architecture, which has the same name.
 set -e
-(cd node_modules/.bin && ln -sf ../node-linux-*/bin/node node)
+if [ "$(uname -s)" != Linux ]; then
+  echo 'sandboxd is Linux only: use a virtual machine or a container' >&2
+  exit 1
+fi
+cd node_modules/.bin
+for node in ../node-linux-*/bin/node; do
+  if [ -x "$node" ]; then ln -sf "$node" node; fi
+done
+cd ../..
 npm run --silent build
