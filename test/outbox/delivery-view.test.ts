@@ -44,11 +44,12 @@ describe('a delivery as both APIs show it', () => {
     const attempt = {
       attempt: 1,
       started_at_ms: Date.UTC(2026, 0, 1),
-      duration_ms: 12,
+      // As earlier versions of the manager stored it.
+      duration_ms: 11.6,
       status: null,
       error: 'dns' as const,
       next_attempt_at_ms: Date.UTC(2026, 0, 1) + 500,
-      error_detail: null,
+      error_detail: 'no such host (ENOTFOUND no.invalid)',
       response_body: null,
     };
     expect(deliveryDetail(ROW, [attempt], 0)).toEqual({
@@ -63,7 +64,7 @@ describe('a delivery as both APIs show it', () => {
           status: null,
           error: 'dns',
           next_attempt_at: '2026-01-01T00:00:00.500Z',
-          error_detail: null,
+          error_detail: 'no such host (ENOTFOUND no.invalid)',
           response_body: null,
         },
       ],

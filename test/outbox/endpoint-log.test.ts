@@ -11,7 +11,7 @@ function endpointLog() {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
   const endpoint_log = new EndpointLog(log, clock, ENDPOINT);
-  const ended = (is_healthy: boolean, result: Pick<AttemptResult, 'status' | 'error'>) => {
+  const ended = (is_healthy: boolean, result: Partial<AttemptResult>) => {
     endpoint_log.note(is_healthy, {
       result: { response_body: null, retry_after: null, ...result } as AttemptResult,
     });
@@ -19,7 +19,8 @@ function endpointLog() {
   return { clock, lines, ended };
 }
 
-const REFUSED = { status: null, error: 'connect' } as const;
+const error_detail = 'connection refused (ECONNREFUSED 10.1.2.3:443)';
+const REFUSED = { status: null, error: 'connect', error_detail } as const;
 const OK = { status: 204, error: null } as const;
 
 describe('the log of an endpoint', () => {
@@ -39,7 +40,7 @@ describe('the log of an endpoint', () => {
       { level: 30, endpoint: ENDPOINT, backoff_ms: 2_000, msg: 'the endpoint has recovered' },
     ]);
     ended(false, REFUSED);
-    expect(lines[2]).toMatchObject({ error: 'connect', msg: 'the endpoint is in backoff' });
+    expect(lines[2]).toMatchObject({ ...REFUSED, msg: 'the endpoint is in backoff' });
   });
 
   it('has no recovery without a success, as when the delivery is stopped during a backoff', () => {

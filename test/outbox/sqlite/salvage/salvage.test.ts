@@ -270,7 +270,7 @@ describe('a salvage that a death came before', () => {
     const [record] = (await first.store.untried(0, 1)).records;
     await first.store.record({
       ...{ id: record?.id ?? 0, attempt: 1, started_at_ms: 0, duration_ms: 1, status: 200, error: null },
-      error_detail: null,
+      error_detail: 'kept, too',
       response_body: null,
       decision: { state: 'delivered' },
     });
@@ -280,6 +280,8 @@ describe('a salvage that a death came before', () => {
     const { store, adoption } = await open(state_dir);
     expect(await pendingNumbers(store)).toEqual(numbers(400).slice(1));
     expect(store.counts()).toMatchObject({ pending: 399, delivered: 1 });
+    const detail = await store.find(record?.event_id ?? '');
+    expect(detail?.attempts).toMatchObject([{ status: 200, error_detail: 'kept, too' }]);
     expect(adoption).toMatchObject({ lost_records: 0, missing_records: 0 });
     expect(aside(state_dir).sort()).toEqual(['outbox-damaged-1.db', 'outbox-damaged-2.db']);
   });
