@@ -48,6 +48,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 
 /** Where a library may be imported: one owner each. */
 const OWNERS: Record<string, RegExp> = {
+  'tar-stream': /^src\/files\//,
   execa: /^src\/process\//,
   '@lydell/node-pty': /^src\/process\//,
   chokidar: /^src\/watch\//,

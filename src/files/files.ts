@@ -2,6 +2,8 @@ import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { FileEntry, FilePage } from '../contract/files.ts';
 import { accountNames } from './accounts.ts';
+import { packPath } from './archive/pack-path.ts';
+import { type Unpacked, type UnpackRequest, unpackArchive } from './archive/unpack.ts';
 import { type BytePath, systemPath } from './byte-path.ts';
 import { copyPath, type TwoPaths } from './change/copy.ts';
 import { type MakeRequest, makeDirectory } from './change/make-directory.ts';
@@ -86,5 +88,15 @@ export class Files {
   /** Copies a file or a whole tree. */
   copy(paths: TwoPaths): Promise<void> {
     return told(paths.destination, () => copyPath(paths, this.#parts), 'destination');
+  }
+
+  /** A tar stream of a directory's tree or of one file. */
+  pack(path: BytePath, signal: AbortSignal): Promise<AsyncGenerator<Buffer, void>> {
+    return told(path, () => packPath(path, this.#own, signal));
+  }
+
+  /** Unpacks a tar or tar.gz stream under a directory. */
+  unpack(request: UnpackRequest): Promise<Unpacked> {
+    return told(request.path, () => unpackArchive(request, this.#parts));
   }
 }

@@ -37,6 +37,12 @@ export const FileWriteQuery = closedObject({
   recursive: Flag,
 });
 
+/** The query of an archive to download. */
+export const ArchiveQuery = closedObject({
+  ...path,
+  format: Type.Enum(['tar', 'tar.gz'], { default: 'tar' }),
+});
+
 /** The query of a removal. */
 export const FileRemoveQuery = closedObject({ ...path, recursive: Flag });
 
@@ -93,3 +99,6 @@ export const WrittenData = Type.Union([
 export const DeletedData = closedObject({ deleted: Type.Literal(true) });
 export const MovedData = closedObject({ moved: Type.Literal(true) });
 export const CopiedData = closedObject({ copied: Type.Literal(true) });
+
+/** What was unpacked. */
+export const UnpackedData = closedObject({ entries: integerFrom(0), bytes: integerFrom(0) });

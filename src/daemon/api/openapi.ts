@@ -15,6 +15,7 @@ import {
   FileEntryData,
   FilePageData,
   MovedData,
+  UnpackedData,
   WrittenData,
 } from '../../contract/schema/files.ts';
 import { ProcessData, StartedData } from '../../contract/schema/processes.ts';
@@ -106,6 +107,12 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   'HEAD /api/v1/files': { summary: 'Ask for the size and version of a file', headers: conditional },
   'GET /api/v1/files/stat': { summary: 'Describe a path', data: FileEntryData },
   'GET /api/v1/files/list': { summary: 'List a directory', data: FilePageData },
+  'GET /api/v1/files/archive': { summary: 'Download a directory as an archive', media: 'application/x-tar' },
+  'PUT /api/v1/files/archive': {
+    summary: 'Unpack an archive into a directory',
+    data: UnpackedData,
+    body_media: 'application/x-tar',
+  },
   'POST /api/v1/files': { summary: 'Write a file, or make a directory with mkdir=true', ...upload },
   'PUT /api/v1/files': { summary: 'Write a file', ...upload },
   'DELETE /api/v1/files': { summary: 'Remove a file or directory', data: DeletedData },

@@ -11,6 +11,7 @@ import { type NamedIn, putInPlace } from './put-in-place.ts';
 import { removeTree } from './remove.ts';
 import type { UploadJournal } from './upload-journal.ts';
 import { NEW_FILE } from './write.ts';
+import { writeAll } from './write-all.ts';
 
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 const CHUNK_BYTES = 1024 * 1024;
@@ -147,9 +148,7 @@ async function copyBytes(source: FileHandle, target: FileHandle, signal: AbortSi
     });
     if (length === 0) break;
     const is_zero = chunk.compare(ZEROS, 0, length, 0, length) === 0;
-    for (let done = 0; done < length && !is_zero; ) {
-      done += (await target.write(chunk, done, length - done, position + done)).bytesWritten;
-    }
+    if (!is_zero) await writeAll(target, chunk.subarray(0, length), position);
     position += length;
   }
   await target.truncate(position);

@@ -1,12 +1,19 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { success } from '../../../base/http/app.ts';
+import { allowLongBody } from '../../../base/http/listener.ts';
 import { invalidField } from '../../../contract/errors.ts';
-import type { FileListQuery, FileRemoveQuery, TwoPathsBody } from '../../../contract/schema/files.ts';
+import type {
+  ArchiveQuery,
+  FileListQuery,
+  FileRemoveQuery,
+  TwoPathsBody,
+} from '../../../contract/schema/files.ts';
 import { type BytePath, parsePath } from '../../../files/byte-path.ts';
 import type { TwoPaths } from '../../../files/change/copy.ts';
 import type { Exchange } from '../process-output.ts';
 import { disconnectSignal } from '../sse-response.ts';
+import { sendArchive } from './archive-body.ts';
 import { answerDownload } from './download.ts';
 import type { RoutedFiles } from './routed-files.ts';
 import { answerMakeDirectory, answerUpload, type WriteQuery } from './upload.ts';
@@ -37,6 +44,24 @@ export async function answerWrite(files: RoutedFiles, exchange: Exchange): Promi
   if (!query.mkdir) return answerUpload(files, path, query, exchange);
   if (request.method === 'PUT') throw invalidField('mkdir', 'is accepted with POST only');
   return answerMakeDirectory(files, path, query, exchange);
+}
+
+/** Answers GET `/files/archive`. */
+export async function answerPack(files: RoutedFiles, exchange: Exchange): Promise<void> {
+  const path = pathOf(exchange.request);
+  const { format } = exchange.request.query as Static<typeof ArchiveQuery>;
+  files.transfers.begin(exchange);
+  const gone = disconnectSignal(exchange.reply);
+  await sendArchive(await files.own.pack(path, gone), format, gone, exchange);
+}
+
+/** Answers PUT `/files/archive`. */
+export async function answerUnpack({ own, transfers }: RoutedFiles, exchange: Exchange): Promise<unknown> {
+  const { request, reply } = exchange;
+  const path = pathOf(request);
+  transfers.begin(exchange);
+  allowLongBody(request, reply);
+  return success(await own.unpack({ path, data: request.raw, signal: disconnectSignal(reply) }));
 }
 
 /** Answers DELETE `/files`. */

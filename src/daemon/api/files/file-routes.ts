@@ -3,6 +3,7 @@ import { type HttpApp, withStreamedBodies } from '../../../base/http/app.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { SandboxState } from '../../../contract/sandboxes.ts';
 import {
+  ArchiveQuery,
   FileListQuery,
   FileQuery,
   FileRemoveQuery,
@@ -45,6 +46,12 @@ export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Pro
     { schema: list },
     reading(({ answerList }, ...given) => answerList(...given)),
   );
+  const archive = { querystring: ArchiveQuery };
+  app.get(
+    `${PATH}/archive`,
+    { schema: archive },
+    reading(({ answerPack }, ...given) => answerPack(...given)),
+  );
   const removal = { querystring: FileRemoveQuery };
   app.delete(
     PATH,
@@ -65,6 +72,8 @@ export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Pro
     const write = writing(({ answerWrite }, ...given) => answerWrite(...given));
     streamed.post(PATH, { schema: { querystring: FileWriteQuery } }, write);
     streamed.put(PATH, { schema: { querystring: FileWriteQuery } }, write);
+    const unpack = writing(({ answerUnpack }, ...given) => answerUnpack(...given));
+    streamed.put(`${PATH}/archive`, { schema: one }, unpack);
   });
 }
 

@@ -1,0 +1,122 @@
+import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { extract, type Header } from 'tar-stream';
+import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
+import { type BytePath, bytePath, shownBytes } from '../byte-path.ts';
+import { isSystemError } from '../file-error.ts';
+
+const GZIP = [0x1f, 0x8b];
+
+/** One entry of an uploaded archive, its names checked by nobody yet. */
+export interface ArchiveEntry {
+  name: BytePath;
+  type: string;
+  link_name: BytePath;
+  mode: number;
+  modified: Date;
+  /** What follows, in bytes. */
+  size: number;
+  /** Of a sparse file in GNU's format 1.0: its whole size; `content` then begins with its map. */
+  real_size: number | null;
+  content: AsyncIterable<Buffer>;
+}
+
+/**
+ * The entries of a tar or tar.gz stream, each to be read before the next. Leaves the stream open. Throws `invalid_request`
+ * (body) for what is neither, or is cut off.
+ */
+export async function* archiveEntries(
+  data: Readable,
+  signal: AbortSignal,
+): AsyncGenerator<ArchiveEntry, void> {
+  // A name of an old header is bytes; one of an extended header is UTF-8.
+  const entries = extract({ filenameEncoding: 'latin1' } as Parameters<typeof extract>[0]);
+  const source = Readable.from(chunksOf(data), { objectMode: false });
+  const is_gzip = await beginsWithGzip(source);
+  const bytes = is_gzip ? source.pipe(createGunzip()) : source;
+  const fail = (error: Error) => entries.destroy(error);
+  source.on('error', fail);
+  bytes.on('error', fail).pipe(entries);
+  const onGone = () => fail(new ApiError('invalid_request', 'The body was cut off.'));
+  signal.addEventListener('abort', onGone);
+  try {
+    for await (const entry of entries) {
+      yield entryOf(entry.header, entry as AsyncIterable<Buffer>);
+    }
+  } catch (error) {
+    throw bodyError(error);
+  } finally {
+    signal.removeEventListener('abort', onGone);
+    source.destroy();
+    bytes.destroy();
+  }
+}
+
+/** An `invalid_request` about one entry. */
+export function invalidEntry(name: BytePath, problem: string): FieldError {
+  const shown = JSON.stringify(shownBytes(name).text);
+  return new FieldError({ field: 'body', problem: `the entry ${shown} ${problem}` });
+}
+
+function entryOf(header: Header, content: AsyncIterable<Buffer>): ArchiveEntry {
+  const pax = (header as { pax?: Record<string, string> | null }).pax ?? {};
+  const sparse = sparseOf(pax);
+  const given = pax.path === undefined ? header.name : bytePath(header.name);
+  const link = header.linkname ?? '';
+  return {
+    name: sparse?.name ?? given,
+    type: header.type ?? 'unknown',
+    link_name: pax.linkpath === undefined ? link : bytePath(link),
+    mode: header.mode ?? 0o644,
+    modified: header.mtime ?? new Date(0),
+    size: header.size ?? 0,
+    real_size: sparse?.size ?? null,
+    content,
+  };
+}
+
+function sparseOf(pax: Record<string, string>): { name: BytePath; size: number } | null {
+  const major = pax['GNU.sparse.major'];
+  if (major === undefined && pax['GNU.sparse.map'] === undefined && pax['GNU.sparse.size'] === undefined)
+    return null;
+  const name = bytePath(pax['GNU.sparse.name'] ?? '');
+  const size = Number(pax['GNU.sparse.realsize']);
+  if (major !== '1' || name === '' || !Number.isSafeInteger(size) || size < 0) {
+    throw invalidEntry(name, 'is a sparse file of an unknown format');
+  }
+  return { name, size };
+}
+
+/** The body is left open, so that a refusal can still be answered. */
+async function* chunksOf(data: Readable): AsyncGenerator<Buffer, void> {
+  for await (const chunk of data.iterator({ destroyOnReturn: false })) yield chunk;
+}
+
+async function beginsWithGzip(source: Readable): Promise<boolean> {
+  const first: Buffer | null = await new Promise((resolve, reject) => {
+    const look = () => {
+      const chunk = source.read() as Buffer | null;
+      if (chunk !== null || source.readableEnded) done(chunk);
+    };
+    const done = (chunk: Buffer | null) => {
+      source.off('readable', look).off('end', onEnd).off('error', reject);
+      resolve(chunk);
+    };
+    const onEnd = () => done(null);
+    source.on('readable', look).on('end', onEnd).on('error', reject);
+  });
+  if (first === null || first.length === 0) throw invalidField('body', 'must be a tar archive');
+  source.unshift(first);
+  return GZIP.every((byte, i) => first[i] === byte);
+}
+
+function bodyError(error: unknown): unknown {
+  if (error instanceof ApiError) return error;
+  const { message = '', code = '' } = error as NodeJS.ErrnoException;
+  if (code.startsWith('Z_')) return invalidField('body', 'is not valid gzip');
+  if (isSystemError(error, 'ECONNRESET')) return new ApiError('invalid_request', 'The body was cut off.');
+  if (/invalid header|invalid tar header|unexpected end of data|exceeds max size/i.test(message)) {
+    return invalidField('body', 'must be a complete tar archive');
+  }
+  return error;
+}
