@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../base/linux/cgroup.ts';
@@ -142,6 +150,8 @@ function prepared(controller: Controller, hierarchy: Hierarchy | null, parent: s
   const folder = join(mount, parent);
   if (version === 2) writeFileSync(join(mount, 'cgroup.subtree_control'), `+${controller}`);
   mkdirSync(folder, { recursive: true });
+  // A manager of another user may have made it.
+  accessSync(folder, constants.W_OK);
   if (version === 2) writeFileSync(join(folder, 'cgroup.subtree_control'), `+${controller}`);
   return { controller, version, mount, folder };
 }

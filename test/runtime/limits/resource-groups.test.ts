@@ -1,5 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../../src/base/linux/cgroup.ts';
@@ -77,6 +79,24 @@ describe('the limits of a sandbox', () => {
     none.limit('sbx-1', LIMITS);
     await none.remove('sbx-1', systemClock);
   });
+
+  const is_root = process.getuid?.() === 0;
+  it.skipIf(!is_root)(
+    'are named where a manager of another user made the groups (skipped: without root)',
+    () => {
+      const mount = scratchFolder();
+      chmodSync(mount, 0o755);
+      mkdirSync(join(mount, 'sandbox-manager'), { mode: 0o755 });
+      const groups = pathToFileURL(
+        join(import.meta.dirname, '../../../src/runtime/limits/resource-groups.ts'),
+      );
+      const script = `const { ResourceGroups } = await import('${groups}');
+const groups = ResourceGroups.open({ hierarchy: () => ({ version: 1, mount: '${mount}' }) });
+console.log(groups.limitations(false).length, groups.make('sbx-1').length);`;
+      const as_nobody = ['--reuid', '65534', '--clear-groups', process.execPath, '--input-type=module', '-e'];
+      expect(execFileSync('setpriv', [...as_nobody, script], { encoding: 'utf8' })).toBe('3 0\n');
+    },
+  );
 
   it('are none for a sandbox that was made without groups', async () => {
     const hierarchy = hierarchies(1);
