@@ -2,12 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EVENT_TYPES } from '../../src/contract/events.ts';
+import { networkProblem } from '../../src/network/problem.ts';
 import { markOf } from '../../src/runtime/host-process.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
+const problem = await networkProblem();
 const SECRET = 'a key made for this test';
 
 // biome-ignore lint/suspicious/noExplicitAny: what the API answers is what a test looks at.
@@ -60,7 +62,7 @@ async function start() {
   ];
   let manager = await ManagerProgram.start(options);
   onTestFinished(() => manager.end('SIGKILL'));
-  const scopes = ['--scope', 'sandboxes:write', '--scope', 'webhooks:read'];
+  const scopes = ['--scope', 'sandboxes:write', '--scope', 'webhooks:read', '--scope', 'usage:read'];
   const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, ...database);
   const caller = new Caller(() => manager, token);
   onTestFinished(async () => {
@@ -201,4 +203,40 @@ describe('the real run', () => {
     const bodies = new Map(consumer.deliveries.map(({ event, body }) => [event.event_id, body]));
     expect(consumer.deliveries.every(({ event, body }) => bodies.get(event.event_id) === body)).toBe(true);
   });
+});
+
+describe.skipIf(problem !== null)(`a sandbox's bytes${problem === null ? '' : ` (${problem})`}`, () => {
+  it('are in its usage windows as the kernel has counted them, however often its manager is killed', async () => {
+    const { caller, restart } = await start();
+    const { sandbox_id } = await caller.do('POST', '/sandboxes', {});
+    const passed = async () => {
+      const { egress, ingress } = (await caller.do('GET', `/sandboxes/${sandbox_id}`)).network_usage;
+      return [egress.passed_bytes, ingress.passed_bytes];
+    };
+    // Also passes while no manager runs: nothing limits it.
+    const send = 'bash -c "while :; do echo 123456789 > /dev/udp/192.0.2.1/9; sleep 0.01; done"';
+    await caller.do('POST', `/sandboxes/${sandbox_id}/processes`, { shell: send });
+    for (const bytes of [1_000, 10_000, 20_000]) {
+      await eventually(async () => expect((await passed())[0]).toBeGreaterThan(bytes));
+      const pausing = caller.call('POST', `/sandboxes/${sandbox_id}/pause`).catch(() => null);
+      await restart('SIGKILL');
+      await pausing;
+      // Whether it is paused depends on how far the killed manager came.
+      await eventually(async () => {
+        await caller.call('POST', `/sandboxes/${sandbox_id}/resume`);
+        expect((await caller.do('GET', `/sandboxes/${sandbox_id}`)).status).toBe('running');
+      });
+    }
+    await caller.do('DELETE', `/sandboxes/${sandbox_id}`);
+    await restart('SIGKILL');
+    const isDeleted = async () =>
+      expect((await caller.do('GET', `/sandboxes/${sandbox_id}`)).status).toBe('deleted');
+    await eventually(isDeleted);
+    const { windows } = await caller.do('GET', '/usage/windows?limit=1000');
+    const sum = (type: string) =>
+      windows
+        .filter(({ window_type }: Answered) => window_type === type)
+        .reduce((all: number, { value }: Answered) => all + value, 0);
+    expect([sum('sandbox.egress_bytes'), sum('sandbox.ingress_bytes')]).toEqual(await passed());
+  }, 180_000);
 });

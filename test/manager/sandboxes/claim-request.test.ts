@@ -118,23 +118,25 @@ describeOnStores('the network of a claim', (fresh) => {
   });
 });
 
-it.each([
-  ['bandwidth.egress_bandwidth_bytes_per_second', { bandwidth: { egress_bandwidth_bytes_per_second: -1 } }],
-  [
-    'bandwidth.ingress_bandwidth_bytes_per_second',
-    { bandwidth: { ingress_bandwidth_bytes_per_second: 1.5 } },
-  ],
-  ['bandwidth.bandwidth_burst_bytes', { bandwidth: { bandwidth_burst_bytes: 2 ** 53 } }],
-  ['bandwidth.burst', { bandwidth: { burst: 1 } }],
-  ['network.mode', { network: { mode: 'block-some' } }],
-  ['network.bandwidth_burst_bytes', { network: { bandwidth_burst_bytes: 1 } }],
-  ['resources.disk', { resources: { disk: '127Mi' } }],
-  ['resources.disk', { resources: { disk: '1.5Gi' } }],
-])('a claim with a bad config.%s is refused by name', async (field, config) => {
+it('a claim with a bad limit, mode or size is refused by name', async () => {
   const { team, runtime } = await startScripted(`sqlite:${scratchFolder()}/manager.db`);
   runtime.networks.mode = { mode: 'metered', reason: null };
-  const { status, error } = await team.post(SANDBOXES, { config });
-  expect([status, error?.details?.field]).toEqual([400, `config.${field}`]);
+  for (const [field, config] of [
+    ['bandwidth.egress_bandwidth_bytes_per_second', { bandwidth: { egress_bandwidth_bytes_per_second: -1 } }],
+    [
+      'bandwidth.ingress_bandwidth_bytes_per_second',
+      { bandwidth: { ingress_bandwidth_bytes_per_second: 1.5 } },
+    ],
+    ['bandwidth.bandwidth_burst_bytes', { bandwidth: { bandwidth_burst_bytes: 2 ** 53 } }],
+    ['bandwidth.burst', { bandwidth: { burst: 1 } }],
+    ['network.mode', { network: { mode: 'block-some' } }],
+    ['network.bandwidth_burst_bytes', { network: { bandwidth_burst_bytes: 1 } }],
+    ['resources.disk', { resources: { disk: '127Mi' } }],
+    ['resources.disk', { resources: { disk: '1.5Gi' } }],
+  ]) {
+    const { status, error } = await team.post(SANDBOXES, { config });
+    expect([status, error?.details?.field]).toEqual([400, `config.${field}`]);
+  }
 });
 
 it('without a metered network a claim with a limit is refused, and the default bandwidth is not shown as if it held', async () => {
