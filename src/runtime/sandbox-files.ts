@@ -98,9 +98,19 @@ export class SandboxFiles {
     }
   }
 
-  /** Replaces the record; a crash or a power cut leaves the old one or the new one. */
+  /**
+   * Replaces the record; a crash or a power cut leaves the old one or the new one. On a full disk the daemon's log gives
+   * way: a sandbox can always be ended.
+   */
   writeRecord(record: SandboxRecord): void {
-    replaceFileNow(this.#record, `${JSON.stringify(record)}\n`);
+    const content = `${JSON.stringify(record)}\n`;
+    try {
+      replaceFileNow(this.#record, content);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(this.log)) throw error;
+      truncateSync(this.log);
+      replaceFileNow(this.#record, content);
+    }
   }
 
   /** A descriptor to which the daemon's log is appended. */

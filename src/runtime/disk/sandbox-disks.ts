@@ -17,19 +17,18 @@ const MIB = 1024 * 1024;
 /** The smallest disk: a journal, and room for the sandbox's daemon. */
 const DISK_MIN_MIB = 16;
 /**
- * An ext4 file system that keeps its journal, so that what the daemon has synced outlives a power cut. The journal's
- * blocks are written now: a full disk of the node must harm no commit. One percent is kept for the host's root, who takes
- * the outbox of a sandbox that has filled its disk. Everything else takes space when it is written.
+ * An ext4 file system that keeps its journal, so that what the daemon has synced outlives a power cut. One percent is kept
+ * for the host's root, who takes the outbox of a sandbox that has filled its disk.
  */
 const FORMAT = [
   ...['-q', '-F', '-b', '4096', '-i', '8192', '-m', '1', '-J', 'size=4'],
-  ...['-E', 'lazy_itable_init=1,lazy_journal_init=0,nodiscard'],
+  ...['-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'],
 ];
 /** `noinit_itable`: the kernel would write the tables of all the inodes that nobody uses. */
 const MOUNTED = ['-t', 'ext4', '-o', 'loop,nosuid,nodev,noinit_itable'];
 
 /**
- * Bounds what sandboxes can write by giving each a file system of its own, kept in one sparse file of its directory and
+ * Bounds what sandboxes can write by giving each a file system of its own, kept in one file of its directory and
  * mounted over a loop device, which the kernel releases with the mount. Needs root. Where it is not possible, sandboxes
  * are directories as before, and a limitation says so. Source: contract section 7, `resources.disk`.
  */
@@ -91,10 +90,16 @@ export class SandboxDisks {
   }
 }
 
+/**
+ * All its space is taken from the node's disk now, in one step: a file system that finds no room for its own tables goes
+ * read-only, and then whatever fills the node's disk would harm all sandboxes. Where there is not as much, or the file
+ * system cannot do it, the image is sparse.
+ */
 async function format(image: string, size_mib: number): Promise<string | null> {
   const file = openSync(image, 'wx', 0o600);
   ftruncateSync(file, size_mib * MIB);
   closeSync(file);
+  await runTool('fallocate', '--length', `${size_mib}MiB`, image);
   return runTool('mkfs.ext4', ...FORMAT, image);
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
 import { killMarked } from '../../../src/runtime/host-process.ts';
@@ -26,6 +26,22 @@ function leftOf(folder: string): string[] {
   return lines.filter((line) => line.includes(folder));
 }
 
+/** Writes until nothing more fits. */
+function fill(path: string): void {
+  const file = openSync(path, 'w');
+  try {
+    for (const bytes of [MIB, 4096]) {
+      try {
+        for (;;) writeSync(file, Buffer.alloc(bytes));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+      }
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
 const idsOf = async (sandboxes: Sandboxes) =>
   (await undeliveredRecord(sandboxes.runtime, 'sbx-1')).records.map(({ event_id }) => event_id);
 
@@ -38,7 +54,7 @@ describe.skipIf(absent)(`the disk of a sandbox${absent ? ` (skipped: needs ${abs
     const ids = await publish(sandboxes, 40);
     await sandboxes.run('sbx-1', FILL);
     const { blocks } = statSync(sandboxes.files('sbx-1').disk_image);
-    expect(blocks * 512).toBeLessThanOrEqual(128 * MIB);
+    expect(blocks * 512).toBeLessThan(129 * MIB);
     await expect(publish(sandboxes, 2000)).rejects.toThrow('outbox_unavailable');
     await runtime.create(spec('sbx-2', webhook(consumer.url)));
     expect(await sandboxes.output('sbx-2', 'head -c 20M /dev/zero > /root/mine; sync; echo works')).toBe(
@@ -51,6 +67,25 @@ describe.skipIf(absent)(`the disk of a sandbox${absent ? ` (skipped: needs ${abs
     await runtime.remove('sbx-1');
     expect(leftOf(join(sandboxes.data_dir, 'sbx-1'))).toEqual([]);
     expect(await runtime.inspect('sbx-2')).toBe('running');
+  });
+
+  it('hands its records over, and goes, while the disk of the node is full', async () => {
+    const folder = scratchFolder();
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=400m', 'tmpfs', folder]);
+    onTestFinished(() => void execFileSync('umount', ['--lazy', folder]));
+    const sandboxes = await Sandboxes.open('local', join(folder, 'data'));
+    const { runtime } = sandboxes;
+    const consumer = await refusing();
+    await runtime.create(spec('sbx-1', { ...webhook(consumer.url), disk_mib: 128 }));
+    const ids = await publish(sandboxes, 40);
+    fill(join(folder, 'filler'));
+    ids.push(...(await publish(sandboxes, 10)));
+    await killMarked(systemClock, join(sandboxes.data_dir, 'sbx-1'));
+    expect(await runtime.end('sbx-1')).toEqual({ outcome: 'lost' });
+    expect(await idsOf(sandboxes)).toEqual(expect.arrayContaining(ids));
+    await runtime.remove('sbx-1');
+    expect(await runtime.list()).toEqual([]);
+    expect(leftOf(join(sandboxes.data_dir, 'sbx-1'))).toEqual([]);
   });
 
   it('is copied into a disk of its own by a fork, and mounted without setuid and device nodes', async () => {
