@@ -22,6 +22,13 @@ test('pipes are not made where something else is, nor in a folder that is not th
   await expect(makePipes([join(folder, 'missing')])).rejects.toThrow('mkfifo');
 });
 
+test('a machine without mkfifo(1) is told of, with where it comes from', async () => {
+  await expect(makePipes([scratchFolder()], 'no-mkfifo-here')).rejects.toMatchObject({
+    code: 'outbox_unavailable',
+    message: expect.stringContaining('coreutils'),
+  });
+});
+
 test('pipes are removed, also where they are gone already, and what cannot be removed is an error', async () => {
   const folder = scratchFolder();
   await makePipes([folder]);
