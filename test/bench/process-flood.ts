@@ -3,7 +3,7 @@ import type { Benchmark } from './support/bench.ts';
 import { DOWN_URL } from './support/daemon.ts';
 import { nowMs, sleepMs } from './support/numbers.ts';
 import { ProcessClient } from './support/process-client.ts';
-import { memoryBytes } from './support/process-figures.ts';
+import { highest, memoryBytes } from './support/process-figures.ts';
 import { figure } from './support/table.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../fixtures/programs/flood.mjs', import.meta.url));
@@ -12,7 +12,6 @@ const FLOOD_BYTES = 1024 * MIB;
 const BLOCK_BYTES = 64 * 1024;
 const KEPT_MIB = 8;
 const MORE_MIB = 32;
-const SAMPLE_MS = 20;
 const SETTLE_MS = 2_000;
 
 /** Much output through one process: what is kept is right, and the daemon does not grow. */
@@ -48,20 +47,6 @@ export const processFlood: Benchmark = {
 
 function flood(bytes: number): string[] {
   return [process.execPath, PROGRAM, String(bytes)];
-}
-
-/** The highest value until `end` settles. */
-async function highest(end: Promise<unknown>, sample: () => number): Promise<number> {
-  let most = sample();
-  let is_over = false;
-  const over = end.finally(() => {
-    is_over = true;
-  });
-  while (!is_over) {
-    most = Math.max(most, sample());
-    await Promise.race([over, sleepMs(SAMPLE_MS)]);
-  }
-  return most;
 }
 
 /** Every kept byte is what the program wrote there. */

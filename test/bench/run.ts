@@ -19,6 +19,7 @@ import {
 import { outage } from './outage.ts';
 import { processChurn } from './process-churn.ts';
 import { processFlood } from './process-flood.ts';
+import { processOutput } from './process-output.ts';
 import { processStart, processStorm } from './process-start.ts';
 import { lonePublish, publish, slowDisk } from './publish.ts';
 import { localDecision, redisDecision } from './quota.ts';
@@ -55,6 +56,7 @@ const BENCHMARKS: Benchmark[] = [
   processStart,
   processStorm,
   processFlood,
+  processOutput,
   processChurn,
   localDecision,
   redisDecision,

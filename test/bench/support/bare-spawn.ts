@@ -6,6 +6,8 @@ import { serve } from './program.ts';
 export type BareSpawnVerbs = {
   /** Spawns it so often, one after another; gives how long each took to be spawned. */
   spawn: (input: { command: string[]; count: number }) => Promise<number[]>;
+  /** Spawns it and reads its stdout from a pipe; gives how much that was, and how long it took. */
+  read: (input: { command: string[] }) => Promise<{ bytes: number; took_ms: number }>;
 };
 
 async function spawnOnce([program = '', ...args]: string[]): Promise<number> {
@@ -20,7 +22,19 @@ async function spawnOnce([program = '', ...args]: string[]): Promise<number> {
   return took_ms;
 }
 
+async function read([program = '', ...args]: string[]): Promise<{ bytes: number; took_ms: number }> {
+  const began_ms = nowMs();
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  let bytes = 0;
+  child.stdout.on('data', (data: Buffer) => {
+    bytes += data.length;
+  });
+  await once(child, 'close');
+  return { bytes, took_ms: nowMs() - began_ms };
+}
+
 serve<BareSpawnVerbs>({
+  read: ({ command }) => read(command),
   spawn: async ({ command, count }) => {
     const took: number[] = [];
     for (let i = 0; i < count; i++) took.push(await spawnOnce(command));

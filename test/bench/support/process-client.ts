@@ -46,6 +46,16 @@ export class ProcessClient {
     return { offset: Number(response.headers['x-output-offset']), bytes: await buffer(response) };
   }
 
+  /** Starts a process and follows its stdout without loss, as bytes; gives how many there were. */
+  async followed(command: string[]): Promise<number> {
+    const { process_id } = await this.ask('POST', '/processes?lossless=true', { command });
+    const path = `/processes/${process_id}/output?stream=stdout&follow=true&lossless=true`;
+    const response = await this.#send('GET', path, undefined, { accept: 'application/octet-stream' });
+    let bytes = 0;
+    for await (const data of response) bytes += data.length;
+    return bytes;
+  }
+
   /** Resolves with the events of a type once there are so many. */
   async events(event_type: string, count: number): Promise<Told[]> {
     for (;;) {

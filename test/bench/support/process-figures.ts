@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { sleepMs } from './numbers.ts';
 
 /** The kernel's unit of the times below; fixed for user space. */
 const TICK_MS = 10;
+const SAMPLE_MS = 20;
 
 /** The CPU time of a process since it began, in ms. */
 export function cpuMs(pid: number): number {
@@ -61,4 +63,18 @@ function isZombieOf(pid: string, parent: number): boolean {
   } catch {
     return false; // it has gone meanwhile
   }
+}
+
+/** The highest value until `end` settles. */
+export async function highest(end: Promise<unknown>, sample: () => number): Promise<number> {
+  let most = sample();
+  let is_over = false;
+  const over = end.finally(() => {
+    is_over = true;
+  });
+  while (!is_over) {
+    most = Math.max(most, sample());
+    await Promise.race([over, sleepMs(SAMPLE_MS)]);
+  }
+  return most;
 }

@@ -1,0 +1,63 @@
+import { fileURLToPath } from 'node:url';
+import type { BareSpawnVerbs } from './support/bare-spawn.ts';
+import type { Benchmark } from './support/bench.ts';
+import { DOWN_URL } from './support/daemon.ts';
+import { median, nowMs } from './support/numbers.ts';
+import { ProcessClient } from './support/process-client.ts';
+import { highest, memoryBytes } from './support/process-figures.ts';
+import { comparison, figure } from './support/table.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../fixtures/programs/flood.mjs', import.meta.url));
+const MIB = 1024 * 1024;
+const OUTPUT_BYTES = 1024 * MIB;
+const WARM_UP_BYTES = 64 * MIB;
+const MORE_MIB = 16;
+const TURNS = 3;
+
+/** Much output that is followed without loss, against a pipe that is read. */
+export const processOutput: Benchmark = {
+  name: 'process-output',
+  async run(bench) {
+    const bare = await bench.program<BareSpawnVerbs>(new URL('./support/bare-spawn.ts', import.meta.url));
+    const daemon = await bench.daemon({ webhook_url: DOWN_URL });
+    const client = new ProcessClient(daemon);
+    /** MiB/s of both, one after another. */
+    const turn = async (bytes: number) => {
+      const command = [process.execPath, PROGRAM, String(bytes)];
+      const { took_ms: bare_ms, bytes: bare_bytes } = await bare.ask('read', { command });
+      const began_ms = nowMs();
+      const ours_bytes = await client.followed(command);
+      const ours_ms = nowMs() - began_ms;
+      if (bare_bytes !== bytes || ours_bytes !== bytes) throw new Error('output is missing');
+      const per_second = (ms: number) => bytes / MIB / (ms / 1000);
+      return { bare: per_second(bare_ms), ours: per_second(ours_ms) };
+    };
+    await turn(WARM_UP_BYTES);
+    const before = memoryBytes(daemon.pid);
+    const all: { bare: number; ours: number }[] = [];
+    const most: number[] = [];
+    for (let i = 0; i < TURNS; i++) {
+      const read = turn(OUTPUT_BYTES);
+      most.push(await highest(read, () => memoryBytes(daemon.pid)));
+      all.push(await read);
+    }
+    client.close();
+    bench.report(
+      comparison({
+        name: `${OUTPUT_BYTES / MIB} MiB of output followed without loss; bare: a pipe`,
+        ...{ bare: median(all.map((each) => each.bare)), ours: median(all.map((each) => each.ours)) },
+        ratio: median(all.map((each) => each.ours / each.bare)),
+        ...{ unit: 'MiB/s', wanted: 0.5, wants: 'at least' },
+      }),
+    );
+    const more = (most[0] ?? Number.NaN) - before;
+    bench.report({
+      name: 'memory meanwhile; bare: before',
+      bare: `${figure(before / MIB)} MiB`,
+      ours: `+${figure(more / MIB)} MiB`,
+      ratio: '',
+      wanted: `≤ +${MORE_MIB} MiB`,
+      verdict: more <= MORE_MIB * MIB ? 'ok' : 'missed',
+    });
+  },
+};
