@@ -1,4 +1,4 @@
-import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
+import { OUTPUT_CHUNK_BYTES, OUTPUT_PENDING_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
 import type { ChangeSignal } from '../change-signal.ts';
@@ -100,7 +100,9 @@ async function* readFrom(
 ): AsyncGenerator<OutputItem> {
   const { streams, follow = false, signal } = query;
   const ends = follow ? streams.map((stream) => source.logs[stream].follow()) : [];
-  const buffer = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
+  // Half of what may wait for a lossless reader: the process can write the other half meanwhile.
+  const bytes_max = query.whole_characters ? OUTPUT_CHUNK_BYTES : OUTPUT_PENDING_BYTES / 2;
+  const buffer = Buffer.allocUnsafeSlow(bytes_max);
   follower?.take(position);
   try {
     while (!signal?.aborted) {
