@@ -128,13 +128,13 @@ describe('sandboxctl run', () => {
   it('takes what no command is by one line', async () => {
     const missing = await daemon.ctl('run', '--', 'no-such-program').end();
     expect(missing).toMatchObject({
-      code: 1,
+      code: 127,
       stdout: '',
       stderr: expect.stringMatching(/^sandboxctl: command: .*\n$/),
     });
     for (const args of [['run'], ['run', '--env', 'A', '--', 'ls'], ['run', '--timeout', 'x', '--', 'ls']]) {
       const { code, stderr } = await daemon.ctl(...args).end();
-      expect([code, stderr.trimEnd().split('\n').length]).toEqual([2, 1]);
+      expect([code, stderr.trimEnd().split('\n').length]).toEqual([125, 1]);
     }
   });
 
@@ -198,7 +198,7 @@ describe('sandboxctl run', () => {
     const { code, stdout, stderr } = await running.end();
     expect(stdout).toBe(Array.from({ length: 300 }, (_, i) => `${i}\n`).join(''));
     // The new daemon is not its parent: nobody can know, and nobody makes it up.
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/it is unknown how \S+ ended\n$/)]);
+    expect([code, stderr]).toEqual([125, expect.stringMatching(/it is unknown how \S+ ended\n$/)]);
   });
 
   it('ends the process when nobody reads any more', async () => {
@@ -228,7 +228,7 @@ describe('sandboxctl ps, logs, signal and stop', () => {
     const listed = (await daemon.ctl('ps').end()).stdout.split('\n');
     expect(listed[0]).toMatch(/^PROCESS_ID +PID +STATE +CODE +AGE +RESTARTS +MEMORY +NAME +COMMAND$/);
     expect(listed[1]).toMatch(
-      /^talker +\d+ +running +- +[\d.]+ \w+ +0 +\S+ \S+Z +\/bin\/sh -c 'trap "echo hup/,
+      /^talker +\d+ +running +- +\d+ s +0 +[\d.]+ \w+ +- +\/bin\/sh -c 'trap "echo hup/,
     );
     const json = JSON.parse((await daemon.ctl('ps', '--json').end()).stdout);
     expect(json.processes).toMatchObject([{ process_id: 'talker', state: 'running', ready: true }]);
