@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { networkProblem } from '../../../src/network/problem.ts';
 import { LoopbackNetworks } from '../../../src/runtime/networks/loopback-networks.ts';
 import { startConsumer } from '../../support/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
+import { MeteredNode } from '../../support/runtime/metered-node.ts';
 import { Sandboxes, SECRET, spec, webhook } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -61,4 +63,23 @@ it('is taken over by a manager that runs beside the one that made it', async () 
   expect(await other.runtime.isAlive('sbx-1')).toBe(true);
   await other.output('sbx-1', PUBLISH);
   await consumer.arrival('agent.event');
+});
+
+const problem = await networkProblem();
+const why = problem === null ? '' : ` (skipped: ${problem})`;
+
+it.skipIf(problem !== null)(`is not charged for it in a metered network${why}`, async () => {
+  const { sandboxes, networks } = await MeteredNode.open();
+  const consumer = await startConsumer();
+  await sandboxes.runtime.create(spec('sbx-1', webhook(consumer.url)));
+  await consumer.arrival('sandbox.ready');
+  const bytes = 500_000;
+  await sandboxes.ask('sbx-1', 'POST', '/webhook/publish', { payload: { text: 'x'.repeat(bytes) } });
+  expect((await consumer.arrival('agent.event')).body.length).toBeGreaterThan(bytes);
+  const { egress, ingress } = (await networks.usage('sbx-1')) ?? {};
+  // Neighbours are discovered by packets of the kernel's own.
+  expect(egress?.passed_bytes).toBeLessThan(10_000);
+  expect(ingress?.passed_bytes).toBeLessThan(10_000);
+  // The consumer listens on the node's loopback.
+  expect((await sandboxes.run('sbx-1', `curl -s -m 5 ${consumer.url}`)).exit_code).toBe(7);
 });
