@@ -111,6 +111,17 @@ describe('a daemon that has been taken over', () => {
     expect(consumer.open).toBe(TUNNELS_MAX);
   });
 
+  it('keeps its one tunnel busy if it never ends its request', async () => {
+    const clock = new ManualClock();
+    const { path, tunnels } = await hostileDaemon(({ socket }) => socket.write('CONNECT consumer.exa'));
+    const { keeper } = keep(path, 'consumer.example:80', clock);
+    await eventually(() => expect(tunnels).toHaveLength(1));
+    await clock.advance(3_600_000);
+    expect([tunnels.length, clock.timers]).toEqual([1, 0]);
+    keeper.stop();
+    await eventually(() => expect(tunnels[0]?.socket.readableEnded).toBe(true));
+  });
+
   it('has its connection given up if it closes the tunnel meanwhile', async () => {
     const path = join(scratchFolder(), 'control.sock');
     const authority = 'consumer.example:80';
