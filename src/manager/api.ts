@@ -1,6 +1,7 @@
 import { createHttpApp, type HttpApp } from '../base/http/app.ts';
 import { RequestMetrics } from '../base/http/request-metrics.ts';
 import type { Schedule } from '../base/schedule.ts';
+import type { NetworkState } from '../contract/network.ts';
 import { guardRoutes } from './api/auth.ts';
 import { registerDeliveryRoutes } from './api/delivery-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
@@ -55,12 +56,17 @@ function readinessOf({ services, recovery, quotas, delivery }: Parts) {
       ...quotas.facts(),
       network: services.runtime.networks.state(),
       runtime_limitations: services.runtime.limitations(),
-      ...degradedBy(delivery.trouble()),
+      ...degradedBy(delivery.trouble(), networkTrouble(services.runtime.networks.state())),
     }),
   };
 }
 
+function networkTrouble({ mode, reason }: NetworkState): string | null {
+  return mode === 'metered' && reason !== null ? `metered sandboxes have no network: ${reason}` : null;
+}
+
 /** The field of `/readyz` that says what works with limits; none where all is well. */
-function degradedBy(trouble: string | null): { degraded?: string[] } {
-  return trouble === null ? {} : { degraded: [trouble] };
+function degradedBy(...troubles: (string | null)[]): { degraded?: string[] } {
+  const degraded = troubles.filter((trouble) => trouble !== null);
+  return degraded.length === 0 ? {} : { degraded };
 }

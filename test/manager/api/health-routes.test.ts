@@ -7,6 +7,7 @@ import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
+import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 async function answers(notReady: () => Promise<string | null>) {
@@ -80,4 +81,25 @@ it('a manager says under "degraded" that an endpoint is in backoff', async () =>
     const degraded = ['1 webhook endpoint is in backoff: the log says which, and why'];
     expect([status, data.degraded]).toEqual([200, degraded]);
   });
+});
+
+it('a manager says under "degraded" that its metered sandboxes have no network, and no more once they have', async () => {
+  const runtime = new ScriptedRuntime();
+  const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`, { runtime });
+  const team = await client('team_1', 'sandboxes:read');
+  const shown = async () => {
+    const { network, degraded } = (await team.get('/readyz')).data;
+    return { network, degraded };
+  };
+  for (const [network, degraded] of [
+    [
+      { mode: 'metered', reason: 'the meter is restarting' },
+      ['metered sandboxes have no network: the meter is restarting'],
+    ],
+    [{ mode: 'metered', reason: null }, undefined],
+    [{ mode: 'host-unmetered', reason: 'not root' }, undefined],
+  ] as const) {
+    runtime.networks.mode = network;
+    expect(await shown()).toEqual({ network, degraded });
+  }
 });
