@@ -31,6 +31,25 @@ export function convertQuery(schema: TSchema, query: object): ConvertedQuery {
   return wrong ? refusal(wrong.field, wrong.problem) : { value: converted };
 }
 
+/** Throws `invalid_request` naming a parameter of the request's target whose text is not UTF-8. */
+export function checkQueryText(url: string): void {
+  const [, text = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
+  if (!text.includes('%')) return;
+  for (const parameter of text.split('&')) {
+    const [name = '', value = ''] = parameter.split('=', 2);
+    if (!isDecodable(name) || !isDecodable(value)) throw invalidField(name, 'must be UTF-8');
+  }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function refusal(name: string, problem: string): ConvertedQuery {
   return { error: invalidField(name, problem) };
 }

@@ -59,6 +59,7 @@ export async function passThrough(
     const answer = await answerTo(request, outgoing, has_body);
     if (is_upgrade && answer.upgraded) return join(request, reply, answer, answer.upgraded);
     if (answer.upgraded || !isFinal(answer.head)) throw noAnswer();
+    if (!request.raw.complete) dropBody(request, reply, outgoing);
     relay(reply, answer.head);
   } catch (error) {
     outgoing.destroy();
@@ -119,6 +120,13 @@ function answerTo(request: FastifyRequest, outgoing: ClientRequest, has_body: bo
 
 function noAnswer(): ApiError {
   return new ApiError('unavailable', "The sandbox's daemon does not answer.", { retry_after_s: 1 });
+}
+
+/** The daemon has answered without the rest of the body: the connection ends once the caller has the answer. */
+function dropBody({ raw }: FastifyRequest, reply: FastifyReply, outgoing: ClientRequest): void {
+  reply.header('connection', 'close');
+  raw.unpipe(outgoing);
+  raw.resume();
 }
 
 /** Streams the daemon's answer to the caller. */

@@ -1,7 +1,8 @@
+import { checkQueryText } from '../../base/http/query.ts';
 import type { ControlScope } from '../../contract/control-scopes.ts';
 
 type Row = [
-  method: 'GET' | 'POST' | 'DELETE',
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE',
   path: string,
   scope: Exclude<ControlScope, 'manage'>,
   summary: string,
@@ -14,7 +15,7 @@ export interface PassedRoute {
   path: string;
   /** The scope that the caller's token needs, and the only one that the daemon is asked to grant. */
   scope: Row[2];
-  /** Which sandboxes answer it; `up` is running or paused: a paused one keeps its deliveries readable. */
+  /** Which sandboxes answer it; `up` is running or paused: a paused one keeps its deliveries and files readable. */
   answered_by: 'running' | 'up';
   /** Answered by a WebSocket alone. */
   is_upgrade: boolean;
@@ -44,13 +45,40 @@ const DELIVERIES: Row[] = [
   ['POST', '/webhook/deliveries/:event_id/replay', 'write', 'Send a record again'],
 ];
 
+const FILE_READS: Row[] = [
+  ['GET', '/files', 'read', 'Download a file'],
+  ['HEAD', '/files', 'read', 'Ask for the size and version of a file'],
+  ['GET', '/files/stat', 'read', 'Describe a path'],
+  ['GET', '/files/list', 'read', 'List a directory'],
+  ['GET', '/files/archive', 'read', 'Download a directory as an archive'],
+];
+
+const FILE_WRITES: Row[] = [
+  ['POST', '/files', 'write', 'Write a file, or make a directory with mkdir=true'],
+  ['PUT', '/files', 'write', 'Write a file'],
+  ['DELETE', '/files', 'write', 'Remove a file or directory'],
+  ['POST', '/files/move', 'write', 'Move a file or directory'],
+  ['POST', '/files/copy', 'write', 'Copy a file or directory'],
+  ['PUT', '/files/archive', 'write', 'Unpack an archive into a directory'],
+];
+
+/** Their bodies are streams of any length. */
+const STREAMED = new Set([
+  'POST /processes/:process_id/stdin',
+  'POST /files',
+  'PUT /files',
+  'PUT /files/archive',
+]);
+
 /**
  * All routes that are passed through. Nothing else can be reached: the path is built from the row, never taken from the
- * caller. Source: contract section 7, row `…/processes…, /webhook/deliveries…`.
+ * caller. Source: contract section 7, row `…/processes…, /files…, /webhook/deliveries…`.
  */
 export const PASSED_ROUTES: readonly PassedRoute[] = [
   ...PROCESSES.map((row) => routeOf(row, 'running')),
   ...DELIVERIES.map((row) => routeOf(row, 'up')),
+  ...FILE_READS.map((row) => routeOf(row, 'up')),
+  ...FILE_WRITES.map((row) => routeOf(row, 'running')),
 ];
 
 function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['answered_by']): PassedRoute {
@@ -61,7 +89,7 @@ function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['
     summary,
     answered_by,
     is_upgrade: path.endsWith('/attach'),
-    is_streamed: path.endsWith('/stdin'),
+    is_streamed: STREAMED.has(`${method} ${path}`),
   };
 }
 
@@ -70,7 +98,7 @@ const PARAMETER = /^(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,128}$/;
 
 /**
  * The path at the daemon, built from the route's text, validated ids and the re-encoded query; null if a parameter is
- * not a valid id.
+ * not a valid id. Throws `invalid_request` for a query that is not UTF-8: encoded anew, it would be another one.
  */
 export function daemonPath(
   { path }: PassedRoute,
@@ -83,6 +111,7 @@ export function daemonPath(
     return PARAMETER.test(value) ? value : null;
   });
   if (segments.includes(null)) return null;
+  checkQueryText(url);
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const encoded = new URLSearchParams(query).toString();
   return `/api/v1${segments.join('/')}${encoded === '' ? '' : `?${encoded}`}`;

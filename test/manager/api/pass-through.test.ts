@@ -87,6 +87,49 @@ describe("a sandbox's own routes through the manager", () => {
     expect(received).toBe(large.length);
   });
 
+  it('carry files of any size both ways, with ranges, conditions and refusals', async () => {
+    const { manager, writer, reader, path } = await scene();
+    const file = join(scratchFolder(), 'new/a b%ü');
+    const url = `${manager.url}${path}/files?path=${encodeURIComponent(file)}`;
+    const as = ({ token }: { token: string }) => ({ authorization: `Bearer ${token}` });
+    const body = Buffer.alloc(5_000_000, 'any bytes ');
+    expect((await fetch(url, { method: 'PUT', body, headers: as(reader) })).status).toBe(403);
+    const written = await fetch(url, {
+      method: 'PUT',
+      body,
+      headers: { ...as(writer), 'if-none-match': '*' },
+    });
+    expect(written.status).toBe(201);
+    const { data } = (await written.json()) as { data: { etag: string } };
+    const whole = await fetch(url, { headers: as(reader) });
+    expect(Buffer.from(await whole.arrayBuffer()).equals(body)).toBe(true);
+    const part = await fetch(url, { headers: { ...as(reader), range: 'bytes=4-8', 'if-range': data.etag } });
+    expect([part.status, await part.text(), part.headers.get('content-range')]).toEqual([
+      206,
+      'bytes',
+      'bytes 4-8/5000000',
+    ]);
+    const head = await fetch(url, { method: 'HEAD', headers: as(reader) });
+    expect([head.status, head.headers.get('content-length')]).toEqual([200, '5000000']);
+    const again = await fetch(url, { method: 'PUT', body, headers: { ...as(writer), 'if-none-match': '*' } });
+    expect(await again.json()).toMatchObject({ error: { code: 'precondition_failed' } });
+    const listed = await reader.get(`${path}/files/list?path=${encodeURIComponent(join(file, '..'))}`);
+    expect(listed.data.entries).toMatchObject([{ name: 'a b%ü', size: 5_000_000 }]);
+    expect((await reader.get(`${path}/files/stat?path=/%ff`)).error?.details).toEqual({ field: 'path' });
+  });
+
+  it('read the files of a paused sandbox, and write them only where it may resume', async () => {
+    const { writer, path } = await scene();
+    const file = join(scratchFolder(), 'file');
+    const url = `${path}/files?path=${encodeURIComponent(file)}`;
+    expect((await writer.post(`${url}&mkdir=true`)).status).toBe(201);
+    expect((await writer.post(`${path}/pause`)).status).toBe(200);
+    expect((await writer.get(`${path}/files/stat?path=${encodeURIComponent(file)}`)).data.type).toBe('dir');
+    expect((await writer.call('DELETE', url)).error?.code).toBe('conflict');
+    await writer.call('PUT', path, { config: { auto_resume: true } });
+    expect((await writer.call('DELETE', url)).status).toBe(200);
+  });
+
   it('attach to a terminal, for those who may write', async () => {
     const { manager, writer, reader, path } = await scene();
     const { data } = await writer.post(`${path}/processes`, {

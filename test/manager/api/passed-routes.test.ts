@@ -18,8 +18,10 @@ describe('a route that is passed through', () => {
     (method, path, { scope, is_upgrade, is_streamed, answered_by }) => {
       expect(accessOf(method, `/api/v1${path}`)).toBe(scope);
       expect(is_upgrade).toBe(path.endsWith('/attach'));
-      expect(is_streamed).toBe(path.endsWith('/stdin'));
-      expect(answered_by).toBe(path.startsWith('/processes') ? 'running' : 'up');
+      const takes_files = /^\/files(\/archive)?$/.test(path) && /^(POST|PUT)$/.test(method);
+      expect(is_streamed).toBe(path.endsWith('/stdin') || takes_files);
+      const needs_run = path.startsWith('/processes') || (path.startsWith('/files') && scope === 'write');
+      expect(answered_by).toBe(needs_run ? 'running' : 'up');
     },
   );
 
@@ -36,6 +38,10 @@ describe('the path at the daemon', () => {
       '/api/v1/webhook/deliveries?state=failed&limit=5',
     );
     expect(daemonPath(LIST, {}, '/x?')).toBe('/api/v1/webhook/deliveries');
+  });
+
+  it('is refused where its query is not UTF-8', () => {
+    expect(() => daemonPath(LIST, {}, '/x?cursor=%ff')).toThrow('cursor: must be UTF-8');
   });
 
   it.each(['', '.', '..', 'a/b', 'a%2fb', 'a b', 'a\r\nb', 'ü', 'x'.repeat(129)])(

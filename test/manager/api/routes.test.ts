@@ -23,12 +23,17 @@ it('describes every route with its parameters, its body and the scope that it ne
   );
   expect(routes.sort()).toEqual([
     'delete /api/v1/sandboxes/{sandbox_id}',
+    'delete /api/v1/sandboxes/{sandbox_id}/files',
     'delete /api/v1/sandboxes/{sandbox_id}/processes/{process_id}',
     'delete /internal/v1/teams/{team_id}/quotas/{dimension}',
     'get /api/v1/quotas',
     'get /api/v1/quotas/{dimension}',
     'get /api/v1/sandboxes',
     'get /api/v1/sandboxes/{sandbox_id}',
+    'get /api/v1/sandboxes/{sandbox_id}/files',
+    'get /api/v1/sandboxes/{sandbox_id}/files/archive',
+    'get /api/v1/sandboxes/{sandbox_id}/files/list',
+    'get /api/v1/sandboxes/{sandbox_id}/files/stat',
     'get /api/v1/sandboxes/{sandbox_id}/processes',
     'get /api/v1/sandboxes/{sandbox_id}/processes/{process_id}',
     'get /api/v1/sandboxes/{sandbox_id}/processes/{process_id}/attach',
@@ -44,7 +49,11 @@ it('describes every route with its parameters, its body and the scope that it ne
     'get /metrics',
     'get /openapi.json',
     'get /readyz',
+    'head /api/v1/sandboxes/{sandbox_id}/files',
     'post /api/v1/sandboxes',
+    'post /api/v1/sandboxes/{sandbox_id}/files',
+    'post /api/v1/sandboxes/{sandbox_id}/files/copy',
+    'post /api/v1/sandboxes/{sandbox_id}/files/move',
     'post /api/v1/sandboxes/{sandbox_id}/fork',
     'post /api/v1/sandboxes/{sandbox_id}/pause',
     'post /api/v1/sandboxes/{sandbox_id}/processes',
@@ -58,6 +67,8 @@ it('describes every route with its parameters, its body and the scope that it ne
     'post /api/v1/webhooks/deliveries/replay',
     'post /api/v1/webhooks/deliveries/{event_id}/replay',
     'put /api/v1/sandboxes/{sandbox_id}',
+    'put /api/v1/sandboxes/{sandbox_id}/files',
+    'put /api/v1/sandboxes/{sandbox_id}/files/archive',
     'put /internal/v1/teams/{team_id}/quotas/{dimension}',
   ]);
   for (const [path, methods] of Object.entries(document.paths)) {

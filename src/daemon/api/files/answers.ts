@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { success } from '../../../base/http/app.ts';
 import { allowLongBody } from '../../../base/http/listener.ts';
+import { checkQueryText } from '../../../base/http/query.ts';
 import { invalidField } from '../../../contract/errors.ts';
 import type {
   ArchiveQuery,
@@ -101,19 +102,6 @@ function twoPaths({ body }: FastifyRequest, reply: FastifyReply): TwoPaths {
 
 /** The path that a query names. The framework takes a text that is not UTF-8 as it is written. */
 function pathOf({ raw, query }: FastifyRequest): BytePath {
-  const [, text = ''] = /\?([^#]*)/.exec(raw.url ?? '') ?? [];
-  for (const parameter of text.split('&')) {
-    const [name = '', value = ''] = parameter.split('=', 2);
-    if (!isDecodable(value)) throw invalidField(name, 'must be UTF-8');
-  }
+  checkQueryText(raw.url ?? '');
   return parsePath(query as { path?: string; path_base64?: string });
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
