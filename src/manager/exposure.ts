@@ -3,7 +3,7 @@ import type { ManagerConfig } from './config/config.ts';
 import { letsAnybodyIn } from './database/postgres-exposure.ts';
 import { letsAnybodyCommand } from './quotas/redis-exposure.ts';
 
-const SHARED = 'and sandboxes of --runtime local share the network of this machine: each of them could';
+const SHARED = 'and sandboxes of --runtime local may reach it over the network: each of them could';
 
 /**
  * Refuses to run sandboxes next to a store without a password: through the database a sandbox could create tokens, through

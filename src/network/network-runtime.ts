@@ -117,10 +117,11 @@ export class NetworkRuntime implements Service {
   }
 
   /**
-   * Takes over a sandbox's network from another run, whose connections survive. Rejects with ProgramError or MeterError,
-   * of code `EBUSY` if that other run still meters it.
+   * Takes over a sandbox's network from another run, whose connections survive. `pid`: a process in its namespace, null
+   * if there is none. Rejects with ProgramError or MeterError, of code `EBUSY` if that other run still meters it.
    */
-  async takeOver(request: AttachRequest): Promise<void> {
+  async takeOver(request: AttachRequest, pid: number | null = null): Promise<void> {
+    if (pid !== null) await this.#namespaces.restore(request.sandbox_id, pid);
     await this.#attached.add(request, null);
   }
 

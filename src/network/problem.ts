@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { QUEUES } from './directions.ts';
 import { linkOf } from './namespace/addresses.ts';
+import { namesBeginning, namespacePath } from './namespace/namespace-file.ts';
 import { nodeGroup } from './namespace/node-group.ts';
 import { nodeRulesText } from './namespace/node-rules.ts';
 import { runProgram } from './namespace/programs.ts';
@@ -14,8 +15,7 @@ const PROGRAMS = {
   'ip6tables-restore': 'iptables',
 };
 
-const FOLDER = '/run/netns';
-const PROBE = /^sbx-probe-(\d+)-\d+$/;
+const PREFIX = 'sbx-probe-';
 
 let probes = 0;
 
@@ -36,14 +36,14 @@ export async function networkProblem(): Promise<string | null> {
     if (!is_there) return `${program} is not installed (Debian package ${debian_package})`;
   }
   await removeLeftProbes();
-  const name = `sbx-probe-${process.pid}-${++probes}`;
+  const name = `${PREFIX}${process.pid}-${++probes}`;
   try {
     await runProgram(['ip', 'netns', 'add', name]);
   } catch (error) {
     return `network namespaces cannot be created: ${reasonOf(error)}`;
   }
   try {
-    return (await partsProblem(name)) ?? (await queueProblem(`${FOLDER}/${name}`));
+    return (await partsProblem(name)) ?? (await queueProblem(namespacePath(name)));
   } finally {
     await runProgram(['ip', 'netns', 'delete', name]);
   }
@@ -62,7 +62,7 @@ async function partsProblem(name: string): Promise<string | null> {
   ];
   for (const [what, command, stdin] of attempts) {
     try {
-      await runProgram(['nsenter', `--net=${FOLDER}/${name}`, ...command], stdin);
+      await runProgram(['nsenter', `--net=${namespacePath(name)}`, ...command], stdin);
     } catch (error) {
       return `this kernel refuses ${what}: ${reasonOf(error)}`;
     }
@@ -90,8 +90,8 @@ async function queueProblem(path: string): Promise<string | null> {
 
 /** Removes the probes of processes that were killed while they tried. */
 async function removeLeftProbes(): Promise<void> {
-  for (const name of existsSync(FOLDER) ? readdirSync(FOLDER) : []) {
-    const pid = PROBE.exec(name)?.[1];
+  for (const name of namesBeginning(PREFIX)) {
+    const pid = name.slice(PREFIX.length).split('-')[0];
     if (pid && !existsSync(`/proc/${pid}`)) await runProgram(['ip', 'netns', 'delete', name]).catch(() => {});
   }
 }

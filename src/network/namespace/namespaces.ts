@@ -1,7 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import type { PerDirection } from '../directions.ts';
 import { type Link, linkIndex, linkNamed, linkOf } from './addresses.ts';
 import type { KernelCount } from './kernel-counters.ts';
+import { isNamespace, namesBeginning, namespacePath } from './namespace-file.ts';
 import { type NodeGroup, TABLE_PREFIX } from './node-group.ts';
 import { admitText, forgetText, idleDataDir, nodeRulesText } from './node-rules.ts';
 import { ProgramError, runProgram } from './programs.ts';
@@ -52,7 +53,7 @@ export class Namespaces {
 
   /** The path of a sandbox's namespace. */
   pathOf(sandbox_id: string): string {
-    return `${FOLDER}/${this.#nameOf(sandbox_id)}`;
+    return namespacePath(this.#nameOf(sandbox_id));
   }
 
   /** Sets the node's rules. */
@@ -87,9 +88,7 @@ export class Namespaces {
   /** The sandboxes that have a namespace, or the rest of one. */
   list(): string[] {
     const { prefix } = this.#options.group;
-    if (!existsSync(FOLDER)) return [];
-    const names = readdirSync(FOLDER).filter((name) => name.startsWith(prefix));
-    return names.map((name) => name.slice(prefix.length));
+    return namesBeginning(prefix).map((name) => name.slice(prefix.length));
   }
 
   /** Creates a sandbox's namespace with the rules for `is_metered`. One left by an earlier attempt is replaced. */
@@ -101,6 +100,17 @@ export class Namespaces {
       runProgram([...this.#inside(sandbox_id), 'sh'], sandboxScript({ link, is_metered })),
       this.#admit(link),
     ]);
+  }
+
+  /**
+   * Gives a sandbox's namespace its name again, if that was lost with the mount namespace of the manager that created it;
+   * `pid`: a process in it.
+   */
+  async restore(sandbox_id: string, pid: number): Promise<void> {
+    const path = this.pathOf(sandbox_id);
+    if (isNamespace(path)) return;
+    rmSync(path, { force: true });
+    await runProgram(['ip', 'netns', 'attach', this.#nameOf(sandbox_id), String(pid)]);
   }
 
   /** Sends the packets of the metered directions, and no others, to their queues. */
@@ -116,19 +126,19 @@ export class Namespaces {
     // Loaded only where there are namespaces: it needs native code.
     const { readCounters } = await import('./kernel-counters.ts');
     const path = this.pathOf(sandbox_id);
-    return existsSync(path) ? readCounters(path) : null;
+    return isNamespace(path) ? readCounters(path) : null;
   }
 
   /** Takes a sandbox's link down, which makes its counts final. Ignores parts that no longer exist. */
   async cut(sandbox_id: string): Promise<void> {
-    const link = await this.#findLink(sandbox_id);
+    const link = await this.linkOf(sandbox_id);
     if (link) await this.#unlessGone(this.#onNode(['ip', 'link', 'set', link.interface, 'down']));
   }
 
   /** Removes a sandbox's namespace with everything in it. Ignores parts that no longer exist. */
   async remove(sandbox_id: string): Promise<void> {
     if (!this.#links.has(sandbox_id) && !existsSync(this.pathOf(sandbox_id))) return;
-    const link = await this.#findLink(sandbox_id);
+    const link = await this.linkOf(sandbox_id);
     const namespace = runProgram(['ip', 'netns', 'delete', this.#nameOf(sandbox_id)]);
     await Promise.all([
       this.#unlessGone(namespace),
@@ -144,7 +154,7 @@ export class Namespaces {
 
   /** A sandbox's link; null if it has none. */
   async linkOf(sandbox_id: string): Promise<Link | null> {
-    return await this.#findLink(sandbox_id);
+    return this.#links.get(sandbox_id) ?? (await this.#readLinks()).get(sandbox_id) ?? null;
   }
 
   #nameOf(sandbox_id: string): string {
@@ -197,10 +207,6 @@ export class Namespaces {
     throw new Error('all sandbox addresses of this node are in use');
   }
 
-  async #findLink(sandbox_id: string): Promise<Link | null> {
-    return this.#links.get(sandbox_id) ?? (await this.#readLinks()).get(sandbox_id) ?? null;
-  }
-
   /** The group's links by their sandboxes. */
   async #readLinks(): Promise<Map<string, Link>> {
     const { number, prefix } = this.#options.group;
@@ -224,7 +230,10 @@ export class Namespaces {
 
   #onNode(command: string[], stdin = ''): Promise<string> {
     const node = this.#options.node_namespace;
-    return runProgram(node === null ? command : ['nsenter', `--net=${FOLDER}/${node}`, ...command], stdin);
+    return runProgram(
+      node === null ? command : ['nsenter', `--net=${namespacePath(node)}`, ...command],
+      stdin,
+    );
   }
 
   async #unlessGone(removal: Promise<string>): Promise<void> {
@@ -235,9 +244,6 @@ export class Namespaces {
     }
   }
 }
-
-/** The folder in which `ip` keeps named namespaces. */
-const FOLDER = '/run/netns';
 
 function isGone(error: unknown): boolean {
   return error instanceof ProgramError && /No such file|Cannot find device|No such device/.test(error.stderr);

@@ -2,6 +2,8 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
 import type { ProcessIdentity } from '../host-process.ts';
+import { isLost } from '../running-sandbox.ts';
+import { SandboxFiles } from '../sandbox-files.ts';
 import type { MeteredCounts } from './metered-usage.ts';
 
 const FILE = 'network.json';
@@ -37,6 +39,13 @@ export class NetworkRecords {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
+  }
+
+  /** The process of the sandbox's daemon; null if it has none. */
+  async daemonPid(sandbox_id: string): Promise<number | null> {
+    const files = new SandboxFiles(this.#data_dir, -1, sandbox_id);
+    const record = files.readRecord();
+    return record?.daemon && !(await isLost(record)) ? record.daemon.pid : null;
   }
 
   /** Whether there is a record. */

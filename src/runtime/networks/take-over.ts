@@ -110,7 +110,8 @@ export class TakeOver {
     records.update(sandbox_id, { manager: self });
     this.#before.set(sandbox_id, counted);
     try {
-      await network.takeOver({ sandbox_id, team_id, bandwidth, team_limits });
+      const pid = await records.daemonPid(sandbox_id);
+      await network.takeOver({ sandbox_id, team_id, bandwidth, team_limits }, pid);
       this.#disputed.add(sandbox_id);
     } catch (error) {
       this.#before.delete(sandbox_id);

@@ -70,6 +70,19 @@ describe.skipIf(problem !== null)(`the networks of several managers${why}`, () =
     ]);
   });
 
+  it('are found again where the mount namespace that names them ended with its manager', async () => {
+    const node = await MeteredNode.open();
+    const program = await node.startProgram({ has_own_mounts: true });
+    await program.order({ verb: 'create', spec: spec('sbx-1', { bandwidth: bandwidth(RATE) }) });
+    expect(await node.networks.usage('sbx-1')).toBeNull();
+    await program.kill();
+    // Disks are mounted again at the start of a manager.
+    await node.sandboxes.runtime.start();
+    await node.networks.refresh();
+    expect(await node.connect('sbx-1', OUTSIDE.ipv4, 7_000)).toBe('connected');
+    expect((await node.networks.usage('sbx-1'))?.egress.passed_packets).toBeGreaterThan(2);
+  });
+
   it('are complete or gone after a kill in the middle of creations', async () => {
     const node = await MeteredNode.open();
     const within = (name: string) => existsSync(join(node.sandboxes.data_dir, 'sbx-1', name));

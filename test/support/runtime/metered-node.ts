@@ -55,7 +55,7 @@ export class MeteredNode {
   }
 
   /** Starts another manager of the same sandboxes, in a process of its own. */
-  async startProgram(): Promise<MeteredProgram> {
+  async startProgram({ has_own_mounts = false } = {}): Promise<MeteredProgram> {
     const { data_dir } = this.sandboxes;
     const settings = {
       data_dir,
@@ -63,7 +63,7 @@ export class MeteredNode {
       node_namespace: this.topology.node,
       group_parent: groupParent(data_dir),
     };
-    const program = new MeteredProgram(settings);
+    const program = new MeteredProgram(settings, has_own_mounts);
     await program.next();
     return program;
   }
@@ -133,8 +133,11 @@ export class MeteredProgram {
   readonly #child;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(settings: ProgramSettings) {
-    this.#child = spawn(process.execPath, [PROGRAM, JSON.stringify(settings)], {
+  /** `has_own_mounts`: as systemd starts a service that it protects. */
+  constructor(settings: ProgramSettings, has_own_mounts: boolean) {
+    const before = has_own_mounts ? ['unshare', '--mount', '--propagation', 'slave'] : [];
+    const [program = '', ...args] = [...before, process.execPath, PROGRAM, JSON.stringify(settings)];
+    this.#child = spawn(program, args, {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     onTestFinished(() => void this.#child.kill('SIGKILL'));
