@@ -61,7 +61,7 @@ describeOnStores("the records of the manager's outbox", (fresh) => {
       status: null,
       error: 'dns' as const,
       next_attempt_at_ms: 2_000,
-      error_detail: null,
+      error_detail: 'no such host (ENOTFOUND no.invalid)',
       response_body: null,
     };
     const tried = undeliveredRecord(2, {
@@ -86,7 +86,10 @@ describeOnStores("the records of the manager's outbox", (fresh) => {
     const detail = await views.find('team_1', tried.event_id);
     expect(detail).toMatchObject({ body: tried.body, headers: tried.headers, sandbox_id: 'sb_1' });
     expect(detail?.attempts).toEqual([
-      expect.objectContaining({ attempt: 1, error: 'dns', next_attempt_at: '1970-01-01T00:00:02.000Z' }),
+      expect.objectContaining({
+        ...{ attempt: 1, error: 'dns', error_detail: attempt.error_detail },
+        next_attempt_at: '1970-01-01T00:00:02.000Z',
+      }),
     ]);
     const records = await owned();
     expect((await records.untried(0, 10)).records).toHaveLength(1);
