@@ -61,7 +61,7 @@ async function start() {
     ...['--secret-key-file', join(folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
   ];
   let manager = await ManagerProgram.start(options);
-  onTestFinished(() => manager.end('SIGKILL'));
+  onTestFinished(() => manager.end('SIGTERM'));
   const scopes = ['--scope', 'sandboxes:write', '--scope', 'webhooks:read', '--scope', 'usage:read'];
   const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, ...database);
   const caller = new Caller(() => manager, token);
