@@ -1,4 +1,4 @@
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -128,6 +128,32 @@ describe("a sandbox's own routes through the manager", () => {
     expect((await writer.call('DELETE', url)).error?.code).toBe('conflict');
     await writer.call('PUT', path, { config: { auto_resume: true } });
     expect((await writer.call('DELETE', url)).status).toBe(200);
+  });
+
+  it('hold a process up for a reader that takes its time, also across a pause', async () => {
+    const { manager, writer, path } = await scene();
+    const total = 30_000_000;
+    const command = ['head', '-c', String(total), '/dev/zero'];
+    const { data } = await writer.post(`${path}/processes?lossless=true`, { command });
+    const one = `${path}/processes/${data.process_id}`;
+    const body = await new Promise<IncomingMessage>((resolve, reject) => {
+      httpRequest(`${manager.url}${one}/output?stream=stdout&follow=true&lossless=true`, {
+        headers: { authorization: `Bearer ${writer.token}`, accept: 'application/octet-stream' },
+      })
+        .once('response', resolve)
+        .once('error', reject)
+        .end();
+    });
+    let bytes = 0;
+    for await (const chunk of body) {
+      const is_first = bytes === 0;
+      bytes += chunk.length;
+      if (!is_first) continue;
+      expect((await writer.post(`${path}/pause`)).status).toBe(200);
+      expect((await writer.post(`${path}/resume`)).status).toBe(200);
+      expect((await writer.get(one)).data.state).toBe('running');
+    }
+    expect(bytes).toBe(total);
   });
 
   it('attach to a terminal, for those who may write', async () => {
