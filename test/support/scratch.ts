@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -6,6 +7,17 @@ import { onTestFinished } from 'vitest';
 /** A folder of the present test's own; it is removed with everything in it when the test has ended. */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onTestFinished(() => {
+    for (const path of mountsBelow(folder)) execFileSync('umount', ['--lazy', path]);
+    rmSync(folder, { recursive: true, force: true });
+  });
   return folder;
+}
+
+/** What a test that failed has left mounted. */
+function mountsBelow(folder: string): string[] {
+  const paths = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '');
+  return paths.filter((path) => path.startsWith(`${folder}/`));
 }
