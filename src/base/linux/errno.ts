@@ -27,7 +27,7 @@ const WORDS: Record<string, string> = {
 
 /** What a system error's code (errno, or one of name resolution) means, in words for a user; null for any other code. */
 export function systemErrorWords(code: string | undefined): string | null {
-  return (code !== undefined && WORDS[code]) || null;
+  return code !== undefined && Object.hasOwn(WORDS, code) ? (WORDS[code] ?? null) : null;
 }
 
 /** A system error, and what it may know of where it happened. */

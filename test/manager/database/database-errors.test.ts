@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { reasonOf, unavailable } from '../../../src/manager/database/database-errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
@@ -173,4 +174,23 @@ it('damaged SQLite is 503, never 500', async () => {
   ]) {
     expect([status, error?.code]).toEqual([503, 'unavailable']);
   }
+});
+
+it.each([
+  ['timeout exceeded when trying to connect', 'no connection in time'],
+  ['Connection terminated unexpectedly', 'the connection was closed'],
+  ['Query read timeout', 'no answer in time'],
+  ['the database system is starting up', 'the database system is starting up'],
+])('the log says of "%s" what it means', (message, reason) => {
+  expect(reasonOf(unavailable(new Error(message)))).toBe(reason);
+  expect(reasonOf(new Error(message))).toBe(reason);
+});
+
+it('the log names the address of several that were tried, where the library says nothing', () => {
+  const tried = ['::1', '127.0.0.1'].map((address) =>
+    Object.assign(new Error(), { code: 'ECONNREFUSED', address, port: 5432 }),
+  );
+  expect(reasonOf(unavailable(new AggregateError(tried)))).toBe(
+    'connection refused (ECONNREFUSED [::1]:5432)',
+  );
 });
