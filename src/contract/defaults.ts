@@ -161,6 +161,10 @@ export const WEBHOOK_TEST_WAIT_MS = 15 * SECOND_MS;
 export const FILE_LIST_LIMIT = 10_000;
 /** Uploads, downloads and archives at a time: bounds their memory and descriptors. */
 export const FILE_TRANSFERS_MAX = 64;
+/** Directories that clients watch at a time: each costs a thread, and a watch for each directory in it. */
+export const FILE_WATCHED_TREES_MAX = 16;
+/** Subscriptions of one connection. */
+export const FILE_SUBSCRIPTIONS_MAX = 256;
 /** How long a client may let a transfer wait without taking or sending a byte, in ms. */
 export const FILE_IDLE_TIMEOUT_MS = MINUTE_MS;
 

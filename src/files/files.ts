@@ -11,6 +11,7 @@ import { movePath } from './change/move.ts';
 import { type RemoveRequest, removePath } from './change/remove.ts';
 import type { UploadJournal } from './change/upload-journal.ts';
 import { type WriteParts, type WriteRequest, type WriteResult, writeFile } from './change/write.ts';
+import { Directory } from './directory.ts';
 import { describeEntry, entryOf } from './entry.ts';
 import { told } from './file-error.ts';
 import { type ListRequest, listDirectory } from './list.ts';
@@ -98,5 +99,13 @@ export class Files {
   /** Unpacks a tar or tar.gz stream under a directory. */
   unpack(request: UnpackRequest): Promise<Unpacked> {
     return told(request.path, () => unpackArchive(request, this.#parts));
+  }
+
+  /** Where a directory really is, links followed. */
+  realDirectory(path: BytePath): Promise<BytePath> {
+    return told(path, async () => {
+      await using directory = await Directory.open(systemPath(path), this.#own);
+      return directory.real;
+    });
   }
 }

@@ -46,6 +46,9 @@ export const ArchiveQuery = closedObject({
 /** The query of a removal. */
 export const FileRemoveQuery = closedObject({ ...path, recursive: Flag });
 
+/** The query of a watch, whose paths are in its frames. */
+export const FileWatchQuery = closedObject({ user: path.user });
+
 /** The query of a move or copy. */
 export const TwoPathsQuery = closedObject({ user: path.user });
 

@@ -107,6 +107,7 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   'HEAD /api/v1/files': { summary: 'Ask for the size and version of a file', headers: conditional },
   'GET /api/v1/files/stat': { summary: 'Describe a path', data: FileEntryData },
   'GET /api/v1/files/list': { summary: 'List a directory', data: FilePageData },
+  'GET /api/v1/files/watch': { summary: 'Watch directories over a WebSocket', status: 101 },
   'GET /api/v1/files/archive': { summary: 'Download a directory as an archive', media: 'application/x-tar' },
   'PUT /api/v1/files/archive': {
     summary: 'Unpack an archive into a directory',

@@ -62,7 +62,8 @@ export async function answerAttach(
   });
 }
 
-function checkHandshake(request: FastifyRequest): void {
+/** Throws `invalid_request` unless a request can become a WebSocket. */
+export function checkHandshake(request: FastifyRequest): void {
   const { headers } = request;
   if (!isUpgrade(request)) throw invalidField('Upgrade', 'must be websocket');
   if (!/^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')) {

@@ -36,6 +36,7 @@ const ROUTES: Readonly<Record<string, RouteAccess>> = {
   'HEAD /api/v1/files': 'read',
   'GET /api/v1/files/stat': 'read',
   'GET /api/v1/files/list': 'read',
+  'GET /api/v1/files/watch': 'read',
   'GET /api/v1/files/archive': 'read',
   'PUT /api/v1/files/archive': 'write',
   'POST /api/v1/files': 'write',

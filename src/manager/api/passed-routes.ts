@@ -50,6 +50,7 @@ const FILE_READS: Row[] = [
   ['HEAD', '/files', 'read', 'Ask for the size and version of a file'],
   ['GET', '/files/stat', 'read', 'Describe a path'],
   ['GET', '/files/list', 'read', 'List a directory'],
+  ['GET', '/files/watch', 'read', 'Watch directories over a WebSocket'],
   ['GET', '/files/archive', 'read', 'Download a directory as an archive'],
 ];
 
@@ -88,7 +89,7 @@ function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['
     scope,
     summary,
     answered_by,
-    is_upgrade: path.endsWith('/attach'),
+    is_upgrade: path.endsWith('/attach') || path.endsWith('/watch'),
     is_streamed: STREAMED.has(`${method} ${path}`),
   };
 }

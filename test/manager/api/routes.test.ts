@@ -34,6 +34,7 @@ it('describes every route with its parameters, its body and the scope that it ne
     'get /api/v1/sandboxes/{sandbox_id}/files/archive',
     'get /api/v1/sandboxes/{sandbox_id}/files/list',
     'get /api/v1/sandboxes/{sandbox_id}/files/stat',
+    'get /api/v1/sandboxes/{sandbox_id}/files/watch',
     'get /api/v1/sandboxes/{sandbox_id}/processes',
     'get /api/v1/sandboxes/{sandbox_id}/processes/{process_id}',
     'get /api/v1/sandboxes/{sandbox_id}/processes/{process_id}/attach',

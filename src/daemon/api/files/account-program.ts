@@ -9,6 +9,7 @@ import { Files } from '../../../files/files.ts';
 import type { AccountSettings } from './account-process.ts';
 import { registerFileRoutes } from './file-routes.ts';
 import { Transfers } from './transfers.ts';
+import { WatchedTrees } from './watch/watched-trees.ts';
 
 /** Serves the file routes with the rights of one account, until its stdin ends. */
 async function run({ account, own_paths, journal_folder }: AccountSettings): Promise<void> {
@@ -16,13 +17,15 @@ async function run({ account, own_paths, journal_folder }: AccountSettings): Pro
   const journal = new UploadJournal(journal_folder);
   await journal.open();
   const clock = systemClock;
+  const log = createLog('silent');
   const service = {
     clock,
     transfers: new Transfers(),
     own: new Files({ clock, own_paths, journal }),
+    trees: new WatchedTrees({ clock, log, own_paths }),
     processOf: async () => null,
   };
-  const app = createHttpApp(createLog('silent'));
+  const app = createHttpApp(log);
   await registerFileRoutes(app, { state: 'running', files: async () => service });
   await app.ready();
   const server = createListener(app, new Connections(), { one_request: true });

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { success } from '../../../base/http/app.ts';
-import { allowLongBody } from '../../../base/http/listener.ts';
+import { allowLongBody, takeUpgrade } from '../../../base/http/listener.ts';
 import { checkQueryText } from '../../../base/http/query.ts';
 import { invalidField } from '../../../contract/errors.ts';
 import type {
@@ -12,12 +12,17 @@ import type {
 } from '../../../contract/schema/files.ts';
 import { type BytePath, parsePath } from '../../../files/byte-path.ts';
 import type { TwoPaths } from '../../../files/change/copy.ts';
+import { checkHandshake } from '../process-attach.ts';
 import type { Exchange } from '../process-output.ts';
 import { disconnectSignal } from '../sse-response.ts';
 import { sendArchive } from './archive-body.ts';
 import { answerDownload } from './download.ts';
 import type { RoutedFiles } from './routed-files.ts';
 import { answerMakeDirectory, answerUpload, type WriteQuery } from './upload.ts';
+import { WatchConnection } from './watch/watch-connection.ts';
+
+/** The longest frame of a client that watches: a path and little else. */
+const FRAME_MAX_BYTES = 64 * 1024;
 
 /** Answers GET and HEAD `/files`. */
 export async function answerRead(files: RoutedFiles, exchange: Exchange): Promise<void> {
@@ -63,6 +68,21 @@ export async function answerUnpack({ own, transfers }: RoutedFiles, exchange: Ex
   transfers.begin(exchange);
   allowLongBody(request, reply);
   return success(await own.unpack({ path, data: request.raw, signal: disconnectSignal(reply) }));
+}
+
+/** Answers GET `/files/watch` with a WebSocket. */
+export async function answerWatch(
+  { own, trees, clock }: RoutedFiles,
+  { request, reply }: Exchange,
+): Promise<void> {
+  checkHandshake(request);
+  const { WebSocketServer } = await import('ws');
+  const upgrade = takeUpgrade(request, reply);
+  if (!upgrade) return;
+  const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: FRAME_MAX_BYTES });
+  server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (socket) => {
+    new WatchConnection({ clock, files: own, trees }, socket);
+  });
 }
 
 /** Answers DELETE `/files`. */

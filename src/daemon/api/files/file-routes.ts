@@ -7,6 +7,7 @@ import {
   FileListQuery,
   FileQuery,
   FileRemoveQuery,
+  FileWatchQuery,
   FileWriteQuery,
   TwoPathsBody,
   TwoPathsQuery,
@@ -51,6 +52,12 @@ export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Pro
     `${PATH}/archive`,
     { schema: archive },
     reading(({ answerPack }, ...given) => answerPack(...given)),
+  );
+  const watch = { querystring: FileWatchQuery };
+  app.get(
+    `${PATH}/watch`,
+    { schema: watch },
+    reading(({ answerWatch }, ...given) => answerWatch(...given)),
   );
   const removal = { querystring: FileRemoveQuery };
   app.delete(

@@ -9,6 +9,7 @@ import { Files } from '../../../files/files.ts';
 import type { DaemonConfig } from '../../config.ts';
 import { AccountProcess } from './account-process.ts';
 import { Transfers } from './transfers.ts';
+import { WatchedTrees } from './watch/watched-trees.ts';
 
 /** What a file service is made with. */
 export interface FileServiceParts {
@@ -28,6 +29,8 @@ export class FileService implements Pick<Service, 'stop'> {
   readonly transfers = new Transfers();
   /** Operations with the daemon's own rights. */
   readonly own: Files;
+  /** What clients watch with the daemon's own rights. */
+  readonly trees: WatchedTrees;
   readonly #parts: FileServiceParts;
   readonly #own_paths: string[];
   readonly #journal: UploadJournal;
@@ -41,6 +44,7 @@ export class FileService implements Pick<Service, 'stop'> {
       Boolean,
     );
     this.#journal = new UploadJournal(join(folder, 'uploads'));
+    this.trees = new WatchedTrees({ clock, log: parts.log, own_paths: this.#own_paths });
     this.own = new Files({ clock, own_paths: this.#own_paths, journal: this.#journal });
   }
 
@@ -59,6 +63,7 @@ export class FileService implements Pick<Service, 'stop'> {
   /** Ends the processes of accounts. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all([...this.#processes.values()].map((each) => each.stop()));
+    await this.trees.stop();
     await this.#journal.close();
   }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../../../base/clock.ts';
 import type { Files } from '../../../files/files.ts';
 import type { AccountProcess } from './account-process.ts';
 import type { Transfers } from './transfers.ts';
+import type { WatchedTrees } from './watch/watched-trees.ts';
 
 /** What file routes work with. */
 export interface RoutedFiles {
@@ -9,6 +10,8 @@ export interface RoutedFiles {
   readonly transfers: Transfers;
   /** Operations with the rights of this process. */
   readonly own: Files;
+  /** What clients watch. */
+  readonly trees: WatchedTrees;
   /** The process that acts as an account; null where this one does. */
   processOf(user: string | undefined): Promise<AccountProcess | null>;
 }
