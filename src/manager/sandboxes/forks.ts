@@ -1,4 +1,5 @@
 import { newId } from '../../base/ids.ts';
+import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import { after } from './claim-request.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
@@ -94,6 +95,8 @@ export class Forks {
       operation: 'copying',
       pod_name: null,
       runtime_generation: 1,
+      // A source from before disks were bounded has none.
+      disk_mib: source.disk_mib ?? DISK_DEFAULT_MIB,
       webhook_secret_sealed: moved(source.webhook_secret_sealed, sealContext.secret),
       env_sealed: moved(source.env_sealed, sealContext.env),
       ttl_s: ttl ?? source.ttl_s,

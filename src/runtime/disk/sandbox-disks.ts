@@ -5,6 +5,7 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  readdirSync,
   rmSync,
   statSync,
 } from 'node:fs';
@@ -24,6 +25,8 @@ const FORMAT = [
   ...['-q', '-F', '-b', '4096', '-i', '8192', '-m', '1', '-J', 'size=4'],
   ...['-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'],
 ];
+/** A probe's folder, with the pid of its manager. */
+const PROBE = /^\.disk-probe-(\d+)$/;
 /** `noinit_itable`: the kernel would write the tables of all the inodes that nobody uses. */
 const MOUNTED = ['-t', 'ext4', '-o', 'loop,nosuid,nodev,noinit_itable'];
 
@@ -43,9 +46,13 @@ export class SandboxDisks {
   /** Tries one out, in a mount namespace that ends with the attempt. Never throws for what the machine refuses. */
   async check(data_dir: string): Promise<void> {
     if (this.#why_not !== null) return;
+    for (const name of readdirSync(data_dir)) {
+      const pid = PROBE.exec(name)?.[1];
+      const is_left = pid !== undefined && (pid === String(process.pid) || !existsSync(`/proc/${pid}`));
+      if (is_left) rmSync(join(data_dir, name), { recursive: true, force: true });
+    }
     const folder = join(data_dir, `.disk-probe-${process.pid}`);
     const image = join(folder, 'disk.img');
-    rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { mode: 0o700 });
     try {
       const apart = ['--mount', '--propagation', 'private'];

@@ -105,7 +105,7 @@ describeOnStores('the network of a claim', (fresh) => {
   });
 
   it('of before there were any has no limit', async () => {
-    const { services, claim_rules } = await scriptedParts(await fresh());
+    const { services, claim_rules, forks } = await scriptedParts(await fresh());
     const before = { bandwidth: null, disk_mib: null, network: '{"bandwidth_burst_bytes":5}' };
     const row = rowOf('sbx_1', before);
     await services.store.write((tx) => services.store.insert(tx, row));
@@ -115,6 +115,8 @@ describeOnStores('the network of a claim', (fresh) => {
     expect(view.resources.disk).toBe('10Gi');
     expect(spec).toMatchObject({ bandwidth: NO_BANDWIDTH, network_mode: 'allow-all', disk_mib: 10_240 });
     expect(claim_rules.diskFor(512)).toBe(10_240);
+    // A fork is made with a bound, and leases it.
+    expect(await forks.fork({ sandbox_id: 'sbx_1', team_id: null }, {})).toMatchObject({ disk_mib: 10_240 });
   });
 });
 
