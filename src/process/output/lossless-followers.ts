@@ -46,6 +46,7 @@ export class LosslessFollower {
   /** Whether output was offered and not yet taken; true before the first. */
   #is_offered = true;
   #stalled_checks = 0;
+  #has_left = false;
 
   /** Nothing was taken yet, from the oldest kept byte or from the end on. */
   constructor(
@@ -67,8 +68,9 @@ export class LosslessFollower {
     this.#is_offered = true;
   }
 
-  /** Notes that it has taken everything before this position. */
+  /** Notes that it has taken everything before this position; has no effect once it has left or was dropped. */
   take(position: OutputPosition): void {
+    if (this.#has_left) return;
     this.#is_offered = false;
     this.#stalled_checks = 0;
     for (const log of this.#logs) log.holds.set(this, position[log.stream]);
@@ -76,6 +78,7 @@ export class LosslessFollower {
 
   /** Holds nothing any more. Idempotent. */
   leave(): void {
+    this.#has_left = true;
     this.#timer.cancel();
     for (const log of this.#logs) log.holds.delete(this);
   }

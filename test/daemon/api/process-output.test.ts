@@ -308,6 +308,11 @@ describe('a lossless follower', () => {
     expect(await daemon.ended(process_id)).toMatchObject({ exit_code: 0 });
   });
 
+  it('is not waited for by a start that waits for the end itself', async () => {
+    const { status, error } = await daemon.ask('/processes?lossless=true&wait_ms=1', { json: flood });
+    expect([status, error.details?.field]).toEqual([400, 'lossless']);
+  });
+
   it('loses its connection when it is dropped', async () => {
     const { process_id } = await daemon.run(flood, '?lossless=true');
     const read = vi.spyOn(Supervisor.prototype, 'output');
