@@ -16,6 +16,7 @@ import {
   networkNodes,
   networkUnlimited,
 } from './network.ts';
+import { networkClaim, networkDownload, networkLeft } from './network-sandboxes.ts';
 import { outage } from './outage.ts';
 import { processChurn } from './process-churn.ts';
 import { processFlood } from './process-flood.ts';
@@ -69,6 +70,9 @@ const BENCHMARKS: Benchmark[] = [
   networkNewcomer,
   networkNodes,
   networkIdle,
+  networkClaim,
+  networkLeft,
+  networkDownload,
   watch,
   watchBurst,
 ];

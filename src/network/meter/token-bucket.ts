@@ -55,7 +55,7 @@ export class TokenBucket {
 
   /** Whether there are tokens for this many bytes. */
   has(bytes: number, now_us: number): boolean {
-    if (this.tokens >= bytes) return true;
+    // Also where there are enough: a full bucket must not gain later for the time in which it was full.
     this.#refill(now_us);
     return this.tokens >= bytes;
   }

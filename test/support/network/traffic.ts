@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createSocket, type Socket as Datagrams } from 'node:dgram';
+import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 
 /**
  * Traffic for tests of the network: a server, and clients with one job each. What is to be told goes to stdout, one
@@ -210,6 +212,20 @@ async function pings(host: string, count: number): Promise<void> {
   socket.destroy();
 }
 
+/** Answers every request of HTTP with so many bytes. */
+function serveHttp(port: number, bytes: number): void {
+  const server = createHttpServer((_request, response) => {
+    response.writeHead(200, { 'content-length': bytes, connection: 'close' });
+    Readable.from(chunks(bytes)).pipe(response);
+  });
+  server.listen(port, '::', () => tell({ port }));
+}
+
+function* chunks(bytes: number) {
+  for (let left = bytes; left > 0; left -= CHUNK.length)
+    yield CHUNK.subarray(0, Math.min(left, CHUNK.length));
+}
+
 /** Accepts connections on a port, and closes them. */
 function listen(port: number): void {
   createServer((socket) => socket.end()).listen(port, '::', () => tell({ port }));
@@ -234,6 +250,9 @@ const [host = '', a, b, c] = args;
 switch (mode) {
   case 'serve':
     serve();
+    break;
+  case 'http':
+    serveHttp(Number(host), Number(a));
     break;
   case 'listen':
     listen(Number(host));

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
@@ -10,6 +10,7 @@ import type { TeamLimits } from '../../../src/network/attachment.ts';
 import { type Link, linkOf, SANDBOXES_MAX } from '../../../src/network/namespace/addresses.ts';
 import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { MeteredNetworks } from '../../../src/runtime/networks/metered-networks.ts';
+import { remainsOf } from '../network/remains.ts';
 import { LendingAuthority, UNLIMITED } from '../network/test-node.ts';
 import { OUTSIDE, runSync, Topology } from '../network/topology.ts';
 import { scratchFolder } from '../scratch.ts';
@@ -70,22 +71,7 @@ export class MeteredNode {
 
   /** What is left of the networks of these sandboxes on the node. */
   remains(): string[] {
-    const { prefix, number, table } = nodeGroup(this.sandboxes.data_dir);
-    const { node } = this.topology;
-    const lines = (...command: string[]) =>
-      runSync(...command)
-        .split('\n')
-        .filter(Boolean);
-    return [
-      ...lines('ip', 'netns').filter((name) => name.startsWith(prefix)),
-      ...lines('ip', '-n', node, '-o', 'link', 'show', 'group', String(number)),
-      ...lines('ip', 'netns', 'exec', node, 'nft', 'list', 'ruleset').filter(
-        (line) => /vsbx\d/.test(line) || line.includes(table),
-      ),
-      ...readFileSync('/proc/self/mounts', 'utf8')
-        .split('\n')
-        .filter((line) => line.includes(this.sandboxes.data_dir)),
-    ];
+    return remainsOf(this.topology, this.sandboxes.data_dir);
   }
 
   /** Makes a sandbox, and returns its id. */
