@@ -158,7 +158,7 @@ describe('an answer that is none of a daemon', () => {
       onTestFinished(() => void server.closeAllConnections());
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       const { code, stderr } = await run(['--url', url, '--state-dir', '/none', 'run', '-t', '--', 'true']);
-      expect(code).toBe(1);
+      expect(code).toBe(125);
       expect(stderr).toMatch(/^sandboxctl: [^\n]+\n$/);
     }
   });
