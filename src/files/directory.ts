@@ -1,10 +1,9 @@
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises';
 import { type BytePath, systemPath } from './byte-path.ts';
+import { checkOwnMount } from './mount.ts';
+import { O_PATH } from './o-path.ts';
 import type { OwnPlaces } from './own-places.ts';
-
-/** Opens a name without any right to its content, and without any effect on it. From <fcntl.h>; Node does not name it. */
-export const O_PATH = 0o10000000;
 
 const DIRECTORY = O_PATH | constants.O_DIRECTORY;
 
@@ -29,8 +28,7 @@ export class Directory {
     const handle = await open(path, no_follow ? DIRECTORY | constants.O_NOFOLLOW : DIRECTORY);
     try {
       const stat = await handle.stat();
-      const real = await realPathOf(handle);
-      await own.check(real, stat);
+      const real = await checkedPathOf(handle, stat, own);
       return new Directory(handle, real, stat);
     } catch (error) {
       await handle.close();
@@ -72,7 +70,10 @@ export class Directory {
   }
 }
 
-/** Where an open file really is. */
-export async function realPathOf({ fd }: FileHandle): Promise<BytePath> {
-  return readlink(`/proc/self/fd/${fd}`, 'latin1');
+/** Where an open file really is. Throws `forbidden` where that is out of reach. */
+export async function checkedPathOf({ fd }: FileHandle, stat: Stats, own: OwnPlaces): Promise<BytePath> {
+  checkOwnMount(fd);
+  const real = await readlink(`/proc/self/fd/${fd}`, 'latin1');
+  await own.check(real, stat);
+  return real;
 }

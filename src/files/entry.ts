@@ -4,7 +4,8 @@ import { ApiError } from '../contract/errors.ts';
 import type { FileEntry, FileType } from '../contract/files.ts';
 import type { AccountNames } from './accounts.ts';
 import { type BytePath, pathFields, shownBytes } from './byte-path.ts';
-import { type Directory, O_PATH, realPathOf } from './directory.ts';
+import { checkedPathOf, type Directory } from './directory.ts';
+import { O_PATH } from './o-path.ts';
 import type { OwnPlaces } from './own-places.ts';
 
 const PERMISSIONS = 0o7777;
@@ -46,7 +47,7 @@ async function targetOf(
   try {
     await using handle = await open(path, O_PATH);
     const stat = await handle.stat();
-    await own.check(await realPathOf(handle), stat);
+    await checkedPathOf(handle, stat, own);
     return stat;
   } catch (error) {
     if (error instanceof ApiError && forbidden === 'throw') throw error;

@@ -2,7 +2,8 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { fileSystemAt } from '../base/linux/filesystem.ts';
 import { ApiError } from '../contract/errors.ts';
-import { O_PATH, realPathOf } from './directory.ts';
+import { checkedPathOf } from './directory.ts';
+import { O_PATH } from './o-path.ts';
 import type { OwnPlaces } from './own-places.ts';
 
 /** Neither a pipe nor a terminal can hold the opening up, and none becomes the daemon's own. */
@@ -25,7 +26,7 @@ export async function openRegularFile(path: string | Buffer, own: OwnPlaces): Pr
   const name = await open(path, O_PATH);
   try {
     const stat = await name.stat();
-    await own.check(await realPathOf(name), stat);
+    await checkedPathOf(name, stat, own);
     checkRegular(stat);
     await own.checkNames(stat);
     const handle = await open(`/proc/self/fd/${name.fd}`, READ);

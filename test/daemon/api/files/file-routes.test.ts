@@ -1,7 +1,9 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
+  existsSync,
   linkSync,
   mkdirSync,
   readFileSync,
@@ -12,7 +14,7 @@ import {
 } from 'node:fs';
 import { request } from 'node:http';
 import { dirname, join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
@@ -174,6 +176,24 @@ describe('the daemon itself', () => {
       expect([path, (await stat(path)).error?.code]).toEqual([path, 'forbidden']);
     const { entries } = (await list(dirname(state_dir))).data;
     expect(entries).toEqual([]);
+  });
+
+  it.runIf(is_root)('is out of reach by the mounts that another process has made for itself', async () => {
+    const script = 'mount --bind "$0" "$1" && echo mounted && exec sleep 60';
+    const other = spawn('unshare', ['--mount', 'sh', '-c', script, state_dir, folder]);
+    onTestFinished(() => void other.kill('SIGKILL'));
+    await once(other.stdout, 'data');
+    const seen = `/proc/${other.pid}/root${folder}`;
+    expect(existsSync(`${seen}/outbox.db`)).toBe(true);
+    symlinkSync(seen, join(dirname(state_dir), 'swapped'));
+    const swapped = join(dirname(state_dir), 'swapped');
+    for (const path of [`${seen}/outbox.db`, `${swapped}/outbox.db`, `${seen}/processes`])
+      expect([path, (await get(path)).error?.code]).toEqual([path, 'forbidden']);
+    const upload = await daemon.ask(`/files?${at(`${swapped}/processes/planted`)}`, { body: 'x' });
+    expect([upload.error.code, existsSync(join(state_dir, 'processes/planted'))]).toEqual([
+      'forbidden',
+      false,
+    ]);
   });
 });
 
