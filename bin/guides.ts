@@ -37,6 +37,17 @@ export const SANDBOXCTL_GUIDES: Guides = {
   },
   signal: { examples: ['signal PROCESS_ID SIGHUP', 'signal PROCESS_ID SIGUSR1'], related: ['ps', 'stop'] },
   stop: { examples: ['stop PROCESS_ID', 'stop --grace-ms 1000 PROCESS_ID'], related: ['ps', 'signal'] },
+  ls: { examples: ['ls -l /workspace', 'ls --depth 3 /workspace --json'], related: ['stat', 'cp', 'watch'] },
+  cat: { examples: ['cat /etc/hosts', 'cat /workspace/a.log /workspace/b.log'], related: ['cp', 'ls'] },
+  cp: {
+    examples: ['cp -r ./src :/workspace/src', 'cp :/workspace/report.pdf .'],
+    related: ['ls', 'cat', 'mv'],
+  },
+  mv: { examples: ['mv /workspace/a /workspace/b', 'mv -f /tmp/new /etc/motd'], related: ['cp', 'rm'] },
+  rm: { examples: ['rm /tmp/file', 'rm -rf /workspace/build'], related: ['mv', 'mkdir'] },
+  mkdir: { examples: ['mkdir /workspace', 'mkdir -p --mode 0700 /home/app/.cache'], related: ['cp', 'rm'] },
+  stat: { examples: ['stat /workspace', 'stat /etc/hosts --json'], related: ['ls'] },
+  watch: { examples: ['watch -r /workspace', 'watch /tmp --json'], related: ['ls', 'events'] },
   doctor: {
     examples: ['doctor', 'doctor --webhook-url https://example.com/hooks --watch-dir /workspace'],
     related: ['status', 'test'],

@@ -12,13 +12,14 @@ import { SANDBOXCTL_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, nameGlobalOptions } from './help.ts';
 import type { CommandRunner } from './sandboxctl-arguments.ts';
 import { defineEventCommands } from './sandboxctl-events.ts';
+import { defineFileCommands } from './sandboxctl-files.ts';
 import { defineProcessCommands } from './sandboxctl-processes.ts';
 
 // Removes a secret among the arguments from the process list.
 process.title = 'sandboxctl';
 
 const program = new Command('sandboxctl')
-  .description('Publish and receive events, inspect their delivery, run and follow processes')
+  .description('Publish and receive events, inspect their delivery, run processes, copy and watch files')
   .version(VERSION, '-V, --version')
   .option('--url <url>', `URL of the daemon, or unix:/path (SANDBOXD_URL; default ${DEFAULT_URL})`)
   .option('--token-file <path>', 'file with the control token (SANDBOXD_CONTROL_TOKEN_FILE)')
@@ -47,6 +48,7 @@ const runner: CommandRunner = {
 
 defineEventCommands(program, runner);
 defineProcessCommands(program, runner);
+defineFileCommands(program, runner);
 
 program
   .command('doctor')

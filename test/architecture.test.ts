@@ -27,7 +27,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'outbox/sqlite': ['contract', 'base', 'webhook', 'outbox'],
   runtime: ['contract', 'base', 'webhook', 'network', 'outbox', 'outbox/sqlite'],
   daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'files', 'outbox', 'outbox/sqlite'],
-  ctl: ['contract', 'base', 'webhook'],
+  ctl: ['contract', 'base', 'webhook', 'files'],
   'manager/config': ['contract', 'base', 'webhook'],
   'manager/database': ['contract', 'base'],
   'manager/sandboxes': [...FOUNDATION, 'runtime', 'manager/config', 'manager/database'],

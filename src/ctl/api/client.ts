@@ -1,6 +1,12 @@
-import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+} from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
@@ -12,7 +18,8 @@ import type { DaemonAddress, Token } from './config.ts';
 export interface RequestOptions {
   query?: Record<string, string | number | undefined>;
   headers?: OutgoingHttpHeaders;
-  body?: string | Uint8Array;
+  /** A stream is sent as it comes; its length may be told in the headers. */
+  body?: string | Uint8Array | Readable;
   /** How long the daemon may stay silent, in ms (default 30 s); 0 means forever. */
   silence_timeout_ms?: number;
   signal?: AbortSignal;
@@ -103,7 +110,7 @@ export class Client {
       ...(options.signal ? { signal: options.signal } : {}),
       headers: {
         ...this.#authorization,
-        ...(options.body === undefined ? {} : { 'content-length': Buffer.byteLength(options.body) }),
+        ...(isWhole(options.body) ? { 'content-length': Buffer.byteLength(options.body) } : {}),
         ...options.headers,
       },
     });
@@ -114,7 +121,7 @@ export class Client {
     return new Promise((resolve, reject) => {
       request.on('response', resolve);
       request.on('error', (error) => reject(this.#unreachable(error)));
-      request.end(options.body);
+      sendBody(request, options.body);
     });
   }
 
@@ -190,6 +197,22 @@ export class Client {
     const text = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
     return new DaemonError(error.code, `${text}${hints.join('')}`, error.details);
   }
+}
+
+function isWhole(body: RequestOptions['body']): body is string | Uint8Array {
+  return typeof body === 'string' || body instanceof Uint8Array;
+}
+
+/** A stream that fails cuts the request; an answer that comes before its end ends it. */
+function sendBody(request: ClientRequest, body: RequestOptions['body']): void {
+  if (body === undefined || isWhole(body)) {
+    request.end(body);
+    return;
+  }
+  body.once('error', (error) => request.destroy(error));
+  request.once('response', () => body.unpipe(request));
+  request.once('close', () => body.destroy());
+  body.pipe(request);
 }
 
 interface Answer {

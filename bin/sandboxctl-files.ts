@@ -1,0 +1,124 @@
+import type { Command } from 'commander';
+import { interruption } from '../src/ctl/command.ts';
+import { EXIT } from '../src/ctl/failure.ts';
+import { mkdir, mv, rm } from '../src/ctl/files/change.ts';
+import { ls, statPath } from '../src/ctl/files/ls.ts';
+import { integer } from './command-line.ts';
+import type { CommandRunner } from './sandboxctl-arguments.ts';
+
+const USER: [flags: string, description: string] = ['--user <name>', 'account to act as'];
+const PATH = 'an absolute path in the sandbox';
+
+/** Defines the commands that read and change the sandbox's files. */
+export function defineFileCommands(program: Command, { withDaemon }: CommandRunner): void {
+  program
+    .command('ls')
+    .description('list a directory of the sandbox')
+    .argument('<path>', PATH)
+    .option('-l, --long', 'mode, owner, size and time of each')
+    .option('--depth <levels>', 'list so many levels', integer(1, 32))
+    .option(...USER)
+    .action(
+      (path: string, { long = false, depth = 1, user }: { long?: boolean; depth?: number; user?: string }) =>
+        withDaemon((context) => ls(context, path, { long, depth, user })),
+    );
+
+  program
+    .command('cat')
+    .description('print files of the sandbox')
+    .argument('<path...>', PATH)
+    .option(...USER)
+    .action((paths: string[], as: { user?: string }) =>
+      withDaemon(async (context) => {
+        const { printFile } = await import('../src/ctl/files/download.ts');
+        const { sandboxPath } = await import('../src/ctl/files/sandbox-files.ts');
+        for (const path of paths) await printFile(context, sandboxPath(path), as);
+        return EXIT.ok;
+      }),
+    );
+
+  program
+    .command('cp')
+    .description('copy files between here and the sandbox, whose paths begin with :')
+    .argument('<path...>', 'sources and the destination; - is stdin or stdout')
+    .option('-r, --recursive', 'copy directories')
+    .option(...USER)
+    .addHelpText(
+      'after',
+      '\nInto a directory that is there, otherwise under the new name. DIR/. copies what is in DIR. A destination that ends with / is a directory.',
+    )
+    .action(
+      (
+        paths: string[],
+        { recursive = false, user }: { recursive?: boolean; user?: string },
+        command: Command,
+      ) => {
+        if (paths.length < 2)
+          command.error("error: missing required argument 'destination'", { exitCode: EXIT.usage });
+        return withDaemon(async (context) => {
+          const { cp } = await import('../src/ctl/files/cp.ts');
+          return cp(context, paths, { recursive, user, stdin: process.stdin });
+        });
+      },
+    );
+
+  program
+    .command('mv')
+    .description('move a file or directory of the sandbox')
+    .argument('<source>', PATH)
+    .argument('<destination>', 'its new path, or a directory to move it into')
+    .option('-f, --force', 'replace a file that is there')
+    .option(...USER)
+    .action(
+      (source: string, destination: string, { force = false, user }: { force?: boolean; user?: string }) =>
+        withDaemon((context) => mv(context, source, destination, { force, user })),
+    );
+
+  program
+    .command('rm')
+    .description('remove files and directories of the sandbox')
+    .argument('<path...>', PATH)
+    .option('-r, --recursive', 'remove directories with what is in them')
+    .option('-f, --force', 'take what is not there as removed')
+    .option(...USER)
+    .action(
+      (
+        paths: string[],
+        { recursive = false, force = false, user }: { recursive?: boolean; force?: boolean; user?: string },
+      ) => withDaemon((context) => rm(context, paths, { recursive, force, user })),
+    );
+
+  program
+    .command('mkdir')
+    .description('make directories in the sandbox')
+    .argument('<path...>', PATH)
+    .option('-p, --parents', 'also those above; one that is there is no error')
+    .option('--mode <octal>', 'its permissions, such as 0700')
+    .option(...USER)
+    .action(
+      (
+        paths: string[],
+        { parents = false, mode, user }: { parents?: boolean; mode?: string; user?: string },
+      ) => withDaemon((context) => mkdir(context, paths, { parents, mode, user })),
+    );
+
+  program
+    .command('stat')
+    .description('describe a path of the sandbox')
+    .argument('<path>', PATH)
+    .option(...USER)
+    .action((path: string, as: { user?: string }) => withDaemon((context) => statPath(context, path, as)));
+
+  program
+    .command('watch')
+    .description('print the changes in directories of the sandbox')
+    .argument('<path...>', PATH)
+    .option('-r, --recursive', 'also in the directories below')
+    .option(...USER)
+    .action((paths: string[], { recursive = false, user }: { recursive?: boolean; user?: string }) =>
+      withDaemon(async (context) => {
+        const { watch } = await import('../src/ctl/files/watch.ts');
+        return watch(context, paths, { recursive, user }, interruption());
+      }),
+    );
+}

@@ -1,0 +1,61 @@
+import { DaemonError } from '../api/client.ts';
+import type { Context } from '../context.ts';
+import { EXIT, type ExitCode } from '../failure.ts';
+import { type AsUser, sandboxPath, sandboxStat } from './sandbox-files.ts';
+
+const WITHOUT_LIMIT = { silence_timeout_ms: 0 };
+
+/** Moves a path of the sandbox; into a directory that is there, as `mv` does. Contract section 4, `POST /files/move`. */
+export async function mv(
+  context: Context,
+  source: string,
+  destination: string,
+  { force: overwrite, ...as }: AsUser & { force: boolean },
+): Promise<ExitCode> {
+  const from = sandboxPath(source);
+  const to = await insideIfDirectory(context, sandboxPath(destination), from, as);
+  const body = JSON.stringify({ source: from, destination: to, overwrite });
+  const headers = { 'content-type': 'application/json' };
+  await context.client.call('POST', '/files/move', { query: { ...as }, body, headers, ...WITHOUT_LIMIT });
+  return EXIT.ok;
+}
+
+/** Removes paths of the sandbox. Contract section 4, `DELETE /files`. */
+export async function rm(
+  context: Context,
+  paths: readonly string[],
+  { recursive, force, ...as }: AsUser & { recursive: boolean; force: boolean },
+): Promise<ExitCode> {
+  for (const path of paths.map(sandboxPath)) {
+    const query = { path, recursive: String(recursive), ...as };
+    await context.client.call('DELETE', '/files', { query, ...WITHOUT_LIMIT }).catch((error) => {
+      if (!(force && error instanceof DaemonError && error.code === 'not_found')) throw error;
+    });
+  }
+  return EXIT.ok;
+}
+
+/** Makes directories in the sandbox. Contract section 4, `POST /files` with `mkdir`. */
+export async function mkdir(
+  context: Context,
+  paths: readonly string[],
+  { parents, mode, ...as }: AsUser & { parents: boolean; mode?: string | undefined },
+): Promise<ExitCode> {
+  for (const path of paths.map(sandboxPath)) {
+    const query = { path, mkdir: 'true', recursive: String(parents), mode, ...as };
+    await context.client.call('POST', '/files', { query });
+  }
+  return EXIT.ok;
+}
+
+/** The path that something gets that is put at `to`: inside it where it is a directory, or ends with a slash. */
+export async function insideIfDirectory(
+  context: Context,
+  to: string,
+  from: string,
+  as: AsUser,
+): Promise<string> {
+  const name = from.split('/').findLast((each) => each !== '' && each !== '.') ?? '';
+  const is_directory = to.endsWith('/') || (await sandboxStat(context, to, as))?.type === 'dir';
+  return is_directory ? `${to.replace(/\/+$/, '')}/${name}` : to;
+}

@@ -1,0 +1,118 @@
+import { type FileHandle, mkdtemp, open, rename, rm } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../base/clock.ts';
+import { kernelRandom } from '../../base/entropy.ts';
+import { temporaryName } from '../../contract/temporary-file.ts';
+import { unpackArchive } from '../../files/archive/unpack.ts';
+import { bytePath } from '../../files/byte-path.ts';
+import { UploadJournal } from '../../files/change/upload-journal.ts';
+import { OwnPlaces } from '../../files/own-places.ts';
+import type { Context } from '../context.ts';
+import { EXIT, Failure } from '../failure.ts';
+import { pause } from '../pause.ts';
+import { Progress } from './progress.ts';
+import type { AsUser } from './sandbox-files.ts';
+
+/** How often a broken download goes on where it broke, without a byte in between. */
+const TRIES_MAX = 5;
+const RETRY_MS = 500;
+
+/** Writes a file of the sandbox to a local path, whole or not at all; a broken connection is taken up where it broke. */
+export async function downloadFile(
+  context: Context,
+  from: string,
+  to: string,
+  mode: string,
+  as: AsUser,
+): Promise<void> {
+  const cut = to.lastIndexOf('/') + 1;
+  const aside = to.slice(0, cut) + temporaryName(kernelRandom(12).toString('hex'));
+  const file = await open(aside, 'wx', 0o600);
+  try {
+    await receive(context, from, as, file);
+    await file.chmod(Number.parseInt(mode, 8) & 0o777);
+    await file.sync();
+    await rename(aside, to);
+  } finally {
+    await file.close();
+    await rm(aside, { force: true });
+  }
+}
+
+/** Prints the bytes of a file of the sandbox. */
+export async function printFile({ client, out }: Context, path: string, as: AsUser): Promise<void> {
+  const response = await client.stream('/files', { query: { path, ...as } });
+  for await (const chunk of response) await out.write(chunk);
+  if (!response.complete) throw broken(path);
+}
+
+/** Writes what is in a directory of the sandbox into a local one, which is made if it is missing. */
+export async function downloadTree(context: Context, from: string, to: string, as: AsUser): Promise<void> {
+  const response = await context.client.stream('/files/archive', { query: { path: from, ...as } });
+  const progress = new Progress(from, null, context.err, systemClock);
+  response.on('data', (chunk: Buffer) => progress.add(chunk.length)).pause();
+  const own = new OwnPlaces([]);
+  const folder = await mkdtemp(join(tmpdir(), 'sandboxctl-'));
+  const journal = new UploadJournal(folder);
+  const { signal } = new AbortController();
+  try {
+    await unpackArchive({ path: bytePath(to), data: response, signal }, { own, journal });
+  } catch (error) {
+    throw response.complete ? error : broken(from);
+  } finally {
+    await journal.close();
+    await rm(folder, { recursive: true, force: true });
+    await progress.end();
+  }
+}
+
+async function receive({ client, err }: Context, from: string, as: AsUser, file: FileHandle): Promise<void> {
+  const query = { path: from, ...as };
+  let progress: Progress | null = null;
+  let position = 0;
+  let etag: string | undefined;
+  for (let tries = 0; ; tries++) {
+    const resumed = position > 0 && etag ? { range: `bytes=${position}-`, 'if-range': etag } : {};
+    const response = await client.stream('/files', { query, headers: resumed });
+    if (response.statusCode !== 206) position = 0;
+    etag = response.headers.etag;
+    const length = response.headers['content-length'];
+    progress ??= new Progress(from, length === undefined ? null : Number(length), err, systemClock);
+    const before = position;
+    position = await store(response, file, position, progress);
+    if (response.complete) break;
+    if (position > before) tries = 0;
+    if (tries === TRIES_MAX || !etag) throw broken(from);
+    await pause(RETRY_MS, new AbortController().signal);
+  }
+  await file.truncate(position);
+  await progress.end();
+}
+
+/** Returns the position after the last byte that has arrived. */
+async function store(
+  response: IncomingMessage,
+  file: FileHandle,
+  start: number,
+  progress: Progress,
+): Promise<number> {
+  let position = start;
+  const chunks = response[Symbol.asyncIterator]();
+  for (;;) {
+    // Only the connection may break: a full disk here ends the command.
+    const next = await chunks.next().catch(() => null);
+    if (next === null || next.done) return position;
+    const chunk: Buffer = next.value;
+    for (let done = 0; done < chunk.length; ) {
+      done += (await file.write(chunk, done, chunk.length - done, position + done)).bytesWritten;
+    }
+    position += chunk.length;
+    progress.add(chunk.length);
+  }
+}
+
+function broken(path: string): Failure {
+  return new Failure(EXIT.failed, `the daemon broke off while ${path} was sent: it may have changed`);
+}

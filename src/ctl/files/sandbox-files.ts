@@ -1,0 +1,42 @@
+import type { FileEntry, FilePage } from '../../contract/files.ts';
+import { DaemonError } from '../api/client.ts';
+import type { Context } from '../context.ts';
+import { EXIT, Failure } from '../failure.ts';
+
+/** The account that a command acts as; undefined for the daemon's default. */
+export interface AsUser {
+  user?: string | undefined;
+}
+
+/** A path in the sandbox, which may be given as `:PATH`. Throws a usage failure for one that is not absolute. */
+export function sandboxPath(text: string): string {
+  const path = text.startsWith(':') ? text.slice(1) : text;
+  if (path.startsWith('/')) return path;
+  throw new Failure(EXIT.usage, `the path in the sandbox must be absolute: ${JSON.stringify(text)}`);
+}
+
+/** What is at a path of the sandbox; null for nothing. */
+export async function sandboxStat({ client }: Context, path: string, as: AsUser): Promise<FileEntry | null> {
+  try {
+    return await client.call<FileEntry>('GET', '/files/stat', { query: { path, ...as } });
+  } catch (error) {
+    if (error instanceof DaemonError && error.code === 'not_found') return null;
+    throw error;
+  }
+}
+
+/** All entries of a directory of the sandbox, page by page. */
+export async function* sandboxEntries(
+  { client }: Context,
+  path: string,
+  depth: number,
+  as: AsUser,
+): AsyncGenerator<FileEntry[], void> {
+  let cursor: string | undefined;
+  do {
+    const query = { path, depth, cursor, ...as };
+    const page = await client.call<FilePage>('GET', '/files/list', { query });
+    yield page.entries;
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+}
