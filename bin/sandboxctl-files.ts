@@ -3,6 +3,7 @@ import { interruption } from '../src/ctl/command.ts';
 import { EXIT } from '../src/ctl/failure.ts';
 import { mkdir, mv, rm } from '../src/ctl/files/change.ts';
 import { ls, statPath } from '../src/ctl/files/ls.ts';
+import { sandboxPath } from '../src/ctl/files/sandbox-files.ts';
 import { integer } from './command-line.ts';
 import type { CommandRunner } from './sandboxctl-arguments.ts';
 
@@ -31,7 +32,6 @@ export function defineFileCommands(program: Command, { withDaemon }: CommandRunn
     .action((paths: string[], as: { user?: string }) =>
       withDaemon(async (context) => {
         const { printFile } = await import('../src/ctl/files/download.ts');
-        const { sandboxPath } = await import('../src/ctl/files/sandbox-files.ts');
         for (const path of paths) await printFile(context, sandboxPath(path), as);
         return EXIT.ok;
       }),
