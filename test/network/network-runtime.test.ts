@@ -2,7 +2,7 @@ import { closeSync, readdirSync, readlinkSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { linkIndex, linkOf } from '../../src/network/namespace/addresses.ts';
 import { nodeGroup } from '../../src/network/namespace/node-group.ts';
-import { nodeRulesText } from '../../src/network/namespace/node-rules.ts';
+import { admitText, nodeRulesText } from '../../src/network/namespace/node-rules.ts';
 import { networkProblem } from '../../src/network/problem.ts';
 import { until } from '../faults/support/until.ts';
 import { bandwidth, TestNode, teamLimits, UNLIMITED, usageIn } from '../support/network/test-node.ts';
@@ -268,8 +268,11 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
       const links = group.data_dir.endsWith('sandbox') ? [linkOf(1)] : [];
       nft(nodeRulesText({ group, links, ...link }));
     }
+    // A link that the rules of this group admit, and that is gone.
+    nft(admitText(node.group, linkOf(7)));
     const next = node.runtime();
     await next.start();
+    expect(nft('list', 'table', 'inet', node.group.table)).not.toContain('"vsbx7"');
     await next.stop();
     const left = nft('list', 'tables');
     expect(groups.map(({ table }) => left.includes(table))).toEqual([false, true, true]);

@@ -1,10 +1,11 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { PerDirection } from '../directions.ts';
 import { type Link, linkIndex, linkNamed, linkOf } from './addresses.ts';
+import { removeIdleTables } from './idle-tables.ts';
 import type { KernelCount } from './kernel-counters.ts';
 import { isNamespace, namesBeginning, namespacePath } from './namespace-file.ts';
-import { type NodeGroup, TABLE_PREFIX } from './node-group.ts';
-import { admitText, forgetText, idleDataDir, nodeRulesText } from './node-rules.ts';
+import type { NodeGroup } from './node-group.ts';
+import { admitText, forgetText, nodeRulesText } from './node-rules.ts';
 import { ProgramError, runProgram } from './programs.ts';
 import {
   FORWARDING_SCRIPT,
@@ -43,8 +44,6 @@ export interface NameServers {
  */
 export class Namespaces {
   readonly #options: NamespaceOptions;
-  /** The links that this process has seen. */
-  readonly #links = new Map<string, Link>();
   #name_servers: NameServers = { name_servers: [], local_name_server: null };
 
   constructor(options: NamespaceOptions) {
@@ -59,9 +58,9 @@ export class Namespaces {
   /** Sets the node's rules. */
   async open(): Promise<void> {
     await this.#onNode(['sh'], FORWARDING_SCRIPT);
-    for (const [sandbox_id, link] of await this.#readLinks()) this.#links.set(sandbox_id, link);
     await this.#setRules();
-    await this.#removeIdleTables();
+    await this.#forgetLostLinks();
+    await removeIdleTables((command) => this.#onNode(command), this.#options.group);
   }
 
   /** Removes the node's rules, unless there are sandboxes. */
@@ -70,12 +69,11 @@ export class Namespaces {
     await this.#unlessGone(this.#onNode(['nft', 'delete', 'table', 'inet', this.#options.group.table]));
   }
 
-  /** Sets the node's rules again if somebody else has removed them, or a link of this process from them. */
+  /** Sets the node's rules again if somebody else has removed them, or a link from them. */
   async repair(): Promise<void> {
-    const { table } = this.#options.group;
-    const listed = await this.#onNode(['nft', '-j', 'list', 'table', 'inet', table]).catch(() => '');
-    const is_whole = [...this.#links.values()].every((link) => listed.includes(`"${link.interface}"`));
-    if (listed === '' || !is_whole) await this.#setRules();
+    const admitted = await this.#admittedLinks().catch(() => null);
+    const links = [...(await this.#readLinks()).values()];
+    if (!admitted || links.some((link) => !admitted.has(link.interface))) await this.#setRules();
   }
 
   /** Lets sandboxes reach these name servers, and no others that only the rules would let through. */
@@ -95,7 +93,6 @@ export class Namespaces {
   async create(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
     await this.remove(sandbox_id);
     const link = await this.#addLink(this.#nameOf(sandbox_id));
-    this.#links.set(sandbox_id, link);
     await Promise.all([
       runProgram([...this.#inside(sandbox_id), 'sh'], sandboxScript({ link, is_metered })),
       this.#admit(link),
@@ -137,7 +134,7 @@ export class Namespaces {
 
   /** Removes a sandbox's namespace with everything in it. Ignores parts that no longer exist. */
   async remove(sandbox_id: string): Promise<void> {
-    if (!this.#links.has(sandbox_id) && !existsSync(this.pathOf(sandbox_id))) return;
+    if (!existsSync(this.pathOf(sandbox_id))) return;
     const link = await this.linkOf(sandbox_id);
     const namespace = runProgram(['ip', 'netns', 'delete', this.#nameOf(sandbox_id)]);
     await Promise.all([
@@ -149,12 +146,11 @@ export class Namespaces {
           ]
         : []),
     ]);
-    this.#links.delete(sandbox_id);
   }
 
   /** A sandbox's link; null if it has none. */
   async linkOf(sandbox_id: string): Promise<Link | null> {
-    return this.#links.get(sandbox_id) ?? (await this.#readLinks()).get(sandbox_id) ?? null;
+    return (await this.#readLinks()).get(sandbox_id) ?? null;
   }
 
   #nameOf(sandbox_id: string): string {
@@ -163,21 +159,22 @@ export class Namespaces {
 
   async #setRules(): Promise<void> {
     const { group, allowed_cidrs } = this.#options;
-    const links = [...this.#links.values()];
+    const links = [...(await this.#readLinks()).values()];
     await this.#nft(nodeRulesText({ group, links, allowed_cidrs, ...this.#name_servers }));
   }
 
-  /** Removes tables that killed managers left without sandboxes, and whose data directories are gone. */
-  async #removeIdleTables(): Promise<void> {
-    const listed = await this.#onNode(['nft', 'list', 'tables', 'inet']);
-    for (const [, table = ''] of listed.matchAll(new RegExp(`^table inet (${TABLE_PREFIX}\\S+)$`, 'gm'))) {
-      if (table === this.#options.group.table) continue;
-      // Another manager may be faster.
-      const content = await this.#onNode(['nft', 'list', 'table', 'inet', table]).catch(() => '');
-      const data_dir = idleDataDir(content);
-      if (data_dir !== null && !existsSync(data_dir))
-        await this.#unlessGone(this.#onNode(['nft', 'delete', 'table', 'inet', table]));
-    }
+  /** The names of the links that the rules admit. Rejects if there are no rules. */
+  async #admittedLinks(): Promise<Set<string>> {
+    const listed = await this.#onNode(['nft', 'list', 'table', 'inet', this.#options.group.table]);
+    return new Set([...listed.matchAll(/"(vsbx\d+)"/g)].map(([, name = '']) => name));
+  }
+
+  /** Removes links from the rules whose removal a killed manager did not finish. A link is there before its admission. */
+  async #forgetLostLinks(): Promise<void> {
+    const admitted = await this.#admittedLinks();
+    for (const { interface: name } of (await this.#readLinks()).values()) admitted.delete(name);
+    const lost = [...admitted].flatMap((name) => linkNamed(name) ?? []);
+    for (const link of lost) await this.#nft(forgetText(this.#options.group, link));
   }
 
   async #admit(link: Link): Promise<void> {

@@ -120,11 +120,6 @@ function commentOf({ data_dir }: NodeGroup): string {
   return COMMENT.test(data_dir) ? ` { comment "${data_dir}"; }` : '';
 }
 
-/** The data directory in a table as `nft list table` shows it, if no link is admitted by it; else null. */
-export function idleDataDir(table: string): string | null {
-  return /"vsbx\d/.test(table) ? null : (/comment "([^"]+)"/.exec(table)?.[1] ?? null);
-}
-
 const EXCEPTIONS = [
   'ip daddr @allowed4 accept',
   'ip6 daddr @allowed6 accept',

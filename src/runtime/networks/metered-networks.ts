@@ -119,8 +119,8 @@ export class MeteredNetworks implements LocalNetworks {
       await network.useNameServers(names);
       const team_limits = await sources.limitsOf(team_id);
       await network.attach({ sandbox_id, team_id, bandwidth, team_limits });
-      const link = await network.linkOf(sandbox_id);
-      const name_servers = names.local_name_server && link ? [link.node.ipv4] : names.name_servers;
+      const link = names.local_name_server === null ? null : await network.linkOf(sandbox_id);
+      const name_servers = link === null ? names.name_servers : [link.node.ipv4];
       const etc = join(files.directory, 'etc');
       writeEtcFiles(etc, { sandbox_id, name_servers, settings: names.settings });
       return namespaceNetwork(network.namespacePath(sandbox_id), etc);
