@@ -139,13 +139,31 @@ interface Root {
   owner: number | null;
 }
 
-/** The state directory's path on the host; null if it, or a directory above it, is no directory any more. */
-export function stateDirOf(rootfs: string): string | null {
-  let path = rootfs;
+/**
+ * A descriptor of the state directory in a root, whose processes may be changing it: links are not followed. Null if it,
+ * or a directory above it, is no directory any more.
+ */
+export function openStateDir(rootfs: string): number | null {
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  let open = openSync(rootfs, flags);
   for (const part of STATE_DIR.split('/').filter(Boolean)) {
-    path = join(path, part);
-    if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) return null;
+    const above = open;
+    try {
+      open = openSync(`/proc/self/fd/${above}/${part}`, flags);
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+      throw error;
+    } finally {
+      closeSync(above);
+    }
   }
+  return open;
+}
+
+/** Creates the state directory in a root where nothing runs, as `prepareRootfs` does, and returns its path. */
+export function placeStateDir(rootfs: string, owner: number | null): string {
+  const path = placeDirectory({ rootfs, owner }, STATE_DIR);
+  chmodSync(path, 0o700);
   return path;
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { closeSync, mkdirSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import { authorityOf } from '../webhook/connect-method.ts';
@@ -11,7 +11,7 @@ import type { Isolation } from './isolation.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
 import type { LocalNetworks } from './networks/local-networks.ts';
-import { prepareRootfs, stateDirOf } from './rootfs.ts';
+import { openStateDir, prepareRootfs } from './rootfs.ts';
 import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
 import type { RuntimeSpec } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
@@ -128,18 +128,23 @@ export class SandboxBuilder {
     if (answer.outcome !== 'answered' || answer.status !== 200) throw daemonError(answer);
   }
 
-  /** The source is held quiescent from before the first file is read until after the last. */
+  /**
+   * The source is held quiescent from before the first file is read until after the last. Its processes may have evaded
+   * that, as with a timer that sends SIGCONT: what they change meanwhile harms nobody but the copy.
+   */
   async #copyRoot(source: SandboxFiles, target: SandboxFiles, user: number | null): Promise<void> {
     const held = await hold(source.socket_address, CHANGE_TIMEOUT_MS);
     if ('outcome' in held) throw daemonError(held);
+    let state_dir: number | null = null;
     try {
-      const state_dir = stateDirOf(source.rootfs);
+      state_dir = openStateDir(source.rootfs);
       if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
       await copyRootfs(source.rootfs, state_dir, target.rootfs, user);
       if (!held.isKept()) {
         throw new ApiError('internal_error', 'The source resumed while it was being copied.');
       }
     } finally {
+      if (state_dir !== null) closeSync(state_dir);
       await held.release();
     }
   }

@@ -1,10 +1,8 @@
 import {
   closeSync,
-  constants,
   existsSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   renameSync,
   rmSync,
@@ -20,7 +18,7 @@ import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-pro
 import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/undelivered-reader.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import { runTool } from './disk/tool.ts';
-import { STATE_DIR } from './rootfs.ts';
+import { openStateDir } from './rootfs.ts';
 import type { HandOverTrust, UndeliveredPage } from './runtime.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
@@ -40,7 +38,7 @@ const KEPT_TOTAL_BYTES = 4 * KEPT_MAX_BYTES;
  */
 export function takeOutbox({ outbox: target, rootfs }: SandboxFiles): string | null {
   mkdirSync(target, { recursive: true, mode: 0o700 });
-  const state_dir = openInside(rootfs, STATE_DIR);
+  const state_dir = openStateDir(rootfs);
   if (state_dir === null) return readdirSync(target).length > 0 ? target : null;
   try {
     for (const name of namesIn(`/proc/self/fd/${state_dir}`)) {
@@ -58,24 +56,6 @@ export function takeOutbox({ outbox: target, rootfs }: SandboxFiles): string | n
 function namesIn(state_dir: string): string[] {
   const set_aside = readdirSync(state_dir).filter((name) => SET_ASIDE.test(name));
   return [...HANDED_OVER_FILES, ...set_aside.slice(0, SET_ASIDE_MAX)];
-}
-
-/** Opens a directory below a root without following links; null if a part of the path is no directory. */
-function openInside(rootfs: string, path: string): number | null {
-  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-  let open = openSync(rootfs, flags);
-  for (const part of path.split('/').filter(Boolean)) {
-    const above = open;
-    try {
-      open = openSync(`/proc/self/fd/${above}/${part}`, flags);
-    } catch (error) {
-      if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
-      throw error;
-    } finally {
-      closeSync(above);
-    }
-  }
-  return open;
 }
 
 /** Marks a sandbox's outbox as damaged, so that it is preserved. */

@@ -1,7 +1,9 @@
 import {
+  closeSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   statSync,
   symlinkSync,
@@ -10,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { foldersAbove, hostParts, prepareRootfs, STATE_DIR, stateDirOf } from '../../src/runtime/rootfs.ts';
+import { foldersAbove, hostParts, openStateDir, prepareRootfs, STATE_DIR } from '../../src/runtime/rootfs.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 describe('the root of a fork', () => {
@@ -45,11 +47,13 @@ describe('the root of a sandbox', () => {
   it('has no state directory where a link leads elsewhere', () => {
     const rootfs = join(scratchFolder(), 'rootfs');
     prepareRootfs(rootfs, 'sbx-1', null);
-    expect(stateDirOf(rootfs)).toBe(join(rootfs, STATE_DIR));
+    const state_dir = openStateDir(rootfs) ?? -1;
+    expect(readlinkSync(`/proc/self/fd/${state_dir}`)).toBe(join(rootfs, STATE_DIR));
+    closeSync(state_dir);
     renameSync(join(rootfs, 'var'), join(rootfs, 'moved'));
-    expect(stateDirOf(rootfs)).toBeNull();
+    expect(openStateDir(rootfs)).toBeNull();
     symlinkSync('moved', join(rootfs, 'var'));
-    expect(stateDirOf(rootfs)).toBeNull();
+    expect(openStateDir(rootfs)).toBeNull();
   });
 
   it('shows the host no more than programs and what they need', () => {

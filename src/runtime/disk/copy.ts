@@ -1,10 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, constants, copyFileSync, lchownSync, mkdirSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  fstatSync,
+  lchownSync,
+  mkdirSync,
+  openSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { ApiError } from '../../contract/errors.ts';
-import { STATE_DIR } from '../rootfs.ts';
+import { placeStateDir, STATE_DIR } from '../rootfs.ts';
 
 const OUTBOX_COPY = 'outbox-copy.db';
 const OUTBOX = 'outbox.db';
@@ -12,12 +21,14 @@ const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
 
 /**
  * Copies the root of a quiescent sandbox, with owners, modes, links and sparse files. Of the state directory only the
- * copy of the outbox is taken, which the daemon made for this purpose; the rest belongs to the source. Everything gets
- * `owner`, the copy's only user; null: owners stay. Throws `internal_error` with the first line that `tar` reports.
+ * copy of the outbox is taken, which the daemon made for this purpose; the rest belongs to the source. `source_state_dir`:
+ * a descriptor of it. Everything gets `owner`, the copy's only user; null: owners stay. Links in the source are followed
+ * neither there nor in the copy, also if it changes meanwhile. Throws `internal_error` with the first line that `tar`
+ * reports.
  */
 export async function copyRootfs(
   source: string,
-  source_state_dir: string,
+  source_state_dir: number,
   target: string,
   owner: number | null,
 ): Promise<void> {
@@ -38,10 +49,19 @@ export async function copyRootfs(
   );
   const failed = ends.find((end) => end !== null);
   if (failed) throw new ApiError('internal_error', `The root file system could not be copied: ${failed}`);
-  const state_dir = join(target, STATE_DIR);
-  mkdirSync(state_dir, { recursive: true, mode: 0o700 });
-  copyFileSync(join(source_state_dir, OUTBOX_COPY), join(state_dir, OUTBOX), constants.COPYFILE_FICLONE);
-  chmodSync(join(state_dir, OUTBOX), 0o600);
-  if (owner === null) return;
-  for (const path of [join(state_dir, OUTBOX), state_dir]) lchownSync(path, owner, owner);
+  const outbox = join(placeStateDir(target, owner), OUTBOX);
+  copyRegularFile(`/proc/self/fd/${source_state_dir}/${OUTBOX_COPY}`, outbox);
+  chmodSync(outbox, 0o600);
+  if (owner !== null) lchownSync(outbox, owner, owner);
+}
+
+/** A link would lead to any file of the host, and a pipe nowhere. */
+function copyRegularFile(from: string, to: string): void {
+  const file = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    if (!fstatSync(file).isFile()) throw new ApiError('internal_error', 'The source has lost its outbox.');
+    copyFileSync(`/proc/self/fd/${file}`, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+  } finally {
+    closeSync(file);
+  }
 }

@@ -1,5 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import {
+  closeSync,
+  constants,
   lstatSync,
+  mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -10,10 +15,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { copyRootfs } from '../../../src/runtime/disk/copy.ts';
+import { prepareRootfs, STATE_DIR } from '../../../src/runtime/rootfs.ts';
 import { type Consumer, startConsumer } from '../../support/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Sandboxes, SECRET, spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 /** A receiver that takes what is of one sandbox and refuses all others. */
 async function consumerOf(sandbox_id: string): Promise<Consumer> {
@@ -155,5 +163,40 @@ describe('a fork', () => {
     expect(await sandboxes.output('sbx-1', 'echo on')).toBe('on');
     expect(delivered(consumer, 'sbx-2')).toEqual([]);
     expect(await runtime.fork('sbx-9', spec('sbx-2'))).toEqual({ outcome: 'lost' });
+  });
+});
+
+describe('a root that changes while it is copied', () => {
+  function changing() {
+    const folder = scratchFolder();
+    const [source, target, outside] = ['source', 'target', 'outside'].map((name) => join(folder, name));
+    prepareRootfs(source as string, 'sbx-1', null);
+    mkdirSync(join(outside as string, 'lib'), { recursive: true });
+    writeFileSync(join(outside as string, 'secret'), "the host's");
+    const state_dir = openSync(join(source as string, STATE_DIR), constants.O_RDONLY);
+    onTestFinished(() => closeSync(state_dir));
+    const paths = { source, target, outside } as Record<'source' | 'target' | 'outside', string>;
+    return { ...paths, state_dir, copy: join(paths.source, STATE_DIR, 'outbox-copy.db') };
+  }
+
+  it('makes nothing outside the copy where a link has taken the place of a folder', async () => {
+    const { source, target, outside, state_dir, copy } = changing();
+    writeFileSync(copy, 'outbox');
+    renameSync(join(source, 'var'), join(source, 'moved'));
+    symlinkSync(outside, join(source, 'var'));
+    await copyRootfs(source, state_dir, target, null);
+    expect(readdirSync(join(outside, 'lib'))).toEqual([]);
+    expect(readFileSync(join(target, STATE_DIR, 'outbox.db'), 'utf8')).toBe('outbox');
+    expect(lstatSync(join(target, 'var')).isDirectory()).toBe(true);
+  });
+
+  it('gives away no file of the host where a link has taken the place of the outbox', async () => {
+    const { source, target, outside, state_dir, copy } = changing();
+    symlinkSync(join(outside, 'secret'), copy);
+    await expect(copyRootfs(source, state_dir, target, null)).rejects.toMatchObject({ code: 'ELOOP' });
+    expect(readdirSync(join(target, STATE_DIR))).toEqual([]);
+    rmSync(copy);
+    execFileSync('mkfifo', [copy]);
+    await expect(copyRootfs(source, state_dir, target, null)).rejects.toThrow('lost its outbox');
   });
 });
