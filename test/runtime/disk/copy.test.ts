@@ -45,8 +45,11 @@ describe('a fork', () => {
       'mkdir -p /work/deep; echo data > /work/deep/file; ln -s file /work/deep/link; chmod 640 /work/deep/file',
     );
     await sandboxes.ask('sbx-parent', 'POST', '/webhook/publish', { payload: { of: 'parent' } });
-    const parent_before = await sandboxes.ask('sbx-parent', 'GET', '/sandbox');
-    expect(parent_before.outbox.pending).toBeGreaterThan(3);
+    const parent_before = await eventually(async () => {
+      const view = await sandboxes.ask('sbx-parent', 'GET', '/sandbox');
+      expect(view.outbox.pending).toBeGreaterThan(3);
+      return view;
+    });
 
     const child = spec('sbx-child', { ...webhook(consumer.url, '/work'), env: { MODE: 'parent' } });
     const forked = await runtime.fork('sbx-parent', child);
