@@ -1,4 +1,5 @@
 import { closeSync, mkdirSync } from 'node:fs';
+import { allEnded } from '../base/all-ended.ts';
 import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import { authorityOf } from '../webhook/connect-method.ts';
@@ -10,7 +11,7 @@ import type { Egress } from './egress/egress.ts';
 import type { Isolation } from './isolation.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
-import type { LocalNetworks } from './networks/local-networks.ts';
+import type { LocalNetworks, SandboxNetwork } from './networks/local-networks.ts';
 import { openStateDir, prepareRootfs } from './rootfs.ts';
 import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
 import type { RuntimeSpec } from './runtime.ts';
@@ -51,18 +52,18 @@ export class SandboxBuilder {
       // The daemon compares the spec with the one it was initialised with.
       return this.#initialise(files, spec, found);
     }
-    await this.#build(files, spec, async (user) => {
+    await this.#build(files, spec, async (user, network) => {
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
-      await this.#launch(files, spec, user);
+      await this.#launch(files, spec, user, network);
     });
   }
 
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
   async copy(source: SandboxFiles, files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
-    await this.#build(files, spec, async (user) => {
+    await this.#build(files, spec, async (user, network) => {
       await this.#copyRoot(source, files, user);
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
-      await this.#launch(files, spec, user);
+      await this.#launch(files, spec, user, network);
       const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
       if (paused === 'lost') throw new ApiError('internal_error', "The fork's daemon has died.");
       updateRecord(files, { is_paused: true });
@@ -71,25 +72,29 @@ export class SandboxBuilder {
 
   async #build(
     files: SandboxFiles,
-    { disk_mib }: RuntimeSpec,
-    build: (user: number | null) => Promise<void>,
+    spec: RuntimeSpec,
+    build: (user: number | null, network: SandboxNetwork) => Promise<void>,
   ): Promise<void> {
-    const { remove, disks, users } = this.#parts;
+    const { remove, disks, networks, users } = this.#parts;
     await remove(files);
     try {
       mkdirSync(files.directory, { mode: 0o700 });
-      await disks.make(files, disk_mib);
-      await build(users.pick());
+      const [network] = await allEnded([networks.attach(files, spec), disks.make(files, spec.disk_mib)]);
+      await build(users.pick(), network);
     } catch (error) {
       await remove(files);
       throw error;
     }
   }
 
-  async #launch(files: SandboxFiles, spec: RuntimeSpec, user: number | null): Promise<void> {
-    const { isolation, groups, networks, egress, clock } = this.#parts;
+  async #launch(
+    files: SandboxFiles,
+    spec: RuntimeSpec,
+    user: number | null,
+    network: SandboxNetwork,
+  ): Promise<void> {
+    const { isolation, groups, egress, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
-    const network = await networks.attach(files, spec);
     const command = isolation.command(files, { user, processes_max: groups.userProcessesMax() }, network);
     const record: SandboxRecord = {
       program_version: command.program_version,
