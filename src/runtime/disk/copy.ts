@@ -17,6 +17,11 @@ import { placeStateDir, STATE_DIR } from '../rootfs.ts';
 
 const OUTBOX_COPY = 'outbox-copy.db';
 const OUTBOX = 'outbox.db';
+/**
+ * `tar` with at most 512 MiB of the host's memory: it keeps the paths of all folders on its way, and a sandbox can nest
+ * folders as deep as it has inodes.
+ */
+const TAR = ['-c', 'ulimit -v 524288 && exec tar "$@"', 'tar'];
 const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
 
 /**
@@ -33,11 +38,26 @@ export async function copyRootfs(
   owner: number | null,
 ): Promise<void> {
   mkdirSync(target, { recursive: true, mode: 0o755 });
-  const unpack = spawn('tar', ['-C', target, ...FLAGS, '-xpf', '-'], { stdio: ['pipe', 'ignore', 'pipe'] });
+  const unpack = spawn('/bin/sh', [...TAR, '-C', target, ...FLAGS, '-xpf', '-'], {
+    stdio: ['pipe', 'ignore', 'pipe'],
+  });
   const owners = owner === null ? [] : [`--owner=sandbox:${owner}`, `--group=sandbox:${owner}`];
   const pack = spawn(
-    'tar',
-    ['-C', source, ...FLAGS, ...owners, '--sparse', '--anchored', `--exclude=.${STATE_DIR}`, '-cf', '-', '.'],
+    '/bin/sh',
+    [
+      ...TAR,
+      '-C',
+      source,
+      ...FLAGS,
+      ...owners,
+      '--sparse',
+      '--warning=no-file-ignored',
+      '--anchored',
+      `--exclude=.${STATE_DIR}`,
+      '-cf',
+      '-',
+      '.',
+    ],
     { stdio: ['ignore', unpack.stdin, 'pipe'] },
   );
   unpack.stdin.destroy(); // the other program holds it

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { copyRootfs } from '../../../src/runtime/disk/copy.ts';
 import { prepareRootfs, STATE_DIR } from '../../../src/runtime/rootfs.ts';
 import { type Consumer, startConsumer } from '../../support/consumer.ts';
@@ -201,5 +201,15 @@ describe('a root that changes while it is copied', () => {
     rmSync(copy);
     execFileSync('mkfifo', [copy]);
     await expect(copyRootfs(source, state_dir, target, null)).rejects.toThrow('lost its outbox');
+  });
+
+  it('is copied with a bounded part of the memory of the host', async () => {
+    const { source, target, outside, state_dir } = changing();
+    writeFileSync(join(outside, 'tar'), '#!/bin/sh\necho may have $(ulimit -v) KiB >&2; exit 1\n', {
+      mode: 0o755,
+    });
+    vi.stubEnv('PATH', `${outside}:${process.env.PATH}`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await expect(copyRootfs(source, state_dir, target, null)).rejects.toThrow('may have 524288 KiB');
   });
 });
