@@ -6,6 +6,7 @@ import { type BytePath, bytePath, shownBytes } from '../byte-path.ts';
 import { isSystemError } from '../file-error.ts';
 
 const GZIP = [0x1f, 0x8b];
+const INCOMPLETE = new Error('Unexpected end of data');
 
 /** One entry of an uploaded archive, its names checked by nobody yet. */
 export interface ArchiveEntry {
@@ -34,14 +35,21 @@ export async function* archiveEntries(
   const source = Readable.from(chunksOf(data), { objectMode: false });
   const is_gzip = await beginsWithGzip(source);
   const bytes = is_gzip ? source.pipe(createGunzip()) : source;
-  const fail = (error: Error) => entries.destroy(error);
+  let failure: Error | null = null;
+  const fail = (error: Error) => {
+    failure ??= error;
+    entries.destroy(error);
+  };
   source.on('error', fail);
   bytes.on('error', fail).pipe(entries);
   const onGone = () => fail(new ApiError('invalid_request', 'The body was cut off.'));
   signal.addEventListener('abort', onGone);
   try {
     for await (const entry of entries) {
-      yield entryOf(entry.header, entry as AsyncIterable<Buffer>);
+      yield entryOf(
+        entry.header,
+        contentOf(entry as AsyncIterable<Buffer>, () => failure),
+      );
     }
   } catch (error) {
     throw bodyError(error);
@@ -73,6 +81,21 @@ function entryOf(header: Header, content: AsyncIterable<Buffer>): ArchiveEntry {
     real_size: sparse?.size ?? null,
     content,
   };
+}
+
+/** Names the same failures as `archiveEntries`; `cause` is what went wrong before the entry, null for its own end. */
+async function* contentOf(
+  content: AsyncIterable<Buffer>,
+  cause: () => Error | null,
+): AsyncGenerator<Buffer, void> {
+  const pieces = content[Symbol.asyncIterator]();
+  for (;;) {
+    const piece = await pieces.next().catch(() => {
+      throw bodyError(cause() ?? INCOMPLETE);
+    });
+    if (piece.done) return;
+    yield piece.value;
+  }
 }
 
 function sparseOf(pax: Record<string, string>): { name: BytePath; size: number } | null {

@@ -80,6 +80,7 @@ export class Inside {
 
 /** The names of an entry. Throws `invalid_request` (body) for one that leads out. */
 export function namesOf(name: BytePath): BytePath[] {
+  if (name.includes('\0')) throw invalidEntry(name, 'has a name with NUL');
   if (name.startsWith('/')) throw invalidEntry(name, 'has an absolute name');
   const names = name.split('/').filter((each) => each !== '' && each !== '.');
   if (names.includes('..')) throw invalidEntry(name, 'leads out of the directory');

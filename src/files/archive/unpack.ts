@@ -140,7 +140,7 @@ class Unpacking {
 
   async #symlink({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
     const above = names.slice(0, -1);
-    if (link_name === '' || !this.#inside.holds(above, link_name)) {
+    if (link_name === '' || link_name.includes('\0') || !this.#inside.holds(above, link_name)) {
       throw invalidEntry(name, `is a link that leads out of the directory`);
     }
     await this.#settle();

@@ -16,6 +16,7 @@ import {
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
@@ -159,6 +160,19 @@ describe('archives', () => {
     expect((await put(target, Buffer.from([0x1f, 0x8b, 1, 2, 3]))).error.message).toMatch(
       /^body: is not valid gzip/,
     );
+    const whole = pack();
+    whole.entry({ name: 'big' }, Buffer.alloc(200_000, 'x'));
+    whole.finalize();
+    const bytes = await buffer(whole);
+    const cut = await put(target, bytes.subarray(0, 100_000));
+    expect(cut.error.message).toMatch(/^body: must be a complete tar/);
+    const damaged = gzipSync(bytes);
+    damaged.fill(0, damaged.length - 8);
+    expect((await put(target, damaged)).error.message).toMatch(/^body: is not valid gzip/);
+    const nul = pack();
+    nul.entry({ name: 'x', pax: { path: 'a\0b' } }, 'x');
+    nul.finalize();
+    expect((await put(target, await buffer(nul))).error.message).toMatch(/has a name with NUL/);
     expect((await put(target, Buffer.alloc(0))).error.message).toMatch(/^body: must be a tar archive/);
     expect([readFileSync(join(outside, 'file'), 'utf8'), readdirSync(outside), readdirSync(target)]).toEqual([
       'mine',
