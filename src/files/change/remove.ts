@@ -41,9 +41,16 @@ export async function removePath({ path, recursive, signal }: RemoveRequest, own
 }
 
 /**
- * Removes a name and everything in it. No link is followed, whoever swaps one in. Throws `conflict` at a mount point.
+ * Removes a name and everything in it, also while somebody else does. No link is followed, whoever swaps one in. Throws
+ * `conflict` at a mount point.
  */
-export async function removeTree(
+export async function removeTree(...given: Parameters<typeof removeLevel>): Promise<void> {
+  await removeLevel(...given).catch((error) => {
+    if (!isSystemError(error, 'ENOENT')) throw error;
+  });
+}
+
+async function removeLevel(
   directory: Directory,
   name: BytePath,
   own: OwnPlaces,
