@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { QUEUES } from './directions.ts';
 import { linkOf } from './namespace/addresses.ts';
 import { namesBeginning, namespacePath } from './namespace/namespace-file.ts';
 import { nodeGroup } from './namespace/node-group.ts';
@@ -72,8 +71,8 @@ async function partsProblem(name: string): Promise<string | null> {
 
 async function queueProblem(path: string): Promise<string | null> {
   try {
-    const { PacketQueue } = await import('./queue/packet-queue.ts');
-    PacketQueue.open(path, Object.values(QUEUES)).close();
+    const { PacketQueue, SANDBOX_QUEUES } = await import('./queue/packet-queue.ts');
+    PacketQueue.open(path, SANDBOX_QUEUES).close();
   } catch (error) {
     return `packet queues cannot be opened: ${(error as Error).message}`;
   }

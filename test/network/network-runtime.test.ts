@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { closeSync, readdirSync, readlinkSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { linkIndex, linkOf } from '../../src/network/namespace/addresses.ts';
@@ -11,6 +12,14 @@ import { NODE, OUTSIDE, runSync } from '../support/network/topology.ts';
 const problem = await networkProblem();
 const why = problem === null ? '' : ` (skipped: ${problem})`;
 const MB = 1_000_000;
+
+/** 100 calls, of each of which the kernel makes 60 datagrams of one byte (`UDP_SEGMENT`). */
+const SEND_SPLIT = `
+import socket, struct, sys
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(100):
+  out.sendmsg([b'x' * 60], [(17, 103, struct.pack('H', 1))], 0, (sys.argv[1], 9))
+`;
 
 interface Put {
   bytes: number;
@@ -69,6 +78,21 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
     const datagrams = (egress.passed_bytes - (egress.passed_bytes % length)) / length;
     expect(datagrams + egress.dropped_packets + overflowOf(sandbox.namespace)).toBe(5_000);
   });
+
+  it.skipIf(spawnSync('python3', ['-V']).error)(
+    'counts each datagram of those that a program sends with one call (skipped without python3)',
+    async () => {
+      const node = await TestNode.start(onTestFinished);
+      const sandbox = await node.sandbox(bandwidth(20 * MB, MB));
+      runSync('ip', 'netns', 'exec', sandbox.namespace, 'python3', '-c', SEND_SPLIT, OUTSIDE.ipv4);
+      const { egress } = await sandbox.usage();
+      expect(egress.dropped_packets).toBe(0);
+      const bytes = 100 * 60 * (20 + 8 + 1);
+      expect(egress.passed_bytes).toBeGreaterThanOrEqual(bytes);
+      // The kernel's own: a few reports of the multicast groups that it listens to.
+      expect(egress.passed_bytes).toBeLessThan(bytes + 1_000);
+    },
+  );
 
   it('lets nothing pass at a limit of 0, and goes on when it is raised', async () => {
     const node = await TestNode.start(onTestFinished);
@@ -301,9 +325,11 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
 /** How many packets the kernel dropped because its queue was full: on a busy machine the meter may come too late. */
 function overflowOf(namespace: string): number {
   const queues = runSync('ip', 'netns', 'exec', namespace, 'cat', '/proc/net/netfilter/nfnetlink_queue');
-  const egress = queues.split('\n').find((line) => line.trim().startsWith('1 ')) ?? '';
-  const [, , , , , queue_dropped, user_dropped] = egress.trim().split(/ +/).map(Number);
-  return Number(queue_dropped) + Number(user_dropped);
+  const egress = queues.split('\n').filter((line) => /^ *[13] /.test(line));
+  return egress.reduce((sum, line) => {
+    const [, , , , , queue_dropped, user_dropped] = line.trim().split(/ +/).map(Number);
+    return sum + Number(queue_dropped) + Number(user_dropped);
+  }, 0);
 }
 
 /** The file descriptor of this process that is the packet queue of a namespace. */

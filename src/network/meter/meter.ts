@@ -1,10 +1,10 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Reservation } from '../authority.ts';
-import { DIRECTIONS, type Direction, type PerDirection, QUEUES } from '../directions.ts';
+import { DIRECTIONS, type Direction, type PerDirection, QUEUES, UDP_QUEUES } from '../directions.ts';
 import { Poll } from '../queue/libc.ts';
 import type { QueuedPacket } from '../queue/netlink.ts';
 import { readPacketKind } from '../queue/packet.ts';
-import { PacketQueue } from '../queue/packet-queue.ts';
+import { PacketQueue, SANDBOX_QUEUES } from '../queue/packet-queue.ts';
 import { SharedCounts } from './counts.ts';
 import { Lane, type TeamTokens } from './lane.ts';
 import type { ByteRate } from './token-bucket.ts';
@@ -13,6 +13,8 @@ import { Turns } from './turns.ts';
 
 /** The longest wait of the meter before it makes another step, which shows that it is alive. */
 const WAIT_MAX_MS = 1_000;
+/** More than the ids of a queue's packets, which have 32 bits. */
+const IDS = 2 ** 32;
 
 /** A metered sandbox. */
 export interface MeteredSandbox {
@@ -77,13 +79,13 @@ export class Meter {
   attach(sandbox: MeteredSandbox): void {
     const { sandbox_id, team_id, limits, namespace_path } = sandbox;
     const counts = new SharedCounts(sandbox.memory);
-    const queue = PacketQueue.open(namespace_path, Object.values(QUEUES));
+    const queue = PacketQueue.open(namespace_path, SANDBOX_QUEUES);
     counts.fd = queue.fd;
     const now_us = this.#nowUs();
     const lane = (direction: Direction): Lane => {
       const team = this.#teamOf(team_id, direction, sandbox.team_rates[direction]);
       const onVerdict = (id: number, verdict: number) => {
-        queue.decide(QUEUES[direction], id, verdict);
+        queue.decide(Math.floor(id / IDS), id % IDS, verdict);
         this.#unsent.add(queue);
       };
       const made = new Lane({ limit: limits[direction], team, counts: counts[direction], onVerdict, now_us });
@@ -171,7 +173,10 @@ export class Meter {
   /** Returns whether there may be more. */
   #read({ queue, lanes }: Metered, now_us: number): boolean {
     return queue.read((packet: QueuedPacket, bytes) => {
-      const lane = packet.queue === QUEUES.egress ? lanes.egress : lanes.ingress;
+      const is_egress = packet.queue === QUEUES.egress || packet.queue === UDP_QUEUES.egress;
+      const lane = is_egress ? lanes.egress : lanes.ingress;
+      // Each queue numbers its own packets.
+      packet.id += packet.queue * IDS;
       lane.offer(packet, readPacketKind(bytes, packet.start, packet.end), now_us);
       if (lane.held > 0) this.#holding.add(lane);
     });

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { type PerDirection, QUEUES } from '../directions.ts';
+import { type Direction, type PerDirection, QUEUES, UDP_QUEUES } from '../directions.ts';
 import type { Addresses, Link } from './addresses.ts';
 import type { NodeGroup } from './node-group.ts';
 
@@ -111,10 +111,17 @@ export function queueText(is_metered: PerDirection<boolean>): string {
     '*mangle',
     ':PREROUTING ACCEPT [0:0]',
     ':POSTROUTING ACCEPT [0:0]',
-    ...(is_metered.egress ? [`-A POSTROUTING -o ${INTERFACE} -j NFQUEUE --queue-num ${QUEUES.egress}`] : []),
-    ...(is_metered.ingress ? [`-A PREROUTING -i ${INTERFACE} -j NFQUEUE --queue-num ${QUEUES.ingress}`] : []),
+    ...(is_metered.egress ? queueRules(`POSTROUTING -o ${INTERFACE}`, 'egress') : []),
+    ...(is_metered.ingress ? queueRules(`PREROUTING -i ${INTERFACE}`, 'ingress') : []),
     'COMMIT',
   );
+}
+
+function queueRules(chain: string, direction: Direction): string[] {
+  return [
+    `-A ${chain} -p udp -j NFQUEUE --queue-num ${UDP_QUEUES[direction]}`,
+    `-A ${chain} -j NFQUEUE --queue-num ${QUEUES[direction]}`,
+  ];
 }
 
 /**

@@ -57,6 +57,8 @@ export interface QueuedPacket {
 export interface QueueSettings {
   queue: number;
   /** The number of bytes of each packet that are copied. */
+  /** Whether packets that the kernel splits later come whole. */
+  is_whole: boolean;
   copied_bytes: number;
   /** The number of packets that may wait for a verdict; the kernel drops any more. */
   packets_max: number;
@@ -69,14 +71,14 @@ export function bindRequest(queue: number): Buffer {
 }
 
 /** The request that lets packets into a queue. It has no answer, because packets could arrive before it. */
-export function configureRequest({ queue, copied_bytes, packets_max }: QueueSettings): Buffer {
+export function configureRequest({ queue, is_whole, copied_bytes, packets_max }: QueueSettings): Buffer {
   const parameters = Buffer.alloc(5);
   parameters.writeUInt32BE(copied_bytes);
   parameters[4] = COPY_PACKET;
   const settings = [
     attribute(CONFIG_LENGTH_MAX, bigEndian(packets_max)),
     attribute(CONFIG_MASK, bigEndian(FLAG_GSO | FLAG_FAIL_OPEN)),
-    attribute(CONFIG_FLAGS, bigEndian(FLAG_GSO)),
+    attribute(CONFIG_FLAGS, bigEndian(is_whole ? FLAG_GSO : 0)),
     attribute(CONFIG_PARAMETERS, parameters),
   ];
   return configRequest(queue, REQUEST, Buffer.concat(settings));

@@ -1,4 +1,5 @@
 import { closeSync } from 'node:fs';
+import { QUEUES, UDP_QUEUES } from '../directions.ts';
 import { inNamespace, openFilterSocket, receive, SystemError, send } from './libc.ts';
 import {
   bindRequest,
@@ -20,6 +21,20 @@ const VERDICTS_MAX = 64;
 /** The number of packets read before verdicts are sent, so that a busy sandbox does not keep the others waiting. */
 const READ_MAX = 128;
 
+/** Queues by their numbers. */
+export interface QueueNumbers {
+  /** Their packets come whole where the kernel splits them later. */
+  whole: readonly number[];
+  /** Their packets come split. */
+  split: readonly number[];
+}
+
+/** All queues of a sandbox. */
+export const SANDBOX_QUEUES: QueueNumbers = {
+  whole: Object.values(QUEUES),
+  split: Object.values(UDP_QUEUES),
+};
+
 /**
  * The packet queues of one network namespace, over one socket. While it is open, the kernel holds each packet that a
  * rule sends to a queue until it gets a verdict; when it is closed, the kernel drops them. It belongs to one thread; if
@@ -39,11 +54,12 @@ export class PacketQueue {
    * Opens queues by their numbers in the namespace of `path`. Throws SystemError: `EBUSY` if another process has one
    * open, `EPERM` without permission, `ENOENT` if there is no such namespace.
    */
-  static open(path: string, queues: readonly number[]): PacketQueue {
+  static open(path: string, { whole, split }: QueueNumbers): PacketQueue {
     const queue = new PacketQueue(inNamespace(path, () => openFilterSocket(RECEIVE_BYTES)));
     try {
-      for (const number of queues) queue.#bind(number);
-      for (const number of queues) queue.#configure(number);
+      for (const number of [...whole, ...split]) queue.#bind(number);
+      for (const number of whole) queue.#configure(number, true);
+      for (const number of split) queue.#configure(number, false);
       return queue;
     } catch (error) {
       queue.close();
@@ -94,8 +110,13 @@ export class PacketQueue {
     if (errno !== 0) throw new SystemError(`packet queue ${queue}`, errno);
   }
 
-  #configure(queue: number): void {
-    const request = configureRequest({ queue, copied_bytes: COPIED_BYTES, packets_max: PACKETS_MAX });
+  #configure(queue: number, is_whole: boolean): void {
+    const request = configureRequest({
+      queue,
+      is_whole,
+      copied_bytes: COPIED_BYTES,
+      packets_max: PACKETS_MAX,
+    });
     send(this.fd, request, request.length);
   }
 }

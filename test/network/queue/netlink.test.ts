@@ -106,9 +106,13 @@ describe('the messages of a packet queue', () => {
 
   it('open a queue that never passes what it cannot queue', () => {
     expect(bindRequest(3).readUInt16BE(18)).toBe(3);
-    const request = configureRequest({ queue: 3, copied_bytes: 64, packets_max: 1_024 }).toString('hex');
+    const settings = { queue: 3, is_whole: true, copied_bytes: 64, packets_max: 1_024 };
+    const request = configureRequest(settings).toString('hex');
     // The flags under the mask: segments whole, and fail-open off.
     expect(request).toContain(`08000400${'00000005'}08000500${'00000004'}`);
+    expect(configureRequest({ ...settings, is_whole: false }).toString('hex')).toContain(
+      `08000400${'00000005'}08000500${'00000000'}`,
+    );
     expect(request).toContain(`08000300${'00000400'}`);
     expect(request).toContain(`09000200${'00000040'}02`);
   });
