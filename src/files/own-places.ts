@@ -43,6 +43,12 @@ export class OwnPlaces {
     if (places.some((place) => identities.some((own) => isSame(own, place)))) throw forbidden();
   }
 
+  /** Like `check`, by the path alone: for a name in a directory that was checked itself. */
+  async checkName(real: BytePath): Promise<void> {
+    const { paths } = await this.#look();
+    for (const own of paths) if (below(own, real) !== null) throw forbidden();
+  }
+
   /** Throws `forbidden` for another name of a file in the state directory. */
   async checkNames(found: Stats): Promise<void> {
     if (found.nlink < 2) return;

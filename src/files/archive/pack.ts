@@ -100,7 +100,10 @@ export class Pack {
   }
 
   async *#entry(directory: Directory, found: Found, depth: number): AsyncGenerator<Buffer, void> {
-    const { name, stat, link_name, content } = found;
+    const { name, stat, content } = found;
+    // In the order of the archive: a link may only name what comes before it.
+    const first_name = stat.isFile() && stat.nlink > 1 ? this.#firstName(stat, name) : null;
+    const link_name = first_name ?? found.link_name;
     const own_name = name.slice(name.lastIndexOf('/') + 1);
     if (stat.isDirectory()) {
       await using inside = await openIfThere(directory, own_name, this.#own);
@@ -141,11 +144,7 @@ export class Pack {
     await using file = handle;
     const stat = await file.stat();
     if (!stat.isFile()) return null;
-    if (stat.nlink > 1) {
-      if (!(await this.#isAllowed(stat))) return null;
-      const link_name = this.#firstName(stat, name);
-      if (link_name !== null) return { name, stat, link_name };
-    }
+    if (stat.nlink > 1 && !(await this.#isAllowed(stat))) return null;
     if (stat.size > SMALL_BYTES) return { name, stat };
     const content = Buffer.allocUnsafe(stat.size);
     const { bytesRead: length } = await file.read(content, 0, stat.size, 0);

@@ -14,6 +14,7 @@ import { findPlace } from '../place.ts';
 import { type ArchiveEntry, archiveEntries, invalidEntry } from './archive-entries.ts';
 import { Inside, namesOf } from './inside.ts';
 import { SparseReader } from './sparse-reader.ts';
+import { umask } from './umask.ts';
 
 /** Files up to this size are written while the next ones arrive. */
 const SMALL_BYTES = 64 * 1024;
@@ -140,9 +141,8 @@ class Unpacking {
 
   async #symlink({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
     const above = names.slice(0, -1);
-    if (link_name === '' || link_name.includes('\0') || !this.#inside.holds(above, link_name)) {
-      throw invalidEntry(name, `is a link that leads out of the directory`);
-    }
+    const is_inside = link_name !== '' && !link_name.includes('\0') && this.#inside.holds(above, link_name);
+    if (!is_inside) throw invalidEntry(name, 'is a link that leads out of the directory');
     await this.#settle();
     const aside = this.#nextAside();
     await symlink(systemPath(link_name), this.#aside.at(aside));
@@ -202,9 +202,10 @@ class Unpacking {
   ): Promise<void> {
     const aside = this.#nextAside();
     {
-      await using file = await open(this.#aside.at(aside), NEW_FILE, 0o600);
+      // Nobody else can enter the folder that it is made in.
+      await using file = await open(this.#aside.at(aside), NEW_FILE, mode & PERMISSIONS);
       await write(file);
-      await file.chmod(mode & PERMISSIONS);
+      if ((mode & PERMISSIONS & umask()) !== 0) await file.chmod(mode & PERMISSIONS);
       if (!Number.isNaN(modified.getTime())) await file.utimes(modified, modified);
     }
     await this.#place(aside, names);
@@ -213,7 +214,7 @@ class Unpacking {
   async #place(aside: BytePath, names: BytePath[]): Promise<void> {
     const directory = await this.#inside.directory(names.slice(0, -1));
     const name = names.at(-1) as BytePath;
-    await this.#own.check(joined(directory.real, name), await directory.look(name));
+    await this.#own.checkName(joined(directory.real, name));
     await rename(this.#aside.at(aside), directory.at(name)).catch((error) => {
       if (!isSystemError(error, 'EISDIR', 'ENOTEMPTY', 'EEXIST')) throw error;
       const path = shownBytes(joined(directory.real, name)).text;

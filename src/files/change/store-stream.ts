@@ -3,7 +3,7 @@ import { type Readable, Writable } from 'node:stream';
 import { ApiError } from '../../contract/errors.ts';
 
 /** Bytes that wait for the disk: it writes them together, while the next ones arrive. */
-const WAITING_BYTES = 512 * 1024;
+const WAITING_BYTES = 256 * 1024;
 
 /**
  * Writes a stream to the end of a file, as fast as the slower of both; returns the number of bytes. Leaves file and

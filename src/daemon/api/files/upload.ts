@@ -4,6 +4,7 @@ import { allowLongBody } from '../../../base/http/listener.ts';
 import type { FileWriteQuery } from '../../../contract/schema/files.ts';
 import { type BytePath, pathFields } from '../../../files/byte-path.ts';
 import { writeConditions } from '../../../files/conditions.ts';
+import { tightenHeap } from '../../start/heap.ts';
 import type { Exchange } from '../process-output.ts';
 import { disconnectSignal } from '../sse-response.ts';
 import type { RoutedFiles } from './routed-files.ts';
@@ -22,6 +23,7 @@ export async function answerUpload(
   const conditions = writeConditions(request.headers);
   transfers.begin(exchange);
   allowLongBody(request, reply);
+  tightenHeap();
   const { is_new, size, etag } = await own.write({
     path,
     mode: modeOf(query),
