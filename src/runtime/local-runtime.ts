@@ -8,14 +8,9 @@ import type { Isolation } from './isolation.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
 import type { LocalNetworks } from './networks/local-networks.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
+import { setPaused } from './pausing.ts';
 import type { ProgramCopies } from './program.ts';
-import {
-  changeThroughDaemon,
-  inspectSandbox,
-  isLost,
-  replaceEnvironment,
-  updateRecord,
-} from './running-sandbox.ts';
+import { inspectSandbox, isLost, replaceEnvironment, updateRecord } from './running-sandbox.ts';
 import type {
   HandOverTrust,
   Runtime,
@@ -151,10 +146,7 @@ export class LocalRuntime implements Runtime {
 
   async #setPaused(sandbox_id: string, is_paused: boolean, reason: string | null): Promise<RuntimeChange> {
     const files = this.#files(sandbox_id);
-    const path = is_paused ? '/sandbox/pause' : '/sandbox/resume';
-    const changed = await changeThroughDaemon(files, 'POST', path, { reason });
-    if (changed === 'done') updateRecord(files, { is_paused });
-    return changed;
+    return setPaused(files, is_paused, reason, this.#parts);
   }
 
   /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */

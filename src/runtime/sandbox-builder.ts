@@ -138,18 +138,22 @@ export class SandboxBuilder {
    * that, as with a timer that sends SIGCONT: what they change meanwhile harms nobody but the copy.
    */
   async #copyRoot(source: SandboxFiles, target: SandboxFiles, user: number | null): Promise<void> {
+    const { groups, clock } = this.#parts;
     const held = await hold(source.socket_address, CHANGE_TIMEOUT_MS);
     if ('outcome' in held) throw daemonError(held);
     let state_dir: number | null = null;
     try {
       state_dir = openStateDir(source.rootfs);
       if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
+      const { daemon } = source.readRecord() ?? {};
+      if (daemon) await groups.frozen.freeze(source.sandbox_id, daemon, clock);
       await copyRootfs(source.rootfs, state_dir, target.rootfs, user);
       if (!held.isKept()) {
         throw new ApiError('internal_error', 'The source resumed while it was being copied.');
       }
     } finally {
       if (state_dir !== null) closeSync(state_dir);
+      if (!source.readRecord()?.is_paused) groups.frozen.thaw(source.sandbox_id);
       await held.release();
     }
   }

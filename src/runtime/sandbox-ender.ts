@@ -59,6 +59,7 @@ export class SandboxEnder {
     // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
     if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
     files.writeRecord({ ...record, state: 'ending' });
+    this.#parts.groups.frozen.thaw(files.sandbox_id);
     const { clock, log } = this.#parts;
     const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
     const answer = await requestDaemon(files.socket_address, request);
@@ -73,6 +74,7 @@ export class SandboxEnder {
   /** Kills what still runs of a sandbox. Processes are found by their mark, because the record may be missing. */
   async #kill(files: SandboxFiles): Promise<void> {
     const { clock, groups } = this.#parts;
+    groups.frozen.thaw(files.sandbox_id);
     await killMarked(clock, files.directory);
     await groups.remove(files.sandbox_id, clock);
   }

@@ -1,8 +1,21 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { unifiedMountPoint } from '../../src/base/linux/cgroup.ts';
+import { FrozenGroups } from '../../src/runtime/limits/frozen-groups.ts';
 import { eventually } from '../support/eventually.ts';
 import { publish, recordOf, refusing } from '../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
+
+const why = new FrozenGroups(unifiedMountPoint()).limitation();
+
+/** Has a timer send itself SIGCONT a hundred times a second (`timer_create`, `timer_settime`), and writes meanwhile. */
+const WAKES_ITSELF = `
+$SIG{CONT} = sub {}; my $event = pack("qiix48", 0, 18, 0); my $timer = pack("i", 0);
+syscall(222, 1, $event, $timer) == 0 or die $!;
+my $times = pack("q4", 0, 1e7, 0, 1e7);
+syscall(223, unpack("i", $timer), 0, $times, 0) == 0 or die $!;
+while (1) { open my $file, ">>", "/root/ticks"; print $file "x"; close $file; select undef, undef, undef, 0.005 }
+`;
 
 function commandLine(pid: string): string {
   try {
@@ -56,6 +69,36 @@ describe('a daemon of a sandbox', () => {
     await runtime.end('sbx-1');
     expect(found()).toEqual([]);
   });
+
+  it.skipIf(process.arch !== 'x64' || why !== null)(
+    `is frozen at a pause although it makes the kernel wake it (${why ?? 'no timers but of x64'})`,
+    async () => {
+      const sandboxes = await Sandboxes.open();
+      const { runtime } = sandboxes;
+      await runtime.create(spec('sbx-1'));
+      await sandboxes.ask('sbx-1', 'POST', '/processes', { command: ['perl', '-e', WAKES_ITSELF] });
+      const ticks = () => statSync(sandboxes.rootfs('sbx-1', 'root/ticks'), { throwIfNoEntry: false })?.size;
+      const grows = async () => {
+        const before = ticks() ?? 0;
+        await eventually(() => expect(ticks() ?? 0).toBeGreaterThan(before + 5));
+      };
+      await grows();
+      for (const again of ['once', 'twice']) {
+        await runtime.pause('sbx-1', again);
+        const frozen = ticks();
+        // A fork takes as long as many ticks.
+        await runtime.fork('sbx-1', spec(`sbx-${again}`));
+        expect(ticks()).toBe(frozen);
+        await runtime.resume('sbx-1', null);
+        await grows();
+      }
+      await runtime.fork('sbx-1', spec('sbx-2'));
+      await grows();
+      await runtime.pause('sbx-1', null);
+      expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
+      await runtime.remove('sbx-1');
+    },
+  );
 
   it('can be ended while it hangs', async () => {
     const sandboxes = await Sandboxes.open();

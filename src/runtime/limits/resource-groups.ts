@@ -9,10 +9,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
-import { type Hierarchy, hierarchyOf } from '../../base/linux/cgroup.ts';
+import { type Hierarchy, hierarchyOf, unifiedMountPoint } from '../../base/linux/cgroup.ts';
 import { systemErrorWords } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { CONTROLLERS, type Controller, limitFiles, type ResourceLimits } from './controllers.ts';
+import { FrozenGroups } from './frozen-groups.ts';
 
 const PARENT = 'sandbox-manager';
 /** Processes and threads of one sandbox, its daemon's included: the default of Podman. */
@@ -54,7 +55,16 @@ export class ResourceGroups {
   readonly #missing: ReadonlyMap<Controller, string>;
   readonly #pids_max: number;
 
-  private constructor(folders: GroupFolder[], missing: ReadonlyMap<Controller, string>, pids_max: number) {
+  /** Freezes the processes of paused sandboxes. */
+  readonly frozen: FrozenGroups;
+
+  private constructor(
+    folders: GroupFolder[],
+    missing: ReadonlyMap<Controller, string>,
+    pids_max: number,
+    frozen: FrozenGroups,
+  ) {
+    this.frozen = frozen;
     this.#folders = folders;
     this.#missing = missing;
     this.#pids_max = pids_max;
@@ -75,16 +85,17 @@ export class ResourceGroups {
         missing.set(controller, whyMissing(error as NodeJS.ErrnoException));
       }
     }
-    return new ResourceGroups(folders, missing, pids_max);
+    return new ResourceGroups(folders, missing, pids_max, new FrozenGroups(freezingFolder(parent)));
   }
 
   /** What is not limited by control groups, a phrase for each. `has_users`: each sandbox has a user of its own. */
   limitations(has_users: boolean): string[] {
-    return [...this.#missing].map(([controller, why]) =>
+    const unlimited = [...this.#missing].map(([controller, why]) =>
       controller === 'pids' && has_users
         ? `${NAMES.pids} is limited by its user alone: ${why}`
         : `${NAMES[controller]} is not limited: one may take all that this machine has (${why})`,
     );
+    return [...unlimited, this.frozen.limitation()].filter((phrase) => phrase !== null);
   }
 
   /** How many processes a user of its own may have where no control group limits them; otherwise null. */
@@ -122,6 +133,7 @@ export class ResourceGroups {
    * with it. Idempotent; throws if one is not empty within 10 s.
    */
   async remove(sandbox_id: string, clock: Clock): Promise<void> {
+    await this.frozen.remove(sandbox_id, clock);
     const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
     for (const group of this.#groups(sandbox_id)) {
       while (!isRemoved(group)) {
@@ -142,6 +154,18 @@ function whyMissing({ code, path, message }: NodeJS.ErrnoException): string {
   const words = systemErrorWords(code);
   if (words === null) return message;
   return `control groups cannot be made: ${words}, ${path}; run the manager as root, or in a control group that is delegated to it`;
+}
+
+/** Where groups can be frozen; null if this program must not make any there. */
+function freezingFolder(parent: string): string | null {
+  const mount = unifiedMountPoint();
+  const folder = mount && join(mount, parent);
+  try {
+    if (folder !== null) mkdirSync(folder, { recursive: true });
+    return folder;
+  } catch {
+    return null;
+  }
 }
 
 function prepared(controller: Controller, hierarchy: Hierarchy | null, parent: string): GroupFolder {

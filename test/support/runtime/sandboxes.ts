@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { hierarchyOf } from '../../../src/base/linux/cgroup.ts';
+import { hierarchyOf, unifiedMountPoint } from '../../../src/base/linux/cgroup.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
@@ -44,6 +44,8 @@ export function testGroups(data_dir: string, options: ResourceGroupOptions = {})
       const folder = join(hierarchyOf(controller)?.mount ?? '/nowhere', parent);
       if (existsSync(folder)) rmdirSync(folder);
     }
+    const frozen = join(unifiedMountPoint() ?? '/nowhere', parent);
+    if (existsSync(frozen)) rmdirSync(frozen);
   });
   return ResourceGroups.open({ parent, ...options });
 }

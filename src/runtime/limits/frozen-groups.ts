@@ -1,0 +1,120 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { readStat } from '../../base/linux/procfs.ts';
+import type { ProcessIdentity } from '../host-process.ts';
+
+const NAME = 'frozen';
+const POLL_MS = 5;
+/** Longer is a storm of new processes, or one that is stuck in the kernel. */
+const FREEZE_TIMEOUT_MS = 5_000;
+const REMOVE_TIMEOUT_MS = 10_000;
+
+/**
+ * Freezes the processes of paused sandboxes by the kernel's control groups. Their daemons have stopped them by then, but a
+ * process can have signals sent to itself that let it run again; out of a frozen group there is no way.
+ * Source: cgroups(7), `cgroup.freeze`.
+ */
+export class FrozenGroups {
+  /** The folder of the sandboxes' groups in the unified hierarchy; null if there is none. */
+  readonly #folder: string | null;
+
+  constructor(folder: string | null) {
+    this.#folder = folder;
+  }
+
+  /** A phrase, if processes of paused sandboxes are only stopped; else null. */
+  limitation(): string | null {
+    return this.#folder === null ? 'processes of paused sandboxes are only stopped, and can undo that' : null;
+  }
+
+  /**
+   * Freezes every process in the pid namespace of a sandbox's daemon but the daemon and the first one. Resolves when they
+   * are frozen, or throws after 5 s. Does nothing for a sandbox without a pid namespace. Idempotent.
+   */
+  async freeze(sandbox_id: string, daemon: ProcessIdentity, clock: Clock): Promise<void> {
+    const group = this.#groupOf(sandbox_id);
+    const namespace = namespaceOf(daemon.pid);
+    if (group === null || namespace === null || namespace === namespaceOf('self')) return;
+    mkdirSync(group, { recursive: true });
+    writeFileSync(join(group, 'cgroup.freeze'), '1');
+    const first = (await readStat(daemon.pid))?.parent;
+    const until_ms = clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    for (;;) {
+      const inside = new Set(readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n'));
+      const outside = processesIn(namespace).filter(
+        (pid) => !inside.has(pid) && pid !== String(daemon.pid) && pid !== String(first),
+      );
+      for (const pid of outside) move(pid, group);
+      const is_frozen = readFileSync(join(group, 'cgroup.events'), 'utf8').includes('frozen 1');
+      // What was outside may have made more meanwhile.
+      if (outside.length === 0 && (is_frozen || inside.size === 1)) return;
+      if (clock.monotonicMs() > until_ms) throw new Error('the processes of the sandbox could not be frozen');
+      await sleep(clock, POLL_MS);
+    }
+  }
+
+  /** Lets a sandbox's processes run again. Idempotent. */
+  thaw(sandbox_id: string): void {
+    const group = this.#groupOf(sandbox_id);
+    if (group !== null && existsSync(group)) writeFileSync(join(group, 'cgroup.freeze'), '0');
+  }
+
+  /** Removes the groups of a sandbox whose processes have been killed. Idempotent; throws if one stays for 10 s. */
+  async remove(sandbox_id: string, clock: Clock): Promise<void> {
+    const group = this.#groupOf(sandbox_id);
+    if (group === null || !existsSync(group)) return;
+    const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
+    while (!isRemoved(group)) {
+      if (clock.monotonicMs() > until_ms) throw new Error(`control group ${group} is not empty`);
+      await sleep(clock, POLL_MS);
+    }
+    // Where it also has limits, it is removed with them.
+    isRemoved(dirname(group));
+  }
+
+  #groupOf(sandbox_id: string): string | null {
+    return this.#folder && join(this.#folder, sandbox_id, NAME);
+  }
+}
+
+/** The pid namespace of a process; null if it has ended or must not be looked at. */
+function namespaceOf(pid: number | string): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return null;
+  }
+}
+
+function processesIn(namespace: string): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && namespaceOf(name) === namespace);
+}
+
+function move(pid: string, group: string): void {
+  try {
+    writeFileSync(join(group, 'cgroup.procs'), pid);
+  } catch (error) {
+    // It has ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function isRemoved(group: string): boolean {
+  try {
+    rmdirSync(group);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EBUSY') return false;
+    if (code !== 'ENOENT') throw error;
+  }
+  return true;
+}
