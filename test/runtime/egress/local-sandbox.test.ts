@@ -72,7 +72,8 @@ it.skipIf(problem !== null)(`is not charged for it in a metered network${why}`, 
   const { sandboxes, networks } = await MeteredNode.open();
   const consumer = await startConsumer();
   await sandboxes.runtime.create(spec('sbx-1', webhook(consumer.url)));
-  await consumer.arrival('sandbox.ready');
+  const ready = JSON.parse((await consumer.arrival('sandbox.ready')).body);
+  expect(ready.payload.http_port).toBe(49_983);
   const bytes = 500_000;
   await sandboxes.ask('sbx-1', 'POST', '/webhook/publish', { payload: { text: 'x'.repeat(bytes) } });
   expect((await consumer.arrival('agent.event')).body.length).toBeGreaterThan(bytes);

@@ -1,10 +1,14 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { networkProblem } from '../../../src/network/problem.ts';
+import { selfSigned } from '../../support/certificate.ts';
 import { TestNode } from '../../support/network/test-node.ts';
 import { NODE, OUTSIDE } from '../../support/network/topology.ts';
 import { MeteredNode } from '../../support/runtime/metered-node.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const problem = await networkProblem();
 const why = problem === null ? '' : ` (skipped: ${problem})`;
@@ -130,6 +134,26 @@ describe.skipIf(problem !== null)(`from inside a sandbox with a metered network$
     expect(await node.connect(id, OUTSIDE.ipv4, 7_001)).toContain('Connection refused');
     expect(await node.shell(id, PING(OUTSIDE.ipv4))).toBe('answered');
     expect(await node.connect(id, NODE.ipv4, 7_100)).toBe('connected');
+  });
+
+  it('TLS works as on the host, by name over both families', async () => {
+    const node = await MeteredNode.open();
+    const { topology } = node;
+    await topology.serveNames(topology.outside, OUTSIDE.ipv4);
+    const { key, cert } = selfSigned('DNS:consumer.test');
+    const folder = scratchFolder();
+    const [key_file, cert_file] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+    writeFileSync(key_file, key);
+    writeFileSync(cert_file, cert);
+    await topology.traffic(topology.outside, 'tls', 7_443, key_file, cert_file).next();
+    const id = await node.create('sbx-1');
+    await node.shell(id, `cat > /tmp/ca.pem <<'END'\n${cert}END\n`);
+    const curl = 'curl -sS --max-time 20 --cacert /tmp/ca.pem';
+    for (const family of ['-4', '-6']) {
+      expect(await node.shell(id, `${curl} ${family} https://consumer.test:7443/`)).toBe('over TLS');
+    }
+    const unknown = 'curl -sS --max-time 20 https://consumer.test:7443/ 2>&1 || true';
+    expect(await node.shell(id, unknown)).toMatch(/certificate/);
   });
 
   it("names are resolved by the node's own server where there is no other, and by nothing else there", async () => {

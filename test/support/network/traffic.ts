@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createSocket, type Socket as Datagrams } from 'node:dgram';
+import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import { connect, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 
@@ -246,6 +248,14 @@ function probe(host: string, port: number): void {
   socket.on('error', ({ code }: NodeJS.ErrnoException) => tell({ outcome: code }));
 }
 
+/** Answers over TLS. The files hold a key and its certificate. */
+function listenWithTls(port: number, key: string, cert: string): void {
+  const files = { key: readFileSync(key), cert: readFileSync(cert) };
+  createHttpsServer(files, (_request, response) => response.end('over TLS')).listen(port, '::', () =>
+    tell({ port }),
+  );
+}
+
 const [host = '', a, b, c] = args;
 switch (mode) {
   case 'serve':
@@ -256,6 +266,9 @@ switch (mode) {
     break;
   case 'listen':
     listen(Number(host));
+    break;
+  case 'tls':
+    listenWithTls(Number(host), String(a), String(b));
     break;
   case 'put':
     await put(host, Number(a));
