@@ -15,18 +15,25 @@ export async function setPaused(
   { groups, clock }: { groups: ResourceGroups; clock: Clock },
 ): Promise<RuntimeChange> {
   const { sandbox_id } = files;
+  const { frozen } = groups;
+  const { daemon, is_paused: was_paused } = files.readRecord() ?? {};
   const change = (to: boolean) =>
     changeThroughDaemon(files, 'POST', to ? '/sandbox/pause' : '/sandbox/resume', { reason });
-  const daemon = files.readRecord()?.daemon;
-  if (!is_paused) groups.frozen.thaw(sandbox_id);
-  const changed = await change(is_paused);
-  if (changed !== 'done') return changed;
-  try {
-    if (is_paused && daemon) await groups.frozen.freeze(sandbox_id, daemon, clock);
-  } catch (error) {
-    groups.frozen.thaw(sandbox_id);
-    await change(false);
+  const freeze = async () => {
+    if (daemon) await frozen.freeze(sandbox_id, daemon, clock);
+  };
+  if (!is_paused) frozen.thaw(sandbox_id);
+  const changed = await change(is_paused).catch(async (error) => {
+    if (was_paused) await freeze();
     throw error;
+  });
+  if (changed !== 'done') return changed;
+  if (is_paused) {
+    await freeze().catch(async (error) => {
+      frozen.thaw(sandbox_id);
+      await change(false);
+      throw error;
+    });
   }
   updateRecord(files, { is_paused });
   return changed;

@@ -17,6 +17,7 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Log } from '../log.ts';
 import { problemOf } from '../schema.ts';
 import { answerError, NO_PATH } from './errors.ts';
+import { hostLines } from './host-lines.ts';
 import { convertQuery } from './query.ts';
 import { requestIds } from './request-ids.ts';
 import { RoutePaths } from './route-paths.ts';
@@ -98,11 +99,7 @@ function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): ApiErro
 
 /** Throws `invalid_request` if the target host is missing or ambiguous. Source: RFC 9112, sections 3.2 and 3.2.2. */
 function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMessage): void {
-  let hosts = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
-  }
+  const hosts = hostLines(rawHeaders);
   if (hosts > 1) throw invalidField('Host', 'must be given once');
   if (hosts === 0 && httpVersion === '1.1') throw invalidField('Host', 'is required');
   const [, authority] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url) ?? [];

@@ -1,6 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { joinUpgrade } from '../../base/http/join-upgrade.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -155,13 +156,5 @@ function join(request: FastifyRequest, reply: FastifyReply, { head, first }: Ans
   }
   own.socket.write(lines);
   if (first.length > 0) own.socket.write(first);
-  if (own.head.length > 0) upgraded.write(own.head);
-  for (const [from, to] of [
-    [own.socket, upgraded],
-    [upgraded, own.socket],
-  ] as const) {
-    from.pipe(to);
-    from.on('error', () => to.destroy());
-    from.once('close', () => to.destroy());
-  }
+  joinUpgrade(own, upgraded);
 }

@@ -1,22 +1,14 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmdirSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { readStat } from '../../base/linux/procfs.ts';
 import type { ProcessIdentity } from '../host-process.ts';
+import { isRemoved, removeGroup } from './control-group.ts';
 
 const NAME = 'frozen';
 const POLL_MS = 5;
 /** Longer is a storm of new processes, or one that is stuck in the kernel. */
 const FREEZE_TIMEOUT_MS = 5_000;
-const REMOVE_TIMEOUT_MS = 10_000;
 
 /**
  * Freezes the processes of paused sandboxes by the kernel's control groups. Their daemons have stopped them by then, but a
@@ -72,11 +64,7 @@ export class FrozenGroups {
   async remove(sandbox_id: string, clock: Clock): Promise<void> {
     const group = this.#groupOf(sandbox_id);
     if (group === null || !existsSync(group)) return;
-    const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
-    while (!isRemoved(group)) {
-      if (clock.monotonicMs() > until_ms) throw new Error(`control group ${group} is not empty`);
-      await sleep(clock, POLL_MS);
-    }
+    await removeGroup(group, clock);
     // Where it also has limits, it is removed with them.
     isRemoved(dirname(group));
   }
@@ -106,15 +94,4 @@ function move(pid: string, group: string): void {
     // It has ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-}
-
-function isRemoved(group: string): boolean {
-  try {
-    rmdirSync(group);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EBUSY') return false;
-    if (code !== 'ENOENT') throw error;
-  }
-  return true;
 }

@@ -1,27 +1,16 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmdirSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Clock, sleep } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { type Hierarchy, hierarchyOf, unifiedMountPoint } from '../../base/linux/cgroup.ts';
 import { systemErrorWords } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
+import { makeParentGroup, removeGroup } from './control-group.ts';
 import { CONTROLLERS, type Controller, limitFiles, type ResourceLimits } from './controllers.ts';
 import { FrozenGroups } from './frozen-groups.ts';
 
 const PARENT = 'sandbox-manager';
 /** Processes and threads of one sandbox, its daemon's included: the default of Podman. */
 const PIDS_MAX = 2048;
-
-const POLL_MS = 5;
-/** A process that SIGKILL does not end within this is stuck in the kernel. */
-const REMOVE_TIMEOUT_MS = 10_000;
 
 const NAMES: Record<Controller, string> = {
   memory: 'the memory of sandboxes',
@@ -134,14 +123,7 @@ export class ResourceGroups {
    */
   async remove(sandbox_id: string, clock: Clock): Promise<void> {
     await this.frozen.remove(sandbox_id, clock);
-    const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
-    for (const group of this.#groups(sandbox_id)) {
-      while (!isRemoved(group)) {
-        if (clock.monotonicMs() > until_ms) throw new Error(`control group ${group} is not empty`);
-        killAll(group);
-        await sleep(clock, POLL_MS);
-      }
-    }
+    for (const group of this.#groups(sandbox_id)) await removeGroup(group, clock, () => killAll(group));
   }
 
   /** Controllers of one hierarchy share a group. */
@@ -161,7 +143,7 @@ function freezingFolder(parent: string): string | null {
   const mount = unifiedMountPoint();
   const folder = mount && join(mount, parent);
   try {
-    if (folder !== null) mkdirSync(folder, { recursive: true });
+    if (folder !== null) makeParentGroup(folder);
     return folder;
   } catch {
     return null;
@@ -173,9 +155,7 @@ function prepared(controller: Controller, hierarchy: Hierarchy | null, parent: s
   const { version, mount } = hierarchy;
   const folder = join(mount, parent);
   if (version === 2) writeFileSync(join(mount, 'cgroup.subtree_control'), `+${controller}`);
-  mkdirSync(folder, { recursive: true });
-  // A manager of another user may have made it.
-  accessSync(folder, constants.W_OK);
+  makeParentGroup(folder);
   if (version === 2) writeFileSync(join(folder, 'cgroup.subtree_control'), `+${controller}`);
   return { controller, version, mount, folder };
 }
@@ -188,18 +168,6 @@ function set(file: string, content: string): void {
     if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
     throw new ApiError('conflict', 'The sandbox uses more memory than that.');
   }
-}
-
-/** Removes a group; false if a process is in it. */
-function isRemoved(group: string): boolean {
-  try {
-    rmdirSync(group);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EBUSY') return false;
-    if (code !== 'ENOENT') throw error;
-  }
-  return true;
 }
 
 /** Kills the processes in a group. */

@@ -4,6 +4,7 @@ import type { SqliteStore } from '../../../src/outbox/sqlite/rows/sqlite-store.t
 import type { Append, AppendResult, AttemptOutcome } from '../../../src/outbox/store.ts';
 import type { Decision } from '../../../src/webhook/retry.ts';
 import { draft } from '../in-process-store.ts';
+import { delivered } from './writer.ts';
 
 /** Makes a change in a transaction of its own. */
 export function change<Result>(rows: SqliteStore, make: () => Result): Result {
@@ -30,19 +31,7 @@ export function sequencesOf(result: AppendResult): number[] {
 
 /** Commits the outcome of an attempt. */
 export function settle(rows: SqliteStore, id: number, decision: Decision, attempt = 1): void {
-  const outcome: AttemptOutcome = {
-    ...{
-      id,
-      attempt,
-      started_at_ms: 0,
-      duration_ms: 1,
-      status: 200,
-      error: null,
-      error_detail: null,
-      response_body: null,
-    },
-    decision,
-  };
+  const outcome: AttemptOutcome = { ...delivered(id), attempt, decision };
   change(rows, () => rows.outcomes.record(outcome));
 }
 

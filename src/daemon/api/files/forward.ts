@@ -2,6 +2,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
+import { joinUpgrade } from '../../../base/http/join-upgrade.ts';
 import { isUpgrade, takeUpgrade } from '../../../base/http/listener.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { Exchange } from '../process-output.ts';
@@ -104,13 +105,5 @@ function join({ request, reply }: Exchange, head: IncomingMessage, upgraded: Soc
   }
   const lines = Object.entries(head.headers).map(([name, value]) => `${name}: ${value}\r\n`);
   own.socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('')}\r\n`);
-  if (own.head.length > 0) upgraded.write(own.head);
-  for (const [from, to] of [
-    [own.socket, upgraded],
-    [upgraded, own.socket],
-  ] as const) {
-    from.pipe(to);
-    from.on('error', () => to.destroy());
-    from.once('close', () => to.destroy());
-  }
+  joinUpgrade(own, upgraded);
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { errorAnswer, type PlainAnswer } from '../../../base/http/errors.ts';
+import { hostLines } from '../../../base/http/host-lines.ts';
 import type { Connections, Router } from '../../../base/http/listener.ts';
 import type { RequestMetrics } from '../../../base/http/request-metrics.ts';
 import type { Log } from '../../../base/log.ts';
@@ -115,13 +116,4 @@ export class DirectPublish implements Router {
       return errorAnswer(this.#parts.log, error as Error, id);
     }
   }
-}
-
-function hostLines(rawHeaders: string[]): number {
-  let lines = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') lines += 1;
-  }
-  return lines;
 }

@@ -18,6 +18,7 @@ import { OutboxClient } from '../../../../src/outbox/sqlite/client.ts';
 import type { Mended } from '../../../../src/outbox/sqlite/messages.ts';
 import type { Adoption, AppendResult, DueRecord } from '../../../../src/outbox/store.ts';
 import { draft } from '../../../support/in-process-store.ts';
+import { delivered } from '../../../support/outbox/writer.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
 const LIMITS = { max_bytes: 2 ** 30, max_records: 100_000, window_ms: 24 * 60 * 60 * 1000 };
@@ -234,19 +235,7 @@ describe('a salvage that a death came before', () => {
     const first = await open(state_dir);
     const ids = (await first.store.untried(0, 10)).records;
     for (const { id } of ids) {
-      await first.store.record({
-        ...{
-          id,
-          attempt: 1,
-          started_at_ms: 0,
-          duration_ms: 1,
-          status: 200,
-          error: null,
-          error_detail: null,
-          response_body: null,
-        },
-        decision: { state: 'delivered' },
-      });
+      await first.store.record(delivered(id));
     }
     await first.store.close();
     // What was delivered is gone by now.

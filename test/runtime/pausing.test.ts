@@ -1,0 +1,38 @@
+import { mkdirSync, openSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { identify } from '../../src/runtime/host-process.ts';
+import type { ResourceGroups } from '../../src/runtime/limits/resource-groups.ts';
+import { setPaused } from '../../src/runtime/pausing.ts';
+import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+it('a resume that the daemon refuses leaves the processes frozen', async () => {
+  const data_dir = scratchFolder();
+  const files = new SandboxFiles(data_dir, openSync(data_dir, 'r'), 'sbx-1');
+  mkdirSync(files.directory);
+  const daemon = await identify(process.pid);
+  const limits = { memory_mib: 128, cpu_millis: 100 };
+  files.writeRecord({
+    ...{ sandbox_id: 'sbx-1', team_id: 'team_1', ...limits, watch_dir: null, program_version: '' },
+    ...{ state: 'created', outcome: null, is_paused: true, user: null, daemon },
+  });
+  mkdirSync(join(files.socket_address, '..'), { recursive: true });
+  const server = createServer((request, response) => {
+    request.resume();
+    const error = { code: 'outbox_unavailable', message: 'The disk is full.' };
+    response.writeHead(503, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ success: false, error }));
+  });
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(files.socket_address, resolve));
+  const done: string[] = [];
+  const frozen = { thaw: () => done.push('thaw'), freeze: async () => void done.push('freeze') };
+  const groups = { frozen } as unknown as ResourceGroups;
+  const resumed = setPaused(files, false, null, { groups, clock: systemClock });
+  await expect(resumed).rejects.toMatchObject({ code: 'outbox_unavailable' });
+  expect(done).toEqual(['thaw', 'freeze']);
+  expect(files.readRecord()?.is_paused).toBe(true);
+});
