@@ -3,6 +3,9 @@
 /** What a dimension limits: how much at once (`capacity`), or how much per time (`rate`). */
 export type DimensionKind = 'capacity' | 'rate';
 
+/** Every kind of dimension. */
+export const DIMENSION_KINDS = ['capacity', 'rate'] as const satisfies DimensionKind[];
+
 /** The unit of a dimension's numbers. */
 export type QuotaUnit = 'count' | 'claims' | 'requests' | 'bytes';
 

@@ -2,7 +2,13 @@ import { type Static, Type } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { FieldError, invalidField } from '../../contract/errors.ts';
 import type { NetworkState } from '../../contract/network.ts';
-import { DIMENSIONS, type Dimension, type PolicyStatus, type QuotaStatus } from '../../contract/quotas.ts';
+import {
+  DIMENSION_KINDS,
+  DIMENSIONS,
+  type Dimension,
+  type PolicyStatus,
+  type QuotaStatus,
+} from '../../contract/quotas.ts';
 import { closedObject, orNull } from '../../contract/schema/field.ts';
 import { integerFrom, NoQuery } from '../../contract/schema/query.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
@@ -29,7 +35,7 @@ const OptionalInterval = orNull(integerFrom(1, Number.MAX_SAFE_INTEGER));
 const QuotaData = closedObject({
   team_id: Type.String(),
   dimension: Type.Enum(DIMENSIONS),
-  kind: Type.Enum(['capacity', 'rate']),
+  kind: Type.Enum(DIMENSION_KINDS),
   limit_value: OptionalWhole,
   interval_ms: OptionalInterval,
   burst_value: OptionalWhole,

@@ -1,7 +1,14 @@
 import { Type } from 'typebox';
 import { problemOf } from '../../base/schema.ts';
 import type { Problem } from '../../contract/errors.ts';
-import { DIMENSIONS, type Dimension, factsOf, type QuotaPolicy } from '../../contract/quotas.ts';
+import {
+  DIMENSION_KINDS,
+  DIMENSIONS,
+  type Dimension,
+  type DimensionKind,
+  factsOf,
+  type QuotaPolicy,
+} from '../../contract/quotas.ts';
 import { closedObject, orNull } from '../../contract/schema/field.ts';
 import { integerFrom } from '../../contract/schema/query.ts';
 
@@ -12,11 +19,17 @@ const limit_value = integerFrom(0, Number.MAX_SAFE_INTEGER);
 const interval_ms = integerFrom(1, Number.MAX_SAFE_INTEGER);
 const burst_value = integerFrom(0, Number.MAX_SAFE_INTEGER);
 
-const Capacity = closedObject({ limit_value });
-const Rate = closedObject({ limit_value, interval_ms, burst_value });
+const Capacity = closedObject({ kind: Type.Optional(Type.Literal('capacity')), limit_value });
+const Rate = closedObject({
+  kind: Type.Optional(Type.Literal('rate')),
+  limit_value,
+  interval_ms,
+  burst_value,
+});
 
 /** A policy of either kind, as the body of a PUT; null is as good as absent. `asPolicy` checks the kind. */
 export const PolicyBody = closedObject({
+  kind: Type.Optional(orNull(Type.Enum(DIMENSION_KINDS))),
   limit_value,
   interval_ms: Type.Optional(orNull(interval_ms)),
   burst_value: Type.Optional(orNull(burst_value)),
@@ -30,16 +43,17 @@ export function asDimension(value: unknown): Checked<Dimension> {
 }
 
 /**
- * Checks a policy of `dimension` as given: `{limit_value, interval_ms?, burst_value?}`. A rate requires all three, a
- * capacity allows only the first. Source: contract section 7, PUT of a team's quota, and "Policies".
+ * Checks a policy of `dimension` as given: `{kind?, limit_value, interval_ms?, burst_value?}`. A rate requires all three
+ * numbers, a capacity allows only the first; `kind` may say which it is. Source: contract section 7, PUT of a team's
+ * quota, and "Policies".
  */
 export function asPolicy(dimension: Dimension, given: unknown): Checked<QuotaPolicy> {
-  const is_rate = factsOf(dimension).kind === 'rate';
+  const { kind } = factsOf(dimension);
   const policy = withoutNulls(given);
-  const fault = problemOf(is_rate ? Rate : Capacity, policy);
-  if (fault) return { fault: inWords(fault, is_rate) };
-  const absent = { interval_ms: null, burst_value: null };
-  return { value: { dimension, ...absent, ...(policy as { limit_value: number }) } };
+  const fault = problemOf(kind === 'rate' ? Rate : Capacity, policy);
+  if (fault) return { fault: inWords(fault, kind) };
+  const { kind: _said, ...numbers } = policy as { kind?: DimensionKind; limit_value: number };
+  return { value: { dimension, interval_ms: null, burst_value: null, ...numbers } };
 }
 
 /** Checks the list under `default_team_quotas`; the field of a fault is a path such as `[1].limit_value`. */
@@ -69,8 +83,9 @@ function withoutNulls(given: unknown): unknown {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => (value ?? null) !== null));
 }
 
-function inWords({ field, problem }: Problem, is_rate: boolean): Problem {
+function inWords({ field, problem }: Problem, kind: DimensionKind): Problem {
+  if (field === 'kind') return { field, problem: `must be ${kind} for this dimension` };
   const is_of_rate = Object.hasOwn(Rate.properties, field) && !Object.hasOwn(Capacity.properties, field);
-  if (!is_rate && is_of_rate) return { field, problem: 'is only allowed for rate dimensions' };
+  if (kind === 'capacity' && is_of_rate) return { field, problem: 'is only allowed for rate dimensions' };
   return { field: field || 'body', problem };
 }

@@ -53,7 +53,7 @@ describeOnStores('the quotas of a team', (fresh) => {
     const admin = await manager.client('operators', 'admin');
     const client = await manager.client(TEAM, 'quota:read', 'sandboxes:write');
     const other = await manager.client('team_2', 'quota:read');
-    const set = await admin.call('PUT', pathOf('active_sandboxes'), { limit_value: 0 });
+    const set = await admin.call('PUT', pathOf('active_sandboxes'), { kind: 'capacity', limit_value: 0 });
     expect(set).toMatchObject({
       status: 200,
       data: { limit_value: 0, remaining: 0, source: 'team_override' },
@@ -83,6 +83,9 @@ describeOnStores('the quotas of a team', (fresh) => {
       ['active_sandboxes', { limit_value: 2 ** 53 }, 'limit_value'],
       ['active_sandboxes', { limit_value: 5, interval_ms: 5 }, 'interval_ms'],
       ['active_sandboxes', { limit_value: 5, colour: 'red' }, 'colour'],
+      ['active_sandboxes', { kind: 'rate', limit_value: 5 }, 'kind'],
+      ['api_requests', { ...RATE, kind: 'capacity' }, 'kind'],
+      ['api_requests', { ...RATE, kind: 'speed' }, 'kind'],
       ['api_requests', { limit_value: 5 }, 'interval_ms'],
       ['api_requests', { limit_value: 5, interval_ms: 5 }, 'burst_value'],
       ['api_requests', { ...RATE, interval_ms: 0 }, 'interval_ms'],

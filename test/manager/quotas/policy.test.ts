@@ -43,13 +43,29 @@ describe('a policy', () => {
     ['burst_value', -1],
     ['burst_value', {}],
     ['limit', 5],
-    ['kind', 'rate'],
+    ['kind', 'capacity'],
+    ['kind', 'Rate'],
   ])('is refused for its %s of %j, by name', (field, value) => {
     expect(asPolicy('api_requests', { ...RATE, [field]: value }).fault?.field).toBe(field);
   });
 
   it.each(['interval_ms', 'burst_value'])('of a capacity takes no %s', (field) => {
     expect(asPolicy('active_sandboxes', { limit_value: 1, [field]: 1 }).fault?.field).toBe(field);
+  });
+
+  it('may say the kind of its dimension, and no other', () => {
+    expect(asPolicy('sandbox_claims', { kind: 'rate', ...RATE }).value).toEqual(
+      asPolicy('sandbox_claims', RATE).value,
+    );
+    expect(asPolicy('active_sandboxes', { kind: 'capacity', limit_value: 1 }).value?.limit_value).toBe(1);
+    expect(asPolicy('active_sandboxes', { kind: 'rate', limit_value: 1 }).fault).toEqual({
+      field: 'kind',
+      problem: 'must be capacity for this dimension',
+    });
+    expect(asPolicies([{ dimension: 'sandbox_claims', kind: 'capacity', ...RATE }]).fault).toEqual({
+      field: '[0].kind',
+      problem: 'must be rate for this dimension (sandbox_claims)',
+    });
   });
 
   it.each([null, undefined, 5, 'text', [RATE]])('is no %j', (given) => {
