@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError, invalidField } from '../contract/errors.ts';
+import { httpDate } from './http-date.ts';
 
 /** A state of a file that a request's conditions are about. */
 export interface Version {
@@ -8,68 +9,104 @@ export interface Version {
   modified_ms: number;
 }
 
-/** The conditions of an upload. */
-export interface WriteConditions {
-  /** The tags that the present file may have; `*` for any; null where it is not asked for. */
+/** The conditions of a request for which a file must be as the client knows it. */
+export interface Conditions {
+  /** The tags that the file may have; `*` for any; null where it is not asked for. */
   if_match: readonly string[] | '*' | null;
+  /** The file must not be newer, in ms since the epoch; null where it is not asked for, or where tags decide. */
+  unmodified_since_ms: number | null;
+}
+
+/** The conditions of an upload. */
+export interface WriteConditions extends Conditions {
   /** Whether there must be no file. */
   must_be_new: boolean;
 }
+
+const WRITE_CONDITIONS = ['if-match', 'if-none-match', 'if-unmodified-since'] as const;
 
 /** What a request with conditions gets: the file, `not_modified` (304) or `failed` (412). RFC 9110, section 13.2.2. */
 export function readOutcome(
   headers: IncomingHttpHeaders,
   version: Version,
+  now_ms: number,
 ): 'send' | 'not_modified' | 'failed' {
-  const { 'if-match': match, 'if-none-match': none_match } = headers;
-  if (match !== undefined && !matches(match, version.etag)) return 'failed';
-  if (match === undefined && isAfter(version, headers['if-unmodified-since'])) return 'failed';
-  if (none_match !== undefined) return matches(weakened(none_match), version.etag) ? 'not_modified' : 'send';
-  const since = headers['if-modified-since'];
-  return since !== undefined && isDate(since) && !isAfter(version, since) ? 'not_modified' : 'send';
+  if (!isAsKnown(conditionsOf(headers), version)) return 'failed';
+  const { 'if-none-match': none_match, 'if-modified-since': since } = headers;
+  if (none_match !== undefined) {
+    const tags = listOf(none_match);
+    const is_known = tags === '*' || tags.map(withoutWeakness).includes(version.etag);
+    return is_known ? 'not_modified' : 'send';
+  }
+  const since_ms = dateOf(since);
+  // No answer can have told of a time that is still to come.
+  if (since_ms === null || since_ms > now_ms) return 'send';
+  return isAfter(version, since_ms) ? 'send' : 'not_modified';
 }
 
-/** Whether a range may be sent: without `If-Range`, or where it names this very state. RFC 9110, section 13.1.5. */
-export function isRangeCurrent(if_range: string | string[] | undefined, version: Version): boolean {
-  if (if_range === undefined) return true;
-  const text = String(if_range);
-  return text.startsWith('"') ? text === version.etag : text === new Date(version.modified_ms).toUTCString();
+/**
+ * Whether a range may be sent: without `If-Range`, or where it is the tag of this very state. A date never is enough,
+ * because a file can change twice within its second. RFC 9110, sections 8.8.2.2 and 13.1.5.
+ */
+export function isRangeCurrent(if_range: string | string[] | undefined, { etag }: Version): boolean {
+  return if_range === undefined || if_range === etag;
 }
 
 /** The conditions of an upload. Throws `invalid_request` for one that uploads do not know. */
 export function writeConditions(headers: IncomingHttpHeaders): WriteConditions {
-  const { 'if-match': match, 'if-none-match': none_match } = headers;
+  const none_match = headers['if-none-match'];
   if (none_match !== undefined && none_match.trim() !== '*') throw invalidField('If-None-Match', 'must be *');
-  const if_match = match === undefined ? null : match.trim() === '*' ? '*' : tagsOf(match);
-  return { if_match, must_be_new: none_match !== undefined };
+  return { ...conditionsOf(headers), must_be_new: none_match !== undefined };
+}
+
+/** Whether the present file matters to an upload. */
+export function hasConditions({ if_match, unmodified_since_ms, must_be_new }: WriteConditions): boolean {
+  return if_match !== null || unmodified_since_ms !== null || must_be_new;
+}
+
+/** Throws `invalid_request` for a condition of a request that has none: it must not be done as if there were no condition. */
+export function checkUnconditional(headers: IncomingHttpHeaders): void {
+  const given = WRITE_CONDITIONS.find((name) => headers[name] !== undefined);
+  if (given === undefined) return;
+  const field = given.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+  throw invalidField(field, 'is accepted for the content of files only');
 }
 
 /** Throws `precondition_failed` unless the present file, null for none, fulfils the conditions. */
-export function checkConditions({ if_match, must_be_new }: WriteConditions, etag: string | null): void {
-  const is_match = if_match === null || (etag !== null && (if_match === '*' || if_match.includes(etag)));
-  if (is_match && !(must_be_new && etag !== null)) return;
-  throw new ApiError('precondition_failed', undefined, { etag });
+export function checkConditions(conditions: WriteConditions, version: Version | null): void {
+  if (isAsKnown(conditions, version) && !(conditions.must_be_new && version !== null)) return;
+  throw new ApiError('precondition_failed', undefined, { etag: version?.etag ?? null });
 }
 
-function matches(header: string, etag: string): boolean {
-  return header.trim() === '*' || tagsOf(header).includes(etag);
+function conditionsOf(headers: IncomingHttpHeaders): Conditions {
+  const { 'if-match': match, 'if-unmodified-since': since } = headers;
+  return match === undefined
+    ? { if_match: null, unmodified_since_ms: dateOf(since) }
+    : { if_match: listOf(match), unmodified_since_ms: null };
+}
+
+/** What is missing has no date that could be newer. */
+function isAsKnown({ if_match, unmodified_since_ms }: Conditions, version: Version | null): boolean {
+  if (if_match !== null) return version !== null && (if_match === '*' || if_match.includes(version.etag));
+  return unmodified_since_ms === null || version === null || !isAfter(version, unmodified_since_ms);
 }
 
 /** The tags of a list; weak ones keep their prefix, so that they equal none of ours. */
-function tagsOf(header: string): string[] {
-  return header.match(/(?:W\/)?"[^"]*"/g) ?? [];
+function listOf(header: string): string[] | '*' {
+  return header.trim() === '*' ? '*' : (header.match(/(?:W\/)?"[^"]*"/g) ?? []);
 }
 
 /** `If-None-Match` compares without regard to weakness. */
-function weakened(header: string): string {
-  return header.replaceAll('W/"', '"');
+function withoutWeakness(tag: string): string {
+  return tag.replace(/^W\//, '');
+}
+
+/** Null also for what is no date: it is then as if it were not there. */
+function dateOf(header: string | undefined): number | null {
+  return header === undefined ? null : httpDate(header.trim());
 }
 
 /** Dates have no fractions of a second. */
-function isAfter({ modified_ms }: Version, date: string | undefined): boolean {
-  return date !== undefined && isDate(date) && Math.floor(modified_ms / 1_000) * 1_000 > Date.parse(date);
-}
-
-function isDate(text: string): boolean {
-  return !Number.isNaN(Date.parse(text));
+function isAfter({ modified_ms }: Version, date_ms: number): boolean {
+  return Math.floor(modified_ms / 1_000) * 1_000 > date_ms;
 }

@@ -29,11 +29,11 @@ const MESSAGES: Partial<Record<string, string>> = {
 };
 
 /**
- * The catalogue's error for a failure of the file system, told of the request's path. Errors of the catalogue stay as
- * they are; a failure that the request has no part in, such as EIO, is returned unchanged.
+ * The catalogue's error for a failure of the file system, told of the request's path: its details have a `path` or a
+ * `field`. A failure that the request has no part in, such as EIO, is returned unchanged.
  */
 export function fileError(error: unknown, path: BytePath, field = 'path'): Error {
-  if (error instanceof ApiError) return error;
+  if (error instanceof ApiError) return namingPath(error, path);
   const { code = '' } = error as NodeJS.ErrnoException;
   if (code === 'ELOOP') return invalidField(field, 'leads through too many links');
   if (code === 'ENAMETOOLONG') return invalidField(field, 'is too long');
@@ -42,6 +42,14 @@ export function fileError(error: unknown, path: BytePath, field = 'path'): Error
   const known = CODES[code];
   if (known === undefined) return error as Error;
   return new ApiError(known, MESSAGES[code], { path: shownBytes(path).text });
+}
+
+/** An error that names nothing yet names the path of the request. */
+function namingPath(error: ApiError, path: BytePath): ApiError {
+  const { code, message } = error;
+  const details = (error.details ?? {}) as Record<string, unknown>;
+  if (details.path !== undefined || details.field !== undefined) return error;
+  return new ApiError(code, message, { path: shownBytes(path).text, ...details });
 }
 
 /** A `conflict` about one path. */

@@ -5,10 +5,11 @@ import { accountNames } from './accounts.ts';
 import { packPath } from './archive/pack-path.ts';
 import { type Unpacked, type UnpackRequest, unpackArchive } from './archive/unpack.ts';
 import { type BytePath, systemPath } from './byte-path.ts';
-import { copyPath, type TwoPaths } from './change/copy.ts';
+import { copyPath } from './change/copy.ts';
 import { type MakeRequest, makeDirectory } from './change/make-directory.ts';
 import { movePath } from './change/move.ts';
 import { type RemoveRequest, removePath } from './change/remove.ts';
+import type { TwoPaths } from './change/two-places.ts';
 import type { UploadJournal } from './change/upload-journal.ts';
 import { type WriteParts, type WriteRequest, type WriteResult, writeFile } from './change/write.ts';
 import { Directory } from './directory.ts';
@@ -17,7 +18,7 @@ import { told } from './file-error.ts';
 import { type ListRequest, listDirectory } from './list.ts';
 import { NameCache } from './name-cache.ts';
 import { OwnPlaces } from './own-places.ts';
-import { findPlace } from './place.ts';
+import { findPlace, isDirectoryPath } from './place.ts';
 import { openRegularFile, type RegularFile } from './regular-file.ts';
 
 /** What file operations are made with. */
@@ -44,14 +45,16 @@ export class Files {
     this.#parts = { own: this.#own, journal, clock };
   }
 
-  /** Describes a path; of a link, what it leads to. */
+  /** Describes a path; of a link, what it leads to. After a link, a slash stands for the directory that it leads to. */
   stat(path: BytePath): Promise<FileEntry> {
     return told(path, async () => {
-      const { directory, name, stat } = await findPlace(path, this.#own, { follow: false });
-      await using _ = directory;
+      const place = await findPlace(path, this.#own, { follow: isDirectoryPath(path) });
+      await using directory = place.directory;
+      const { name, stat } = place;
       if (!stat) throw new ApiError('not_found');
-      if (name === '.') return entryOf('/', stat, null, await accountNames());
-      const described = { directory, name, path: path.replace(/(.)\/+$/, '$1'), stat };
+      const shown = path.replace(/(.)\/+$/, '$1');
+      if (name === '.') return entryOf(shown, stat, null, await accountNames());
+      const described = { directory, name, path: shown, stat };
       return await describeEntry(described, await accountNames(), this.#own, 'throw');
     });
   }

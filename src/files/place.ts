@@ -42,11 +42,13 @@ export async function findPlace(path: BytePath, own: OwnPlaces, options: PlaceOp
     try {
       const { directory, name, stat } = place;
       if (!options.follow || !stat?.isSymbolicLink()) {
+        if (stat?.isSymbolicLink() && isDirectoryPath(rest)) throw systemError('ENOTDIR');
         await own.check(joined(directory.real, name === '.' ? '' : name), stat);
         return place;
       }
       checkFollowed(directory.stat, stat);
-      rest = await readlink(directory.at(name), 'latin1');
+      const target = await readlink(directory.at(name), 'latin1');
+      rest = isDirectoryPath(rest) ? `${target}/` : target;
       base = directory;
     } catch (error) {
       await place.directory.close();
@@ -55,6 +57,11 @@ export async function findPlace(path: BytePath, own: OwnPlaces, options: PlaceOp
   }
   await base?.close();
   throw systemError('ELOOP');
+}
+
+/** Whether a path says that it leads to a directory, by a slash at its end. */
+export function isDirectoryPath(path: BytePath): boolean {
+  return /\/\.?$/.test(path);
 }
 
 /** A link that somebody else has put into a directory for all, such as /tmp, is not followed, as the kernel does. */
@@ -72,7 +79,7 @@ async function placeIn(
 ): Promise<Place> {
   const names = path.split('/').filter((name) => name !== '' && name !== '.');
   const name = names.pop();
-  const must_be_directory = /\/\.?$/.test(path);
+  const must_be_directory = isDirectoryPath(path);
   if (name === undefined || name === '..') return placeOfDirectory(systemBelow(base, path), own);
   const start = path.startsWith('/') ? '/' : '';
   const missing: BytePath[] = [];

@@ -1,6 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { ApiError } from '../../contract/errors.ts';
+import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type BytePath, below, joined, shownBytes } from '../byte-path.ts';
+import { IS_TEMPORARY } from '../change/new-name.ts';
 import { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
@@ -78,12 +80,13 @@ export class Inside {
   }
 }
 
-/** The names of an entry. Throws `invalid_request` (body) for one that leads out. */
+/** The names of an entry. Throws `invalid_request` (body) for one that leads out, or bears the name of an upload. */
 export function namesOf(name: BytePath): BytePath[] {
   if (name.includes('\0')) throw invalidEntry(name, 'has a name with NUL');
   if (name.startsWith('/')) throw invalidEntry(name, 'has an absolute name');
   const names = name.split('/').filter((each) => each !== '' && each !== '.');
   if (names.includes('..')) throw invalidEntry(name, 'leads out of the directory');
+  if (names.some(isTemporaryName)) throw invalidEntry(name, IS_TEMPORARY);
   return names;
 }
 

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { ApiError } from '../../contract/errors.ts';
 import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
 import { makeDirectories } from '../change/make-directory.ts';
+import { checkNewName } from '../change/new-name.ts';
 import { removeTree } from '../change/remove.ts';
 import type { UploadJournal } from '../change/upload-journal.ts';
 import { NEW_FILE } from '../change/write.ts';
@@ -52,6 +53,7 @@ export async function unpackArchive(
 ): Promise<Unpacked> {
   const place = await findPlace(path, parts.own, { follow: true, parents: true });
   await using above = place.directory;
+  checkNewName(place);
   const names = place.name === '.' ? [] : [...place.missing, place.name];
   if (place.stat && !place.stat.isDirectory()) throw new ApiError('not_a_directory');
   await using top = await makeDirectories(above, names, parts.own);
@@ -109,8 +111,7 @@ class Unpacking {
   /** Returns the bytes of its content. */
   async #add(entry: ArchiveEntry): Promise<number> {
     const names = namesOf(entry.name);
-    const own_name = names.at(-1);
-    if (own_name === undefined) {
+    if (names.length === 0) {
       await skip(entry.content);
       return 0;
     }
@@ -223,8 +224,7 @@ class Unpacking {
   }
 
   #nextAside(): BytePath {
-    this.#made += 1;
-    return String(this.#made);
+    return String(++this.#made);
   }
 
   /** Ends what is being written; throws what went wrong with it. */

@@ -1,14 +1,14 @@
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readdir, readlink, symlink } from 'node:fs/promises';
-import { ApiError, invalidField } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
-import { type BytePath, below, joined, shownBytes } from '../byte-path.ts';
+import { type BytePath, joined, shownBytes } from '../byte-path.ts';
 import { Directory } from '../directory.ts';
-import { conflictAt, isSystemError, told } from '../file-error.ts';
+import { conflictAt, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
-import { findPlace } from '../place.ts';
 import { type NamedIn, putInPlace } from './put-in-place.ts';
 import { removeTree } from './remove.ts';
+import { findTwoPlaces, type TwoPaths } from './two-places.ts';
 import type { UploadJournal } from './upload-journal.ts';
 import { NEW_FILE } from './write.ts';
 import { writeAll } from './write-all.ts';
@@ -20,15 +20,6 @@ const PERMISSIONS = 0o777;
 /** Each level holds two descriptors. */
 const DEPTH_MAX = 200;
 
-/** Two paths: where something is, and where it is to be. */
-export interface TwoPaths {
-  source: BytePath;
-  destination: BytePath;
-  /** Whether it may take the place of something else. */
-  overwrite: boolean;
-  signal: AbortSignal;
-}
-
 /** What copying uses. */
 export interface CopyParts {
   own: OwnPlaces;
@@ -37,34 +28,12 @@ export interface CopyParts {
 
 /**
  * Copies a file or a whole tree, all or nothing: it is made beside its place and then moved there. Links in a tree are
- * copied as links. Throws `already_exists`, `not_a_file` naming what cannot be copied, `forbidden`, or the system's error.
+ * copied as links. Throws what finding the places does, `not_a_file` naming what cannot be copied, or the system's error.
  */
-export async function copyPath(
-  { source, destination, overwrite, signal }: TwoPaths,
-  parts: CopyParts,
-): Promise<void> {
-  const from = await told(source, () => findPlace(source, parts.own, { follow: true }), 'source');
-  await using _from = from.directory;
-  if (!from.stat) throw new ApiError('not_found', undefined, { path: shownBytes(source).text });
-  const to = await told(
-    destination,
-    () => findPlace(destination, parts.own, { follow: false }),
-    'destination',
-  );
-  await using _to = to.directory;
-  if (to.stat && !overwrite)
-    throw new ApiError('already_exists', undefined, { path: shownBytes(destination).text });
-  checkApart(from, to);
-  if (from.stat.isDirectory() && to.stat && !to.stat.isDirectory()) throw new ApiError('not_a_directory');
-  if (!from.stat.isDirectory() && to.stat?.isDirectory()) throw new ApiError('is_a_directory');
-  await copyInPlace(from, to, { overwrite, signal, is_directory: from.stat.isDirectory() }, parts);
-}
-
-/** Throws `invalid_request` where a destination is in its source. */
-export function checkApart(from: NamedIn, to: NamedIn): void {
-  const source = joined(from.directory.real, from.name === '.' ? '' : from.name);
-  if (below(source, joined(to.directory.real, to.name)) === null) return;
-  throw invalidField('destination', 'must not be the source, or inside it');
+export async function copyPath(paths: TwoPaths, parts: CopyParts): Promise<void> {
+  await using places = await findTwoPlaces(paths, parts.own, { follow: true });
+  const { from, to, is_directory } = places;
+  await copyInPlace(from, to, { ...paths, is_directory }, parts);
 }
 
 /** Copies a name beside its new place, and moves the copy there. */

@@ -5,6 +5,7 @@ import { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { findPlace } from '../place.ts';
+import { checkNewName } from './new-name.ts';
 
 const MODE = 0o755;
 
@@ -22,8 +23,11 @@ export async function makeDirectory(
   { path, recursive, mode }: MakeRequest,
   own: OwnPlaces,
 ): Promise<boolean> {
-  const place = await findPlace(path, own, { follow: false, parents: recursive });
+  // A slash at its end says nothing about a directory that is made.
+  const bare = path.replace(/(.)\/+$/, '$1');
+  const place = await findPlace(bare, own, { follow: false, parents: recursive });
   await using directory = place.directory;
+  checkNewName(place);
   const { name, missing } = place;
   if (place.stat) {
     const is_directory = recursive && (await stat(directory.at(name)).catch(() => null))?.isDirectory();

@@ -4,15 +4,16 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { BytePath } from '../byte-path.ts';
-import { checkConditions, type WriteConditions } from '../conditions.ts';
+import { checkConditions, hasConditions, type Version, type WriteConditions } from '../conditions.ts';
 import type { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
 import { O_PATH } from '../o-path.ts';
 import type { OwnPlaces } from '../own-places.ts';
-import { findPlace, type Place } from '../place.ts';
+import { findPlace, isDirectoryPath, type Place } from '../place.ts';
 import { checkRegular } from '../regular-file.ts';
 import { entityTag } from '../stamp.ts';
 import { makeDirectories } from './make-directory.ts';
+import { checkNewName } from './new-name.ts';
 import { putInPlace } from './put-in-place.ts';
 import { storeStream } from './store-stream.ts';
 import type { UploadJournal } from './upload-journal.ts';
@@ -59,9 +60,10 @@ export interface WriteParts {
  */
 export async function writeFile(request: WriteRequest, parts: WriteParts): Promise<WriteResult> {
   const { path, parents, conditions } = request;
-  if (path.endsWith('/')) throw new ApiError('is_a_directory');
+  if (isDirectoryPath(path)) throw new ApiError('is_a_directory');
   const place = await findPlace(path, parts.own, { follow: true, parents });
   await using directory = place.directory;
+  checkNewName(place);
   await checkReplaced(place, conditions, parts.clock);
   const temporary = await parts.journal.temporaryIn(directory);
   let is_placed = false;
@@ -87,16 +89,17 @@ async function checkReplaced(place: Place, conditions: WriteConditions, clock: C
   if (name === '.') throw new ApiError('is_a_directory');
   const stat = place.missing.length > 0 ? null : await directory.look(name);
   if (stat && !stat.isSymbolicLink()) checkRegular(stat);
-  const has_conditions = conditions.if_match !== null || conditions.must_be_new;
-  if (has_conditions) checkConditions(conditions, stat && (await tagOf(directory, name, clock)));
+  if (hasConditions(conditions))
+    checkConditions(conditions, stat && (await versionOf(directory, name, clock)));
   // A rename asks only for rights to the directory, but what it replaces may be read-only.
   if (stat?.isFile()) await access(directory.at(name), constants.W_OK);
   return stat !== null;
 }
 
-async function tagOf(directory: Directory, name: BytePath, clock: Clock): Promise<string | null> {
+async function versionOf(directory: Directory, name: BytePath, clock: Clock): Promise<Version> {
   await using handle = await open(directory.at(name), O_PATH | constants.O_NOFOLLOW);
-  return (await entityTag(handle, clock)).etag;
+  const { etag, stat } = await entityTag(handle, clock);
+  return { etag, modified_ms: stat.mtimeMs };
 }
 
 /** Gives a new file the owner and mode of the one that it replaces. */

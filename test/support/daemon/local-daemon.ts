@@ -61,7 +61,7 @@ export class LocalDaemon {
     });
     const text = await response.text();
     const is_json = response.headers.get('content-type')?.startsWith('application/json');
-    const envelope = is_json ? JSON.parse(text) : {};
+    const envelope = is_json && text !== '' ? JSON.parse(text) : {};
     return { status: response.status, headers: response.headers, text, ...envelope };
   }
 

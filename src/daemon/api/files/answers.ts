@@ -11,7 +11,9 @@ import type {
   TwoPathsBody,
 } from '../../../contract/schema/files.ts';
 import { type BytePath, parsePath } from '../../../files/byte-path.ts';
-import type { TwoPaths } from '../../../files/change/copy.ts';
+import type { TwoPaths } from '../../../files/change/two-places.ts';
+import { checkUnconditional } from '../../../files/conditions.ts';
+import { told } from '../../../files/file-error.ts';
 import { checkHandshake } from '../process-attach.ts';
 import type { Exchange } from '../process-output.ts';
 import { disconnectSignal } from '../sse-response.ts';
@@ -28,7 +30,8 @@ const FRAME_MAX_BYTES = 64 * 1024;
 export async function answerRead(files: RoutedFiles, exchange: Exchange): Promise<void> {
   const path = pathOf(exchange.request);
   files.transfers.begin(exchange);
-  await answerDownload(await files.own.open(path), files.clock, exchange);
+  const file = await files.own.open(path);
+  await told(path, () => answerDownload(file, files.clock, exchange));
 }
 
 /** Answers GET `/files/stat`. */
@@ -48,6 +51,7 @@ export async function answerWrite(files: RoutedFiles, exchange: Exchange): Promi
   const query = request.query as WriteQuery;
   const path = pathOf(request);
   if (!query.mkdir) return answerUpload(files, path, query, exchange);
+  checkUnconditional(request.headers);
   if (request.method === 'PUT') throw invalidField('mkdir', 'is accepted with POST only');
   return answerMakeDirectory(files, path, query, exchange);
 }
@@ -65,6 +69,7 @@ export async function answerPack(files: RoutedFiles, exchange: Exchange): Promis
 export async function answerUnpack({ own, transfers }: RoutedFiles, exchange: Exchange): Promise<unknown> {
   const { request, reply } = exchange;
   const path = pathOf(request);
+  checkUnconditional(request.headers);
   transfers.begin(exchange);
   allowLongBody(request, reply);
   return success(await own.unpack({ path, data: request.raw, signal: disconnectSignal(reply) }));
@@ -87,6 +92,7 @@ export async function answerWatch(
 
 /** Answers DELETE `/files`. */
 export async function answerRemove({ own }: RoutedFiles, { request, reply }: Exchange): Promise<unknown> {
+  checkUnconditional(request.headers);
   const { recursive } = request.query as Static<typeof FileRemoveQuery>;
   await own.remove({ path: pathOf(request), recursive, signal: disconnectSignal(reply) });
   return success({ deleted: true });
@@ -107,7 +113,8 @@ export async function answerCopy({ own, transfers }: RoutedFiles, exchange: Exch
   return success({ copied: true });
 }
 
-function twoPaths({ body }: FastifyRequest, reply: FastifyReply): TwoPaths {
+function twoPaths({ body, headers }: FastifyRequest, reply: FastifyReply): TwoPaths {
+  checkUnconditional(headers);
   if (!body) throw invalidField('body', 'is required');
   const { source, source_base64, destination, destination_base64, overwrite } = body as Static<
     typeof TwoPathsBody

@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../../../base/clock.ts';
@@ -62,8 +63,8 @@ async function planOf(handle: FileHandle, clock: Clock, { request, reply }: Exch
   const { headers, method } = request;
   const { etag, stat } = await entityTag(handle, clock);
   const version = { etag, modified_ms: stat.mtimeMs };
-  const common = { etag, 'last-modified': new Date(stat.mtimeMs).toUTCString(), 'accept-ranges': 'bytes' };
-  const outcome = readOutcome(headers, version);
+  const common = { etag, 'last-modified': lastModified(stat, clock), 'accept-ranges': 'bytes' };
+  const outcome = readOutcome(headers, version, clock.wallMs());
   if (outcome === 'failed') throw new ApiError('precondition_failed', undefined, { etag });
   if (outcome === 'not_modified') return { status: 304, headers: common, start: 0, end: 0 };
   const is_ranged = method === 'GET' && isRangeCurrent(headers['if-range'], version);
@@ -80,6 +81,11 @@ async function planOf(handle: FileHandle, clock: Clock, { request, reply }: Exch
     start,
     end,
   };
+}
+
+/** No answer tells of a time that is still to come. RFC 9110, section 8.8.2.1. */
+function lastModified({ mtimeMs: modified_ms }: Stats, clock: Clock): string {
+  return new Date(Math.min(modified_ms, clock.wallMs())).toUTCString();
 }
 
 /** Reads the next chunk while the one before is sent. */
