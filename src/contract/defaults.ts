@@ -67,6 +67,8 @@ export const RETAIN_DELIVERED_RECORDS = 10_000;
 export const RETAIN_DELIVERED_SHARE = 0.25;
 /** How long a failed or expired record is kept, in ms: a person has a week to look at it and replay it. */
 export const RETAIN_FAILED_MS = 7 * DAY_MS;
+/** Most `sandbox.*` records that are kept for the manager beyond their deliveries: it reads each soon after its commit. */
+export const RETAIN_LIFECYCLE_RECORDS = 1_000;
 /**
  * Time for a commit, in ms; then the publish is answered `outbox_unavailable`, although the record may still be kept.
  * Leaves half a second of the 10 s that contract section 3, "Disk trouble", promises.

@@ -23,12 +23,14 @@ export interface EventSink {
 
 /**
  * The only way of an event into the outbox. An event is emitted when the promise resolves, not before. Without a
- * webhook, events are not stored. Source: contract section 3, Acknowledge.
+ * webhook, events are not stored, but for the sandbox's own life where a manager reads it. Source: contract section 3,
+ * Acknowledge.
  */
 export class Publisher {
   readonly #sink: EventSink;
   readonly #clock: Clock;
   #has_webhook = false;
+  #keeps_lifecycle = false;
   #is_closed = false;
 
   constructor(sink: EventSink, clock: Clock) {
@@ -44,6 +46,11 @@ export class Publisher {
   /** Starts to accept events: there is a webhook. */
   open(): void {
     this.#has_webhook = true;
+  }
+
+  /** Stores `sandbox.*` events also without a webhook, for the manager. */
+  keepLifecycle(): void {
+    this.#keeps_lifecycle = true;
   }
 
   /** Refuses further publishes; the daemon's own events are still accepted. */
@@ -82,10 +89,12 @@ export class Publisher {
    * `only_after` it is stored only if the event with that key is.
    */
   async emit(event: SandboxEvent, key: string, only_after?: string): Promise<void> {
-    if (!this.#has_webhook) return;
     const { event_type, happened_at_ms, payload } = event;
+    const is_kept = this.#keeps_lifecycle && event_type.startsWith('sandbox.');
+    if (!this.#has_webhook && !is_kept) return;
     const idempotency_key = OWN_KEY_PREFIX + key;
-    const draft = { event_type, happened_at_ms, payload: JSON.stringify(payload), idempotency_key };
+    const unsent = this.#has_webhook ? undefined : (true as const);
+    const draft = { event_type, happened_at_ms, payload: JSON.stringify(payload), idempotency_key, unsent };
     const requires = only_after === undefined ? undefined : OWN_KEY_PREFIX + only_after;
     const { outcome } = await this.#sink.append({ drafts: [draft], requires });
     if (outcome === 'full') throw new ApiError('outbox_full');

@@ -15,6 +15,8 @@ export interface EventDraft {
   happened_at_ms: number;
   payload: string;
   idempotency_key?: string | undefined;
+  /** It is recorded, and nobody is to receive it: the record has no delivery. */
+  unsent?: true | undefined;
 }
 
 /** Rows of the watched tree, opaque to the store, that change together with the events they caused. */

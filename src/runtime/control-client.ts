@@ -14,6 +14,8 @@ interface DaemonRequest {
   method: string;
   /** Below `/api/v1`. */
   path: string;
+  /** What it may reach: for GET `read` unless it says otherwise. */
+  scope?: ControlScope;
   body?: object;
   /** The timeout in ms for the whole exchange. */
   within_ms: number;
@@ -114,8 +116,11 @@ export function boundInterimAnswers(outgoing: ClientRequest): void {
   });
 }
 
-function open(socketPath: string, { method, path }: { method: string; path: string }, signal: AbortSignal) {
-  const scope: ControlScope = method === 'GET' ? 'read' : 'manage';
+function open(
+  socketPath: string,
+  { method, path, scope = method === 'GET' ? 'read' : 'manage' }: Omit<DaemonRequest, 'within_ms'>,
+  signal: AbortSignal,
+) {
   const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: scope };
   const outgoing = httpRequest({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
   // `head` reports errors before the answer; later ones change nothing.

@@ -26,6 +26,20 @@ function answered(result: AppendResult): Publisher {
   return publisher;
 }
 
+describe('without a webhook', () => {
+  it("only the sandbox's own life is stored, for a manager that reads it, and for nobody to receive", async () => {
+    const { publisher, stored } = await publishing();
+    await publisher.emit(RESUMED, 'a');
+    expect(await stored()).toEqual([]);
+    publisher.keepLifecycle();
+    await publisher.emit(RESUMED, 'a');
+    const ended = { event_type: 'process.started' as const, happened_at_ms: 0, payload: {} as never };
+    await publisher.emit(ended, 'b');
+    expect(await stored()).toMatchObject([{ event_type: 'sandbox.resumed', sequence: 1 }]);
+    await expect(publisher.publish('{}')).rejects.toMatchObject({ code: 'webhook_not_configured' });
+  });
+});
+
 describe('a publish', () => {
   it('is stored as an agent.event with the payload unchanged, and answered with its identity', async () => {
     const { publisher, stored } = await publishing();

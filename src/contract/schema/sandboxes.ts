@@ -46,3 +46,20 @@ export const SandboxViewData = closedObject({
 
 /** The state after a change of it. */
 export const StateData = closedObject({ state: State });
+
+/** The sandbox's own `sandbox.*` records, as its manager reads them. */
+export const LifecycleData = closedObject({
+  records: Type.Array(
+    closedObject({
+      event_id: Type.String(),
+      event_type: Type.String(),
+      sandbox_id: Type.String(),
+      sequence: Type.Integer({ minimum: 1 }),
+      headers: Type.String({ description: 'JSON text' }),
+      body: Type.String(),
+      checksum: Type.Integer(),
+      created_at_ms: Type.Integer(),
+      mac: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    }),
+  ),
+});

@@ -1,10 +1,16 @@
 import { once } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { EGRESS_PATH, EGRESS_PROTOCOL } from '../../contract/egress.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
+import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH, type LifecycleRecord } from '../../contract/lifecycle.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
+import { closedObject } from '../../contract/schema/field.ts';
+import { pageLimit } from '../../contract/schema/query.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import type { LifecycleRow } from '../../outbox/sqlite/rows/lifecycle-records.ts';
 import type { Tunnels } from '../egress/tunnels.ts';
 import { disconnectSignal } from './sse-response.ts';
 
@@ -16,13 +22,20 @@ export interface ManagerContext {
   quiesce(work: () => Promise<void>): Promise<void>;
   /** Null unless the webhook leaves through the manager. */
   readonly tunnels: Pick<Tunnels, 'checkRoom' | 'add'> | null;
+  readonly store: Pick<OutboxClient, 'lifecycle'>;
 }
+
+const LifecycleQuery = closedObject({
+  after: Type.Integer({ minimum: 0, default: 0 }),
+  limit: pageLimit(LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PAGE_RECORDS),
+});
 
 /**
  * Adds the routes that only the manager uses, over the control socket. Source: contract section 7.
  * - `stop` ends the sandbox: it stops processes, emits `sandbox.killed` with reason `api`, and exits without a flush
  * - `hold` quiesces the sandbox for a fork while the request's body is open
  * - `egress` turns the connection into a tunnel for the webhook
+ * - `events` reads the sandbox's own `sandbox.*` records as they are stored, for the feed
  */
 export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext): Promise<void> {
   app.post('/api/v1/sandbox/stop', async (_request, reply) => {
@@ -33,9 +46,19 @@ export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext
 
   app.get(`/api/v1${EGRESS_PATH}`, async (request, reply) => addTunnel(daemon, request, reply));
 
+  app.get(`/api/v1${LIFECYCLE_PATH}`, { schema: { querystring: LifecycleQuery } }, async (request) => {
+    const { after, limit } = request.query;
+    const rows = await daemon.store.lifecycle(after, limit);
+    return success({ records: rows.map(lifecycleRecord) });
+  });
+
   await withStreamedBodies(app, (streamed) => {
     streamed.post('/api/v1/sandbox/hold', (request, reply) => quiesce(daemon, request, reply));
   });
+}
+
+function lifecycleRecord({ mac, ...row }: LifecycleRow): LifecycleRecord {
+  return { ...row, mac: Buffer.from(mac).toString('hex') };
 }
 
 function addTunnel({ tunnels }: ManagerContext, request: FastifyRequest, reply: FastifyReply): void {

@@ -19,7 +19,7 @@ import {
   WrittenData,
 } from '../../contract/schema/files.ts';
 import { ProcessData, StartedData } from '../../contract/schema/processes.ts';
-import { SandboxViewData, StateData } from '../../contract/schema/sandboxes.ts';
+import { LifecycleData, SandboxViewData, StateData } from '../../contract/schema/sandboxes.ts';
 import { accessOf } from './route-access.ts';
 
 const PublishBody = closedObject({ payload: Type.Record(Type.String(), Type.Unknown()) });
@@ -140,6 +140,10 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   'GET /api/v1/sandbox/egress': {
     summary: 'Upgrade the connection to a tunnel for one connection to the webhook',
     status: 101,
+  },
+  'GET /api/v1/sandbox/events': {
+    summary: "Read the sandbox's own sandbox.* records as they are stored",
+    data: LifecycleData,
   },
 };
 

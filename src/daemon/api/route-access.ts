@@ -52,6 +52,7 @@ const ROUTES: Readonly<Record<string, RouteAccess>> = {
   'POST /api/v1/sandbox/stop': 'socket',
   'POST /api/v1/sandbox/hold': 'socket',
   'GET /api/v1/sandbox/egress': 'socket',
+  'GET /api/v1/sandbox/events': 'socket',
 };
 
 /** The access that a route requires, by method and pattern; undefined for an unlisted route, which is refused. */

@@ -143,7 +143,7 @@ export class PauseSwitch {
    */
   async #emitOrUndo(event: () => Promise<SandboxEvent>, undo: () => Promise<SandboxEvent>): Promise<void> {
     const { clock, publisher } = this.#parts;
-    const key = newId('change ', clock.wallMs());
+    const key = newId('sandbox.change ', clock.wallMs());
     try {
       await publisher.emit(await event(), key);
     } catch (error) {

@@ -152,7 +152,8 @@ export class Sandbox implements Service {
 
   async #start(): Promise<void> {
     const { clock, log, publisher, config, stdout, store, uptimeMs, onStage } = this.#parts;
-    const { webhook_url, watch_dir } = this.#given;
+    const { webhook_url, watch_dir, record_key } = this.#given;
+    if (record_key !== null) publisher.keepLifecycle();
     if (webhook_url) await this.#startDelivery(webhook_url);
     await this.#services.start(new Retention(store, clock, log));
     const { dispatcher } = this;

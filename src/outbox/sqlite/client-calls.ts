@@ -4,6 +4,7 @@ import type { DeliveryDetail, DeliveryPage, FinalState, OutboxCounts } from '../
 import { ApiError } from '../../contract/errors.ts';
 import type { DeliveryFilter, DueRecord, StreamRecord } from '../store.ts';
 import type { CallName, Calls, FromWriter, WriterCall } from './messages.ts';
+import type { LifecycleRow } from './rows/lifecycle-records.ts';
 
 /** Records made pending again in one commit. */
 const REPLAYED_AT_ONCE = 500;
@@ -138,6 +139,11 @@ export abstract class ClientCalls {
   /** See `InspectionStore.after`. */
   after(sequence: number, limit: number): Promise<StreamRecord[]> {
     return this.call('after', { sequence, limit });
+  }
+
+  /** Up to `limit` of the sandbox's own `sandbox.*` records after a sequence, as they are stored, oldest first. */
+  lifecycle(sequence: number, limit: number): Promise<LifecycleRow[]> {
+    return this.call('lifecycle', { sequence, limit });
   }
 
   /** The highest sequence that was given out; 0 before the first. */

@@ -26,6 +26,7 @@ const CALLS_OF_A_START = new Set<CallName>([
   'probeCandidate',
   'isPruneDue',
   'lastSequence',
+  'lifecycle',
   'oldestPending',
   'close',
 ]);

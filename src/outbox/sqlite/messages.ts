@@ -31,6 +31,10 @@ export interface Calls {
   replay: { in: { event_id: string }; out: boolean };
   replaySome: { in: { state: FinalState; limit: number }; out: number };
   after: { in: { sequence: number; limit: number }; out: import('../store.ts').StreamRecord[] };
+  lifecycle: {
+    in: { sequence: number; limit: number };
+    out: import('./rows/lifecycle-records.ts').LifecycleRow[];
+  };
   lastSequence: { in: null; out: number };
   oldestPending: { in: null; out: number | null };
   tree: { in: { after_id: number; limit: number }; out: { id: number; entry: string }[] };

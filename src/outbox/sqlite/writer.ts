@@ -114,12 +114,9 @@ export class Writer {
       const added = this.#outbox.end();
       this.#unrecorded = [];
       const late = waiting.map(({ batch }): BatchDone => ({ batch, results: [], is_recorded: true }));
-      this.#done(
-        [...late, ...done],
-        added.length === 0 || batches.at(-1)?.wants_records ? added : null,
-        null,
-        started_ms,
-      );
+      const is_told = added.length === 0 || batches.at(-1)?.wants_records;
+      const told = is_told && !store.added.has_unsent ? added : null;
+      this.#done([...late, ...done], told, null, started_ms);
       const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 0);
       const bytes = added.reduce((sum, { body }) => sum + body.length, 0);
       if (added.length > 0) this.#maintenance.noteAdded();
@@ -181,6 +178,8 @@ export class Writer {
         return this.#replaySome(call.input);
       case 'after':
         return inspection.after(call.input.sequence, call.input.limit);
+      case 'lifecycle':
+        return store.lifecycle.after(call.input.sequence, call.input.limit);
       case 'lastSequence':
         return store.next_sequence - 1;
       case 'oldestPending':

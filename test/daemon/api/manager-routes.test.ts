@@ -3,6 +3,8 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import type { LifecycleRecord } from '../../../src/contract/lifecycle.ts';
+import { isAuthentic, recordKey } from '../../../src/outbox/sqlite/rows/record-mac.ts';
 import { type Hold, hold, requestDaemon } from '../../../src/runtime/control-client.ts';
 import { startConsumer } from '../../support/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -97,6 +99,36 @@ describe('the routes for the manager', () => {
     await daemon.logged('listening');
     await post(socket, '/sandbox/stop');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it("tell the sandbox's own life as it is stored, also without a webhook, and publish stays refused", async () => {
+    const socket = join(scratchFolder(), 'control.sock');
+    const daemon = launch(['--control-socket', socket, '--await-init']);
+    await daemon.logged('listening');
+    const key = '5a'.repeat(32);
+    await post(socket, '/sandbox/init', { sandbox_id: 'sbx_1', team_id: 't', record_key: key });
+    const started = await post(socket, '/processes', { command: ['true'] });
+    expect(started).toMatchObject({ status: 201 });
+    await post(socket, '/sandbox/pause', { reason: 'because' });
+    const life = async (query: string) => {
+      const path = `/sandbox/events${query}`;
+      const answer = await requestDaemon(socket, { method: 'GET', path, scope: 'manage', within_ms: 20_000 });
+      return answer.outcome === 'answered' ? (answer.data as { records: LifecycleRecord[] }) : answer;
+    };
+    const { records } = (await life('')) as { records: LifecycleRecord[] };
+    expect(records).toMatchObject([
+      { event_type: 'sandbox.ready', sequence: 1, sandbox_id: 'sbx_1' },
+      { event_type: 'sandbox.paused', sequence: 2 },
+    ]);
+    for (const { mac, ...record } of records) {
+      expect(isAuthentic(recordKey(key) as Buffer, { ...record, mac: Buffer.from(mac, 'hex') })).toBe(true);
+    }
+    expect(await life('?after=1')).toMatchObject({ records: [{ sequence: 2 }] });
+    expect(await post(socket, '/webhook/publish', { payload: {} })).toMatchObject({ status: 409 });
+    await post(socket, '/sandbox/resume');
+    expect(await life('?after=2&limit=1')).toMatchObject({ records: [{ event_type: 'sandbox.resumed' }] });
+    await post(socket, '/sandbox/stop');
+    await daemon.ended;
   });
 
   it('freeze the sandbox for a hold without an event, with a copy of the outbox', async () => {

@@ -2,6 +2,7 @@ import { newEventIds } from '../../../base/ids.ts';
 import { OUTBOX_RESERVE_RECORDS } from '../../../contract/defaults.ts';
 import { signedEvent } from '../../../webhook/signed-event.ts';
 import type { Append, AppendResult, DueRecord, EventDraft } from '../../store.ts';
+import type { LifecycleRecords } from './lifecycle-records.ts';
 import type { OutboxState, Ownership } from './outbox-state.ts';
 import { recordMac } from './record-mac.ts';
 import { checksumOf, recordSizeBytes } from './rows.ts';
@@ -17,18 +18,27 @@ const RESERVE_RECORD_BYTES = 16 * 1024;
 export class AddedRecords {
   readonly #sql: Statements;
   readonly #state: OutboxState;
+  readonly #lifecycle: LifecycleRecords;
   #added: DueRecord[] = [];
+  #has_unsent = false;
   /** Event ids for what this transaction adds, made with one call to the kernel. */
   #event_ids: string[] = [];
 
-  constructor(sql: Statements, state: OutboxState) {
+  constructor(sql: Statements, state: OutboxState, lifecycle: LifecycleRecords) {
     this.#sql = sql;
     this.#state = state;
+    this.#lifecycle = lifecycle;
+  }
+
+  /** Whether the last transaction has added a record without a delivery, which `end` does not return. */
+  get has_unsent(): boolean {
+    return this.#has_unsent;
   }
 
   /** Prepares for a transaction with at least so many drafts. */
   begin(drafts: number): void {
     this.#added = [];
+    this.#has_unsent = false;
     this.#event_ids = newEventIds(drafts, this.#state.clock.wallMs());
   }
 
@@ -52,7 +62,7 @@ export class AddedRecords {
     if (first?.event_type === 'sandbox.ready' && this.#state.row.is_ready === 1) {
       return { outcome: 'unneeded' };
     }
-    if (!this.#hasRoom(drafts)) return { outcome: 'full' };
+    if (!first?.unsent && !this.#hasRoom(drafts)) return { outcome: 'full' };
     if (this.#event_ids.length < drafts.length) {
       this.#event_ids = newEventIds(drafts.length, this.#state.clock.wallMs());
     }
@@ -120,11 +130,14 @@ export class AddedRecords {
       created_at_ms,
       record_key && recordMac(record_key, { ...fields, headers: headers_text, body }),
     );
+    if (event_type.startsWith('sandbox.')) this.#noteLifecycle(event_type);
+    if (draft.unsent) {
+      this.#has_unsent = true;
+      return { event_id, sequence };
+    }
     this.#sql.insertDelivery.run(id, row.number, size_bytes, deadline_ms);
     row.pending += 1;
     row.bytes += size_bytes;
-    if (event_type === 'sandbox.ready') row.is_ready = 1;
-    if (event_type === 'sandbox.killed') row.is_ready = 0;
     this.#added.push({
       id,
       event_id,
@@ -138,5 +151,12 @@ export class AddedRecords {
       created_at_ms,
     });
     return { event_id, sequence };
+  }
+
+  #noteLifecycle(event_type: string): void {
+    const { row } = this.#state;
+    if (event_type === 'sandbox.ready') row.is_ready = 1;
+    if (event_type === 'sandbox.killed') row.is_ready = 0;
+    this.#lifecycle.trim();
   }
 }

@@ -60,7 +60,7 @@ export class FinishedRecords {
    */
   prune(rule: Keep, limit: number): number {
     const gone = this.#takePrunable(rule, limit);
-    this.#remove(gone);
+    this.#remove(gone, this.#state.record_key === null ? 'all' : 'but_lifecycle');
     return gone.length;
   }
 
@@ -87,9 +87,10 @@ export class FinishedRecords {
     return gone;
   }
 
-  #remove(gone: number[]): void {
+  /** `but_lifecycle`: records that a manager may not have read yet are left without their deliveries. */
+  #remove(gone: number[], which: 'all' | 'but_lifecycle'): void {
     const ids = JSON.stringify(gone);
-    this.#sql.remove.run(ids);
+    this.#sql[which === 'all' ? 'remove' : 'removeButLifecycle'].run(ids);
     this.#sql.removeDeliveries.run(ids);
     this.#sql.removeAttempts.run(ids);
   }
@@ -102,7 +103,7 @@ export class FinishedRecords {
   /** Removes up to `limit` records of other sandboxes past their retention; returns how many. */
   pruneForeign(keep: KeepForeign, limit: number): number {
     const gone = this.#others.prune(keep, this.#state.now(), limit);
-    this.#remove(gone);
+    this.#remove(gone, 'all');
     this.#state.row.foreign -= gone.length;
     return gone.length;
   }

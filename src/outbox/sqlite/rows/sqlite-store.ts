@@ -5,6 +5,7 @@ import type { DueRecord } from '../../store.ts';
 import { AddedRecords } from './added-records.ts';
 import { Backlog } from './backlog.ts';
 import { FinishedRecords } from './finished-records.ts';
+import { LifecycleRecords } from './lifecycle-records.ts';
 import { OtherSandboxes } from './other-sandboxes.ts';
 import { type OutboxLimits, OutboxState, type Ownership } from './outbox-state.ts';
 import { Outcomes } from './outcomes.ts';
@@ -24,6 +25,7 @@ export class SqliteStore {
   readonly outcomes: Outcomes;
   readonly finished: FinishedRecords;
   readonly taken_over: TakenOverRecords;
+  readonly lifecycle: LifecycleRecords;
   readonly #db: Database;
   readonly #sql: Statements;
   readonly #state: OutboxState;
@@ -39,7 +41,8 @@ export class SqliteStore {
     const state = new OutboxState(row, clock, limits, before ? before.#state : undefined, offset_ms);
     const others = new OtherSandboxes(sql);
     const backlog = new Backlog(sql, state);
-    this.added = new AddedRecords(sql, state);
+    this.lifecycle = new LifecycleRecords(sql, state);
+    this.added = new AddedRecords(sql, state, this.lifecycle);
     this.backlog = backlog;
     this.outcomes = new Outcomes(sql, state);
     this.finished = new FinishedRecords(sql, state, others);
@@ -135,6 +138,7 @@ export class SqliteStore {
       row.sandbox_id = sandbox_id;
       return;
     }
+    this.lifecycle.forget(row.sandbox_id);
     this.#others.change(row, sandbox_id, this.now());
     this.backlog.noteUntried(1);
     this.#sql.clearTree.run();

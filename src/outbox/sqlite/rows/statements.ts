@@ -3,6 +3,13 @@ import type { Database, Statement } from 'better-sqlite3';
 const DUE = `SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum, mac, attempts, failures, deadline_ms, probe_ms,
   created_at_ms, due_ms FROM deliveries CROSS JOIN records USING (id)`;
 
+/**
+ * The `sandbox.*` records of a sandbox, found by their idempotency keys: those of publishers do not begin with a space.
+ * The index is partial, and the condition says so in its words.
+ */
+const LIFECYCLE = `sandbox_id = @sandbox_id AND idempotency_key IS NOT NULL
+  AND idempotency_key >= ' sandbox.' AND idempotency_key < ' sandbox/'`;
+
 /** The store's prepared statements. */
 export type Statements = ReturnType<typeof prepareStatements>;
 
@@ -80,6 +87,18 @@ export function prepareStatements(db: Database) {
       sql(`SELECT id, finished_ms, size_bytes FROM deliveries WHERE sandbox = ? AND due_ms IS NULL AND state = ?
       ORDER BY finished_ms LIMIT ?`),
     remove: sql('DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))'),
+    removeButLifecycle: sql(
+      "DELETE FROM records WHERE event_type NOT GLOB 'sandbox.*' AND id IN (SELECT value FROM json_each(?))",
+    ),
+    lifecycleAfter:
+      sql(`SELECT event_id, event_type, sandbox_id, sequence, headers, body, checksum, mac, created_at_ms
+      FROM records WHERE ${LIFECYCLE} AND event_type GLOB 'sandbox.*' AND sequence > @sequence ORDER BY sequence
+      LIMIT @limit`),
+    trimLifecycle: sql(`DELETE FROM records WHERE id IN (SELECT id FROM records WHERE ${LIFECYCLE}
+      AND event_type GLOB 'sandbox.*' AND NOT EXISTS (SELECT 1 FROM deliveries WHERE deliveries.id = records.id)
+      AND sequence <= @sequence)`),
+    lifecycleSequence: sql(`SELECT sequence FROM records WHERE ${LIFECYCLE} AND event_type GLOB 'sandbox.*'
+      ORDER BY sequence DESC LIMIT 1 OFFSET @kept`).pluck(),
     removeDeliveries: sql('DELETE FROM deliveries WHERE id IN (SELECT value FROM json_each(?))'),
     removeAttempts: sql('DELETE FROM attempts WHERE record_id IN (SELECT value FROM json_each(?))'),
     tree: sql('SELECT id, entry FROM tree WHERE id > ? ORDER BY id LIMIT ?'),
