@@ -3,11 +3,17 @@ import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 
 /** Modules of Node that are slow to load and not used during the start. */
-const DEFERRED = /^(node:)?(v8|crypto|child_process|worker_threads|zlib|dns|dns\/promises|https|http2)$/;
+export const DEFERRED = [
+  ...['child_process', 'crypto', 'dns', 'dns/promises', 'http2', 'https'],
+  ...['os', 'v8', 'worker_threads', 'zlib'],
+];
 const ADDON = 'addon:';
 
 /** Node's own `require`. */
 export type NativeRequire = (id: string) => unknown;
+
+/** The names of the members of each deferred module: code that imports one lists them, and would load it for that. */
+export type Members = Record<string, string[]>;
 
 interface Loaded {
   exports: unknown;
@@ -20,20 +26,23 @@ interface Loaded {
 export class ProgramLoader {
   readonly #folder: string;
   readonly #native: NativeRequire;
+  readonly #members: Members;
   readonly #loaded = new Map<string, Loaded>();
   /** The compiled parts by file name, from which the caches are made. */
   readonly scripts = new Map<string, Script>();
 
-  constructor(folder: string, native: NativeRequire) {
+  constructor(folder: string, native: NativeRequire, members: Members) {
     this.#folder = folder;
     this.#native = native;
+    this.#members = members;
   }
 
   /** A part of the program (`./name.cjs`), an addon (`addon:name`) or a module of the platform. */
   readonly require = (id: string): unknown => {
     if (id.startsWith('./')) return this.#part(id.slice(2));
     if (id.startsWith(ADDON)) return this.#addon(id.slice(ADDON.length));
-    return DEFERRED.test(id) ? deferred(() => this.#native(id) as object) : this.#native(id);
+    const members = this.#members[id.replace(/^node:/, '')];
+    return members ? deferred(() => this.#native(id) as object, members) : this.#native(id);
   };
 
   #part(name: string): unknown {
@@ -77,23 +86,13 @@ export function cachePath(filename: string): string {
   return filename.replace(/\.cjs$/, '.cache');
 }
 
-/** A proxy of a module that is loaded when one of its members is first used. */
-function deferred(load: () => object): object {
+/** What stands for a module until one of its members is first used. */
+function deferred(load: () => object, members: string[]): object {
   let real: object | null = null;
-  const module = () => {
+  const member = (name: string) => {
     real ??= load();
-    return real;
+    return Reflect.get(real, name);
   };
-  return new Proxy(
-    {},
-    {
-      get: (_, key) => Reflect.get(module(), key),
-      has: (_, key) => Reflect.has(module(), key),
-      ownKeys: () => Reflect.ownKeys(module()),
-      getOwnPropertyDescriptor: (_, key) => {
-        const found = Reflect.getOwnPropertyDescriptor(module(), key);
-        return found && { ...found, configurable: true };
-      },
-    },
-  );
+  const getters = members.map((name) => [name, { enumerable: true, get: () => member(name) }] as const);
+  return Object.defineProperties({}, Object.fromEntries(getters));
 }

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
+import { DEFERRED, type Members } from './loader.ts';
 import { withoutOptionals } from './optionals.ts';
 
 /** The loader of the image, which is put before every program. */
@@ -66,7 +68,7 @@ export async function bundlePrograms(root: string, folder: string): Promise<stri
   const [loader] = await bundle(root, 'loader', LOADER);
   const prelude =
     `"use strict";const{ProgramLoader}=(function(){const exports={};${ascii(loader?.code ?? '')};return exports})();` +
-    'const image=new ProgramLoader(__dirname,require);';
+    `const image=new ProgramLoader(__dirname,require,${JSON.stringify(deferredMembers())});`;
   const modules: string[] = [];
   for (const { name, source, is_entry } of PROGRAMS) {
     const entry = is_entry ? name : `${name}.program`;
@@ -83,6 +85,12 @@ export async function bundlePrograms(root: string, folder: string): Promise<stri
     if (!is_entry) writeFileSync(join(folder, `${name}.cjs`), `${prelude}image.require("./${entry}.cjs");\n`);
   }
   return modules;
+}
+
+/** The members of the deferred modules in this Node, which is the one that the image holds. */
+export function deferredMembers(): Members {
+  const native = createRequire(import.meta.url);
+  return Object.fromEntries(DEFERRED.map((id) => [id, Object.keys(native(`node:${id}`))]));
 }
 
 /** The same program in ASCII only: other characters, which minified code has only in literals, are escaped. */

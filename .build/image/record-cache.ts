@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Script } from 'node:vm';
 import { systemClock } from '../../src/base/clock.ts';
 import { cachePath, ProgramLoader, wrapped } from './loader.ts';
+import { deferredMembers } from './programs.ts';
 
 /** Time after the last answer, in ms, until its consequences have run, undici's slow timers included. */
 const REST_MS = 1_500;
@@ -13,7 +14,7 @@ const REST_MS = 1_500;
  * loaded, with the functions that were called, and of every other part as compiled without running it.
  */
 const [folder = '', ...args] = process.argv.slice(2);
-const loader = new ProgramLoader(folder, createRequire(import.meta.url));
+const loader = new ProgramLoader(folder, createRequire(import.meta.url), deferredMembers());
 const { runSandboxd } = loader.require('./sandboxd.sandboxd-options.cjs') as {
   runSandboxd: (argv: string[], secret: undefined, environment: object) => Promise<void>;
 };

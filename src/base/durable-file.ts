@@ -35,7 +35,7 @@ export async function replaceFile(path: string, content: string, mode = 0o600): 
 }
 
 /** Like `replaceFile`, but synchronous. */
-export function replaceFileNow(path: string, content: string, mode = 0o600): void {
+export function replaceFileNow(path: string, content: string | Uint8Array, mode = 0o600): void {
   const temporary = `${path}.new`;
   rmSync(temporary, { recursive: true, force: true });
   writeAndSync(openSync(temporary, NEW_FILE, mode), content);
@@ -93,7 +93,7 @@ export function syncNow(path: string): void {
 }
 
 /** Takes over the descriptor. */
-function writeAndSync(file: number, content: string): void {
+function writeAndSync(file: number, content: string | Uint8Array): void {
   try {
     writeFileSync(file, content);
     fsyncSync(file);

@@ -5,7 +5,7 @@ import { HmacKey } from './hmac.ts';
 export const SIGNATURE_HEADER = 'X-Service-Signature';
 
 /** Nearly all bodies are signed with the same secret as the one before. */
-let last = { secret: '', key: new HmacKey(Buffer.alloc(0)) };
+let last: { secret: string; key: HmacKey } | null = null;
 
 /** A secret with this prefix also gives the headers of Standard Webhooks. */
 const STANDARD_WEBHOOKS_PREFIX = 'whsec_';
@@ -24,7 +24,7 @@ export interface StandardWebhookHeaders {
  * Returns 64 lower-case hex digits. Source: contract section 2.
  */
 export function sign(secret: string, body: string | Uint8Array): string {
-  if (last.secret !== secret) last = { secret, key: new HmacKey(Buffer.from(secret)) };
+  if (last?.secret !== secret) last = { secret, key: new HmacKey(Buffer.from(secret)) };
   return last.key.sign(body);
 }
 

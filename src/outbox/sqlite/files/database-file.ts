@@ -1,8 +1,9 @@
-import { closeSync, constants, fchmodSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { replaceFileNow } from '../../../base/durable-file.ts';
 import { checkOutboxRow } from '../rows/outbox-row.ts';
-import { hasOwnSchema, prepareDatabase } from '../rows/schema.ts';
+import { emptyOutbox, hasOwnSchema, prepareDatabase } from '../rows/schema.ts';
 import { damage } from '../store-errors.ts';
 
 /** The database's name; the files beside it have it as their beginning. */
@@ -28,10 +29,14 @@ export function touch(path: string): void {
 /** Opens or makes the database. Throws where SQLite cannot use it, or it cannot be what the outbox wrote. */
 export function openOutboxDatabase(state_dir: string): Database.Database {
   const path = databasePath(state_dir);
-  touch(path);
+  const is_new = !lstatSync(path, { throwIfNoEntry: false });
+  // As a whole: made by SQLite it is synced seven times.
+  if (is_new) replaceFileNow(path, emptyOutbox());
+  else touch(path);
   const db = new Database(path, { timeout: 0 });
   try {
     prepareDatabase(db);
+    if (is_new) return db;
     if (!hasOwnSchema(db)) throw damage('the outbox has unknown or missing tables');
     checkPages(db);
     checkOutboxRow(db);

@@ -23,7 +23,7 @@ export type UntrustedRow = { [Column in keyof AuthenticatedRecord]: unknown } & 
 const KEY = /^[0-9a-f]{64}$/;
 
 /** All records of an outbox are authenticated with one key. */
-let last: { key: Buffer | null; hmac: HmacKey } = { key: null, hmac: new HmacKey(Buffer.alloc(0)) };
+let last: { key: Buffer; hmac: HmacKey } | null = null;
 
 /** The bytes of a record key given as 64 lower-case hex digits, or null where it is none. Source: contract section 7. */
 export function recordKey(text: string): Buffer | null {
@@ -35,7 +35,7 @@ export function recordKey(text: string): Buffer | null {
  * its length, so that no two records have the same encoding. Source: contract section 7, "A deletion loses no event".
  */
 export function recordMac(key: Buffer, record: AuthenticatedRecord): Buffer {
-  if (last.key !== key) last = { key, hmac: new HmacKey(key) };
+  if (last?.key !== key) last = { key, hmac: new HmacKey(key) };
   const { event_id, event_type, sandbox_id, sequence, headers, body, created_at_ms } = record;
   const lengths = `${event_id.length},${event_type.length},${sandbox_id.length},${headers.length},${body.length}`;
   const fields = `${sequence},${created_at_ms},${lengths};${event_id}${event_type}${sandbox_id}`;

@@ -48,6 +48,10 @@ function versionOf(db: Database): number {
   return db.pragma('user_version', { simple: true }) as number;
 }
 
+/** Where a database's first page says by which format it is read and written, and what says: with a log beside it. */
+const FORMAT_OFFSET = 18;
+const WITH_LOG = 2;
+
 /** The bytes of a new, empty outbox. */
 export function emptyOutbox(): Buffer {
   const own = new Sqlite(':memory:');
@@ -56,7 +60,7 @@ export function emptyOutbox(): Buffer {
   own.pragma(`user_version = ${VERSION}`);
   const bytes = own.serialize();
   own.close();
-  return bytes;
+  return bytes.fill(WITH_LOG, FORMAT_OFFSET, FORMAT_OFFSET + 2);
 }
 
 /** How long the log may stay after it was written back: a burst must not occupy the disk for ever. */

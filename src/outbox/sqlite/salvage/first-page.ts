@@ -13,7 +13,6 @@ import { emptyOutbox } from '../rows/schema.ts';
 
 const PAGE_BYTES = 4_096;
 /** SQLite's file format: where it says that a log is used, and how many pages there are. */
-const FORMAT_OFFSET = 18;
 const PAGE_COUNT_OFFSET = 28;
 
 /** The page that holds an outbox's header and schema: replaced by that of a new outbox, and put back. */
@@ -37,8 +36,7 @@ export class FirstPage {
       const found = Buffer.alloc(Math.min(this.#size, PAGE_BYTES));
       readSync(file, found, 0, found.length, 0);
       const page = emptyOutbox().subarray(0, PAGE_BYTES);
-      // With a log beside it, and as many pages as the file has.
-      page.fill(2, FORMAT_OFFSET, FORMAT_OFFSET + 2);
+      // As many pages as the file has.
       page.writeUInt32BE(0, PAGE_COUNT_OFFSET);
       writeSync(file, page, 0, page.length, 0);
       this.#replaced = found;

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -8,8 +9,8 @@ import {
 } from '../../../../src/outbox/sqlite/rows/schema.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
-function open(content: string | Buffer = `${scratchFolder()}/outbox.db`): Database {
-  const db = new Sqlite(content);
+function open(path = `${scratchFolder()}/outbox.db`): Database {
+  const db = new Sqlite(path);
   onTestFinished(() => void db.close());
   return db;
 }
@@ -40,7 +41,16 @@ describe('a database that was set up', () => {
   });
 
   it('is what the bytes of an empty outbox are', () => {
-    expect(ownVersion(open(emptyOutbox()))).toBe(3);
+    const path = `${scratchFolder()}/outbox.db`;
+    writeFileSync(path, emptyOutbox());
+    const db = open(path);
+    expect(ownVersion(db)).toBe(3);
+    const pragma = (name: string) => db.pragma(name, { simple: true });
+    expect(['journal_mode', 'auto_vacuum', 'quick_check'].map(pragma)).toEqual(['wal', 2, 'ok']);
+    const made = open();
+    prepareDatabase(made);
+    const rows = (each: Database) => each.prepare('SELECT * FROM outbox').all();
+    expect(rows(db)).toEqual(rows(made));
   });
 
   it.each([-1, 4])('is refused where its format is %i', (version) => {
