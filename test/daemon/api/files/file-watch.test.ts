@@ -71,6 +71,22 @@ describe('/files/watch', () => {
     expect(events(flat)).toHaveLength(2);
   });
 
+  it('watches a directory whose name is not UTF-8, by its bytes', async () => {
+    const bytes = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0x64, 0xff])]);
+    mkdirSync(bytes);
+    const { send, messages } = await connect();
+    const path_base64 = bytes.toString('base64');
+    for (const recursive of [true, false]) send({ action: 'subscribe', path_base64, recursive });
+    await eventually(() => expect(messages).toHaveLength(2));
+    expect(messages[0]).toMatchObject({ type: 'subscribed', path: `${folder}/d\ufffd`, path_base64 });
+    const file = Buffer.concat([bytes, Buffer.from('/file')]);
+    writeFileSync(file, '');
+    await eventually(() => expect(messages).toHaveLength(4));
+    expect(messages.slice(2).map(({ event, path_base64 }) => [event, path_base64])).toEqual(
+      Array(2).fill(['create', file.toString('base64')]),
+    );
+  });
+
   it('answers what it cannot do with an error that names the field', async () => {
     const { send, messages } = await connect();
     const frames: [frame: object | string, code: string, field?: string][] = [

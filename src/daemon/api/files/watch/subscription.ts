@@ -1,7 +1,12 @@
 import type { FileModified } from '../../../../contract/events.ts';
 import { type BytePath, below, bytePath, joined, pathFields } from '../../../../files/byte-path.ts';
-import type { TreeFollower } from './watched-tree.ts';
-import type { Following, WatchedTrees } from './watched-trees.ts';
+import { differences } from '../../../../watch/classify/differences.ts';
+import { nameOf } from '../../../../watch/index/name.ts';
+import type { TreeFollower, TreeState, WatchedTree } from './watched-tree.ts';
+import type { WatchedTrees } from './watched-trees.ts';
+
+/** Changes that wait while states are compared; with more, they are compared again. */
+const HELD_MAX = 10_000;
 
 /** What a subscription needs of its connection. */
 export interface SubscriptionLink {
@@ -25,10 +30,21 @@ export interface SubscriptionParts {
   link: SubscriptionLink;
 }
 
-/** One subscription of a client. A client that is too slow is told so, and then of the differences. */
+/** While states are compared. */
+interface Comparing {
+  /** Later changes; null where they cannot be told one by one, and the states must be compared again. */
+  held: FileModified[] | null;
+}
+
+/**
+ * One subscription of a client. A client that is too slow is told so, and then of the differences; so is one, without
+ * having to be told, whose directory has moved as a whole or is now part of another tree.
+ */
 export class Subscription implements TreeFollower {
   readonly #parts: SubscriptionParts;
-  #following: Following | null = null;
+  /** Null until the client may be told. */
+  #tree: WatchedTree | null = null;
+  #comparing: Comparing | null = null;
   #is_stopped = false;
 
   constructor(parts: SubscriptionParts) {
@@ -38,54 +54,103 @@ export class Subscription implements TreeFollower {
   /** Resolves when every later change will be told. Throws `too_many_requests`. */
   async start(): Promise<void> {
     const { trees, real, recursive } = this.#parts;
-    await this.#keep(await trees.follow(asText(real), recursive, this));
+    this.#tree = await trees.follow(watchedPath(real), recursive, this);
+    if (this.#is_stopped) await this.stop();
   }
 
   /** Frees what it holds. Idempotent. */
   async stop(): Promise<void> {
     this.#is_stopped = true;
-    await this.#following?.stop();
+    await this.#parts.trees.leave(this);
   }
 
   onChanges(changes: readonly FileModified[]): void {
-    const { link } = this.#parts;
     // A tree that is not kept yet has not been told to the client.
-    if (this.#is_stopped || !this.#following) return;
-    if (link.isBehind()) void this.#compareLater(this.#following);
+    if (this.#is_stopped || !this.#tree) return;
+    if (this.#comparing) this.#hold(this.#comparing, changes);
+    else if (this.#parts.link.isBehind()) void this.#compareFrom(this.#tree.state(), true);
+    else if (changes.some((change) => this.#movesTree(change)))
+      void this.#compareFrom(this.#tree.state(), false);
     else for (const change of changes) this.#send(change);
   }
 
-  async #compareLater(following: Following): Promise<void> {
-    const { trees, link, watch_id, real, recursive } = this.#parts;
-    const rows = following.tree.snapshot();
-    this.#following = null;
+  onMoved(tree: WatchedTree): void {
+    const former = this.#tree;
+    if (!former) return;
+    this.#tree = tree;
+    // What is being compared already is compared with the state of this one.
+    if (this.#comparing) this.#comparing.held = null;
+    else void this.#compareFrom(former.state(), false);
+  }
+
+  #hold(comparing: Comparing, changes: readonly FileModified[]): void {
+    const { held } = comparing;
+    if (held === null) return;
+    const is_too_much = held.length + changes.length > HELD_MAX;
+    if (is_too_much || changes.some((change) => this.#movesTree(change))) comparing.held = null;
+    else held.push(...changes);
+  }
+
+  /** Tells the differences from a state that the client knows, and then goes on. */
+  async #compareFrom(known: TreeState, is_behind: boolean): Promise<void> {
+    const { link, watch_id } = this.#parts;
+    const comparing: Comparing = { held: null };
+    this.#comparing = comparing;
+    let from = known;
+    let must_tell = is_behind;
     try {
-      await following.stop();
-      await link.caughtUp();
-      if (this.#is_stopped) return;
-      link.send({ type: 'overflow', watch_id });
-      const resumed: TreeFollower = { onChanges: (changes) => this.#resumed(changes) };
-      await this.#keep(await trees.compare(asText(real), recursive, resumed, rows));
+      for (;;) {
+        // The change that led here becomes part of the state first.
+        await null;
+        if (must_tell) {
+          await link.caughtUp();
+          if (!this.#is_stopped) link.send({ type: 'overflow', watch_id });
+        }
+        if (this.#is_stopped) return;
+        comparing.held = [];
+        const to = (this.#tree as WatchedTree).state();
+        await this.#tellDifferences(from, to);
+        const held = comparing.held as FileModified[] | null;
+        must_tell = held?.length !== 0 && link.isBehind();
+        if (held !== null && !must_tell) {
+          this.#comparing = null;
+          if (!this.#is_stopped) for (const change of held) this.#send(change);
+          return;
+        }
+        from = to;
+      }
     } catch (error) {
       link.onFailure(watch_id, error);
     }
   }
 
-  /** The differences come before the tree is kept; from then on it is like any other. */
-  #resumed(changes: readonly FileModified[]): void {
-    if (this.#following) this.onChanges(changes);
-    else if (!this.#is_stopped) for (const change of changes) this.#send(change);
+  async #tellDifferences(from: TreeState, to: TreeState): Promise<void> {
+    const { real, link } = this.#parts;
+    const changes = differences(await from.tree(), await to.tree(), watchedPath(real));
+    for (const change of changes) {
+      if (link.isBehind()) await link.caughtUp();
+      if (this.#is_stopped) return;
+      this.#send(change);
+    }
   }
 
-  async #keep(following: Following): Promise<void> {
-    this.#following = following;
-    if (this.#is_stopped) await following.stop();
+  /** Whether a moved directory takes along what is in it, into the watched tree or out of it, or the whole tree. */
+  #movesTree({ event_type, is_directory, ...change }: FileModified): boolean {
+    if (event_type !== 'rename' || !is_directory) return false;
+    const { real, recursive } = this.#parts;
+    const paths = [
+      bytesOf(change.path, change.path_base64),
+      bytesOf(change.old_path ?? '', change.old_path_base64),
+    ];
+    if (paths.some((path) => below(path, real) !== null)) return true;
+    const [to, from] = paths.map((path) => below(real, path) !== null);
+    return recursive && to !== from;
   }
 
   #send({ event_type, ...change }: FileModified): void {
-    const path = this.#shown(change.path, change.path_base64);
+    const path = this.#shown(bytesOf(change.path, change.path_base64));
     const old_path =
-      change.old_path === undefined ? null : this.#shown(change.old_path, change.old_path_base64);
+      change.old_path === undefined ? null : this.#shown(bytesOf(change.old_path, change.old_path_base64));
     if (event_type !== 'rename') {
       if (path !== null) this.#tell(event_type, path);
     } else if (path !== null && old_path !== null) this.#tell('rename', path, old_path);
@@ -107,15 +172,23 @@ export class Subscription implements TreeFollower {
   }
 
   /** A path as the client knows it; null for one that it does not follow. */
-  #shown(text: string, base64: string | undefined): BytePath | null {
+  #shown(bytes: BytePath): BytePath | null {
     const { path, real, recursive } = this.#parts;
-    const bytes = base64 === undefined ? bytePath(text) : Buffer.from(base64, 'base64').toString('latin1');
     const relative = below(real, bytes);
     if (relative === null || (!recursive && relative.includes('/'))) return null;
     return relative === '' ? path : joined(path, relative);
   }
 }
 
-function asText(path: BytePath): string {
-  return Buffer.from(path, 'latin1').toString();
+/** A path of an event. */
+function bytesOf(text: string, base64: string | undefined): BytePath {
+  return base64 === undefined ? bytePath(text) : Buffer.from(base64, 'base64').toString('latin1');
+}
+
+/** A path as the watch names it. */
+function watchedPath(path: BytePath): string {
+  return path
+    .split('/')
+    .map((name) => nameOf(Buffer.from(name, 'latin1')))
+    .join('/');
 }

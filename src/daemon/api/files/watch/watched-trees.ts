@@ -2,7 +2,8 @@ import type { Clock } from '../../../../base/clock.ts';
 import type { Log } from '../../../../base/log.ts';
 import { FILE_WATCHED_TREES_MAX } from '../../../../contract/defaults.ts';
 import { ApiError } from '../../../../contract/errors.ts';
-import { type TreeFollower, type TreeRows, WatchedTree } from './watched-tree.ts';
+import { pathBelow } from '../../../../watch/ignore.ts';
+import { type TreeFollower, WatchedTree } from './watched-tree.ts';
 
 /** Only the names of the directory itself. */
 const ITS_NAMES_ALONE = ['*/**'];
@@ -15,82 +16,93 @@ export interface WatchedTreesParts {
   own_paths: readonly string[];
 }
 
-/** A tree that somebody follows. */
-export interface Following {
-  tree: WatchedTree;
-  /** Frees the tree once nobody follows it. Idempotent. */
-  stop(): Promise<void>;
+/** What is watched: a directory's names, or its whole tree. */
+interface Extent {
+  directory: string;
+  recursive: boolean;
 }
 
-interface Shared {
+/** A tree that somebody follows. */
+interface Shared extends Extent {
   tree: WatchedTree;
   started: Promise<void>;
   end: () => Promise<void>;
-  users: number;
 }
 
-/** The trees that clients watch, each once however many follow it. */
+/**
+ * The trees that clients watch. One that holds another is watched in its place, so that nothing is indexed twice, however
+ * many follow it.
+ */
 export class WatchedTrees {
   readonly #parts: WatchedTreesParts;
-  readonly #shared = new Map<string, Shared>();
-  #compared = 0;
+  readonly #shared = new Set<Shared>();
+  readonly #followed = new Map<TreeFollower, Shared>();
 
   constructor(parts: WatchedTreesParts) {
     this.#parts = parts;
   }
 
-  /** Follows a directory; resolves when every later change will be told. Throws `too_many_requests`. */
-  async follow(directory: string, recursive: boolean, follower: TreeFollower): Promise<Following> {
-    const whole = `/${directory}`;
-    // A tree also tells of the directory's own names.
-    const key = recursive || this.#shared.has(whole) ? whole : directory;
-    return this.#join(key, follower, () => this.#start(directory, key === whole, new WatchedTree()));
+  /**
+   * Follows a directory until `leave`; resolves with the tree that tells of it, when every later change will be told.
+   * Throws `too_many_requests`.
+   */
+  async follow(directory: string, recursive: boolean, follower: TreeFollower): Promise<WatchedTree> {
+    const extent = { directory, recursive };
+    const known = [...this.#shared].find((shared) => holds(shared, extent));
+    const shared = known ?? this.#start(extent);
+    this.#join(shared, follower);
+    try {
+      await shared.started;
+      if (!known) await this.#takeOver(shared);
+    } catch (error) {
+      await this.leave(follower);
+      throw error;
+    }
+    return (this.#followed.get(follower) ?? shared).tree;
   }
 
-  /** Follows a directory from an earlier state on: the differences come first. Such a tree is not shared. */
-  async compare(
-    directory: string,
-    recursive: boolean,
-    follower: TreeFollower,
-    rows: TreeRows,
-  ): Promise<Following> {
-    this.#compared += 1;
-    const key = `#${this.#compared}`;
-    return this.#join(key, follower, () => this.#start(directory, recursive, new WatchedTree(rows)));
+  /** Stops telling a follower, and frees the tree once nobody follows it. Idempotent. */
+  async leave(follower: TreeFollower): Promise<void> {
+    const shared = this.#followed.get(follower);
+    if (!shared) return;
+    this.#followed.delete(follower);
+    shared.tree.followers.delete(follower);
+    if (shared.tree.followers.size === 0) await this.#end(shared);
   }
 
   /** Ends all of them. Idempotent. */
   async stop(): Promise<void> {
-    const all = [...this.#shared.values()];
-    this.#shared.clear();
-    await Promise.all(all.map(({ end }) => end()));
+    this.#followed.clear();
+    await Promise.all([...this.#shared].map((shared) => this.#end(shared)));
   }
 
-  async #join(key: string, follower: TreeFollower, start: () => Shared): Promise<Following> {
-    const shared = this.#shared.get(key) ?? start();
-    this.#shared.set(key, shared);
-    shared.users += 1;
+  #join(shared: Shared, follower: TreeFollower): void {
     shared.tree.followers.add(follower);
-    let is_stopped = false;
-    const stop = async () => {
-      if (is_stopped) return;
-      is_stopped = true;
-      shared.tree.followers.delete(follower);
-      shared.users -= 1;
-      if (shared.users > 0) return;
-      if (this.#shared.get(key) === shared) this.#shared.delete(key);
-      await shared.end();
-    };
-    try {
-      await shared.started;
-    } catch (error) {
-      await stop();
-      throw error;
-    }
-    return { tree: shared.tree, stop };
+    this.#followed.set(follower, shared);
   }
 
-  #start(directory: string, recursive: boolean, tree: WatchedTree): Shared {
+  /** Moves the followers of the trees that a new one holds to it. */
+  async #takeOver(shared: Shared): Promise<void> {
+    const held = [...this.#shared].filter((other) => other !== shared && holds(shared, other));
+    for (const other of held) {
+      // Its state is known then; one that cannot be watched has no followers.
+      await other.started.catch(() => {});
+      if (!this.#shared.has(shared)) return;
+      for (const follower of [...other.tree.followers]) {
+        other.tree.followers.delete(follower);
+        this.#join(shared, follower);
+        follower.onMoved(shared.tree);
+      }
+      await this.#end(other);
+    }
+  }
+
+  async #end(shared: Shared): Promise<void> {
+    this.#shared.delete(shared);
+    await shared.end();
+  }
+
+  #start({ directory, recursive }: Extent): Shared {
     if (this.#shared.size >= FILE_WATCHED_TREES_MAX) {
       throw new ApiError(
         'too_many_requests',
@@ -98,6 +110,7 @@ export class WatchedTrees {
       );
     }
     const { clock, log, own_paths } = this.#parts;
+    const tree = new WatchedTree(directory);
     const watcher = import('../../../../watch/thread/watcher.ts').then(({ Watcher }) => {
       const ignore = recursive ? [] : ITS_NAMES_ALONE;
       return new Watcher({
@@ -109,11 +122,19 @@ export class WatchedTrees {
         store: tree,
       });
     });
-    return {
+    const shared = {
+      directory,
+      recursive,
       tree,
       started: watcher.then((each) => each.start()),
       end: async () => (await watcher).stop(),
-      users: 0,
     };
+    this.#shared.add(shared);
+    return shared;
   }
+}
+
+function holds(outer: Extent, inner: Extent): boolean {
+  if (outer.directory === inner.directory) return outer.recursive || !inner.recursive;
+  return outer.recursive && pathBelow(outer.directory, inner.directory) !== null;
 }
