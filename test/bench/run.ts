@@ -2,6 +2,12 @@ import { parseArgs } from 'node:util';
 import { claimAdmission } from './admission.ts';
 import { deliver } from './deliver.ts';
 import { drain } from './drain.ts';
+import { directoryArchive, fileArchive } from './files/file-archive.ts';
+import { fileList } from './files/file-list.ts';
+import { fileManager } from './files/file-manager.ts';
+import { fileMemory } from './files/file-memory.ts';
+import { filePublish } from './files/file-publish.ts';
+import { fileDownload, fileUpload } from './files/file-transfer.ts';
 import { footprint } from './footprint.ts';
 import { idle } from './idle.ts';
 import { kill } from './kill.ts';
@@ -75,6 +81,14 @@ const BENCHMARKS: Benchmark[] = [
   networkDownload,
   watch,
   watchBurst,
+  fileDownload,
+  fileUpload,
+  fileMemory,
+  fileArchive,
+  directoryArchive,
+  fileList,
+  filePublish,
+  fileManager,
 ];
 
 const { values, positionals } = parseArgs({

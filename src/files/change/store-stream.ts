@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type Readable, Writable } from 'node:stream';
 import { ApiError } from '../../contract/errors.ts';
+import { freeBuffer } from '../free-buffer.ts';
 
 /** Bytes that wait for the disk: it writes them together, while the next ones arrive. */
 const WAITING_BYTES = 256 * 1024;
@@ -60,6 +61,7 @@ class FileSink extends Writable {
       this.size_bytes += taken;
       rest = after(rest, taken);
     }
+    for (const chunk of chunks) freeBuffer(chunk);
   }
 }
 

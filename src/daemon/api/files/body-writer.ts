@@ -4,25 +4,33 @@ import type { ServerResponse } from 'node:http';
 export class BodyWriter {
   readonly #raw: ServerResponse;
   readonly #gone: AbortSignal;
+  /** Of the piece that is being written. */
+  #reject: (error: Error) => void = () => {};
 
   /** `gone` aborts when the client disconnects. */
   constructor(raw: ServerResponse, gone: AbortSignal) {
     this.#raw = raw;
     this.#gone = gone;
+    // Once for all pieces: a listener each would cost more than the write.
+    gone.addEventListener('abort', () => this.#reject(disconnected()));
   }
 
-  /** Resolves once the kernel has the bytes, and they may be overwritten. Rejects if the client has disconnected. */
+  /**
+   * To be called once the piece before is written. Resolves once the kernel has the bytes, and they may be overwritten.
+   * Rejects if the client has disconnected.
+   */
   write(data: Uint8Array): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const onGone = () => reject(new Error('the client has disconnected'));
-    if (this.#gone.aborted) onGone();
-    else {
-      this.#gone.addEventListener('abort', onGone);
-      this.#raw.write(data, (error) => (error ? reject(error) : resolve()));
-    }
-    const done = promise.finally(() => this.#gone.removeEventListener('abort', onGone));
+    const written = new Promise<void>((resolve, reject) => {
+      this.#reject = reject;
+      if (this.#gone.aborted) reject(disconnected());
+      else this.#raw.write(data, (error) => (error ? reject(error) : resolve()));
+    });
     // Awaited one piece later.
-    done.catch(() => {});
-    return done;
+    written.catch(() => {});
+    return written;
   }
+}
+
+function disconnected(): Error {
+  return new Error('the client has disconnected');
 }

@@ -5,14 +5,16 @@ import type { Clock } from '../../../base/clock.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import { parseRange } from '../../../files/byte-range.ts';
 import { isRangeCurrent, readOutcome } from '../../../files/conditions.ts';
+import { freeBuffer } from '../../../files/free-buffer.ts';
 import type { RegularFile } from '../../../files/regular-file.ts';
 import { entityTag } from '../../../files/stamp.ts';
+import { tightenHeap } from '../../start/heap.ts';
 import type { Exchange } from '../process-output.ts';
 import { disconnectSignal } from '../sse-response.ts';
 import { BodyWriter } from './body-writer.ts';
 
 /** Large enough that the system calls cost little, small enough for many downloads at once. Each has two. */
-const CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = 128 * 1024;
 
 /**
  * Answers GET and HEAD `/files` with the bytes of a file, as RFC 9110 says of conditions and ranges, and closes it. A file
@@ -31,6 +33,7 @@ export async function answerDownload(file: RegularFile, clock: Clock, exchange: 
       raw.end();
       return;
     }
+    tightenHeap();
     const body = new BodyWriter(raw, gone);
     await sendBytes(handle, plan, body).then(
       () => raw.end(),
@@ -107,6 +110,7 @@ async function sendBytes(handle: FileHandle, { start, end }: Plan, body: BodyWri
     position += bytes_read;
   }
   await sent;
+  for (const chunk of chunks) freeBuffer(chunk);
 }
 
 /** A stream of the kernel's that has no more for now, such as its log, ends here. */
