@@ -25,6 +25,7 @@ const catalogue = {
   too_many_requests: [429, 'Too many requests.'],
   quota_exceeded: [429, "The team's quota is exceeded."],
   internal_error: [500, 'An internal error occurred.'],
+  not_implemented: [501, 'This is not implemented.'],
   outbox_full: [503, 'The outbox is full.'],
   outbox_unavailable: [503, 'The outbox is temporarily unavailable.'],
   unavailable: [503, 'A required service is temporarily unavailable.'],

@@ -1,5 +1,6 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { OutputCopies } from './output/copies.ts';
 import type { SupervisedProcess } from './process.ts';
 import { terminateTree } from './tree/terminate-tree.ts';
 import type { TreeFinder } from './tree/tree.ts';
@@ -13,8 +14,20 @@ export interface ShutdownContext {
   grace_ms: number;
 }
 
+/** Ends everything, and resolves when the ends are stored, or kept for the next daemon, and all output is copied. */
+export async function endAll(
+  context: ShutdownContext,
+  processes: readonly SupervisedProcess[],
+  copies: OutputCopies,
+): Promise<void> {
+  await terminateAll(context, processes);
+  await flushEvents(context, processes);
+  await copies.allFinished();
+  await Promise.allSettled(processes.map((process) => process.close()));
+}
+
 /** Ends every tree, SIGTERM first, then every other process of the sandbox. Logs what does not end; never rejects. */
-export async function terminateAll(
+async function terminateAll(
   context: ShutdownContext,
   processes: readonly SupervisedProcess[],
 ): Promise<void> {
@@ -34,7 +47,7 @@ export async function terminateAll(
  * Resolves when the events of all processes are stored, or after the grace: what is not stored by then stays in the
  * records, and the next daemon emits it.
  */
-export async function flushEvents(
+async function flushEvents(
   { clock, grace_ms }: ShutdownContext,
   processes: readonly SupervisedProcess[],
 ): Promise<void> {

@@ -15,7 +15,7 @@ import { ProcessPause } from './pausing.ts';
 import { recoverAll } from './recovery.ts';
 import { ProcessRegistry } from './registry.ts';
 import { ProcessRetention } from './retention.ts';
-import { flushEvents, terminateAll } from './shutdown.ts';
+import { endAll } from './shutdown.ts';
 import type { ProcessContext } from './start/context.ts';
 import { FolderPool } from './start/folder-pool.ts';
 import { startProcess } from './start/new-process.ts';
@@ -152,10 +152,7 @@ export class Supervisor implements Service {
     this.#registry.get(process_id).signal(parseSignal(signal), scope);
   }
 
-  /**
-   * Forwards a signal that the daemon received to the main command's own process. After SIGTERM and SIGINT no restart
-   * follows. Throws `conflict` if the process has ended.
-   */
+  /** Forwards a signal of the daemon's own; after SIGTERM and SIGINT no restart follows. Throws `conflict` if it has ended. */
   forward(process_id: string, signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
     this.#registry.get(process_id).signal(signal, 'leader', signal !== 'SIGHUP');
   }
@@ -173,6 +170,14 @@ export class Supervisor implements Service {
     const process = this.#registry.get(process_id);
     await process.terminate(grace_ms);
     return process.view();
+  }
+
+  /** Ends a process and starts its request anew under its id; its output so far is gone. Errors as of both. */
+  async restart(process_id: string): Promise<ProcessView> {
+    const { request } = this.#registry.get(process_id).record;
+    this.#checkMayStart(process_id);
+    await this.remove(process_id);
+    return (await this.spawn({ ...request, process_id }, { replace_ended: true })).process;
   }
 
   /** Resolves with the ended process once no restart follows, its output is kept and its copy is written. */
@@ -225,11 +230,7 @@ export class Supervisor implements Service {
     this.#folders.close();
     const processes = await this.#registry.started();
     await this.resume();
-    const context = { ...this.#options, trees: this.#trees };
-    await terminateAll(context, processes);
-    await flushEvents(context, processes);
-    await this.#copies.allFinished();
-    await Promise.allSettled(processes.map((process) => process.close()));
+    await endAll({ ...this.#options, trees: this.#trees }, processes, this.#copies);
     await Promise.allSettled([this.#freezer.close(), this.#oom.close()]);
   }
 

@@ -6,6 +6,7 @@ import {
   type RouteDoc,
 } from '../../base/http/openapi.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
+import { ContextData, ContextExecData, ContextListData } from '../../contract/schema/contexts.ts';
 import { DeliveryData, DeliveryPageData, ReplayedData } from '../../contract/schema/deliveries.ts';
 import { eventSchema } from '../../contract/schema/events.ts';
 import { closedObject } from '../../contract/schema/field.ts';
@@ -26,6 +27,8 @@ const PublishBody = closedObject({ payload: Type.Record(Type.String(), Type.Unkn
 const ReceiptData = closedObject({ event_id: Type.String(), sequence: Type.Integer({ minimum: 1 }) });
 const NamesData = closedObject({ names: Type.Array(Type.String()) });
 const ProcessListData = closedObject({ processes: Type.Array(ProcessData) });
+
+const doneData = (what: string) => closedObject({ [what]: Type.Literal(true) });
 
 const conditional = {
   Range: 'the bytes to send',
@@ -99,6 +102,28 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   },
   'POST /api/v1/processes/:process_id/signal': { summary: 'Send a signal to a process', status: 204 },
   'POST /api/v1/processes/:process_id/resize': { summary: "Resize a process's terminal", status: 204 },
+  'POST /api/v1/contexts': { summary: 'Create a context: start a process', data: ContextData, status: 201 },
+  'GET /api/v1/contexts': { summary: 'List contexts', data: ContextListData },
+  'GET /api/v1/contexts/:context_id': { summary: 'Get one context with its output', data: ContextData },
+  'DELETE /api/v1/contexts/:context_id': { summary: 'End a context', data: DeletedData },
+  'POST /api/v1/contexts/:context_id/exec': {
+    summary: 'Write to a context and wait until it has ended',
+    data: ContextExecData,
+  },
+  'POST /api/v1/contexts/:context_id/input': { summary: 'Write to a context', data: doneData('written') },
+  'POST /api/v1/contexts/:context_id/resize': {
+    summary: "Resize a context's terminal",
+    data: doneData('resized'),
+  },
+  'POST /api/v1/contexts/:context_id/signal': {
+    summary: 'Send a signal to a context',
+    data: doneData('signaled'),
+  },
+  'POST /api/v1/contexts/:context_id/restart': {
+    summary: 'End a context and start it anew',
+    data: ContextData,
+  },
+  'GET /api/v1/contexts/:context_id/ws': { summary: 'Attach to a context over a WebSocket', status: 101 },
   'GET /api/v1/files': {
     summary: 'Download a file',
     media: 'application/octet-stream',

@@ -4,14 +4,14 @@ import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
-import { ApiError, errorBody, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { AttachQuery } from '../../contract/schema/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { tightenHeap } from '../start/heap.ts';
-import { type AttachFrame, parseFrame } from './attach-frame.ts';
-import { type Exchange, outputJson } from './process-output.ts';
+import { type AttachFrame, type AttachFrames, PROCESS_FRAMES } from './attach-frame.ts';
+import type { Exchange } from './process-output.ts';
 
 /** The slice of the daemon that an attached client uses. */
 export interface AttachContext {
@@ -39,6 +39,7 @@ export async function answerAttach(
   process_id: string,
   { offset, lossless }: Static<typeof AttachQuery>,
   { request, reply }: Exchange,
+  frames: AttachFrames = PROCESS_FRAMES,
 ): Promise<void> {
   checkHandshake(request);
   tightenHeap();
@@ -58,7 +59,7 @@ export async function answerAttach(
   const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: BODY_MAX_BYTES });
   server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (socket) => {
     socket.once('close', () => gone.abort());
-    void new Attachment(daemon, process_id, socket, gone.signal).run(items);
+    void new Attachment(daemon, process_id, { socket, frames, gone: gone.signal }).run(items);
   });
 }
 
@@ -77,6 +78,7 @@ class Attachment {
   readonly #daemon: AttachContext;
   readonly #process_id: string;
   readonly #socket: WebSocket;
+  readonly #forms: AttachFrames;
   readonly #gone: AbortSignal;
   #heartbeat: Timer;
   /** Received frames. The connection is not read while there are any. */
@@ -85,10 +87,15 @@ class Attachment {
   #pending_bytes = 0;
   #room = Promise.withResolvers<void>();
 
-  constructor(daemon: AttachContext, process_id: string, socket: WebSocket, gone: AbortSignal) {
+  constructor(
+    daemon: AttachContext,
+    process_id: string,
+    { socket, frames, gone }: { socket: WebSocket; frames: AttachFrames; gone: AbortSignal },
+  ) {
     this.#daemon = daemon;
     this.#process_id = process_id;
     this.#socket = socket;
+    this.#forms = frames;
     this.#gone = gone;
     this.#heartbeat = this.#beatLater();
     socket.on('error', () => {}); // 'close' follows.
@@ -102,8 +109,8 @@ class Attachment {
   async run(items: OutputItems): Promise<void> {
     try {
       for await (const item of items) {
-        if (item.type === 'output') await this.#sendText(outputJson(item, { type: 'output' }));
-        if (item.type === 'exit') await this.#send({ type: 'exit', process: item.process });
+        if (item.type === 'output') await this.#send(this.#forms.output(item));
+        if (item.type === 'exit') await this.#send(this.#forms.exit(item.process));
       }
       this.#socket.close(NORMAL_CLOSURE);
     } catch {
@@ -136,7 +143,7 @@ class Attachment {
 
   #parse(data: RawData, is_binary: boolean): AttachFrame {
     try {
-      return parseFrame(data as Buffer, is_binary);
+      return this.#forms.parse(data as Buffer, is_binary);
     } catch (error) {
       this.#bad_frames += 1;
       throw error;
@@ -146,7 +153,7 @@ class Attachment {
   async #refuse(error: unknown): Promise<void> {
     if (this.#gone.aborted) return;
     const known = error instanceof ApiError ? error : new ApiError('internal_error');
-    await this.#send({ type: 'error', error: errorBody(known).error });
+    await this.#send(this.#forms.error(known));
     if (this.#bad_frames >= BAD_FRAMES_MAX) this.#socket.close(POLICY_VIOLATION, 'too many malformed frames');
   }
 
@@ -171,11 +178,7 @@ class Attachment {
       });
   }
 
-  #send(frame: object): Promise<void> {
-    return this.#sendText(JSON.stringify(frame));
-  }
-
-  #sendText(text: string): Promise<void> {
+  #send(text: string): Promise<void> {
     return new Promise((resolve) => this.#socket.send(text, () => resolve()));
   }
 

@@ -2,10 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { Clock } from '../../base/clock.ts';
+import { OUTPUT_ANSWER_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
 import type { OutputQuery } from '../../contract/schema/processes.ts';
 import type { OutputItem, OutputItems, OutputStart } from '../../process/output/output-reader.ts';
+import type { OutputTail } from '../../process/output/output-tail.ts';
+import { continuationBytes } from '../../process/output/preview.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { tightenHeap } from '../start/heap.ts';
 import { disconnectSignal, pacedWrite, SseResponse } from './sse-response.ts';
@@ -71,6 +74,29 @@ export function outputJson({ stream, offset, data }: OutputItem & { type: 'outpu
   const others = JSON.stringify({ ...fields, stream, offset, encoding: 'base64' });
   // Base64 needs no escapes: a flood of it is not gone through once more.
   return `${others.slice(0, -1)},"data":"${data.toString('base64')}"}`;
+}
+
+/** The end of both streams as text, and whether there was more before it. */
+export type OutputTexts = Omit<OutputTail, 'stdout' | 'stderr'> & { stdout: string; stderr: string };
+
+/** The last 1 MiB of each stream of a process, as far as it can be read now. */
+export async function outputTexts(
+  supervisor: Pick<Supervisor, 'outputTail'>,
+  process_id: string,
+): Promise<OutputTexts> {
+  const tail = await supervisor.outputTail(process_id, OUTPUT_ANSWER_BYTES);
+  const { stdout_truncated, stderr_truncated } = tail;
+  return {
+    stdout: textOf(tail.stdout, stdout_truncated),
+    stderr: textOf(tail.stderr, stderr_truncated),
+    stdout_truncated,
+    stderr_truncated,
+  };
+}
+
+/** Replaces invalid UTF-8 with U+FFFD; drops a character whose first bytes were cut off. */
+function textOf(tail: Buffer, is_cut: boolean): string {
+  return tail.subarray(is_cut ? continuationBytes(tail, 0) : 0).toString('utf8');
 }
 
 async function sendEvents(items: OutputItems, writer: SseResponse): Promise<void> {

@@ -2,7 +2,6 @@ import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
-import { OUTPUT_ANSWER_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
@@ -22,11 +21,10 @@ import {
   WaitQuery,
 } from '../../contract/schema/processes.ts';
 import { NoQuery } from '../../contract/schema/query.ts';
-import { continuationBytes } from '../../process/output/preview.ts';
 import { checkProcessRequest } from '../../process/start/parse-request.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachContext, answerAttach } from './process-attach.ts';
-import { answerOutput, type Exchange, type OutputContext } from './process-output.ts';
+import { answerOutput, type Exchange, type OutputContext, outputTexts } from './process-output.ts';
 import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that the process routes use. */
@@ -132,20 +130,7 @@ async function outcome(
   const { supervisor } = daemon;
   const ended = await supervisor.wait(process_id, { for: 'exit', timeout_ms, signal });
   const process = ended ?? (await supervisor.get(process_id));
-  const tail = await supervisor.outputTail(process_id, OUTPUT_ANSWER_BYTES);
-  const { stdout_truncated, stderr_truncated } = tail;
-  const output = {
-    stdout: textOf(tail.stdout, stdout_truncated),
-    stderr: textOf(tail.stderr, stderr_truncated),
-    stdout_truncated,
-    stderr_truncated,
-  };
-  return { ...process, output };
-}
-
-/** Replaces invalid UTF-8 with U+FFFD; drops a character whose first bytes were cut off. */
-function textOf(tail: Buffer, is_cut: boolean): string {
-  return tail.subarray(is_cut ? continuationBytes(tail, 0) : 0).toString('utf8');
+  return { ...process, output: await outputTexts(supervisor, process_id) };
 }
 
 async function writeStdin(

@@ -1,11 +1,12 @@
 import type { HttpApp } from '../../base/http/app.ts';
 import type { RegisteredRoute } from '../../base/http/openapi.ts';
+import { type ContextRouteContext, registerContextRoutes } from './contexts/context-routes.ts';
 import { type DeliveryContext, registerDaemonDeliveryRoutes } from './delivery-routes.ts';
 import { type EventStreamContext, registerEventStream } from './event-stream.ts';
 import { type FileContext, registerFileRoutes } from './files/file-routes.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from './health-routes.ts';
 import { type ManagerContext, registerManagerRoutes } from './manager-routes.ts';
-import { type ProcessRouteContext, registerProcessRoutes } from './process-routes.ts';
+import { registerProcessRoutes } from './process-routes.ts';
 import { type PublishContext, registerPublishRoutes } from './publish/publish-routes.ts';
 import { accessOf } from './route-access.ts';
 import { registerDaemonSandboxRoutes, type SandboxContext } from './sandbox-routes.ts';
@@ -16,7 +17,7 @@ export type RouteSlices = PublishContext &
   EventStreamContext &
   SandboxContext &
   ManagerContext &
-  ProcessRouteContext &
+  ContextRouteContext &
   FileContext &
   HealthContext;
 
@@ -34,6 +35,7 @@ export async function registerDaemonRoutes(app: HttpApp, daemon: RouteSlices): P
   registerDaemonSandboxRoutes(app, daemon);
   await registerManagerRoutes(app, daemon);
   await registerProcessRoutes(app, daemon);
+  registerContextRoutes(app, daemon);
   await registerFileRoutes(app, daemon);
   registerDaemonHealthRoutes(app, daemon);
   registerDocument(app, routes);

@@ -38,6 +38,19 @@ const PROCESSES: Row[] = [
   ['POST', '/processes/:process_id/resize', 'write', "Resize a process's terminal"],
 ];
 
+const CONTEXTS: Row[] = [
+  ['GET', '/contexts', 'read', 'List the contexts of a sandbox'],
+  ['POST', '/contexts', 'write', 'Create a context: start a process'],
+  ['GET', '/contexts/:context_id', 'read', 'Get one context with its output'],
+  ['DELETE', '/contexts/:context_id', 'write', 'End a context'],
+  ['POST', '/contexts/:context_id/exec', 'write', 'Write to a context and wait until it has ended'],
+  ['POST', '/contexts/:context_id/input', 'write', 'Write to a context'],
+  ['POST', '/contexts/:context_id/resize', 'write', "Resize a context's terminal"],
+  ['POST', '/contexts/:context_id/signal', 'write', 'Send a signal to a context'],
+  ['POST', '/contexts/:context_id/restart', 'write', 'End a context and start it anew'],
+  ['GET', '/contexts/:context_id/ws', 'write', 'Attach to a context over a WebSocket'],
+];
+
 const DELIVERIES: Row[] = [
   ['GET', '/webhook/deliveries', 'read', "List the deliveries of a sandbox's daemon"],
   ['GET', '/webhook/deliveries/:event_id', 'read', 'Get one delivery with its body and attempts'],
@@ -73,10 +86,11 @@ const STREAMED = new Set([
 
 /**
  * All routes that are passed through. Nothing else can be reached: the path is built from the row, never taken from the
- * caller. Source: contract section 7, row `…/processes…, /files…, /webhook/deliveries…`.
+ * caller. Source: contract section 7, rows `…/contexts…` and `…/processes…, /files…, /webhook/deliveries…`.
  */
 export const PASSED_ROUTES: readonly PassedRoute[] = [
   ...PROCESSES.map((row) => routeOf(row, 'running')),
+  ...CONTEXTS.map((row) => routeOf(row, 'running')),
   ...DELIVERIES.map((row) => routeOf(row, 'up')),
   ...FILE_READS.map((row) => routeOf(row, 'up')),
   ...FILE_WRITES.map((row) => routeOf(row, 'running')),
@@ -89,7 +103,7 @@ function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['
     scope,
     summary,
     answered_by,
-    is_upgrade: path.endsWith('/attach') || path.endsWith('/watch'),
+    is_upgrade: /\/(attach|watch|ws)$/.test(path),
     is_streamed: STREAMED.has(`${method} ${path}`),
   };
 }

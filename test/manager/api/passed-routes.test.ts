@@ -17,10 +17,11 @@ describe('a route that is passed through', () => {
     '%s %s is one of the daemon, and asks for no more than the daemon does',
     (method, path, { scope, is_upgrade, is_streamed, answered_by }) => {
       expect(accessOf(method, `/api/v1${path}`)).toBe(scope);
-      expect(is_upgrade).toBe(/\/(attach|watch)$/.test(path));
+      expect(is_upgrade).toBe(/\/(attach|watch|ws)$/.test(path));
       const takes_files = /^\/files(\/archive)?$/.test(path) && /^(POST|PUT)$/.test(method);
       expect(is_streamed).toBe(path.endsWith('/stdin') || takes_files);
-      const needs_run = path.startsWith('/processes') || (path.startsWith('/files') && scope === 'write');
+      const needs_run =
+        /^\/(processes|contexts)/.test(path) || (path.startsWith('/files') && scope === 'write');
       expect(answered_by).toBe(needs_run ? 'running' : 'up');
     },
   );

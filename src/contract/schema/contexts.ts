@@ -1,0 +1,62 @@
+import { type Static, Type } from 'typebox';
+import { closedObject, environmentOf, PlainText, Time } from './field.ts';
+import { PtySizeBody } from './process-request.ts';
+import { integerFrom } from './query.ts';
+
+/** Schemas of the context routes. Contract section 4, "Contexts". */
+
+/** The longest `ttl_sec`: its milliseconds are still whole numbers. */
+const SECONDS_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
+
+/** The body of `POST /contexts`. `repl` may hold anything: no such context is made. */
+export const ContextBody = closedObject({
+  type: Type.Optional(Type.Enum(['cmd', 'repl'])),
+  cmd: Type.Optional(closedObject({ command: Type.Array(PlainText, { minItems: 1 }) })),
+  repl: Type.Optional(Type.Unknown()),
+  wait_until_done: Type.Optional(Type.Boolean()),
+  cwd: Type.Optional(Type.String({ pattern: '^[^\\u0000]*$', description: 'a string without NUL' })),
+  env_vars: Type.Optional(environmentOf(PlainText)),
+  pty_size: Type.Optional(PtySizeBody),
+  idle_timeout_sec: Type.Optional(integerFrom(0)),
+  ttl_sec: Type.Optional(integerFrom(0, SECONDS_MAX)),
+});
+
+/** A context to create. */
+export type ContextRequest = Static<typeof ContextBody>;
+
+/** The path of one context. */
+export const ContextParams = Type.Object({ context_id: Type.String() });
+
+/** The body of `input` and `exec`. */
+export const ContextInputBody = closedObject({ data: Type.String() });
+
+/** The body of `signal`. */
+export const ContextSignalBody = closedObject({ signal: Type.String() });
+
+const output = { output_raw: Type.String(), stdout: Type.String(), stderr: Type.String() };
+const end = { exit_code: Type.Integer(), state: Type.Enum(['stopped', 'crashed']) };
+
+/** A context as the API shows it. */
+export const ContextData = closedObject({
+  id: Type.String(),
+  type: Type.Literal('cmd'),
+  cwd: Type.String(),
+  running: Type.Boolean(),
+  paused: Type.Boolean(),
+  created_at: Time,
+  exit_code: Type.Optional(end.exit_code),
+  state: Type.Optional(end.state),
+  output_raw: Type.Optional(output.output_raw),
+  stdout: Type.Optional(output.stdout),
+  stderr: Type.Optional(output.stderr),
+});
+
+/** Every context. */
+export const ContextListData = closedObject({ contexts: Type.Array(ContextData) });
+
+/** What came of `exec`. */
+export const ContextExecData = closedObject({
+  ...output,
+  exit_code: Type.Optional(end.exit_code),
+  state: Type.Optional(end.state),
+});

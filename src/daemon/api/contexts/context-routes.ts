@@ -1,0 +1,133 @@
+import type { FastifyReply } from 'fastify';
+import { type HttpApp, success } from '../../../base/http/app.ts';
+import { PROCESS_WAIT_MAX_MS } from '../../../contract/defaults.ts';
+import { ApiError, invalidField } from '../../../contract/errors.ts';
+import {
+  ContextBody,
+  ContextInputBody,
+  ContextParams,
+  type ContextRequest,
+  ContextSignalBody,
+} from '../../../contract/schema/contexts.ts';
+import { type ProcessRequest, PtySizeBody } from '../../../contract/schema/process-request.ts';
+import { NoQuery } from '../../../contract/schema/query.ts';
+import type { Supervisor } from '../../../process/supervisor.ts';
+import { answerAttach } from '../process-attach.ts';
+import { outputTexts } from '../process-output.ts';
+import type { ProcessRouteContext } from '../process-routes.ts';
+import { disconnectSignal } from '../sse-response.ts';
+import { CONTEXT_FRAMES } from './context-frames.ts';
+import { contextView, execView } from './context-view.ts';
+
+/** The slice of the daemon that the context routes use. */
+export interface ContextRouteContext extends ProcessRouteContext {
+  readonly supervisor: ProcessRouteContext['supervisor'] & Pick<Supervisor, 'restart'>;
+}
+
+const PATH = '/api/v1/contexts';
+const ONE = `${PATH}/:context_id`;
+const one = { params: ContextParams, querystring: NoQuery };
+
+/** Adds the routes that call processes contexts. Source: contract section 4, "Contexts". */
+export function registerContextRoutes(app: HttpApp, daemon: ContextRouteContext): void {
+  app.post(PATH, { schema: { body: ContextBody, querystring: NoQuery } }, ({ body }, reply) =>
+    createContext(daemon, body, reply),
+  );
+
+  app.get(PATH, { schema: { querystring: NoQuery } }, async () => {
+    const processes = await daemon.supervisor.list();
+    return success({ contexts: processes.map((process) => contextView(process)) });
+  });
+
+  app.get(ONE, { schema: one }, async ({ params: { context_id } }) => {
+    const process = await daemon.supervisor.get(context_id);
+    return success(contextView(process, await outputTexts(daemon.supervisor, context_id)));
+  });
+
+  app.delete(ONE, { schema: one }, async ({ params: { context_id } }) => {
+    await daemon.supervisor.remove(context_id);
+    return success({ deleted: true });
+  });
+
+  app.post(`${ONE}/restart`, { schema: one }, async ({ params: { context_id } }) =>
+    success(contextView(await daemon.supervisor.restart(context_id))),
+  );
+
+  app.get(`${ONE}/ws`, { schema: one }, (request, reply) => {
+    // The process waits for the client, which cannot ask for what it missed.
+    const query = { lossless: true };
+    return answerAttach(daemon, request.params.context_id, query, { request, reply }, CONTEXT_FRAMES);
+  });
+
+  registerInput(app, daemon);
+}
+
+function registerInput(app: HttpApp, daemon: ContextRouteContext): void {
+  const input = { ...one, body: ContextInputBody };
+  const write = (context_id: string, { data }: { data: string }, signal: AbortSignal) =>
+    daemon.supervisor.writeStdin(context_id, { data: [Buffer.from(data, 'utf8')], signal });
+
+  app.post(`${ONE}/input`, { schema: input }, async ({ params: { context_id }, body }, reply) => {
+    await write(context_id, body, disconnectSignal(reply));
+    return success({ written: true });
+  });
+
+  app.post(`${ONE}/exec`, { schema: input }, async ({ params: { context_id }, body }, reply) => {
+    const signal = disconnectSignal(reply);
+    await write(context_id, body, signal);
+    await daemon.supervisor.wait(context_id, { for: 'exit', timeout_ms: PROCESS_WAIT_MAX_MS, signal });
+    const process = await daemon.supervisor.get(context_id);
+    return success(execView(process, await outputTexts(daemon.supervisor, context_id)));
+  });
+
+  app.post(`${ONE}/resize`, { schema: { ...one, body: PtySizeBody } }, async ({ params, body }) => {
+    daemon.supervisor.resize(params.context_id, body);
+    return success({ resized: true });
+  });
+
+  app.post(`${ONE}/signal`, { schema: { ...one, body: ContextSignalBody } }, async ({ params, body }) => {
+    daemon.supervisor.signal(params.context_id, body.signal);
+    return success({ signaled: true });
+  });
+}
+
+async function createContext(
+  daemon: ContextRouteContext,
+  body: ContextRequest | undefined,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const request = processRequest(body ?? {});
+  if (daemon.state === 'stopping') throw new ApiError('shutting_down');
+  const { supervisor } = daemon;
+  const { process } = await supervisor.spawn(request);
+  reply.code(201);
+  if (!body?.wait_until_done) return success(contextView(process));
+  const wait = {
+    for: 'exit',
+    timeout_ms: PROCESS_WAIT_MAX_MS,
+    signal: disconnectSignal(reply),
+  } as const;
+  const { process_id } = process;
+  const ended = (await supervisor.wait(process_id, wait)) ?? (await supervisor.get(process_id));
+  return success(contextView(ended, await outputTexts(supervisor, process_id)));
+}
+
+/** The process of a context. Throws `not_implemented` for what no process can be. */
+function processRequest(body: ContextRequest): ProcessRequest {
+  const { type, cmd, cwd, env_vars, pty_size, ttl_sec, idle_timeout_sec, wait_until_done } = body;
+  if (type === 'repl' || (type === undefined && !cmd)) {
+    throw new ApiError('not_implemented', 'Contexts of type repl are not implemented; type cmd is.');
+  }
+  if (!cmd) throw invalidField('cmd', 'is required');
+  if (idle_timeout_sec)
+    throw new ApiError('not_implemented', 'idle_timeout_sec is not implemented; ttl_sec is.');
+  return {
+    command: cmd.command,
+    // Nobody can write to it before its end is answered.
+    stdin: wait_until_done ? 'ignore' : 'pipe',
+    ...(cwd ? { cwd } : {}),
+    ...(env_vars ? { env: env_vars } : {}),
+    ...(pty_size ? { pty: pty_size } : {}),
+    ...(ttl_sec ? { timeout_ms: ttl_sec * 1000 } : {}),
+  };
+}
