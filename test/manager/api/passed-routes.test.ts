@@ -55,7 +55,12 @@ describe('the path at the daemon', () => {
   it('stays within its route, whatever the caller sends', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (process_id, url) => {
-        const path = daemonPath(ONE, { process_id }, url);
+        let path: string | null = null;
+        try {
+          path = daemonPath(ONE, { process_id }, url);
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'invalid_request', problem: 'must be UTF-8' });
+        }
         if (path === null) return;
         expect(path).toMatch(/^\/api\/v1\/processes\/[A-Za-z0-9_.:-]+(\?[\x21-\x7e]*)?$/);
         expect(new URL(path, 'http://daemon').pathname).toBe(`/api/v1/processes/${process_id}`);
