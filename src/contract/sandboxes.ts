@@ -1,5 +1,5 @@
 import type { OutboxCounts } from './deliveries.ts';
-import type { ResourceUsage } from './events.ts';
+import type { EventType, ResourceUsage } from './events.ts';
 import type { NetworkUsage, SandboxBandwidth, SandboxNetworkMode } from './network.ts';
 
 /** Shapes of the sandbox routes. Contract section 4, "The sandbox", and section 7, "Sandboxes". */
@@ -60,6 +60,17 @@ export interface SandboxResources {
 /** The bound on a sandbox's disk, in MiB, where neither its claim nor the size of the node's disk sets another. */
 export const DISK_DEFAULT_MIB = 10 * 1024;
 
+/** The webhook of a sandbox as the manager shows it. */
+export interface ManagedWebhook {
+  url: string;
+  watch_dir: string | null;
+  /** Globs. */
+  watch_ignore: string[];
+  /** The kinds that are sent, as given or all of them. */
+  events: EventType[];
+  has_secret: boolean;
+}
+
 /** A sandbox as the manager shows it. Times are RFC 3339 UTC with milliseconds, null where they are not set. */
 export interface ManagedSandbox {
   id: string;
@@ -81,7 +92,7 @@ export interface ManagedSandbox {
   /** At most 10 s old in lists; null where its bytes are not counted. */
   network_usage: NetworkUsage | null;
   /** Null where none is configured; the secret itself is never shown. */
-  webhook: { url: string; watch_dir: string | null; has_secret: boolean } | null;
+  webhook: ManagedWebhook | null;
   /** Labels given at the claim. */
   metadata: Record<string, string>;
   /** The names of `env_vars`, sorted; empty once the sandbox is deleted. */

@@ -106,7 +106,14 @@ export class Daemon {
     }
     const given = { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir };
     await this.#startSandbox(
-      { ...given, webhook_guard: null, webhook_egress: 'direct', record_key: null },
+      {
+        ...given,
+        webhook_guard: null,
+        webhook_egress: 'direct',
+        webhook_events: null,
+        watch_ignore: [],
+        record_key: null,
+      },
       {},
     );
   }

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
-import type { SandboxEvent } from '../contract/events.ts';
+import type { EventType, SandboxEvent } from '../contract/events.ts';
 import type { Append, AppendResult } from '../outbox/store.ts';
 
 /** When a caller should retry after the outbox has refused a record. */
@@ -8,6 +8,8 @@ const RETRY_AFTER_S = 1;
 
 /** Keys of publishers are visible ASCII, so none begins with a space. */
 const OWN_KEY_PREFIX = ' ';
+
+const NOT_SENT = 'The webhook of this sandbox is not sent agent.event.';
 
 /** The identity of an acknowledged event. */
 export interface Receipt {
@@ -22,14 +24,17 @@ export interface EventSink {
 }
 
 /**
- * The only way of an event into the outbox. An event is emitted when the promise resolves, not before. Without a
- * webhook, events are not stored, but for the sandbox's own life where a manager reads it. Source: contract section 3,
- * Acknowledge.
+ * The way of every event but those of files into the outbox. An event is emitted when the promise resolves, not before.
+ * Without a webhook, events are not stored, and neither are those of a kind that the webhook is not sent: they take no
+ * sequence. The sandbox's own life is stored in any case where a manager reads it. Source: contract section 3,
+ * Acknowledge, and section 4, POST `/sandbox/init`.
  */
 export class Publisher {
   readonly #sink: EventSink;
   readonly #clock: Clock;
   #has_webhook = false;
+  /** Null: all of them. */
+  #kinds: ReadonlySet<EventType> | null = null;
   #keeps_lifecycle = false;
   #is_closed = false;
 
@@ -43,12 +48,18 @@ export class Publisher {
     return this.#has_webhook;
   }
 
-  /** Starts to accept events: there is a webhook. */
-  open(): void {
+  /** Starts to accept events: there is a webhook, which is sent these kinds; null: all of them. */
+  open(kinds: readonly EventType[] | null = null): void {
     this.#has_webhook = true;
+    this.#kinds = kinds && new Set(kinds);
   }
 
-  /** Stores `sandbox.*` events also without a webhook, for the manager. */
+  /** Whether the webhook is sent events of a kind. */
+  takes(kind: EventType): boolean {
+    return this.#has_webhook && (this.#kinds === null || this.#kinds.has(kind));
+  }
+
+  /** Stores `sandbox.*` events also where no webhook is sent them, for the manager. */
   keepLifecycle(): void {
     this.#keeps_lifecycle = true;
   }
@@ -59,11 +70,12 @@ export class Publisher {
   }
 
   /**
-   * Stores an `agent.event`; `payload` is JSON text and is stored unchanged. Throws `webhook_not_configured`, `shutting_down`,
-   * `outbox_full`, `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
+   * Stores an `agent.event`; `payload` is JSON text and is stored unchanged. Throws `webhook_not_configured`
+   * (also where the webhook is not sent this kind), `shutting_down`, `outbox_full`, `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
    */
   async publish(payload: string, idempotency_key?: string): Promise<Receipt> {
     if (!this.#has_webhook) throw new ApiError('webhook_not_configured');
+    if (!this.takes('agent.event')) throw new ApiError('webhook_not_configured', NOT_SENT);
     if (this.#is_closed) throw new ApiError('shutting_down');
     const happened_at_ms = this.#clock.wallMs();
     const draft = { event_type: 'agent.event' as const, happened_at_ms, payload, idempotency_key };
@@ -90,10 +102,11 @@ export class Publisher {
    */
   async emit(event: SandboxEvent, key: string, only_after?: string): Promise<void> {
     const { event_type, happened_at_ms, payload } = event;
+    const is_sent = this.takes(event_type);
     const is_kept = this.#keeps_lifecycle && event_type.startsWith('sandbox.');
-    if (!this.#has_webhook && !is_kept) return;
+    if (!is_sent && !is_kept) return;
     const idempotency_key = OWN_KEY_PREFIX + key;
-    const unsent = this.#has_webhook ? undefined : (true as const);
+    const unsent = is_sent ? undefined : (true as const);
     const draft = { event_type, happened_at_ms, payload: JSON.stringify(payload), idempotency_key, unsent };
     const requires = only_after === undefined ? undefined : OWN_KEY_PREFIX + only_after;
     const { outcome } = await this.#sink.append({ drafts: [draft], requires });

@@ -11,12 +11,14 @@ import type { RuntimeSpec } from './runtime.ts';
 export function initBody(spec: RuntimeSpec, allow_cidrs: string[], egress: WebhookEgress): object {
   const { sandbox_id, team_id, webhook, env, record_key } = spec;
   if (!webhook) return { sandbox_id, team_id, env, record_key };
-  const { url, secret, watch_dir } = webhook;
+  const { url, secret, watch_dir, watch_ignore, events } = webhook;
   const given = {
     url,
     ...(egress === 'manager' ? { egress } : { allow_cidrs }),
     ...(secret === '' ? {} : { secret }),
     ...(watch_dir === null ? {} : { watch_dir }),
+    ...(watch_ignore.length === 0 ? {} : { watch_ignore }),
+    ...(events === null ? {} : { events }),
   };
   return { sandbox_id, team_id, webhook: given, env, record_key };
 }

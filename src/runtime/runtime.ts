@@ -1,3 +1,4 @@
+import type { EventType } from '../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
 import type { UndeliveredPage, UndeliveredRecord } from '../outbox/sqlite/undelivered/undelivered-record.ts';
@@ -11,6 +12,10 @@ export interface RuntimeWebhook {
   /** Empty: nothing is signed. It is sent to the daemon over its control socket and stored nowhere else. */
   secret: string;
   watch_dir: string | null;
+  /** Globs. */
+  watch_ignore: string[];
+  /** The kinds that are sent; null: all of them. */
+  events: EventType[] | null;
 }
 
 /** The keys and names by which a handover authenticates a sandbox's records. */

@@ -43,6 +43,8 @@ function compileGlob(watch_dir: string, glob: string): (path: string) => boolean
   const inside = glob.startsWith(`${watch_dir}/`) ? glob.slice(watch_dir.length) : glob;
   const anchored = inside.startsWith('/') || inside.startsWith('./');
   const pattern = inside.replace(/^(\.?\/)+/, '').replace(/\/+$/, '');
+  // It names the directory itself, which is never ignored.
+  if (pattern === '') return () => false;
   // Names may contain newlines, and `*` also matches a leading dot.
   return picomatch(pattern, {
     dot: true,

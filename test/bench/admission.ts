@@ -156,6 +156,8 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
       webhook_url: null,
       webhook_secret_sealed: null,
       watch_dir: null,
+      watch_ignore: null,
+      webhook_events: null,
       env_sealed: null,
     },
     ...{ ttl_s: 0, hard_ttl_s: 0, expires_at_ms: null, hard_expires_at_ms: null, claimed_at_ms: null },

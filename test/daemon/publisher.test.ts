@@ -16,7 +16,7 @@ async function publishing() {
   const clock = new ManualClock();
   const { store } = await openClient(clock);
   const stored = async () => (await store.after(0, 1_000)).map(({ body }) => JSON.parse(body));
-  return { publisher: new Publisher(store, clock), stored };
+  return { publisher: new Publisher(store, clock), stored, counts: () => store.counts() };
 }
 
 /** A publisher whose outbox gives this answer. */
@@ -37,6 +37,19 @@ describe('without a webhook', () => {
     await publisher.emit(ended, 'b');
     expect(await stored()).toMatchObject([{ event_type: 'sandbox.resumed', sequence: 1 }]);
     await expect(publisher.publish('{}')).rejects.toMatchObject({ code: 'webhook_not_configured' });
+  });
+
+  it('is stored where a manager reads it and the webhook is not sent it, without a delivery', async () => {
+    const { publisher, stored, counts } = await publishing();
+    publisher.keepLifecycle();
+    publisher.open(['agent.event']);
+    await publisher.emit(RESUMED, 'a');
+    await publisher.publish('{}');
+    expect(await stored()).toMatchObject([
+      { event_type: 'sandbox.resumed', sequence: 1 },
+      { event_type: 'agent.event', sequence: 2 },
+    ]);
+    expect(counts().pending).toBe(1);
   });
 });
 
@@ -60,6 +73,17 @@ describe('a publish', () => {
     const { publisher, stored } = await publishing();
     await expect(publisher.publish('{}')).rejects.toMatchObject({ code: 'webhook_not_configured' });
     expect([await stored(), publisher.has_webhook]).toEqual([[], false]);
+  });
+
+  it('is refused where the webhook is sent other kinds, and takes no sequence from them', async () => {
+    const { publisher, stored } = await publishing();
+    publisher.open(['sandbox.resumed']);
+    await expect(publisher.publish('{}')).rejects.toMatchObject({
+      code: 'webhook_not_configured',
+      message: 'The webhook of this sandbox is not sent agent.event.',
+    });
+    await publisher.emit(RESUMED, 'key');
+    expect(await stored()).toMatchObject([{ event_type: 'sandbox.resumed', sequence: 1 }]);
   });
 
   it('is refused once the publisher is closed, while own events are still stored', async () => {
@@ -109,6 +133,15 @@ describe("the daemon's own event", () => {
     const { publisher, stored } = await publishing();
     await publisher.emit(RESUMED, 'key');
     expect(await stored()).toEqual([]);
+  });
+
+  it('is emitted and not stored where the webhook is not sent its kind', async () => {
+    const { publisher, stored } = await publishing();
+    publisher.open(['agent.event']);
+    await publisher.emit(RESUMED, 'first');
+    await publisher.emit({ ...RESUMED }, 'second', 'first');
+    await publisher.publish('{}');
+    expect(await stored()).toMatchObject([{ event_type: 'agent.event', sequence: 1 }]);
   });
 
   it('that must follow another is stored only if the other one is', async () => {

@@ -11,13 +11,16 @@ describe('the body of an init', () => {
     expect(initBody(given, ['10.0.0.0/8'], 'direct')).toEqual({
       ...{ sandbox_id: 'sbx-1', team_id: given.team_id, env: given.env, record_key: given.record_key },
     });
-    const webhook = { url: 'http://consumer.invalid/', secret: '', watch_dir: null };
-    expect(initBody({ ...given, webhook }, ['10.0.0.0/8'], 'direct')).toMatchObject({
+    const none = { secret: '', watch_dir: null, watch_ignore: [], events: null };
+    const webhook = { url: 'http://consumer.invalid/', ...none };
+    expect(initBody({ ...given, webhook }, ['10.0.0.0/8'], 'direct')).toEqual({
+      ...{ sandbox_id: 'sbx-1', team_id: given.team_id, env: given.env, record_key: given.record_key },
       webhook: { url: webhook.url, allow_cidrs: ['10.0.0.0/8'] },
     });
-    const full = { ...webhook, secret: 'of this test', watch_dir: '/work' };
+    const watch = { watch_dir: '/work', watch_ignore: ['*.log'], events: ['agent.event' as const] };
+    const full = { ...webhook, secret: 'of this test', ...watch };
     expect(initBody({ ...given, webhook: full }, [], 'direct')).toMatchObject({
-      webhook: { url: webhook.url, secret: 'of this test', watch_dir: '/work', allow_cidrs: [] },
+      webhook: { ...full, allow_cidrs: [] },
     });
     expect(initBody({ ...given, webhook }, ['10.0.0.0/8'], 'manager')).toMatchObject({
       webhook: { url: webhook.url, egress: 'manager' },

@@ -21,6 +21,11 @@ describe('what is ignored', () => {
     expect(compileIgnored('/w', [glob], [])?.(path)).toBe(is_ignored);
   });
 
+  it.each(['/', './', '//', '/w/'])('is nothing by the glob %s, which names the directory itself', (glob) => {
+    const ignored = compileIgnored('/w', [glob], []);
+    expect([ignored?.(''), ignored?.('a'), ignored?.('a/b')]).toEqual([false, false, false]);
+  });
+
   it("includes the daemon's own paths below the watched directory", () => {
     const isIgnored = compileIgnored('/w', [], ['/w/state', '/elsewhere']);
     expect([isIgnored?.('state'), isIgnored?.('a/state')]).toEqual([true, false]);

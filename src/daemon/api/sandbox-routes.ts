@@ -7,6 +7,7 @@ import { WEBHOOK_EGRESSES } from '../../contract/egress.ts';
 import { ApiError, FieldError, invalidField, OptionError, StartError } from '../../contract/errors.ts';
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
 import { closedObject, environmentOf, orNull, PlainText } from '../../contract/schema/field.ts';
+import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { parseCidr } from '../../webhook/address.ts';
 import { AddressGuard } from '../../webhook/address-guard.ts';
@@ -39,6 +40,8 @@ const InitBody = closedObject({
       url: Type.String(),
       secret: Type.Optional(Type.String()),
       watch_dir: Type.Optional(Type.String()),
+      watch_ignore: Type.Optional(WatchIgnore),
+      events: Type.Optional(SentKinds),
       // The URL comes from a third party: only public addresses and these ranges may be dialled.
       allow_cidrs: Type.Optional(Type.Array(Type.String())),
       egress: Type.Optional(Type.Enum(WEBHOOK_EGRESSES)),
@@ -116,7 +119,9 @@ async function initialise(
     webhook_secret: webhook?.secret ?? '',
     webhook_guard: webhook?.allow_cidrs ? guardOf(webhook.allow_cidrs) : null,
     webhook_egress: webhook?.egress ?? 'direct',
+    webhook_events: webhook?.events ?? null,
     watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
+    watch_ignore: webhook?.watch_ignore ?? [],
   }));
   const { record_key = null } = body;
   if (record_key !== null && !recordKey(record_key)) {

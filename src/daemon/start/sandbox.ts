@@ -6,6 +6,7 @@ import { type Service, ServiceGroup } from '../../base/service.ts';
 import { VERSION } from '../../base/version.ts';
 import type { WebhookEgress } from '../../contract/egress.ts';
 import { OptionError } from '../../contract/errors.ts';
+import type { EventType } from '../../contract/events.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import { Retention } from '../../outbox/sqlite/retention.ts';
@@ -39,7 +40,11 @@ export interface Initialisation {
   webhook_guard: AddressGuard | null;
   /** `manager`: its connections are made over tunnels that the manager opens, which checks the addresses. */
   webhook_egress: WebhookEgress;
+  /** The kinds that the webhook is sent; null: all of them. */
+  webhook_events: EventType[] | null;
   watch_dir: string | null;
+  /** Globs, in addition to those of `--watch-ignore`. */
+  watch_ignore: string[];
   /** 64 lowercase hex digits that authenticate the outbox's records; kept only in memory. */
   record_key: string | null;
 }
@@ -152,7 +157,7 @@ export class Sandbox implements Service {
 
   async #start(): Promise<void> {
     const { clock, log, publisher, config, stdout, store, uptimeMs, onStage } = this.#parts;
-    const { webhook_url, watch_dir, record_key } = this.#given;
+    const { webhook_url, record_key } = this.#given;
     if (record_key !== null) publisher.keepLifecycle();
     if (webhook_url) await this.#startDelivery(webhook_url);
     await this.#services.start(new Retention(store, clock, log));
@@ -165,15 +170,19 @@ export class Sandbox implements Service {
     this.#services.add({ stop: async () => this.#watcher?.stop() });
     const supervisor = await this.#startSupervision();
     this.#parts.onSupervising();
-    if (watch_dir) await this.#startWatcher(watch_dir, webhook_url !== null);
+    await this.#startWatcher();
+    const { watcher } = this;
     if (config.command.length > 0) this.#main = await MainCommand.start(supervisor, config, stdout);
     const ready = {
       event_type: 'sandbox.ready' as const,
       happened_at_ms: clock.wallMs(),
-      payload: { http_port: this.#parts.port, version: VERSION, watch_dir },
+      payload: {
+        http_port: this.#parts.port,
+        version: VERSION,
+        watch_dir: watcher?.status().watch_dir ?? null,
+      },
     };
     await emitUntilStored(this.#parts, ready, () => this.#parts.isStopping());
-    const { watcher } = this;
     this.#switch = new PauseSwitch({ clock, store, publisher, supervisor, dispatcher, watcher, onStage });
   }
 
@@ -182,7 +191,7 @@ export class Sandbox implements Service {
     const { dispatcher, tunnels } = await makeDelivery(url, this.#given, this.#parts);
     this.#tunnels = tunnels && this.#services.add(tunnels);
     this.#dispatcher = this.#services.add(dispatcher);
-    publisher.open();
+    publisher.open(this.#given.webhook_events);
     if (store.counts().pending > 0) await this.#awaitBacklogReadiness();
     await dispatcher.start();
   }
@@ -213,10 +222,12 @@ export class Sandbox implements Service {
     return supervisor;
   }
 
-  /** Without a webhook no events are stored: then `watch_dir` is only checked. */
-  async #startWatcher(watch_dir: string, has_webhook: boolean): Promise<void> {
+  /** Where the webhook is sent no file events, `watch_dir` is only checked. */
+  async #startWatcher(): Promise<void> {
+    const { watch_dir, watch_ignore } = this.#given;
+    if (!watch_dir) return;
     const { Watcher, checkWatchDir } = await import('../../watch/thread/watcher.ts');
-    const { config, clock, log, store } = this.#parts;
+    const { config, clock, log, store, publisher } = this.#parts;
     const own_paths = [config.state_dir, config.control_token_file, config.control_socket ?? ''].filter(
       Boolean,
     );
@@ -225,8 +236,9 @@ export class Sandbox implements Service {
     } catch (error) {
       throw new OptionError({ field: '--watch-dir', problem: (error as Error).message }, error);
     }
-    if (!has_webhook) return;
-    const options = { watch_dir, ignore: config.watch_ignore, own_paths, clock, log };
+    if (!publisher.takes('file.modified')) return;
+    const ignore = [...config.watch_ignore, ...watch_ignore];
+    const options = { watch_dir, ignore, own_paths, clock, log };
     this.#watcher = new Watcher({ ...options, store: new OutboxTreeStore(store) });
     await this.#watcher.start();
   }

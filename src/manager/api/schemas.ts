@@ -3,6 +3,7 @@ import { SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
 import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
 import { closedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
 import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
+import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 import { TemplateName } from '../sandboxes/claim-request.ts';
 
 /** Entries of a page of sandboxes where the request asks for no number. */
@@ -64,7 +65,13 @@ export const SandboxData = closedObject({
   network: closedObject({ mode: Type.Enum(SANDBOX_NETWORK_MODES) }),
   network_usage: orNull(closedObject({ egress: Traffic, ingress: Traffic })),
   webhook: orNull(
-    closedObject({ url: Type.String(), watch_dir: orNull(Type.String()), has_secret: Type.Boolean() }),
+    closedObject({
+      url: Type.String(),
+      watch_dir: orNull(Type.String()),
+      watch_ignore: WatchIgnore,
+      events: SentKinds,
+      has_secret: Type.Boolean(),
+    }),
   ),
   metadata: Type.Record(Type.String(), Type.String()),
   env_names: Type.Array(Type.String()),

@@ -87,6 +87,10 @@ export interface SandboxTable {
   /** Null without a secret; empty once a sandbox that had one is deleted. */
   webhook_secret_sealed: string | null;
   watch_dir: string | null;
+  /** A JSON list of globs; null without any. */
+  watch_ignore: string | null;
+  /** A JSON list of the kinds that the webhook is sent; null: all of them. */
+  webhook_events: string | null;
   /** A sealed JSON object of names and values; null once the sandbox is deleted. */
   env_sealed: string | null;
   /** Seconds; 0 is off. */

@@ -11,6 +11,8 @@ import {
 import { type SandboxResources, TEMPLATE } from '../../contract/sandboxes.ts';
 import { closedObject, environmentOf, PlainText } from '../../contract/schema/field.ts';
 import { integerFrom } from '../../contract/schema/query.ts';
+import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
+import type { RuntimeWebhook } from '../../runtime/runtime.ts';
 import { type AddressGuard, checkWebhookUrl } from '../../webhook/address-guard.ts';
 import { bandwidthOf, isLimited, NO_BANDWIDTH } from '../config/bandwidth.ts';
 import { mebibytes, millicores, sizeText } from '../config/quantity.ts';
@@ -64,24 +66,26 @@ const Burst = Type.Integer({
 
 const NOT_ENFORCED = 'is not enforced here: the network is not metered (--network host-unmetered)';
 
+const Webhook = closedObject({
+  url: Type.String({ maxLength: TEXT_MAX }),
+  secret: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
+  watch_dir: Type.Optional(
+    Type.String({
+      maxLength: TEXT_MAX,
+      pattern: '^/[^\\u0000]*$',
+      description: `an absolute path of at most ${TEXT_MAX} characters`,
+    }),
+  ),
+  watch_ignore: Type.Optional(WatchIgnore),
+  events: Type.Optional(SentKinds),
+});
+
 /** The schema of a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export const ClaimBody = closedObject({
   template: Type.Optional(Type.String({ ...template_name, default: DEFAULT_TEMPLATE })),
   config: Type.Optional(
     closedObject({
-      webhook: Type.Optional(
-        closedObject({
-          url: Type.String({ maxLength: TEXT_MAX }),
-          secret: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
-          watch_dir: Type.Optional(
-            Type.String({
-              maxLength: TEXT_MAX,
-              pattern: '^/[^\\u0000]*$',
-              description: `an absolute path of at most ${TEXT_MAX} characters`,
-            }),
-          ),
-        }),
-      ),
+      webhook: Type.Optional(Webhook),
       metadata: Type.Optional(Metadata),
       env_vars: Type.Optional(Variables),
       ttl: Type.Optional(Duration),
@@ -111,7 +115,7 @@ export const ClaimBody = closedObject({
 /** A validated claim with its defaults applied. */
 export interface ClaimRequest {
   template: string;
-  webhook: { url: string; secret: string; watch_dir: string | null } | null;
+  webhook: RuntimeWebhook | null;
   metadata: Record<string, string>;
   env_vars: Record<string, string> | null;
   /** Seconds; 0 is off. */
@@ -214,15 +218,21 @@ function cpuOf(cpu: number | string): number {
   throw invalidField('config.resources.cpu', 'must be a number of cores like 0.5 or 2');
 }
 
-function webhookOf(webhook: { url: string; secret?: string; watch_dir?: string }, guard: AddressGuard) {
+function webhookOf(webhook: Static<typeof Webhook>, guard: AddressGuard): RuntimeWebhook {
   const checked = checkWebhookUrl(webhook.url, guard);
   if ('fault' in checked) throw invalidField('config.webhook.url', checked.fault);
   // Encoding makes non-ASCII characters longer.
   if (checked.url.length > TEXT_MAX) {
     throw invalidField('config.webhook.url', `must not be longer than ${TEXT_MAX} characters once encoded`);
   }
-  const { watch_dir = null, secret = '' } = webhook;
-  return { url: checked.url, secret, watch_dir: watch_dir === null ? null : resolve(watch_dir) };
+  const { secret = '', watch_dir, watch_ignore = [], events = null } = webhook;
+  return {
+    url: checked.url,
+    secret,
+    watch_dir: watch_dir === undefined ? null : resolve(watch_dir),
+    watch_ignore,
+    events,
+  };
 }
 
 /** The wall time in ms at which `duration_s` seconds from `now_ms` are over; null if the duration is 0 (off). */

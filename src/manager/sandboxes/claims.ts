@@ -156,6 +156,8 @@ export class Claims {
         ? seal.seal(webhook.secret, sealContext.secret(sandbox_id))
         : null,
       watch_dir: webhook?.watch_dir ?? null,
+      watch_ignore: webhook?.watch_ignore.length ? JSON.stringify(webhook.watch_ignore) : null,
+      webhook_events: webhook?.events ? JSON.stringify(webhook.events) : null,
       env_sealed: env_vars && seal.seal(JSON.stringify(env_vars), sealContext.env(sandbox_id)),
       ttl_s: request.ttl,
       hard_ttl_s: request.hard_ttl,

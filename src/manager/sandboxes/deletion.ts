@@ -4,7 +4,13 @@ import { ApiError } from '../../contract/errors.ts';
 import type { UndeliveredPage } from '../../runtime/runtime.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { Limiter } from './limiter.ts';
-import { type Operations, type SandboxServices, transitionError, webhookTargetOf } from './operations.ts';
+import {
+  type Operations,
+  type SandboxServices,
+  sentKindsOf,
+  transitionError,
+  webhookTargetOf,
+} from './operations.ts';
 import type { DeletionNotice, WebhookTarget } from './ports.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
@@ -98,7 +104,7 @@ export class Deletions {
       }
       await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : now_ms);
       const target = webhookTargetOf(row, seal);
-      if (target)
+      if (target && (sentKindsOf(row)?.includes('sandbox.deleted') ?? true))
         await deletion_outbox.sandboxDeleted(tx, { ...target, reason, actor, happened_at_ms: now_ms });
       return row;
     });

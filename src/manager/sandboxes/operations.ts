@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { EventType } from '../../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { Runtime, RuntimeSpec } from '../../runtime/runtime.ts';
@@ -157,6 +158,18 @@ export function networkModeOf({ network }: Pick<ManagedSandboxRow, 'network'>): 
   return JSON.parse(network ?? '{}').mode ?? 'allow-all';
 }
 
+/** The globs of what a sandbox's watch leaves out. */
+export function watchIgnoreOf({ watch_ignore }: Pick<ManagedSandboxRow, 'watch_ignore'>): string[] {
+  return watch_ignore === null ? [] : JSON.parse(watch_ignore);
+}
+
+/** The kinds of events that a sandbox's webhook is sent; null: all of them. */
+export function sentKindsOf({
+  webhook_events,
+}: Pick<ManagedSandboxRow, 'webhook_events'>): EventType[] | null {
+  return webhook_events === null ? null : JSON.parse(webhook_events);
+}
+
 /** Where a sandbox's events are delivered; null if it has no webhook. */
 export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarget | null {
   const { sandbox_id, team_id, webhook_url, webhook_secret_sealed } = row;
@@ -172,7 +185,13 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
   return {
     sandbox_id: row.sandbox_id,
     team_id: row.team_id,
-    webhook: target && { url: target.webhook_url, secret: target.webhook_secret, watch_dir: row.watch_dir },
+    webhook: target && {
+      url: target.webhook_url,
+      secret: target.webhook_secret,
+      watch_dir: row.watch_dir,
+      watch_ignore: watchIgnoreOf(row),
+      events: sentKindsOf(row),
+    },
     env: envOf(row, seal),
     record_key: seal.recordKey(row.sandbox_id),
     memory_mib: row.memory_mib,

@@ -1,9 +1,10 @@
 import { timestamp } from '../../base/clock.ts';
+import { EVENT_TYPES } from '../../contract/events.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB, type ManagedSandbox, type SandboxResources } from '../../contract/sandboxes.ts';
 import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
-import { envOf, networkModeOf, ownBandwidth } from './operations.ts';
+import { envOf, networkModeOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 /** A row as the API shows it; `seal` opens the names of its variables. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
@@ -63,9 +64,16 @@ function resourcesOf({ resources }: ManagedSandboxRow): SandboxResources {
   return { memory, cpu, disk };
 }
 
-function webhookView({ webhook_url, watch_dir, webhook_secret_sealed }: ManagedSandboxRow) {
+function webhookView(row: ManagedSandboxRow): ManagedSandbox['webhook'] {
+  const { webhook_url, watch_dir, webhook_secret_sealed } = row;
   if (webhook_url === null) return null;
-  return { url: webhook_url, watch_dir, has_secret: webhook_secret_sealed !== null };
+  return {
+    url: webhook_url,
+    watch_dir,
+    watch_ignore: watchIgnoreOf(row),
+    events: sentKindsOf(row) ?? [...EVENT_TYPES],
+    has_secret: webhook_secret_sealed !== null,
+  };
 }
 
 /** A wall time in ms as an RFC 3339 timestamp; null if there is none. */

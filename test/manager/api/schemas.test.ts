@@ -16,7 +16,12 @@ it('the answers of the manager match the schemas of its document', async () => {
   const { paths } = (await (await fetch(`${manager.url}/openapi.json`)).json()) as Document;
   const all = ['sandboxes:write', 'quota:read', 'usage:read', 'webhooks:read', 'admin'] as const;
   const team = await client('team_1', ...all);
-  const webhook = { url: 'http://127.0.0.1:9/', secret: 'a-key', watch_dir: '/work' };
+  const webhook = {
+    url: 'http://127.0.0.1:9/',
+    secret: 'a-key',
+    watch_dir: '/work',
+    watch_ignore: ['*.log'],
+  };
   const id = await team.claim({ webhook, env_vars: { A: '1' }, ttl: 60 });
   const one = '/api/v1/sandboxes/{sandbox_id}';
   const quota = '/internal/v1/teams/{team_id}/quotas/{dimension}';

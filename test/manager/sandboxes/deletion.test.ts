@@ -27,6 +27,20 @@ describeOnStores('a deletion', (fresh) => {
     expect(rows).toEqual([{ env_sealed: null, webhook_secret_sealed: '', webhook_url: WEBHOOK.url }]);
   });
 
+  it.each([
+    [['sandbox.deleted'], 1],
+    [['agent.event', 'sandbox.killed'], 0],
+    [undefined, 1],
+  ] as const)('of a webhook that is sent %j queues %d sandbox.deleted', async (events, queued) => {
+    const { claim, deletions, database } = await scriptedParts(await fresh());
+    const { sandbox_id } = await claim({
+      config: { webhook: { ...WEBHOOK, ...(events ? { events: [...events] } : {}) } },
+    });
+    await deletions.delete(sandbox_id, 'team_1', { reason: 'api', actor: null });
+    const rows = await database.db.selectFrom('outbox').select('event_type').execute();
+    expect(rows).toEqual(Array(queued).fill({ event_type: 'sandbox.deleted' }));
+  });
+
   it('deletes a sandbox that leases more memory than can be metered', async () => {
     const url = await fresh();
     const { client } = await startManager(url);

@@ -6,8 +6,10 @@ import { SEAL } from '../../support/manager/outbox.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
+const LIMITS = { watch_ignore: ['*.log'], events: ['agent.event' as const] };
+
 const CONFIG = {
-  webhook: { url: 'http://127.0.0.1:9/hook', secret: 'of this test', watch_dir: '/work' },
+  webhook: { url: 'http://127.0.0.1:9/hook', secret: 'of this test', watch_dir: '/work', ...LIMITS },
   metadata: { 'app/tier': 'web' },
   env_vars: { A: '1' },
   ttl: 60,
@@ -17,7 +19,7 @@ const CONFIG = {
 
 describeOnStores('a fork', (fresh) => {
   it('is paused and has the configuration of its source under its own identity', async () => {
-    const { claim, forks, sandboxes, clock } = await scriptedParts(await fresh());
+    const { claim, forks, sandboxes, clock, runtime } = await scriptedParts(await fresh());
     const named = await claim({ template: 'a-template', config: CONFIG });
     await clock.advance(10_000);
     const now_ms = clock.wallMs();
@@ -30,6 +32,8 @@ describeOnStores('a fork', (fresh) => {
       ...{ expires_at_ms: now_ms + 60_000, hard_expires_at_ms: now_ms + 600_000, claimed_at_ms: now_ms },
     });
     expect(sandboxView(child, SEAL).metadata).toEqual({ 'app/tier': 'web' });
+    expect(sandboxView(child, SEAL).webhook).toMatchObject(LIMITS);
+    expect(runtime.specs.get(child.sandbox_id)?.webhook).toMatchObject(LIMITS);
     expect(envOf(child, SEAL)).toEqual({ A: '1' });
     expect(webhookTargetOf(child, SEAL)?.webhook_secret).toBe('of this test');
     expect(await sandboxes.get(named)).toMatchObject({ status: 'running', operation: null });

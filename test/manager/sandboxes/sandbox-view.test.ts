@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { EVENT_TYPES } from '../../../src/contract/events.ts';
 import { optionalTimestamp, sandboxView, statusView } from '../../../src/manager/sandboxes/sandbox-view.ts';
 import { SEAL } from '../../support/manager/outbox.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
@@ -42,6 +43,20 @@ describe('a sandbox as the API shows it', () => {
     });
   });
 
+  it('has a webhook with what it is limited to, as given or by default, and never its secret', () => {
+    const url = 'https://consumer.example/hook?key=of-the-team';
+    const given = { webhook_url: url, webhook_secret_sealed: 'sealed', watch_dir: '/work' };
+    expect(sandboxView(rowOf('sbx_1', given), SEAL).webhook).toEqual({
+      ...{ url, watch_dir: '/work', has_secret: true },
+      ...{ watch_ignore: [], events: EVENT_TYPES },
+    });
+    const limited = { watch_ignore: '["*.log"]', webhook_events: '["agent.event"]' };
+    expect(sandboxView(rowOf('sbx_1', { webhook_url: url, ...limited }), SEAL).webhook).toEqual({
+      ...{ url, watch_dir: null, has_secret: false },
+      ...{ watch_ignore: ['*.log'], events: ['agent.event'] },
+    });
+  });
+
   it('shows times in UTC with milliseconds', () => {
     const row = rowOf('sbx_1', { expires_at_ms: AT_MS + 1_500, hard_expires_at_ms: AT_MS + 86_400_000 });
     expect(sandboxView(row, SEAL)).toMatchObject({
@@ -77,6 +92,8 @@ describe('a sandbox as the API shows it', () => {
     expect(view.webhook).toEqual({
       url: 'http://consumer.invalid/hook',
       watch_dir: '/work',
+      watch_ignore: [],
+      events: EVENT_TYPES,
       has_secret: true,
     });
     expect(view.env_names).toEqual(['A', 'B']);

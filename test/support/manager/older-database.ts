@@ -6,6 +6,7 @@ const ADDED: [migration: string, table: string, columns: string[] | 'all'][] = [
   ['008', 'sandboxes', ['bandwidth', 'disk_mib']],
   ['009', 'outbox_attempts', ['error_detail']],
   ['010', 'network_positions', 'all'],
+  ['011', 'sandboxes', ['watch_ignore', 'webhook_events']],
 ];
 
 /** Makes a database one of before a migration, as far as later ones only added columns and tables. */

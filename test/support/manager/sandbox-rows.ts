@@ -26,6 +26,8 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     webhook_url: null,
     webhook_secret_sealed: null,
     watch_dir: null,
+    watch_ignore: null,
+    webhook_events: null,
     env_sealed: null,
     ttl_s: 0,
     hard_ttl_s: 0,

@@ -154,7 +154,7 @@ export function spec(sandbox_id: string, given: Partial<RuntimeSpec> = {}): Runt
 }
 
 export function webhook(url: string, watch_dir: string | null = null) {
-  return { webhook: { url, secret: SECRET, watch_dir } };
+  return { webhook: { url, secret: SECRET, watch_dir, watch_ignore: [], events: null } };
 }
 
 /** Everything that a hand-over gives. */

@@ -2,7 +2,7 @@ import type { Migration } from 'kysely';
 import type { Dialect } from '../tables.ts';
 import { addErrorDetail, createOutbox, hashEndpoints } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
-import { addBandwidth, addMetadata, createSandboxes } from './sandboxes.ts';
+import { addBandwidth, addMetadata, addWebhookLimits, createSandboxes } from './sandboxes.ts';
 import { createNetworkPositions, createUsage, offsetPositions } from './usage.ts';
 
 /**
@@ -21,5 +21,6 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '008_sandbox_bandwidth': { up: (db) => addBandwidth(db) },
     '009_attempt_details': { up: (db) => addErrorDetail(db) },
     '010_network_positions': { up: (db) => createNetworkPositions(db) },
+    '011_webhook_limits': { up: (db) => addWebhookLimits(db) },
   };
 }

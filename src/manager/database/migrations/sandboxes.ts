@@ -91,3 +91,9 @@ export async function addBandwidth(db: Kysely<Tables>): Promise<void> {
   await db.schema.alterTable('sandboxes').addColumn('bandwidth', 'text').execute();
   await db.schema.alterTable('sandboxes').addColumn('disk_mib', 'bigint').execute();
 }
+
+/** Migration 011: what webhooks of sandboxes are limited to. */
+export async function addWebhookLimits(db: Kysely<Tables>): Promise<void> {
+  await db.schema.alterTable('sandboxes').addColumn('watch_ignore', 'text').execute();
+  await db.schema.alterTable('sandboxes').addColumn('webhook_events', 'text').execute();
+}

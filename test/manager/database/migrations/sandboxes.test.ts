@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import { expect, it } from 'vitest';
+import { EVENT_TYPES } from '../../../../src/contract/events.ts';
 import { NO_BANDWIDTH } from '../../../../src/manager/config/bandwidth.ts';
 import { SandboxStore } from '../../../../src/manager/sandboxes/sandbox-store.ts';
 import { sandboxView } from '../../../../src/manager/sandboxes/sandbox-view.ts';
@@ -32,5 +33,22 @@ describeOnStores('a database from before sandboxes had metadata and bandwidth', 
       new: { metadata: { a: 'b' }, bandwidth: LIMIT },
     });
     expect(rows.map(({ disk_mib }) => disk_mib).sort()).toEqual([128, null]);
+  });
+});
+
+describeOnStores('a database from before webhooks were limited', (fresh) => {
+  it('has webhooks that are sent every kind', async () => {
+    const url = await fresh();
+    const before = await opened(url);
+    const old_store = new SandboxStore(before);
+    const row = rowOf('old', { webhook_url: 'http://127.0.0.1:9/' });
+    await old_store.write((tx) => old_store.insert(tx, row));
+    await undoFrom(before.db as unknown as Kysely<never>, '011');
+    const store = new SandboxStore(await opened(url));
+    const found = await store.find(store.db, 'old', null);
+    expect(found && sandboxView(found, SEAL).webhook).toMatchObject({
+      watch_ignore: [],
+      events: EVENT_TYPES,
+    });
   });
 });
