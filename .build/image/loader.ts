@@ -2,17 +2,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 
-/** Modules of Node that are slow to load and not used during the start. */
-export const DEFERRED = [
-  ...['child_process', 'crypto', 'dns', 'dns/promises', 'http2', 'https'],
-  ...['os', 'v8', 'worker_threads', 'zlib'],
-];
 const ADDON = 'addon:';
 
 /** Node's own `require`. */
 export type NativeRequire = (id: string) => unknown;
 
-/** The names of the members of each deferred module: code that imports one lists them, and would load it for that. */
+/**
+ * Modules of Node that are loaded when they are first used, each with the names of its members: code that imports a module
+ * lists them, and would load it for that.
+ */
 export type Members = Record<string, string[]>;
 
 interface Loaded {

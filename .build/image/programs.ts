@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
-import { DEFERRED, type Members } from './loader.ts';
+import { deferredMembers } from './deferred.ts';
 import { withoutOptionals } from './optionals.ts';
 
 /** The loader of the image, which is put before every program. */
@@ -85,12 +84,6 @@ export async function bundlePrograms(root: string, folder: string): Promise<stri
     if (!is_entry) writeFileSync(join(folder, `${name}.cjs`), `${prelude}image.require("./${entry}.cjs");\n`);
   }
   return modules;
-}
-
-/** The members of the deferred modules in this Node, which is the one that the image holds. */
-export function deferredMembers(): Members {
-  const native = createRequire(import.meta.url);
-  return Object.fromEntries(DEFERRED.map((id) => [id, Object.keys(native(`node:${id}`))]));
 }
 
 /** The same program in ASCII only: other characters, which minified code has only in literals, are escaped. */

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
 import { systemClock } from '../../src/base/clock.ts';
+import { deferredMembers } from './deferred.ts';
 import { cachePath, ProgramLoader, wrapped } from './loader.ts';
-import { deferredMembers } from './programs.ts';
 
 /** Time after the last answer, in ms, until its consequences have run, undici's slow timers included. */
 const REST_MS = 1_500;
