@@ -4,6 +4,8 @@
 # lines: they become the Node that came with the program, so that the process that was started is the program.
 file=$(readlink -f "$0")
 folder=${file%/*}
+# One heap instead of one of each thread; the daemon gives its processes what was set before.
+export SANDBOXD_CHILD_MALLOC_ARENA_MAX="$MALLOC_ARENA_MAX" MALLOC_ARENA_MAX=1
 for node in "$folder/../node" "$folder"/../node_modules/node-linux-*"/bin/node" "$folder"/../../node-linux-*"/bin/node"; do
   if [ -f "$node" ] && [ -x "$node" ]; then exec "$node" --disable-sigusr1 "$file" "$@"; fi
 done

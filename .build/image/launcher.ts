@@ -1,5 +1,5 @@
 import { NODE_FLAGS } from '../../src/base/inspector.ts';
-import { HIDDEN_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
+import { HEAPS_VARIABLE, HIDDEN_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
 
 /** glibc's dynamic loader, by architecture. */
 const DYNAMIC_LOADERS: Record<string, string> = {
@@ -9,7 +9,7 @@ const DYNAMIC_LOADERS: Record<string, string> = {
 
 /**
  * The shell script that is installed as `program`. It execs the program, so that a signal to its pid reaches it, hides
- * variables that are meant for another Node, and finds the tree wherever that was copied to. On another architecture, or
+ * variables that are meant for another Node, gives the program one heap, and finds the tree wherever that was copied to. On another architecture, or
  * without glibc, it prints one line and exits with 1. Throws if `arch` is not supported.
  */
 export function launcher(program: string, arch: string): string {
@@ -25,6 +25,7 @@ fi
 for name in ${NODE_VARIABLES.join(' ')}; do
   eval '[ -z "\${'$name'+set}" ] || { export ${HIDDEN_PREFIX}'$name'="$'$name'"; unset '$name'; }'
 done
+export ${HIDDEN_PREFIX}${HEAPS_VARIABLE}="$${HEAPS_VARIABLE}" ${HEAPS_VARIABLE}=1
 exec "$lib/node" ${NODE_FLAGS.join(' ')} "$lib/${program}.cjs" "$@"
 `;
 }

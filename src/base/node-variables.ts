@@ -31,6 +31,12 @@ export const NODE_VARIABLES = [
 /** The prefix of a hidden variable's name. */
 export const HIDDEN_PREFIX = 'SANDBOXD_CHILD_';
 
+/** The C library's setting of how many heaps a program has: one takes less memory than one of each thread, and no more time. */
+export const HEAPS_VARIABLE = 'MALLOC_ARENA_MAX';
+
+/** What the daemon is started with. The processes it starts have none of it; see `restoreNodeVariables`. */
+export const LAUNCH_VARIABLES = { [HEAPS_VARIABLE]: '1', [HIDDEN_PREFIX + HEAPS_VARIABLE]: '' };
+
 /** Moves the variables in `env` to their hidden names; true if there were any. */
 export function hideNodeVariables(env: NodeJS.ProcessEnv): boolean {
   const found = NODE_VARIABLES.filter((name) => env[name] !== undefined);
@@ -41,11 +47,24 @@ export function hideNodeVariables(env: NodeJS.ProcessEnv): boolean {
   return found.length > 0;
 }
 
-/** A copy of the environment in which hidden variables have their own names again. */
+/**
+ * A copy of the environment in which hidden variables have their own names again, and `HEAPS_VARIABLE` the value it had
+ * before the launcher changed it.
+ */
 export function restoreNodeVariables(env: NodeJS.ProcessEnv): Record<string, string> {
-  const hidden = NODE_VARIABLES.map((name) => HIDDEN_PREFIX + name);
-  const entries = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return Object.fromEntries(
-    entries.map(([name, value]) => [hidden.includes(name) ? name.slice(HIDDEN_PREFIX.length) : name, value]),
-  );
+  const restored: Record<string, string> = {};
+  const hidden: Record<string, string> = {};
+  for (const [name, value = ''] of Object.entries(env)) {
+    const own_name = name.slice(HIDDEN_PREFIX.length);
+    const is_hidden =
+      name.startsWith(HIDDEN_PREFIX) && [...NODE_VARIABLES, HEAPS_VARIABLE].includes(own_name);
+    if (is_hidden) hidden[own_name] = value;
+    else if (env[name] !== undefined) restored[name] = value;
+  }
+  // Empty: it was not set.
+  if (hidden[HEAPS_VARIABLE] === '') {
+    delete hidden[HEAPS_VARIABLE];
+    delete restored[HEAPS_VARIABLE];
+  }
+  return { ...restored, ...hidden };
 }

@@ -4,6 +4,7 @@ import { closeSync, constants, lchownSync, linkSync, mkdirSync, openSync, rmSync
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../base/clock.ts';
+import { LAUNCH_VARIABLES } from '../base/node-variables.ts';
 import { ApiError } from '../contract/errors.ts';
 import { childrenOf, identify, type ProcessIdentity } from './host-process.ts';
 import { type LaunchCommand, SOCKET, TOKEN } from './isolation.ts';
@@ -63,7 +64,7 @@ function start(files: SandboxFiles, command: LaunchCommand, groups: string[]): C
   try {
     const child = spawn(program as string, args, {
       cwd,
-      env,
+      env: { ...LAUNCH_VARIABLES, ...env },
       detached: true,
       // Bubblewrap's own output matters only until the daemon runs. Its init keeps these streams: `/dev/null` among
       // them would be the host's own node, which a sandbox of a manager run by root could change.

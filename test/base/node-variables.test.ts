@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest';
-import { HIDDEN_PREFIX, hideNodeVariables, restoreNodeVariables } from '../../src/base/node-variables.ts';
+import {
+  HIDDEN_PREFIX,
+  hideNodeVariables,
+  LAUNCH_VARIABLES,
+  restoreNodeVariables,
+} from '../../src/base/node-variables.ts';
 
 it('hides variables that change Node, and restores them for children', () => {
   const given = { PATH: '/bin', NODE_OPTIONS: '--inspect', OPENSSL_CONF: '', NODE_EXTRA_CA_CERTS: '/ca' };
@@ -23,4 +28,11 @@ it('reports that there was nothing to hide', () => {
 it('leaves other variables with the prefix alone', () => {
   const env = { [`${HIDDEN_PREFIX}HOME`]: '/root', UNSET: undefined };
   expect(restoreNodeVariables(env)).toEqual({ [`${HIDDEN_PREFIX}HOME`]: '/root' });
+});
+
+it("gives children the number of heaps that was set for them, not the daemon's own", () => {
+  expect(restoreNodeVariables({ PATH: '/bin', ...LAUNCH_VARIABLES })).toEqual({ PATH: '/bin' });
+  const given = { ...LAUNCH_VARIABLES, [`${HIDDEN_PREFIX}MALLOC_ARENA_MAX`]: '4' };
+  expect(restoreNodeVariables(given)).toEqual({ MALLOC_ARENA_MAX: '4' });
+  expect(restoreNodeVariables({ MALLOC_ARENA_MAX: '2' })).toEqual({ MALLOC_ARENA_MAX: '2' });
 });
