@@ -3,7 +3,7 @@ import type { Guides } from './help.ts';
 /** Of `sandboxctl`. */
 export const SANDBOXCTL_GUIDES: Guides = {
   '': {
-    examples: ['publish \'{"step":"tests passed"}\'', 'run -- npm test'],
+    examples: ['run -- npm test', 'sandbox list --manager https://sandboxes.example.com --token-file token'],
     related: ['help COMMAND', 'sandboxd --help', 'sandbox-manager --help'],
   },
   publish: {
@@ -48,6 +48,50 @@ export const SANDBOXCTL_GUIDES: Guides = {
   mkdir: { examples: ['mkdir /workspace', 'mkdir -p --mode 0700 /home/app/.cache'], related: ['cp', 'rm'] },
   stat: { examples: ['stat /workspace', 'stat /etc/hosts --json'], related: ['ls'] },
   watch: { examples: ['watch -r /workspace', 'watch /tmp --json'], related: ['ls', 'events'] },
+  sandbox: {
+    examples: ['sandbox claim --memory 1Gi --ttl 1h', 'sandbox list --status running'],
+    related: ['quota', 'usage', 'run', 'ps'],
+  },
+  'sandbox list': {
+    examples: ['sandbox list --metadata branch:main', 'sandbox list --status paused --limit 500 --json'],
+    related: ['sandbox show', 'sandbox claim'],
+  },
+  'sandbox show': {
+    examples: ['sandbox show SANDBOX_ID', 'sandbox show SANDBOX_ID --json'],
+    related: ['sandbox list', 'ps', 'deliveries'],
+  },
+  'sandbox claim': {
+    examples: [
+      'sandbox claim --ttl 1h --metadata branch:main --env CI=1',
+      'sandbox claim --webhook-url https://example.com/hooks --webhook-secret-file secret --watch-dir /work',
+    ],
+    related: ['sandbox list', 'run', 'cp'],
+  },
+  'sandbox pause': {
+    examples: ['sandbox pause SANDBOX_ID', 'sandbox pause --sandbox SANDBOX_ID'],
+    related: ['sandbox resume', 'sandbox fork'],
+  },
+  'sandbox resume': {
+    examples: ['sandbox resume SANDBOX_ID', 'sandbox resume --sandbox SANDBOX_ID'],
+    related: ['sandbox pause', 'sandbox fork'],
+  },
+  'sandbox fork': {
+    examples: ['sandbox fork SANDBOX_ID', 'sandbox fork SANDBOX_ID --ttl 1h --hard-ttl 24h'],
+    related: ['sandbox resume', 'sandbox show'],
+  },
+  'sandbox refresh': {
+    examples: ['sandbox refresh SANDBOX_ID', 'sandbox refresh SANDBOX_ID --duration 30m'],
+    related: ['sandbox show'],
+  },
+  'sandbox delete': {
+    examples: ['sandbox delete SANDBOX_ID', 'sandbox delete SANDBOX_ID OTHER_ID --json'],
+    related: ['sandbox pause', 'sandbox list'],
+  },
+  quota: { examples: ['quota', 'quota active_sandboxes --json'], related: ['usage', 'sandbox list'] },
+  usage: {
+    examples: ['usage --limit 1000 --json', 'usage --type sandbox.egress_bytes'],
+    related: ['quota', 'sandbox list'],
+  },
   doctor: {
     examples: ['doctor', 'doctor --webhook-url https://example.com/hooks --watch-dir /workspace'],
     related: ['status', 'test'],

@@ -39,7 +39,11 @@ function guideText(name: string, { examples, related }: Guide): string {
 export function nameGlobalOptions(program: Command): void {
   const names = program.options.flatMap(({ long }) => (long && long !== '--version' ? [long] : []));
   const text = `\nGlobal options (explained by ${program.name()} --help): ${names.join(', ')}`;
-  for (const command of program.commands) command.addHelpText('after', text);
+  const visit = (command: Command) => {
+    command.addHelpText('after', text);
+    command.commands.forEach(visit);
+  };
+  program.commands.forEach(visit);
 }
 
 /**

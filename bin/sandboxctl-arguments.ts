@@ -1,15 +1,12 @@
 import { InvalidArgumentError } from 'commander';
-import type { Context, Terminal } from '../src/ctl/context.ts';
-import type { Failure } from '../src/ctl/failure.ts';
+import type { CommandRules } from '../src/ctl/command.ts';
+import type { Context, ManagerContext, Terminal } from '../src/ctl/context.ts';
 import { parseDuration } from '../src/ctl/terminal/quantity.ts';
 
-/** Runs commands, each with or without a daemon, and sets the program's exit code. */
+/** Runs commands, each with a daemon, a manager or neither, and sets the program's exit code. */
 export interface CommandRunner {
-  /** `exitCodeOf`: the exit code of a failure, unless it is the failure's own. */
-  withDaemon(
-    command: (context: Context) => Promise<number>,
-    exitCodeOf?: (failure: Failure) => number,
-  ): Promise<void>;
+  withDaemon(command: (context: Context) => Promise<number>, rules?: CommandRules): Promise<void>;
+  withManager(command: (context: ManagerContext) => Promise<number>): Promise<void>;
   withoutDaemon(command: (terminal: Terminal) => Promise<number>): Promise<void>;
 }
 
@@ -20,9 +17,16 @@ export function environmentEntry(text: string, before: Record<string, string> = 
   return { ...before, [name]: value };
 }
 
+/** A duration in ms. */
+export function duration(text: string): number {
+  const duration_ms = parseDuration(text);
+  if (duration_ms !== null) return duration_ms;
+  throw new InvalidArgumentError('It must be a duration such as 500ms, 30s, 5m or 1h.');
+}
+
 /** A timeout in ms, more than 0. */
 export function timeout(text: string): number {
-  const timeout_ms = parseDuration(text);
-  if (timeout_ms) return timeout_ms;
+  const timeout_ms = duration(text);
+  if (timeout_ms > 0) return timeout_ms;
   throw new InvalidArgumentError('It must be a duration such as 500ms, 30s, 5m or 1h.');
 }

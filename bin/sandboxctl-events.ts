@@ -27,7 +27,9 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
       'publishing the same payload with the same key again queues no second event',
     )
     .action((json: string, options: { idempotencyKey?: string }) =>
-      withDaemon((context) => publish(context, json, process.stdin, options.idempotencyKey)),
+      withDaemon((context) => publish(context, json, process.stdin, options.idempotencyKey), {
+        through_manager: 'publish is for programs in a sandbox',
+      }),
     );
 
   program
@@ -93,7 +95,7 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
   program
     .command('test')
     .description('publish a test event, wait for its delivery and show it')
-    .action(() => withDaemon(testDelivery));
+    .action(() => withDaemon(testDelivery, { through_manager: 'test asks a daemon' }));
 
   program
     .command('events')
@@ -111,5 +113,10 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
   program
     .command('status')
     .description('show the state of the sandbox, its outbox and its endpoint')
-    .action(() => withDaemon(status));
+    .action(() =>
+      withDaemon(status, {
+        through_manager: async (context) =>
+          (await import('../src/ctl/manager/sandbox-record.ts')).showSandbox(context),
+      }),
+    );
 }

@@ -3,6 +3,7 @@ import { OUTPUT_STREAMS } from '../src/contract/processes.ts';
 import type { ProcessRequest } from '../src/contract/schema/process-request.ts';
 import { interruption } from '../src/ctl/command.ts';
 import { logs } from '../src/ctl/logs.ts';
+import { withProcess } from '../src/ctl/process-id.ts';
 import { ps } from '../src/ctl/ps.ts';
 import { runExitCode } from '../src/ctl/run/run-exit-code.ts';
 import { runProcess } from '../src/ctl/run/run-process.ts';
@@ -10,6 +11,8 @@ import { signal } from '../src/ctl/signal.ts';
 import { stop } from '../src/ctl/stop.ts';
 import { failureLine, integer } from './command-line.ts';
 import { type CommandRunner, environmentEntry, timeout } from './sandboxctl-arguments.ts';
+
+const PROCESS_ID = 'its id, or as much of the beginning as is unique';
 
 /** Defines the commands that run and follow processes. */
 export function defineProcessCommands(program: Command, { withDaemon }: CommandRunner): void {
@@ -48,20 +51,23 @@ export function defineProcessCommands(program: Command, { withDaemon }: CommandR
           terminal?: true;
         },
       ) =>
-        withDaemon((context) => {
-          const {
-            name,
-            cwd,
-            env,
-            timeout: timeout_ms,
-            user,
-            interactive = false,
-            terminal = false,
-          } = options;
-          const { stdin, stdout: screen } = process;
-          const request = { command, name, cwd, env, timeout_ms, user } as ProcessRequest;
-          return runProcess(context, { request, interactive, terminal, stdin, screen });
-        }, runExitCode),
+        withDaemon(
+          (context) => {
+            const {
+              name,
+              cwd,
+              env,
+              timeout: timeout_ms,
+              user,
+              interactive = false,
+              terminal = false,
+            } = options;
+            const { stdin, stdout: screen } = process;
+            const request = { command, name, cwd, env, timeout_ms, user } as ProcessRequest;
+            return runProcess(context, { request, interactive, terminal, stdin, screen });
+          },
+          { exitCodeOf: runExitCode },
+        ),
     );
 
   program
@@ -72,7 +78,7 @@ export function defineProcessCommands(program: Command, { withDaemon }: CommandR
   program
     .command('logs')
     .description('print the output of a process')
-    .argument('<process_id>')
+    .argument('<process_id>', PROCESS_ID)
     .option('-f, --follow', 'continue until the process ends')
     .addOption(
       new Option('--stream <stream>', 'only this stream').choices([...OUTPUT_STREAMS, 'all']).default('all'),
@@ -82,24 +88,29 @@ export function defineProcessCommands(program: Command, { withDaemon }: CommandR
       (process_id: string, options: { follow?: true; stream: 'stdout' | 'stderr' | 'all'; tail?: number }) =>
         withDaemon((context) => {
           const { follow = false, stream, tail: tail_lines } = options;
-          return logs(context, process_id, { follow, stream, tail_lines }, interruption());
+          const interrupted = interruption();
+          return withProcess(context, process_id, (id) =>
+            logs(context, id, { follow, stream, tail_lines }, interrupted),
+          );
         }),
     );
 
   program
     .command('signal')
     .description('send a signal to a process and its group')
-    .argument('<process_id>')
+    .argument('<process_id>', PROCESS_ID)
     .argument('<signal>', 'name of the signal, such as SIGHUP')
-    .action((process_id: string, name: string) => withDaemon((context) => signal(context, process_id, name)));
+    .action((process_id: string, name: string) =>
+      withDaemon((context) => withProcess(context, process_id, (id) => signal(context, id, name))),
+    );
 
   program
     .command('stop')
     .description('end a process and everything it started')
-    .argument('<process_id>')
+    .argument('<process_id>', PROCESS_ID)
     .option('--grace-ms <ms>', 'time from SIGTERM to SIGKILL', integer(0))
     .action((process_id: string, { graceMs }: { graceMs?: number }) =>
-      withDaemon((context) => stop(context, process_id, graceMs)),
+      withDaemon((context) => withProcess(context, process_id, (id) => stop(context, id, graceMs))),
     );
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env -S node --disable-sigusr1
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { systemClock } from '../src/base/clock.ts';
 import { VERSION } from '../src/base/version.ts';
 import { DEFAULT_STATE_DIR, DEFAULT_URL } from '../src/contract/defaults.ts';
-import { findDaemon } from '../src/ctl/api/config.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
-import { runCommand, runLocalCommand } from '../src/ctl/command.ts';
+import { notThrough, runCommand, runLocalCommand, runManagerCommand } from '../src/ctl/command.ts';
 import { EXIT, RUN_FAILED } from '../src/ctl/failure.ts';
+import { findTarget } from '../src/ctl/settings/target.ts';
 import { failureLine } from './command-line.ts';
 import { SANDBOXCTL_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, nameGlobalOptions } from './help.ts';
@@ -14,19 +14,33 @@ import type { CommandRunner } from './sandboxctl-arguments.ts';
 import { defineEventCommands } from './sandboxctl-events.ts';
 import { defineFileCommands } from './sandboxctl-files.ts';
 import { defineProcessCommands } from './sandboxctl-processes.ts';
+import { defineSandboxCommands } from './sandboxctl-sandboxes.ts';
 
 // Removes a secret among the arguments from the process list.
 process.title = 'sandboxctl';
 
 const program = new Command('sandboxctl')
-  .description('Publish and receive events, inspect their delivery, run processes, copy and watch files')
+  .description('Publish and receive events, run processes, copy files, here and in sandboxes of a manager')
   .version(VERSION, '-V, --version')
   .option('--url <url>', `URL of the daemon, or unix:/path (SANDBOXD_URL; default ${DEFAULT_URL})`)
-  .option('--token-file <path>', 'file with the control token (SANDBOXD_CONTROL_TOKEN_FILE)')
+  .option(
+    '--token-file <path>',
+    'file with the token (SANDBOXD_CONTROL_TOKEN_FILE; of a manager SANDBOXCTL_TOKEN_FILE)',
+  )
   .option(
     '--state-dir <dir>',
     `state directory to read the control token from (SANDBOXD_STATE_DIR; default ${DEFAULT_STATE_DIR})`,
   )
+  .addOption(
+    new Option('--manager <url>', 'URL of a manager (SANDBOXCTL_MANAGER)').conflicts(['url', 'stateDir']),
+  )
+  .addOption(
+    new Option('--sandbox <id>', "the manager's sandbox that is meant (SANDBOXCTL_SANDBOX)").conflicts([
+      'url',
+      'stateDir',
+    ]),
+  )
+  .option('--profile <name>', 'profile in ~/.config/sandboxctl/config.yaml (SANDBOXCTL_PROFILE)')
   .option('--json', 'print JSON, one value per line')
   .configureOutput({
     outputError: (text, write) => write(failureLine('sandboxctl', text)),
@@ -34,12 +48,15 @@ const program = new Command('sandboxctl')
   .exitOverride()
   .addHelpText(
     'after',
-    '\nExit codes: 0 done; 1 refused by the daemon, or not delivered; 2 invalid usage; 3 the daemon cannot be reached',
+    '\nExit codes: 0 done; 1 refused, or not delivered; 2 invalid usage; 3 the daemon or manager cannot be reached',
   );
 
 const runner: CommandRunner = {
-  withDaemon: async (command, exitCodeOf) => {
-    process.exitCode = await runCommand(program.opts(), process.env, command, exitCodeOf);
+  withDaemon: async (command, rules) => {
+    process.exitCode = await runCommand(program.opts(), process.env, command, rules);
+  },
+  withManager: async (command) => {
+    process.exitCode = await runManagerCommand(program.opts(), process.env, command);
   },
   withoutDaemon: async (command) => {
     process.exitCode = await runLocalCommand(program.opts(), command);
@@ -49,6 +66,7 @@ const runner: CommandRunner = {
 defineEventCommands(program, runner);
 defineProcessCommands(program, runner);
 defineFileCommands(program, runner);
+defineSandboxCommands(program, runner);
 
 program
   .command('doctor')
@@ -64,10 +82,11 @@ program
     runner.withoutDaemon(async (terminal) => {
       const { doctor } = await import('../src/ctl/doctor/doctor.ts');
       const { env } = process;
+      const daemon = await findTarget(program.opts(), env);
+      if (daemon.of === 'manager') throw notThrough(daemon, 'doctor checks the machine that it runs on');
       const secret_file = options.webhookSecretFile ?? env.SANDBOXD_WEBHOOK_SECRET_FILE;
       const target = {
-        ...findDaemon(program.opts(), env),
-        state_dir: program.opts().stateDir ?? (env.SANDBOXD_STATE_DIR || DEFAULT_STATE_DIR),
+        ...daemon,
         watch_dir: options.watchDir ?? (env.SANDBOXD_WATCH_DIR || null),
         webhook_url: options.webhookUrl ?? (env.SANDBOXD_WEBHOOK_URL || null),
         webhook_secret: secret_file ? readSecretFile(secret_file) : '',

@@ -1,12 +1,20 @@
 import { Client } from './api/client.ts';
-import { type ConnectionOptions, findDaemon } from './api/config.ts';
-import type { Context, Terminal } from './context.ts';
+import type { Context, ManagerContext, Terminal } from './context.ts';
 import { EXIT, Failure } from './failure.ts';
+import { findTarget, type ManagerTarget, type TargetOptions } from './settings/target.ts';
 import { Output, OutputClosed } from './terminal/output.ts';
 
 /** The options that every command takes. */
-export interface GlobalOptions extends ConnectionOptions {
+export interface GlobalOptions extends TargetOptions {
   json?: boolean | undefined;
+}
+
+/** How a command differs from the others. */
+export interface CommandRules {
+  /** The exit code of a failure, unless it is the failure's own. */
+  exitCodeOf?: (failure: Failure) => number;
+  /** What is run instead of the command where it goes to a manager; or why it does not go there. */
+  through_manager?: ((context: ManagerContext) => Promise<number>) | string;
 }
 
 /**
@@ -34,24 +42,56 @@ export async function runLocalCommand(
 function unexpected(error: Error): Failure {
   const is_of_answer =
     error instanceof TypeError || error instanceof SyntaxError || error instanceof RangeError;
-  return new Failure(
-    EXIT.failed,
-    is_of_answer ? `the daemon sent an invalid answer: ${error.message}` : error.message,
-  );
+  return new Failure(EXIT.failed, is_of_answer ? `an answer was invalid: ${error.message}` : error.message);
 }
 
-/** Runs a command against the daemon that the options or the environment name; returns the program's exit code. */
+/**
+ * Runs a command against the daemon that options, environment and config file name, or against that of a sandbox through
+ * the manager that they name; returns the program's exit code.
+ */
 export function runCommand(
   options: GlobalOptions,
   env: NodeJS.ProcessEnv,
   command: (context: Context) => Promise<number>,
-  exitCodeOf?: (failure: Failure) => number,
+  { exitCodeOf, through_manager }: CommandRules = {},
 ): Promise<number> {
-  const connected = (terminal: Terminal) => {
-    const { address, token } = findDaemon(options, env);
-    return command({ ...terminal, client: new Client(address, token) });
+  const connected = async (terminal: Terminal) => {
+    const target = await findTarget(options, env);
+    const client = new Client(target.address, target.token);
+    if (target.of === 'daemon') return command({ ...terminal, client });
+    if (typeof through_manager === 'string') throw notThrough(target, through_manager);
+    const context = { ...terminal, client, sandbox: target.sandbox };
+    if (through_manager) return through_manager(context);
+    const { selectedSandbox } = await import('./manager/sandbox-id.ts');
+    const sandbox_id = await selectedSandbox(context);
+    return command({ ...terminal, client: client.below(`/sandboxes/${sandbox_id}`) });
   };
   return runLocalCommand(options, connected, exitCodeOf);
+}
+
+/** The failure of a command that does not go through a manager. */
+export function notThrough({ address }: ManagerTarget, why: string): Failure {
+  return new Failure(
+    EXIT.usage,
+    `${why}; it does not go through the manager at ${address.shown}; --url names a daemon`,
+  );
+}
+
+/** Runs a command against the manager that options, environment and config file name; returns the program's exit code. */
+export function runManagerCommand(
+  options: GlobalOptions,
+  env: NodeJS.ProcessEnv,
+  command: (context: ManagerContext) => Promise<number>,
+): Promise<number> {
+  return runLocalCommand(options, async (terminal) => {
+    const target = await findTarget(options, env, true);
+    if (target.of === 'daemon') throw new Failure(EXIT.usage, 'this needs a manager');
+    return command({
+      ...terminal,
+      client: new Client(target.address, target.token),
+      sandbox: target.sandbox,
+    });
+  });
 }
 
 /** Aborts at the first SIGINT or SIGTERM; a second one ends the program at once. */

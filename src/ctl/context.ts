@@ -8,7 +8,13 @@ export interface Terminal {
   json: boolean;
 }
 
-/** What a command that talks to the daemon gets. */
+/** What a command gets that talks to a daemon, or to that of a sandbox through its manager. */
 export interface Context extends Terminal {
   client: Client;
+}
+
+/** What a command gets that talks to a manager. */
+export interface ManagerContext extends Context {
+  /** The sandbox that is meant unless the command names one: an id, or the beginning of one. */
+  sandbox: string | null;
 }

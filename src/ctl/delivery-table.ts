@@ -1,4 +1,5 @@
 import type { DeliveryState, DeliveryView } from '../contract/deliveries.ts';
+import { distinctLength } from './terminal/distinct-length.ts';
 import type { Output, Style } from './terminal/output.ts';
 import { printable } from './terminal/printable.ts';
 import { glance } from './terminal/quantity.ts';
@@ -22,7 +23,10 @@ export const STATE_STYLES: Record<DeliveryState, Style> = {
 
 /** Records as a table for `out`, titles first; `now_ms` is the wall time that ages count to. Pure. */
 export function deliveryTable(deliveries: readonly DeliveryView[], out: Output, now_ms: number): string[] {
-  const id_length = shortIdLength(deliveries.map(({ event_id }) => event_id));
+  const id_length = distinctLength(
+    deliveries.map(({ event_id }) => event_id),
+    SHORT_ID,
+  );
   const columns: Column<DeliveryView>[] = [
     { title: 'SEQUENCE', cell: ({ sequence }) => String(sequence ?? '-'), spare: 1 },
     { title: 'AGE', cell: ({ created_at }) => glance(now_ms - Date.parse(created_at)), least: 6 },
@@ -47,15 +51,4 @@ function nextText(next_attempt_at: string | null, now_ms: number): string {
 
 function resultText({ last_status, last_error, last_error_detail }: DeliveryView): string {
   return printable(last_error_detail ?? String(last_status ?? last_error ?? '-'));
-}
-
-/** How many characters of these ids tell them apart. */
-function shortIdLength(event_ids: string[]): number {
-  const sorted = event_ids.toSorted();
-  return sorted.reduce((longest, event_id, i) => {
-    const before = sorted[i - 1] ?? '';
-    let same = 0;
-    while (same < event_id.length && event_id[same] === before[same]) same += 1;
-    return Math.max(longest, same === event_id.length ? 0 : same + 1);
-  }, SHORT_ID);
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { DeliveryPage } from '../contract/deliveries.ts';
-import { DaemonError } from './api/client.ts';
+import { isTemporary } from './api/follow-output.ts';
 import { type StreamEvent, serverSentEvents } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
@@ -58,8 +58,10 @@ class StreamReader {
 
   /** Prints until the connection ends, `signal` aborts or the event `last` is printed. */
   async read(last: number, signal?: AbortSignal): Promise<void> {
+    const type = 'text/event-stream';
     const body = await this.#context.client.stream('/events/stream', {
-      headers: { accept: 'text/event-stream', 'last-event-id': String(this.position) },
+      type,
+      headers: { accept: type, 'last-event-id': String(this.position) },
       ...(signal ? { signal } : {}),
     });
     this.connected = true;
@@ -89,12 +91,6 @@ async function* untilBroken(body: IncomingMessage): AsyncGenerator<StreamEvent> 
   } catch (error) {
     if (error instanceof Failure) throw error;
   }
-}
-
-/** Whether the error may come from a daemon that is starting or stopping. */
-function isTemporary(error: unknown): boolean {
-  if (error instanceof DaemonError) return error.code === 'shutting_down';
-  return error instanceof Failure && error.exit_code === EXIT.unreachable;
 }
 
 /** The highest stored sequence, 0 if there is none. Records of another sandbox have their own sequence. */

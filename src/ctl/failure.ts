@@ -20,8 +20,16 @@ export class Failure extends Error {
   }
 }
 
-/** A system error in words; its code where there are none for it. */
+/** Errors of OpenSSL and of HTTP say more in their messages than in their codes. */
+const UNTRUSTED = /SELF_SIGNED_CERT|UNABLE_TO_(GET|VERIFY)/;
+const ERRNO = /^E[A-Z0-9]+$/;
+
+/** A system error in words; its code where there are none for it, and the message of an error that is none. */
 export function reason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  return systemErrorWords(code) ?? code ?? message;
+  const words = systemErrorWords(code);
+  if (words !== null) return words;
+  if (code !== undefined && ERRNO.test(code)) return code;
+  if (code === undefined || !UNTRUSTED.test(code)) return message;
+  return `${message.split(';')[0]}; NODE_EXTRA_CA_CERTS names a file with certificate authorities to trust`;
 }

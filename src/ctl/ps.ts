@@ -36,7 +36,8 @@ function quoted(part: string): string {
   return `'${part.replaceAll("'", "'\\''")}'`;
 }
 
-function processTable(processes: ProcessView[], out: Output, now_ms: number): string[] {
+/** Processes as a table for `out`, titles first; `now_ms` is the wall time that ages count to. */
+export function processTable(processes: ProcessView[], out: Output, now_ms: number): string[] {
   return table(
     [
       { title: 'PROCESS_ID', cell: ({ process_id }) => process_id },

@@ -1,4 +1,5 @@
 import type { AttemptView, DeliveryDetail } from '../contract/deliveries.ts';
+import { pathSegment } from './api/client.ts';
 import type { Context } from './context.ts';
 import { STATE_STYLES } from './delivery-table.ts';
 import { fullEventId } from './event-id.ts';
@@ -18,7 +19,7 @@ export async function show(context: Context, event_id: string): Promise<ExitCode
 
 /** The API path of one record, with any characters in its id. */
 export function deliveryPath(event_id: string): string {
-  return `/webhook/deliveries/${encodeURIComponent(event_id)}`;
+  return `/webhook/deliveries/${pathSegment(event_id)}`;
 }
 
 /** Prints one record as text or, with `--json`, as JSON. */

@@ -38,7 +38,7 @@ COMP_WORDS=(${name} "$@"); COMP_CWORD=$#; COMPREPLY=(); _${name}; printf '%s\\n'
     expect(offered('')).toEqual(
       expect.arrayContaining(['publish', 'listen', 'deliveries', '--url', '--json']),
     );
-    expect(offered('deliveries', '--s')).toEqual(['--state', '--state-dir']);
+    expect(offered('deliveries', '--sta')).toEqual(['--state', '--state-dir']);
     expect(offered('deliveries', '--state', 'f')).toEqual(['failed', 'foreign']);
     expect(offered('--json', 'deliveries', '--event-type', 'file')).toEqual(['file.modified']);
     expect(offered('logs', '--stream', 's')).toEqual(['stdout', 'stderr']);

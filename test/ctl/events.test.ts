@@ -68,7 +68,9 @@ describe('sandboxctl events', () => {
   });
 
   it('fails with 3 where the stream ends too early', async () => {
-    daemon.on('GET /events/stream', (_, response) => void response.writeHead(200).end());
+    daemon.on('GET /events/stream', (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end();
+    });
     const { code, stderr } = await run(['events'], env);
     expect([code, stderr]).toEqual([3, expect.stringMatching(/ended the stream before event #3\n$/)]);
   });

@@ -1,31 +1,28 @@
-import {
-  type ClientRequest,
-  request as httpRequest,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-} from 'node:http';
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
-import type { Readable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
+import { type Answer, isSuccess, mediaType, parseAnswer } from './answer.ts';
 import { checkedConnection } from './checked-connection.ts';
-import type { DaemonAddress, Token } from './config.ts';
+import type { Address, Token } from './config.ts';
+import { isWhole, type RequestBody, sendBody } from './request-body.ts';
 
 /** What a request carries beside method and path. */
 export interface RequestOptions {
-  query?: Record<string, string | number | undefined>;
+  /** A list is repeated in the query. */
+  query?: Record<string, string | number | readonly string[] | undefined>;
   headers?: OutgoingHttpHeaders;
-  /** A stream is sent as it comes; its length may be told in the headers. */
-  body?: string | Uint8Array | Readable;
+  /** The length of a stream may be told in the headers. */
+  body?: RequestBody;
   /** How long the daemon may stay silent, in ms (default 30 s); 0 means forever. */
   silence_timeout_ms?: number;
   signal?: AbortSignal;
 }
 
-/** An error that the daemon answered. `code` is null where the answer is not that of a daemon. */
+/** An error that the daemon or manager answered. `code` is null where the answer is that of neither. */
 export class DaemonError extends Failure {
   readonly code: ErrorCode | null;
   /** What it says beside the message; null where it says nothing more. */
@@ -42,35 +39,57 @@ export class DaemonError extends Failure {
 const SCOPE: ControlScope = 'manage';
 /** Longer than `POST /webhook/test` waits for its delivery. */
 const SILENCE_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_MS = 30_000;
 const NO_CONTENT = 204;
 /** More than a page of the longest records. */
 const ANSWER_MAX_BYTES = 128 * 1024 * 1024;
 const MESSAGE_MAX_LENGTH = 2_000;
 
-/** A client of the daemon's local API (contract section 4). Every method rejects with a `Failure`. */
+/** How messages name whose answer is awaited, and what answers otherwise. */
+const NAMES = { daemon: ['daemon', 'sandboxd daemon'], manager: ['manager', 'sandbox-manager'] } as const;
+
+/**
+ * A client of the daemon's local API (contract section 4), of the manager's (section 7), or of a sandbox's daemon through
+ * its manager. Every method rejects with a `Failure`.
+ */
 export class Client {
-  readonly #address: DaemonAddress;
+  readonly #address: Address;
   readonly #token: Token;
 
-  constructor(address: DaemonAddress, token: Token) {
+  constructor(address: Address, token: Token) {
     this.#address = address;
     this.#token = token;
+  }
+
+  /** A client of the routes below this path. */
+  below(path: string): Client {
+    return new Client({ ...this.#address, api_path: this.#address.api_path + path }, this.#token);
   }
 
   /** Sends one request below `/api/v1`; resolves with the `data` of a successful answer. */
   async call<Data>(method: string, path: string, options: RequestOptions = {}): Promise<Data> {
     const response = await this.#send(method, path, options);
-    const answer = parse(await this.#read(response));
+    const answer = parseAnswer(await this.#read(response));
     if (response.statusCode === NO_CONTENT) return undefined as Data;
     if (isSuccess(response) && answer?.success === true) return answer.data as Data;
     throw this.#errorOf(response, answer);
   }
 
-  /** Opens a stream: resolves with the response once the daemon has accepted, its body still to be read. */
-  async stream(path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
+  /**
+   * Opens a stream of this media type: resolves with the response once the daemon has accepted, its body still to be
+   * read. Any other type is a failure: it is not what was asked for.
+   */
+  async stream(
+    path: string,
+    { type, ...options }: RequestOptions & { type: string },
+  ): Promise<IncomingMessage> {
     const response = await this.#send('GET', path, { ...options, silence_timeout_ms: 0 });
-    if (isSuccess(response)) return response;
-    throw this.#errorOf(response, parse(await this.#read(response)));
+    if (isSuccess(response)) {
+      if (mediaType(response) === type) return response;
+      response.destroy();
+      throw new DaemonError(null, `${this.shown} answered with ${mediaType(response)} instead of ${type}`);
+    }
+    throw this.#errorOf(response, parseAnswer(await this.#read(response)));
   }
 
   /** Opens a WebSocket below `/api/v1`; resolves once the daemon has accepted, paused so that no early message is lost. */
@@ -87,8 +106,9 @@ export class Client {
         resolve(socket);
       });
       socket.on('error', (error) => reject(this.#unreachable(error)));
+      socket.once('upgrade', ({ socket: connected }) => keepAlive(connected));
       socket.once('unexpected-response', (_request, response) => {
-        this.#read(response).then((text) => reject(this.#errorOf(response, parse(text))), reject);
+        this.#read(response).then((text) => reject(this.#errorOf(response, parseAnswer(text))), reject);
       });
     });
   }
@@ -119,6 +139,7 @@ export class Client {
       request.destroy(new Error(`no answer within ${silence_timeout_ms / 1_000} s`));
     });
     return new Promise((resolve, reject) => {
+      request.on('socket', keepAlive);
       request.on('response', resolve);
       request.on('error', (error) => reject(this.#unreachable(error)));
       sendBody(request, options.body);
@@ -144,10 +165,10 @@ export class Client {
   }
 
   #target(path: string, query: RequestOptions['query'] = {}): URL {
-    const { url } = this.#address;
-    const target = new URL(`${url.pathname.replace(/\/$/, '')}/api/v1${path}`, url);
+    const { url, api_path } = this.#address;
+    const target = new URL(`${url.pathname.replace(/\/$/, '')}${api_path}${path}`, url);
     for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) target.searchParams.set(name, String(value));
+      for (const each of [value ?? []].flat()) target.searchParams.append(name, String(each));
     }
     return target;
   }
@@ -176,7 +197,10 @@ export class Client {
   }
 
   #unreachable(error: unknown): Failure {
-    return new Failure(EXIT.unreachable, `cannot reach the daemon at ${this.shown}: ${reason(error)}`);
+    return new Failure(
+      EXIT.unreachable,
+      `cannot reach the ${NAMES[this.#address.of][0]} at ${this.shown}: ${reason(error)}`,
+    );
   }
 
   #errorOf(response: IncomingMessage, answer: Answer | null): DaemonError {
@@ -184,7 +208,7 @@ export class Client {
     if (!error) {
       return new DaemonError(
         null,
-        `${this.shown} answered ${response.statusCode} and is not a sandboxd daemon`,
+        `${this.shown} answered ${response.statusCode} and is not a ${NAMES[this.#address.of][1]}`,
       );
     }
     const retry_after = response.headers['retry-after'];
@@ -199,37 +223,13 @@ export class Client {
   }
 }
 
-function isWhole(body: RequestOptions['body']): body is string | Uint8Array {
-  return typeof body === 'string' || body instanceof Uint8Array;
+/** Tells a connection that is gone from one on which nothing happens, also where a router in between has forgotten it. */
+function keepAlive(socket: Socket): void {
+  socket.setKeepAlive(true, KEEP_ALIVE_MS);
 }
 
-/** A stream that fails cuts the request; an answer that comes before its end ends it. */
-function sendBody(request: ClientRequest, body: RequestOptions['body']): void {
-  if (body === undefined || isWhole(body)) {
-    request.end(body);
-    return;
-  }
-  body.once('error', (error) => request.destroy(error));
-  request.once('response', () => body.unpipe(request));
-  request.once('close', () => body.destroy());
-  body.pipe(request);
-}
-
-interface Answer {
-  success?: boolean;
-  data?: unknown;
-  error?: { code: ErrorCode; message: string; details?: unknown };
-}
-
-function isSuccess(response: IncomingMessage): boolean {
-  const status = response.statusCode ?? 0;
-  return status >= 200 && status < 300;
-}
-
-function parse(text: string): Answer | null {
-  try {
-    return JSON.parse(text) as Answer | null;
-  } catch {
-    return null;
-  }
+/** A text as one segment of a path; two that would lead elsewhere are a `Failure`, as no id is like them. */
+export function pathSegment(text: string): string {
+  if (text === '.' || text === '..') throw new Failure(EXIT.failed, `${text} is no id`);
+  return encodeURIComponent(text);
 }

@@ -4,12 +4,19 @@ import { DEFAULT_STATE_DIR, DEFAULT_URL } from '../../contract/defaults.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { readSecretFile } from './secret-file.ts';
 
-/** Where the daemon is: at `socket_path` if that is set, otherwise at `url`. Messages show it as `shown`. */
-export interface DaemonAddress {
+/** Where a program is: at `socket_path` if that is set, otherwise at `url`. Messages show it as `shown`. */
+export interface Address {
   shown: string;
   url: URL;
   socket_path: string | null;
+  /** Whose address it is. */
+  of: 'daemon' | 'manager';
+  /** The path below which its routes are. */
+  api_path: string;
 }
+
+/** The path of both programs' APIs. */
+export const API_PATH = '/api/v1';
 
 /** The owner of a token's file. */
 export interface TokenOwner {
@@ -28,6 +35,8 @@ export interface ConnectionOptions {
   url?: string | undefined;
   tokenFile?: string | undefined;
   stateDir?: string | undefined;
+  /** The token itself, which only a profile may hold. */
+  token?: string | undefined;
 }
 
 /** Hosts that are this machine's loopback; where other names lead is unknown until they are resolved. */
@@ -42,9 +51,11 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 export function findDaemon(
   flags: ConnectionOptions,
   env: NodeJS.ProcessEnv,
-): { address: DaemonAddress; token: Token } {
+): { address: Address; token: Token } {
   const address = parseAddress(flags.url ?? (env.SANDBOXD_URL || DEFAULT_URL));
   if (flags.tokenFile) return { address, token: { value: readToken(flags.tokenFile) } };
+  if (flags.token !== undefined)
+    return { address, token: { value: checkedToken(flags.token, 'the profile') } };
   const named = flags.stateDir === undefined ? env.SANDBOXD_CONTROL_TOKEN_FILE : '';
   if (named) return { address, token: guarded(address, ownedToken(named)) };
   const state_dir = flags.stateDir ?? (env.SANDBOXD_STATE_DIR || DEFAULT_STATE_DIR);
@@ -61,11 +72,11 @@ export function findDaemon(
 }
 
 /** Who listens on a port of another machine cannot be known: a named token is sent there without that check. */
-function guarded(address: DaemonAddress, token: Token): Token {
+function guarded(address: Address, token: Token): Token {
   return isLoopback(address) || !('value' in token) ? token : { value: token.value };
 }
 
-function isLoopback({ url, socket_path }: DaemonAddress): boolean {
+function isLoopback({ url, socket_path }: Address): boolean {
   return socket_path === null && url.protocol === 'http:' && LOOPBACK.test(url.hostname);
 }
 
@@ -74,19 +85,30 @@ function ownedToken(path: string): Token {
   return { value, owner: { uid: statSync(path).uid, path } };
 }
 
-function parseAddress(text: string): DaemonAddress {
+function parseAddress(text: string): Address {
   const socket = /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1];
-  if (socket) return { shown: text, url: new URL('http://localhost'), socket_path: socket };
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url || !['http:', 'https:'].includes(url.protocol) || !url.hostname) {
+  const of_daemon = { of: 'daemon', api_path: API_PATH } as const;
+  if (socket) return { shown: text, url: new URL('http://localhost'), socket_path: socket, ...of_daemon };
+  const url = httpUrl(text);
+  if (url === null) {
     throw new Failure(EXIT.usage, `--url must be http://…, https://… or unix:/path, not '${text}'`);
   }
-  return { shown: url.origin, url, socket_path: null };
+  return { shown: url.origin, url, socket_path: null, ...of_daemon };
 }
 
-function readToken(path: string): string {
-  const token = readSecretFile(path);
-  if (!/^[\x21-\x7e]+$/.test(token))
-    throw new Failure(EXIT.usage, `${path} does not contain a control token`);
+/** The http or https URL that a text is; null for any other text. */
+export function httpUrl(text: string): URL | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url && ['http:', 'https:'].includes(url.protocol) && url.hostname ? url : null;
+}
+
+/** The token in a file that is named. A usage error where it cannot be read or a header cannot carry it. */
+export function readToken(path: string): string {
+  return checkedToken(readSecretFile(path), path);
+}
+
+/** A token as a header can carry it; otherwise a usage error that says where it comes from, never what it is. */
+export function checkedToken(token: string, source: string): string {
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Failure(EXIT.usage, `${source} does not contain a token`);
   return token;
 }

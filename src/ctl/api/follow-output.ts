@@ -1,14 +1,18 @@
 import type { IncomingMessage } from 'node:http';
+import type { ErrorCode } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 import { OutputSink } from '../terminal/output-sink.ts';
-import { DaemonError } from './client.ts';
+import { DaemonError, pathSegment } from './client.ts';
 import { serverSentEvents } from './server-sent-events.ts';
 
 /** Time between two connections, in ms. */
 export const RECONNECT_MS = 1_000;
+
+/** Of a daemon that starts or stops, and of a manager that does not reach it or has no room now. */
+const NOT_NOW = new Set<ErrorCode>(['shutting_down', 'unavailable', 'too_many_requests', 'quota_exceeded']);
 
 /** Which output to print. */
 export interface FollowOptions {
@@ -49,17 +53,21 @@ export async function followOutput(
   return null;
 }
 
-/** Whether the error may come from a daemon that is starting or stopping, so that a retry makes sense. */
-export function isTemporary(error: unknown): boolean {
-  if (error instanceof DaemonError) {
-    return error.code === 'shutting_down' || error.code === 'conflict' || error.code === 'gone';
-  }
+/** Whether the same request may be answered a moment later: nobody answered, or only not now. */
+export function isRetried(error: unknown): boolean {
+  if (error instanceof DaemonError) return error.code !== null && NOT_NOW.has(error.code);
   return error instanceof Failure && error.exit_code === EXIT.unreachable;
+}
+
+/** Whether the error may come from a daemon that is starting, stopping or paused, so that a retry makes sense. */
+export function isTemporary(error: unknown): boolean {
+  if (isRetried(error)) return true;
+  return error instanceof DaemonError && (error.code === 'conflict' || error.code === 'gone');
 }
 
 /** The API path of one process, with any characters in its id. */
 export function processPath(process_id: string): string {
-  return `/processes/${encodeURIComponent(process_id)}`;
+  return `/processes/${pathSegment(process_id)}`;
 }
 
 /** Reads the stream over as many connections as necessary. */
@@ -95,10 +103,11 @@ class OutputReader {
 
   async #open(query: Record<string, string | number | undefined>, signal: AbortSignal) {
     const last_id = this.#last_id;
-    const accept = { accept: 'text/event-stream' };
+    const type = 'text/event-stream';
+    const accept = { accept: type };
     const headers = last_id === null ? accept : { ...accept, 'last-event-id': last_id };
     try {
-      return await this.#context.client.stream(this.#path, { query, headers, signal });
+      return await this.#context.client.stream(this.#path, { type, query, headers, signal });
     } catch (error) {
       // The position is no longer kept: the sink reports what is missing once it sees the next offset.
       if (error instanceof DaemonError && error.code === 'gone') this.#last_id = null;

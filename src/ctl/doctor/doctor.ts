@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { SandboxView } from '../../contract/sandboxes.ts';
 import { Client } from '../api/client.ts';
-import type { DaemonAddress, Token } from '../api/config.ts';
+import type { Address, Token } from '../api/config.ts';
 import type { Terminal } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { printable } from '../terminal/printable.ts';
@@ -13,7 +13,7 @@ import { checkDelivery, checkEndpoint, sendTest } from './webhook.ts';
 
 /** What `sandboxctl doctor` checks. */
 export interface DoctorTarget {
-  address: DaemonAddress;
+  address: Address;
   token: Token;
   state_dir: string;
   /** Null: the directory that the running daemon watches. */

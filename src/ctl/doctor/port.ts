@@ -2,13 +2,13 @@ import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { findSocketHolder, readProgramName } from '../../base/linux/procfs.ts';
 import { listenersOn } from '../../base/linux/sockets.ts';
-import type { DaemonAddress } from '../api/config.ts';
+import type { Address } from '../api/config.ts';
 import { error, type Finding, ok } from './finding.ts';
 
 const ANSWER_MS = 2_000;
 
 /** Checks whether the API's port is free, and otherwise names the program that holds it. */
-export async function checkPort({ url, socket_path }: DaemonAddress): Promise<Finding[]> {
+export async function checkPort({ url, socket_path }: Address): Promise<Finding[]> {
   if (socket_path !== null) return [];
   const port = Number(url.port || 80);
   if (await isDaemon(url)) return [ok('port', `${port} is served by a running sandboxd`)];

@@ -18,6 +18,8 @@ import type { AsUser } from './sandbox-files.ts';
 /** How often a broken download goes on where it broke, without a byte in between. */
 const TRIES_MAX = 5;
 const RETRY_MS = 500;
+/** The media type of files. */
+const BYTES = 'application/octet-stream';
 
 /** Writes a file of the sandbox to a local path, whole or not at all; a broken connection is taken up where it broke. */
 export async function downloadFile(
@@ -43,14 +45,17 @@ export async function downloadFile(
 
 /** Prints the bytes of a file of the sandbox. */
 export async function printFile({ client, out }: Context, path: string, as: AsUser): Promise<void> {
-  const response = await client.stream('/files', { query: { path, ...as } });
+  const response = await client.stream('/files', { type: BYTES, query: { path, ...as } });
   for await (const chunk of response) await out.write(chunk);
   if (!response.complete) throw broken(path);
 }
 
 /** Writes what is in a directory of the sandbox into a local one, which is made if it is missing. */
 export async function downloadTree(context: Context, from: string, to: string, as: AsUser): Promise<void> {
-  const response = await context.client.stream('/files/archive', { query: { path: from, ...as } });
+  const response = await context.client.stream('/files/archive', {
+    type: 'application/x-tar',
+    query: { path: from, ...as },
+  });
   const progress = new Progress(from, null, context.err, systemClock);
   response.on('data', (chunk: Buffer) => progress.add(chunk.length)).pause();
   const own = new OwnPlaces([]);
@@ -75,7 +80,7 @@ async function receive({ client, err }: Context, from: string, as: AsUser, file:
   let etag: string | undefined;
   for (let tries = 0; ; tries++) {
     const resumed = position > 0 && etag ? { range: `bytes=${position}-`, 'if-range': etag } : {};
-    const response = await client.stream('/files', { query, headers: resumed });
+    const response = await client.stream('/files', { type: BYTES, query, headers: resumed });
     if (response.statusCode !== 206) position = 0;
     etag = response.headers.etag;
     const length = response.headers['content-length'];

@@ -27,18 +27,16 @@ export async function watch(
   let printed = Promise.resolve();
   socket.on('message', (data) => {
     const text = String(data);
-    const message = JSON.parse(text) as WatchMessage;
-    if (message.type === 'error') {
-      failure = new Failure(EXIT.failed, `${message.error?.message} (${message.error?.code})`);
-      socket.close();
-    }
+    const message = messageIn(text);
+    failure ??= failureIn(message);
+    if (message === null || failure) return socket.close();
     // The daemon is told that this client is slow by what it does not read.
     socket.pause();
     printed = printed
       .then(async () => {
         if (json) await out.line(text);
         else if (message.type === 'event') await out.line(eventText(message));
-        else if (message.type === 'subscribed') await err.line(`watching ${printable(message.path ?? '')}`);
+        else if (message.type === 'subscribed') await err.line(`watching ${message.path}`);
         else if (message.type === 'overflow') await err.line('too slow: the differences follow');
       })
       .finally(() => socket.resume())
@@ -55,7 +53,22 @@ export async function watch(
   return EXIT.ok;
 }
 
+function messageIn(text: string): WatchMessage | null {
+  try {
+    const message: unknown = JSON.parse(text);
+    return typeof message === 'object' ? (message as WatchMessage | null) : null;
+  } catch {
+    return null;
+  }
+}
+
+function failureIn(message: WatchMessage | null): Failure | null {
+  if (message === null) return new Failure(EXIT.failed, 'the daemon sent an invalid message');
+  if (message.type !== 'error') return null;
+  return new Failure(EXIT.failed, `${message.error?.message} (${message.error?.code})`);
+}
+
 function eventText({ event = '', path = '', old_path }: WatchMessage): string {
   const shown = old_path === undefined ? path : `${old_path} -> ${path}`;
-  return `${event.padEnd(6)} ${printable(shown)}`;
+  return `${String(event).padEnd(6)} ${printable(String(shown))}`;
 }

@@ -1,9 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { ProcessView } from '../../contract/processes.ts';
 import { DaemonError } from '../api/client.ts';
-import { processPath, RECONNECT_MS } from '../api/follow-output.ts';
+import { isRetried, processPath, RECONNECT_MS } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 
 /**
@@ -50,7 +49,7 @@ async function send(
         signal: ended,
       });
     } catch (error) {
-      if (!(error instanceof Failure && error.exit_code === EXIT.unreachable)) throw error;
+      if (!isRetried(error)) throw error;
       await pause(RECONNECT_MS, ended);
     }
   }

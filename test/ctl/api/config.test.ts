@@ -71,7 +71,7 @@ describe('the control token', () => {
 
   it('is refused where a header cannot carry it, without being shown', () => {
     expect(() => findDaemon({ tokenFile: file('two-lines', 'one\ntwo\n') }, {})).toThrow(
-      /two-lines does not contain a control token$/,
+      /two-lines does not contain a token$/,
     );
   });
 });

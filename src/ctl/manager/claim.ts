@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import type { SandboxNetworkMode } from '../../contract/network.ts';
+import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import { readSecretFile } from '../api/secret-file.ts';
+import type { ManagerContext } from '../context.ts';
+import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
+import { CHANGE_TIMEOUT_MS, seconds } from './change.ts';
+
+/** What is claimed; durations are in ms, `cpu` in cores. What is undefined is left to the manager. */
+export interface ClaimOptions {
+  template?: string | undefined;
+  webhookUrl?: string | undefined;
+  webhookSecretFile?: string | undefined;
+  watchDir?: string | undefined;
+  env?: Record<string, string> | undefined;
+  envFrom?: string | undefined;
+  metadata?: Record<string, string> | undefined;
+  ttl?: number | undefined;
+  hardTtl?: number | undefined;
+  autoResume?: boolean | undefined;
+  memory?: string | undefined;
+  cpu?: number | undefined;
+  disk?: string | undefined;
+  network?: SandboxNetworkMode | undefined;
+  idempotencyKey?: string | undefined;
+}
+
+/** What the manager answers a claim with. */
+interface Claimed {
+  sandbox_id: string;
+  status: ManagedStatus;
+}
+
+/** Claims a sandbox and prints its id. Contract section 7, `POST /api/v1/sandboxes`. */
+export async function claim({ client, out, json }: ManagerContext, options: ClaimOptions): Promise<ExitCode> {
+  const { idempotencyKey } = options;
+  const claimed = await client.call<Claimed>('POST', '/sandboxes', {
+    headers: {
+      'content-type': 'application/json',
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    body: JSON.stringify(claimBody(options)),
+    silence_timeout_ms: CHANGE_TIMEOUT_MS,
+  });
+  await out.line(json ? JSON.stringify(claimed) : claimed.sandbox_id);
+  return EXIT.ok;
+}
+
+/** The body of the claim; its secret and the variables of `--env-from` are read from their files. */
+function claimBody(options: ClaimOptions) {
+  const { template, metadata, autoResume: auto_resume, ttl, hardTtl, network } = options;
+  const { memory, cpu, disk } = options;
+  return {
+    template,
+    config: {
+      webhook: webhookOf(options),
+      metadata,
+      env_vars: variablesOf(options),
+      ttl: seconds('--ttl', ttl),
+      hard_ttl: seconds('--hard-ttl', hardTtl),
+      auto_resume,
+      resources: (memory ?? cpu ?? disk) === undefined ? undefined : { memory, cpu, disk },
+      network: network && { mode: network },
+    },
+  };
+}
+
+function webhookOf({ webhookUrl: url, webhookSecretFile, watchDir: watch_dir }: ClaimOptions) {
+  if (url === undefined) {
+    const extra = webhookSecretFile !== undefined ? '--webhook-secret-file' : watch_dir && '--watch-dir';
+    if (extra) throw new Failure(EXIT.usage, `${extra} needs --webhook-url`);
+    return undefined;
+  }
+  const secret = webhookSecretFile === undefined ? undefined : readSecretFile(webhookSecretFile);
+  return { url, secret, watch_dir };
+}
+
+function variablesOf({ env, envFrom }: ClaimOptions): Record<string, string> | undefined {
+  if (envFrom === undefined) return env;
+  try {
+    return { ...(parseEnv(readFileSync(envFrom, 'utf8')) as Record<string, string>), ...env };
+  } catch (error) {
+    throw new Failure(EXIT.usage, `cannot read ${envFrom}: ${reason(error)}`);
+  }
+}

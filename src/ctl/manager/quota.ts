@@ -1,0 +1,44 @@
+import type { QuotaStatus } from '../../contract/quotas.ts';
+import { pathSegment } from '../api/client.ts';
+import type { ManagerContext } from '../context.ts';
+import { EXIT, type ExitCode } from '../failure.ts';
+import { printable } from '../terminal/printable.ts';
+import { duration } from '../terminal/quantity.ts';
+import { table } from '../terminal/table.ts';
+
+/** Shows the team's quotas, or one of them. Contract section 7, "Quota status". */
+export async function quota({ client, out, json }: ManagerContext, dimension?: string): Promise<ExitCode> {
+  const path = dimension === undefined ? '' : `/${pathSegment(dimension)}`;
+  const answer = await client.call<QuotaStatus[] | QuotaStatus>('GET', `/quotas${path}`);
+  if (json) await out.line(JSON.stringify(answer));
+  else for (const line of quotaTable([answer].flat(), out.columns)) await out.line(line);
+  return EXIT.ok;
+}
+
+function quotaTable(quotas: QuotaStatus[], columns: number | null): string[] {
+  return table(
+    [
+      { title: 'DIMENSION', cell: ({ dimension }) => printable(dimension) },
+      { title: 'LIMIT', cell: limitText },
+      { title: 'BURST', cell: ({ burst_value }) => number(burst_value), spare: 2 },
+      { title: 'IN USE', cell: ({ current }) => number(current) },
+      { title: 'LEFT', cell: ({ remaining }) => number(remaining), spare: 1 },
+      {
+        title: 'SOURCE',
+        cell: ({ source, enforced }) => printable(`${source}${enforced ? '' : ', not enforced'}`),
+      },
+    ],
+    quotas,
+    columns,
+  );
+}
+
+function limitText({ unlimited, limit_value, interval_ms, unit }: QuotaStatus): string {
+  if (unlimited) return 'unlimited';
+  const per = interval_ms === null ? '' : ` per ${duration(interval_ms)}`;
+  return printable(`${limit_value} ${unit}${per}`);
+}
+
+function number(value: number | null): string {
+  return value === null ? '-' : String(value);
+}

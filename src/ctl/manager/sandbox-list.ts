@@ -1,0 +1,56 @@
+import type { ManagedSandbox, ManagedStatus } from '../../contract/sandboxes.ts';
+import type { ManagerContext } from '../context.ts';
+import { EXIT, type ExitCode } from '../failure.ts';
+import type { SandboxPage } from './sandbox-id.ts';
+import { sandboxTable } from './sandbox-table.ts';
+
+/** Most entries of a page. Contract section 7, `GET /api/v1/sandboxes`. */
+const PAGE_MAX = 200;
+
+/** Which sandboxes to list; `limit` is the most, from 1. */
+export interface SandboxListOptions {
+  status?: ManagedStatus | undefined;
+  template?: string | undefined;
+  /** Pairs `key:text`, all of which must match. */
+  metadata?: string[] | undefined;
+  limit: number;
+}
+
+/** Lists the team's sandboxes, newest first. Contract section 7, `GET /api/v1/sandboxes`. */
+export async function listSandboxes(context: ManagerContext, options: SandboxListOptions): Promise<ExitCode> {
+  const { out, err, json } = context;
+  const page = await pageOf(context, options);
+  if (json) {
+    await out.line(JSON.stringify(page));
+    return EXIT.ok;
+  }
+  if (page.sandboxes.length === 0) await err.line('no sandboxes');
+  else for (const line of sandboxTable(page.sandboxes, out)) await out.line(line);
+  if (page.has_more) {
+    await err.line(`${page.sandboxes.length} of ${page.count} sandboxes; --limit shows more`);
+  }
+  return EXIT.ok;
+}
+
+/** Up to `limit` sandboxes, over several pages where necessary. */
+async function pageOf({ client }: ManagerContext, options: SandboxListOptions): Promise<SandboxPage> {
+  const sandboxes: ManagedSandbox[] = [];
+  const known = new Set<string>();
+  let offset = 0;
+  for (;;) {
+    const limit = Math.min(options.limit - sandboxes.length, PAGE_MAX);
+    const { status, template: template_id, metadata } = options;
+    const page: SandboxPage = await client.call('GET', '/sandboxes', {
+      query: { status, template_id, metadata, limit, offset },
+    });
+    // What is claimed meanwhile moves the rest to later pages.
+    const fresh = page.sandboxes.filter(({ id }) => !known.has(id)).slice(0, limit);
+    for (const each of fresh) known.add(each.id);
+    sandboxes.push(...fresh);
+    offset += page.sandboxes.length;
+    const has_more = page.has_more && fresh.length > 0;
+    if (!has_more || sandboxes.length >= options.limit) {
+      return { sandboxes, count: page.count, has_more: page.has_more && sandboxes.length < page.count };
+    }
+  }
+}

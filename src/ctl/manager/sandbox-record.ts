@@ -1,0 +1,58 @@
+import type { DirectionUsage } from '../../contract/network.ts';
+import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { ManagerContext } from '../context.ts';
+import { EXIT, type ExitCode } from '../failure.ts';
+import { moment, size } from '../terminal/quantity.ts';
+import { selectedSandbox } from './sandbox-id.ts';
+import { metadataText, STATUS_STYLES } from './sandbox-table.ts';
+
+/** Shows one sandbox; the beginning of its id is enough. Contract section 7, `GET /api/v1/sandboxes/{id}`. */
+export async function showSandbox(context: ManagerContext, given?: string): Promise<ExitCode> {
+  const id = await selectedSandbox(context, given);
+  await printSandbox(context, await context.client.call<ManagedSandbox>('GET', `/sandboxes/${id}`));
+  return EXIT.ok;
+}
+
+/** Prints one record as text or, with `--json`, as JSON. */
+async function printSandbox({ out, json }: ManagerContext, sandbox: ManagedSandbox): Promise<void> {
+  if (json) return out.line(JSON.stringify(sandbox));
+  const { status, failure, resources, bandwidth, network, network_usage, webhook, env_names } = sandbox;
+  const state = failure === null ? status : `${status} (${failure})`;
+  const fields: [string, string | null][] = [
+    ['sandbox', `${sandbox.id} of team ${sandbox.team_id}`],
+    ['status', out.style(STATUS_STYLES[status] ?? 'dim', state)],
+    ['template', sandbox.template_id],
+    ['runs as', `${sandbox.pod_name ?? '-'}, generation ${sandbox.runtime_generation}`],
+    ['resources', `${resources.memory} of memory, ${resources.cpu} cores, ${resources.disk} of disk`],
+    ['network', network.mode],
+    ['bandwidth', bandwidthText(bandwidth)],
+    [
+      'traffic',
+      network_usage && `${trafficText(network_usage.egress)} out, ${trafficText(network_usage.ingress)} in`,
+    ],
+    ['webhook', webhook && `${webhook.url}${webhook.has_secret ? ', signed' : ', not signed'}`],
+    ['watches', webhook?.watch_dir ?? null],
+    ['environment', env_names.length === 0 ? null : env_names.join(' ')],
+    ['metadata', metadataText(sandbox.metadata) || null],
+    ['auto resume', sandbox.auto_resume ? 'yes' : null],
+    ['expires', sandbox.expires_at && `${moment(sandbox.expires_at)}, paused then`],
+    ['ends', sandbox.hard_expires_at && `${moment(sandbox.hard_expires_at)}, deleted then`],
+    ['created', moment(sandbox.created_at)],
+    ['updated', moment(sandbox.updated_at)],
+  ];
+  for (const [name, value] of fields) {
+    if (value !== null) await out.line(`${name.padEnd(12)}${value}`);
+  }
+}
+
+function bandwidthText(bandwidth: ManagedSandbox['bandwidth']): string | null {
+  const { egress_bandwidth_bytes_per_second: egress, ingress_bandwidth_bytes_per_second: ingress } =
+    bandwidth;
+  if (egress === 0 && ingress === 0) return null;
+  const rate = (bytes: number) => (bytes === 0 ? 'unlimited' : `${size(bytes)}/s`);
+  return `${rate(egress)} out, ${rate(ingress)} in`;
+}
+
+function trafficText({ passed_bytes, dropped_bytes }: DirectionUsage): string {
+  return `${size(passed_bytes)}${dropped_bytes > 0 ? ` (${size(dropped_bytes)} dropped)` : ''}`;
+}
