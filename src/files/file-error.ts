@@ -58,6 +58,11 @@ export function conflictAt(path: BytePath, problem: string): ApiError {
   return new ApiError('conflict', `${text} ${problem}.`, { path: text });
 }
 
+/** A file that became shorter while it was read. */
+export function fileShrunk(): ApiError {
+  return new ApiError('conflict', 'A file has shrunk while it was read.');
+}
+
 /** Whether an error is one of these of the kernel. */
 export function isSystemError(error: unknown, ...codes: string[]): boolean {
   return codes.includes((error as NodeJS.ErrnoException | undefined)?.code ?? '');

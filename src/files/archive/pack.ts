@@ -6,7 +6,7 @@ import { type AccountNames, accountNames } from '../accounts.ts';
 import { type BytePath, shownBytes } from '../byte-path.ts';
 import type { ByteRange } from '../byte-range.ts';
 import { Directory } from '../directory.ts';
-import { conflictAt, isSystemError } from '../file-error.ts';
+import { conflictAt, fileShrunk, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkRegular } from '../regular-file.ts';
 import { dataRanges, isSparse, sparseMap, sparseRecords } from './sparse.ts';
@@ -148,7 +148,7 @@ export class Pack {
     if (stat.size > SMALL_BYTES) return { name, stat };
     const content = Buffer.allocUnsafe(stat.size);
     const { bytesRead: length } = await file.read(content, 0, stat.size, 0);
-    if (length !== stat.size) throw new Error('the file has shrunk');
+    if (length !== stat.size) throw fileShrunk();
     return { name, stat, content };
   }
 
@@ -195,7 +195,7 @@ export class Pack {
       this.#signal.throwIfAborted();
       const chunk = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, end - position));
       const { bytesRead: length } = await handle.read(chunk, 0, chunk.length, position);
-      if (length === 0) throw new Error('the file has shrunk');
+      if (length === 0) throw fileShrunk();
       yield* this.#put(chunk.subarray(0, length));
       position += length;
     }

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { ByteRange } from '../byte-range.ts';
+import { fileShrunk } from '../file-error.ts';
 import { padding } from './tar-header.ts';
 
 /** What is zero for this long is left out. */
@@ -27,7 +28,7 @@ export async function dataRanges(
   for (let start = 0; start < size; ) {
     signal.throwIfAborted();
     const { bytesRead: length } = await handle.read(chunk, 0, Math.min(CHUNK_BYTES, size - start), start);
-    if (length === 0) throw new Error('the file has shrunk');
+    if (length === 0) throw fileShrunk();
     for (let at = 0; at < length; at += HOLE_BYTES) {
       const end = Math.min(at + HOLE_BYTES, length);
       if (chunk.compare(ZEROS, 0, end - at, at, end) === 0) continue;

@@ -62,7 +62,8 @@ export async function answerPack(files: RoutedFiles, exchange: Exchange): Promis
   const { format } = exchange.request.query as Static<typeof ArchiveQuery>;
   files.transfers.begin(exchange);
   const gone = disconnectSignal(exchange.reply);
-  await sendArchive(await files.own.pack(path, gone), format, gone, exchange);
+  const archive = await files.own.pack(path, gone);
+  await told(path, () => sendArchive(archive, format, gone, exchange));
 }
 
 /** Answers PUT `/files/archive`. */

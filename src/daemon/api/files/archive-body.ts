@@ -3,15 +3,19 @@ import { createGzip } from 'node:zlib';
 import type { Exchange } from '../process-output.ts';
 import { BodyWriter } from './body-writer.ts';
 
-/** Sends an archive as it is made. What goes wrong from now on breaks the connection: an archive is whole, or no answer. */
+/**
+ * Sends an archive as it is made. What goes wrong before its first bytes is thrown, with the file system's errors; from
+ * then on it breaks the connection.
+ */
 export async function sendArchive(
   archive: AsyncGenerator<Buffer, void>,
   format: 'tar' | 'tar.gz',
   gone: AbortSignal,
   { request, reply }: Exchange,
 ): Promise<void> {
-  reply.hijack();
   const { raw } = reply;
+  const first = await archive.next();
+  reply.hijack();
   raw.writeHead(200, {
     'content-type': format === 'tar' ? 'application/x-tar' : 'application/gzip',
     'cache-control': 'no-store',
@@ -20,7 +24,8 @@ export async function sendArchive(
   const body = new BodyWriter(raw, gone);
   try {
     let sent = Promise.resolve();
-    for await (const chunk of format === 'tar' ? archive : gzipped(archive)) {
+    const whole = startingWith(first, archive);
+    for await (const chunk of format === 'tar' ? whole : gzipped(whole)) {
       await sent;
       sent = body.write(chunk);
     }
@@ -31,6 +36,14 @@ export async function sendArchive(
   } finally {
     await archive.return();
   }
+}
+
+async function* startingWith(
+  first: IteratorResult<Buffer, void>,
+  rest: AsyncGenerator<Buffer, void>,
+): AsyncGenerator<Buffer, void> {
+  if (!first.done) yield first.value;
+  yield* rest;
 }
 
 function gzipped(archive: AsyncGenerator<Buffer, void>): AsyncIterable<Buffer> {

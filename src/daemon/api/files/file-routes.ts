@@ -23,6 +23,8 @@ export interface FileContext {
 }
 
 type Answers = typeof import('./answers.ts');
+/** Whether a request is one of the transfers, whose number is bounded. */
+type Counted = (request: FastifyRequest) => boolean;
 type Answer = (answers: Answers, files: RoutedFiles, exchange: Exchange) => Promise<unknown>;
 
 const PATH = '/api/v1/files';
@@ -33,7 +35,7 @@ export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Pro
   const writing = handlerOf(daemon, 'write');
   const one = { querystring: FileQuery };
   const two = { querystring: TwoPathsQuery, body: TwoPathsBody };
-  const read = reading(({ answerRead }, ...given) => answerRead(...given));
+  const read = reading(({ answerRead }, ...given) => answerRead(...given), isTransfer);
   app.get(PATH, { schema: one }, read);
   app.head(PATH, { schema: one }, read);
   app.get(
@@ -51,7 +53,7 @@ export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Pro
   app.get(
     `${PATH}/archive`,
     { schema: archive },
-    reading(({ answerPack }, ...given) => answerPack(...given)),
+    reading(({ answerPack }, ...given) => answerPack(...given), isTransfer),
   );
   const watch = { querystring: FileWatchQuery };
   app.get(
@@ -73,13 +75,13 @@ export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Pro
   app.post(
     `${PATH}/copy`,
     { schema: two },
-    writing(({ answerCopy }, ...given) => answerCopy(...given)),
+    writing(({ answerCopy }, ...given) => answerCopy(...given), isTransfer),
   );
   await withStreamedBodies(app, (streamed) => {
-    const write = writing(({ answerWrite }, ...given) => answerWrite(...given));
+    const write = writing(({ answerWrite }, ...given) => answerWrite(...given), isUpload);
     streamed.post(PATH, { schema: { querystring: FileWriteQuery } }, write);
     streamed.put(PATH, { schema: { querystring: FileWriteQuery } }, write);
-    const unpack = writing(({ answerUnpack }, ...given) => answerUnpack(...given));
+    const unpack = writing(({ answerUnpack }, ...given) => answerUnpack(...given), isTransfer);
     streamed.put(`${PATH}/archive`, { schema: one }, unpack);
   });
 }
@@ -89,20 +91,36 @@ export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Pro
  * account. For what changes files they throw `conflict` while the sandbox is paused.
  */
 function handlerOf(daemon: FileContext, access: 'read' | 'write') {
-  return (answer: Answer) => async (request: FastifyRequest, reply: FastifyReply) => {
-    const exchange = { request, reply };
-    try {
-      if (access === 'write') checkWritable(daemon);
-      const files = await daemon.files();
-      const other = await files.processOf((request.query as { user?: string }).user);
-      if (other === null) return await answer(await import('./answers.ts'), files, exchange);
-      const { forward } = await import('./forward.ts');
-      await forward(other, exchange);
-    } catch (error) {
-      refuseBody(exchange);
-      throw error;
-    }
-  };
+  return (answer: Answer, isCounted: Counted = isNever) =>
+    async (request: FastifyRequest, reply: FastifyReply) => {
+      const exchange = { request, reply };
+      try {
+        if (access === 'write') checkWritable(daemon);
+        const files = await daemon.files();
+        const other = await files.processOf((request.query as { user?: string }).user);
+        if (other === null) return await answer(await import('./answers.ts'), files, exchange);
+        // That process counts its own alone.
+        if (isCounted(request)) files.transfers.count(exchange);
+        const { forward } = await import('./forward.ts');
+        await forward(other, exchange);
+      } catch (error) {
+        if (reply.raw.destroyed) {
+          // The client has gone, and its work has been stopped.
+          reply.hijack();
+          return;
+        }
+        refuseBody(exchange);
+        throw error;
+      }
+    };
+}
+
+const isNever: Counted = () => false;
+const isTransfer: Counted = () => true;
+
+/** A directory is made without any bytes. */
+function isUpload({ query }: FastifyRequest): boolean {
+  return !(query as { mkdir?: boolean }).mkdir;
 }
 
 function checkWritable({ state }: FileContext): void {

@@ -1,0 +1,132 @@
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../../src/base/clock.ts';
+import { createHttpApp } from '../../../../src/base/http/app.ts';
+import { Connections, createListener } from '../../../../src/base/http/listener.ts';
+import { createLog } from '../../../../src/base/log.ts';
+import { FILE_TRANSFERS_MAX } from '../../../../src/contract/defaults.ts';
+import { registerFileRoutes } from '../../../../src/daemon/api/files/file-routes.ts';
+import { Transfers } from '../../../../src/daemon/api/files/transfers.ts';
+import { WatchedTrees } from '../../../../src/daemon/api/files/watch/watched-trees.ts';
+import { UploadJournal } from '../../../../src/files/change/upload-journal.ts';
+import { Files } from '../../../../src/files/files.ts';
+import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { scratchFolder } from '../../../support/scratch.ts';
+
+const is_root = process.getuid?.() === 0;
+const LARGE_BYTES = 64 * 1024 * 1024;
+
+describe('transfers', () => {
+  it('are 64 at a time, whoever they act as; an end and a break both make room', async () => {
+    const daemon = await LocalDaemon.start();
+    const folder = scratchFolder();
+    chmodSync(folder, 0o777);
+    const uploads: ClientRequest[] = [];
+    const begin = (name: string, as = '') => {
+      const path = `${daemon.url}/files?path=${encodeURIComponent(join(folder, name))}${as}`;
+      const sent = request(path, { method: 'PUT', headers: daemon.authorization, agent: false });
+      onTestFinished(() => void sent.destroy());
+      sent.on('error', () => {});
+      sent.write('some');
+      uploads.push(sent);
+      return sent;
+    };
+    const underWay = () => readdirSync(folder).filter((name) => name.startsWith('.sandboxd-')).length;
+    for (let i = 0; i < FILE_TRANSFERS_MAX; i++) begin(`f${i}`, is_root && i % 2 === 0 ? '&user=nobody' : '');
+    await eventually(() => expect(underWay()).toBe(FILE_TRANSFERS_MAX));
+    const file = `path=${encodeURIComponent(join(folder, 'more'))}`;
+    const tries = [
+      () => daemon.ask(`/files?${file}`, { method: 'PUT', body: 'x' }),
+      () => daemon.ask(`/files?${file}`),
+      () => daemon.ask(`/files/archive?${file}`),
+      () => daemon.ask(`/files/archive?${file}`, { method: 'PUT', body: 'x' }),
+      () => daemon.ask('/files/copy', { json: { source: folder, destination: join(folder, 'copy') } }),
+      ...(is_root ? [() => daemon.ask(`/files?${file}&user=nobody`, { method: 'PUT', body: 'x' })] : []),
+    ];
+    for (const ask of tries) {
+      const { status, error, headers } = await ask();
+      expect([status, error.code, headers.get('retry-after')]).toEqual([429, 'too_many_requests', '1']);
+    }
+    // Everything else goes on.
+    expect((await daemon.ask(`/files/list?path=${encodeURIComponent(folder)}`)).data.entries).toEqual([]);
+    const [first, second] = uploads as [ClientRequest, ClientRequest];
+    const answered = new Promise<IncomingMessage>((resolve) => first.once('response', resolve));
+    first.end();
+    expect((await answered).statusCode).toBe(201);
+    await eventually(async () =>
+      expect((await daemon.ask(`/files?${file}`, { method: 'PUT', body: 'x' })).status).toBe(201),
+    );
+    begin('again');
+    await eventually(() => expect(underWay()).toBe(FILE_TRANSFERS_MAX));
+    expect((await daemon.ask(`/files?${file}`)).status).toBe(429);
+    second.destroy();
+    await eventually(async () => expect((await daemon.ask(`/files?${file}`)).text).toBe('x'));
+    for (const upload of uploads) upload.destroy();
+    await eventually(() => expect(readdirSync(folder).sort()).toEqual(['f0', 'more']));
+  });
+
+  it('are cut once their client moves no byte for the time allowed, both ways, and not before', async () => {
+    const IDLE_MS = 2_000;
+    const folder = scratchFolder();
+    const [journal_folder, clock, log] = [join(folder, 'journal'), systemClock, createLog('silent')];
+    const journal = new UploadJournal(journal_folder);
+    const own = new Files({ clock, own_paths: [], journal });
+    const trees = new WatchedTrees({ clock, log, own_paths: [] });
+    const service = { clock, own, trees, transfers: new Transfers(4, IDLE_MS), processOf: async () => null };
+    const app = createHttpApp(log);
+    await registerFileRoutes(app, { state: 'running', files: async () => service });
+    await app.ready();
+    const server = createListener(app, new Connections());
+    const port = await new Promise<number>((resolve) => {
+      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
+    });
+    onTestFinished(async () => {
+      server.closeAllConnections();
+      server.close();
+      await journal.close();
+    });
+    const path = (name: string) => `/api/v1/files?path=${encodeURIComponent(join(folder, name))}`;
+    /** A client that sends this and then takes nothing. */
+    const hanging = (text: string): { socket: Socket; closed: Promise<void> } => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(text));
+      socket.on('error', () => {});
+      onTestFinished(() => void socket.destroy());
+      return { socket, closed: new Promise((resolve) => void socket.once('close', () => resolve())) };
+    };
+    writeFileSync(join(folder, 'large'), Buffer.alloc(LARGE_BYTES));
+    const upload = hanging(`PUT ${path('new')} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nsome`);
+    const download = hanging(`GET ${path('large')} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    // Slower than any other, but never idle.
+    const slow = hanging(`PUT ${path('slow')} HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n`);
+    const trickle = setInterval(() => slow.socket.write('.'), IDLE_MS / 20);
+    onTestFinished(() => clearInterval(trickle));
+    const answer = new Promise<string>((resolve) =>
+      slow.socket.once('data', (data) => resolve(String(data))),
+    );
+    upload.socket.resume();
+    await upload.closed;
+    // It reads again only once it has been cut, and then finds the end of what was under way.
+    const received = new Promise<number>((resolve) => {
+      let bytes = 0;
+      download.socket.on('data', (data) => {
+        bytes += data.length;
+      });
+      download.socket.once('close', () => resolve(bytes));
+      void eventually(async () => {
+        const count = await new Promise<number>((resolve) =>
+          server.getConnections((_, open) => resolve(open)),
+        );
+        expect(count).toBeLessThanOrEqual(1);
+      }).then(() => download.socket.resume());
+      download.socket.pause();
+    });
+    expect(await received).toBeLessThan(LARGE_BYTES);
+    expect(await answer).toMatch(/^HTTP\/1.1 201 /);
+    expect(readdirSync(folder).sort()).toEqual(['journal', 'large', 'slow']);
+    expect(readdirSync(journal_folder)).toEqual([]);
+  });
+});
