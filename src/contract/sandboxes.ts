@@ -82,6 +82,8 @@ export interface ManagedSandbox {
   failure: 'runtime_lost' | null;
   paused: boolean;
   auto_resume: boolean;
+  /** In seconds; 0 is off. */
+  idle_ttl: number;
   pod_name: string | null;
   /** Increases by 1 with each resume. */
   runtime_generation: number;

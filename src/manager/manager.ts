@@ -3,6 +3,7 @@ import { VERSION } from '../base/version.ts';
 import type { ApiServer } from './api/server.ts';
 import { makeApi } from './api.ts';
 import { type Database, openDatabase } from './database/database.ts';
+import { reasonOf } from './database/database-errors.ts';
 import { openSeal } from './database/seal.ts';
 import { checkSeal } from './database/seal-check.ts';
 import { SettingStore } from './database/setting-store.ts';
@@ -44,7 +45,7 @@ export class Manager implements Service {
     const parts = await this.#wait.until(() => makeParts(this.#given, database, seal));
     await refuseExposure(config);
     await this.#wait.end();
-    const { quotas, delivery, deletions, operations } = parts;
+    const { quotas, delivery, deletions, operations, uses } = parts;
     const { networks } = runtime;
     warnOfBandwidth(config.bandwidth, networks.state(), log);
     const schedule = makeSchedule(parts);
@@ -52,6 +53,11 @@ export class Manager implements Service {
       endingWith(() => quotas.close()),
       endingWith(() => networks.close()),
       delivery,
+      endingWith(async () => {
+        await uses.flush().catch((error) => {
+          log.warn({ reason: reasonOf(error) }, 'the last uses of sandboxes could not be noted');
+        });
+      }),
       schedule,
       endingWith(async () => {
         deletions.stop();

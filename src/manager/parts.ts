@@ -20,6 +20,8 @@ import { Forks } from './sandboxes/forks.ts';
 import { expiryJob, purgeJob, RecoveryJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
 import { HousekeepingStore } from './sandboxes/housekeeping-store.ts';
 import { IdempotencyStore } from './sandboxes/idempotency-store.ts';
+import { UseStore } from './sandboxes/idle/use-store.ts';
+import { Uses } from './sandboxes/idle/uses.ts';
 import { OperationRecovery } from './sandboxes/operation-recovery.ts';
 import { Operations, type SandboxServices } from './sandboxes/operations.ts';
 import { SandboxMetrics } from './sandboxes/sandbox-metrics.ts';
@@ -83,6 +85,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     quotas,
     usage,
     keys,
+    uses: new Uses(clock, new UseStore(database)),
     housekeeping,
     operations,
     deletions,
@@ -95,12 +98,13 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
 
 /** The schedule of all periodic jobs; none runs before it is started. */
 export function makeSchedule(parts: Parts): Schedule {
-  const { services, operations, sandboxes, deletions, keys, recovery, usage, housekeeping } = parts;
+  const { services, operations, uses, keys, recovery, usage, housekeeping } = parts;
   const schedule = new Schedule(services.clock, services.log, reasonOf);
   for (const job of [
     recovery,
     renewalJob(operations),
-    expiryJob(services, housekeeping, sandboxes, deletions),
+    expiryJob(parts),
+    uses,
     watchJob(services, housekeeping),
     networkJob(services.runtime.networks, services.log),
     purgeJob(services, housekeeping, keys),

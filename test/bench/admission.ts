@@ -160,7 +160,15 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
       webhook_events: null,
       env_sealed: null,
     },
-    ...{ ttl_s: 0, hard_ttl_s: 0, expires_at_ms: null, hard_expires_at_ms: null, claimed_at_ms: null },
+    ...{
+      ttl_s: 0,
+      hard_ttl_s: 0,
+      idle_ttl_s: 0,
+      idle_expires_at_ms: null,
+      expires_at_ms: null,
+      hard_expires_at_ms: null,
+      claimed_at_ms: null,
+    },
     ...{ created_at_ms: now_ms, updated_at_ms: now_ms, deleted_at_ms: null, node: 'local' },
   };
 }

@@ -1,26 +1,17 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, withStreamedBodies } from '../../base/http/app.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { runningSandbox } from '../sandboxes/auto-resume.ts';
-import { transitionError } from '../sandboxes/operations.ts';
-import type { Sandboxes } from '../sandboxes/sandboxes.ts';
-import type { SandboxRef } from '../sandboxes/transition-runner.ts';
-import { callerOf } from './auth.ts';
 import { passThrough } from './pass-through.ts';
 import { daemonPath, PASSED_ROUTES, type PassedRoute } from './passed-routes.ts';
-import type { PassedShares } from './team-connections.ts';
+import { admitCall, type SandboxCallParts } from './sandbox-calls.ts';
 
 const PATH = '/api/v1/sandboxes/:sandbox_id';
 
 /** What the passed-through routes need. */
-export interface PassThroughParts {
-  shares: PassedShares;
-  sandboxes: Sandboxes;
+export interface PassThroughParts extends SandboxCallParts {
   runtime: Runtime;
-  clock: Clock;
 }
 
 /** Registers the routes that are passed through to a sandbox's daemon. Source: contract section 7, row `…/processes…, /webhook/deliveries…`. */
@@ -46,39 +37,21 @@ export async function registerPassThroughRoutes(app: HttpApp, parts: PassThrough
 }
 
 async function answer(
-  { shares, sandboxes, runtime, clock }: PassThroughParts,
+  parts: PassThroughParts,
   route: PassedRoute,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  const { team_id } = callerOf(request);
   const { sandbox_id = '', ...parameters } = request.params as Record<string, string>;
   const path = daemonPath(route, parameters, request.raw.url ?? '');
   if (path === null) throw new ApiError('not_found', 'There is no such path.');
   if (isUpgrade(request) !== route.is_upgrade) {
     throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not supported by this path');
   }
-  // A WebSocket ends with its connection.
-  (route.is_upgrade ? request.raw.socket : reply.raw).once('close', shares.acquire(team_id));
-  await answering(sandboxes, route, { sandbox_id, team_id }, clock);
-  const socket = runtime.controlSocket(sandbox_id);
+  await admitCall(parts, route, sandbox_id, request, reply);
+  const socket = parts.runtime.controlSocket(sandbox_id);
   if (socket === null) {
     throw new ApiError('conflict', 'Sandboxes of --runtime none have no daemon to pass this request to.');
   }
   await passThrough(request, reply, { socket, path, scope: route.scope });
-}
-
-/** Resolves when the sandbox can answer; throws `not_found` or `conflict`. */
-async function answering(
-  sandboxes: Sandboxes,
-  { answered_by }: PassedRoute,
-  named: SandboxRef & { team_id: string },
-  clock: Clock,
-): Promise<void> {
-  if (answered_by === 'running') {
-    await runningSandbox(sandboxes, named, clock);
-    return;
-  }
-  const { status } = await sandboxes.get(named);
-  if (status !== 'running' && status !== 'paused') throw transitionError({ refused: 'status', status });
 }

@@ -17,6 +17,8 @@ export interface PassedRoute {
   scope: Row[2];
   /** Which sandboxes answer it; `up` is running or paused: a paused one keeps its deliveries and files readable. */
   answered_by: 'running' | 'up';
+  /** Whether a call counts as use of the sandbox, which keeps it from being idle. */
+  is_use: boolean;
   /** Answered by a WebSocket alone. */
   is_upgrade: boolean;
   /** The body is a stream of any length; otherwise it is read whole first, up to the limit for bodies. */
@@ -103,6 +105,7 @@ function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['
     scope,
     summary,
     answered_by,
+    is_use: !path.startsWith('/webhook/') && !path.startsWith('/events/'),
     is_upgrade: /\/(attach|watch|ws)$/.test(path),
     is_streamed: STREAMED.has(`${method} ${path}`),
   };

@@ -4,7 +4,7 @@ import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
 import { closedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
 import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
-import { TemplateName } from '../sandboxes/claim-request.ts';
+import { Duration, TemplateName } from '../sandboxes/claim-request.ts';
 
 /** Entries of a page of sandboxes where the request asks for no number. */
 const PAGE_STANDARD = 50;
@@ -50,6 +50,7 @@ export const SandboxData = closedObject({
   failure: orNull(Type.Literal('runtime_lost')),
   paused: Type.Boolean(),
   auto_resume: Type.Boolean(),
+  idle_ttl: Duration,
   pod_name: orNull(Type.String()),
   runtime_generation: Type.Integer(),
   resources: closedObject({

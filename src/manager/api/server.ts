@@ -10,6 +10,8 @@ import { TeamConnections } from './team-connections.ts';
 /** How long a stop waits for requests in progress. */
 const STOP_MS = 5_000;
 const STOP_POLL_MS = 20;
+/** After so long without a byte the kernel asks whether the other side is still there. */
+const KEEP_ALIVE_MS = 60_000;
 
 /** The HTTP server of the manager's API. */
 export class ApiServer {
@@ -22,6 +24,8 @@ export class ApiServer {
   constructor(app: HttpApp, clock: Clock) {
     this.#clock = clock;
     this.#server = createListener(app, this.#connections);
+    // A client that has vanished must not keep a sandbox from being idle for ever.
+    this.#server.on('connection', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
     app.addHook('onRequest', async (request, reply) => {
       this.#replies.add(reply);
       // A reply that becomes a WebSocket has no `onResponse`.

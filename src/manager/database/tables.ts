@@ -96,8 +96,11 @@ export interface SandboxTable {
   /** Seconds; 0 is off. */
   ttl_s: number;
   hard_ttl_s: number;
+  idle_ttl_s: number;
   expires_at_ms: number | null;
   hard_expires_at_ms: number | null;
+  /** When it is paused unless it is used before; of a sandbox that runs and has an idle time. */
+  idle_expires_at_ms: number | null;
   claimed_at_ms: number | null;
   created_at_ms: number;
   updated_at_ms: number;

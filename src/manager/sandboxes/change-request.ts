@@ -12,6 +12,7 @@ export const ChangeBody = closedObject({
     env_vars: Type.Optional(Variables),
     ttl: Type.Optional(Duration),
     hard_ttl: Type.Optional(Duration),
+    idle_ttl: Type.Optional(Duration),
     auto_resume: Type.Optional(Type.Boolean()),
     // Listed, so that the refusal says why.
     webhook: Type.Optional(Type.Unknown({ description: 'refused: can only be set at claim' })),
@@ -35,6 +36,7 @@ export interface ChangeRequest {
   /** Seconds; 0 is off. */
   ttl?: number;
   hard_ttl?: number;
+  idle_ttl?: number;
   auto_resume?: boolean;
 }
 

@@ -90,6 +90,7 @@ export const ClaimBody = closedObject({
       env_vars: Type.Optional(Variables),
       ttl: Type.Optional(Duration),
       hard_ttl: Type.Optional(Duration),
+      idle_ttl: Type.Optional(Duration),
       auto_resume: Type.Optional(Type.Boolean({ default: false })),
       resources: Type.Optional(
         closedObject({
@@ -121,6 +122,7 @@ export interface ClaimRequest {
   /** Seconds; 0 is off. */
   ttl: number;
   hard_ttl: number;
+  idle_ttl: number;
   auto_resume: boolean;
   resources: SandboxResources;
   memory_mib: number;
@@ -158,6 +160,7 @@ export function claimRequest(body: Static<typeof ClaimBody> | undefined, rules: 
     env_vars: config.env_vars ?? null,
     ttl: config.ttl ?? 0,
     hard_ttl: config.hard_ttl ?? 0,
+    idle_ttl: config.idle_ttl ?? 0,
     auto_resume: config.auto_resume ?? false,
     resources: { memory, cpu, disk },
     memory_mib,
@@ -238,4 +241,9 @@ function webhookOf(webhook: Static<typeof Webhook>, guard: AddressGuard): Runtim
 /** The wall time in ms at which `duration_s` seconds from `now_ms` are over; null if the duration is 0 (off). */
 export function after(now_ms: number, duration_s: number): number | null {
   return duration_s === 0 ? null : now_ms + duration_s * 1000;
+}
+
+/** What a resume sets anew: the times that count while a sandbox runs. */
+export function timesOfResume({ ttl_s, idle_ttl_s }: { ttl_s: number; idle_ttl_s: number }, now_ms: number) {
+  return { expires_at_ms: after(now_ms, ttl_s), idle_expires_at_ms: after(now_ms, idle_ttl_s) };
 }

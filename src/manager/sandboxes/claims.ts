@@ -113,6 +113,7 @@ export class Claims {
           updated_at_ms: now_ms,
           expires_at_ms: after(now_ms, row.ttl_s),
           hard_expires_at_ms: after(now_ms, row.hard_ttl_s),
+          idle_expires_at_ms: after(now_ms, row.idle_ttl_s),
         });
         await metering.began(tx, leaseOf(running), now_ms);
         await traffic.began(tx, running, now_ms);
@@ -161,8 +162,10 @@ export class Claims {
       env_sealed: env_vars && seal.seal(JSON.stringify(env_vars), sealContext.env(sandbox_id)),
       ttl_s: request.ttl,
       hard_ttl_s: request.hard_ttl,
+      idle_ttl_s: request.idle_ttl,
       expires_at_ms: null,
       hard_expires_at_ms: null,
+      idle_expires_at_ms: null,
       claimed_at_ms: null,
       created_at_ms: now_ms,
       updated_at_ms: now_ms,

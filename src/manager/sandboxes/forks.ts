@@ -103,6 +103,7 @@ export class Forks {
       hard_ttl_s: hard_ttl ?? source.hard_ttl_s,
       expires_at_ms: null,
       hard_expires_at_ms: null,
+      idle_expires_at_ms: null,
       claimed_at_ms: null,
       created_at_ms: now_ms,
       updated_at_ms: now_ms,

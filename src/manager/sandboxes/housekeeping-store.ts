@@ -26,7 +26,7 @@ export class HousekeepingStore {
   }
 
   /**
-   * Up to `limit` sandboxes whose ttl or hard ttl has expired, except the `deferred`, and when the next one expires. Times
+   * Up to `limit` sandboxes whose ttl, hard ttl or idle time has expired, except the `deferred`, and when the next one expires. Times
    * are wall time in ms; `next_ms` is null if no sandbox has a time left.
    */
   async expired(
@@ -42,6 +42,7 @@ export class HousekeepingStore {
       .where((where) =>
         where.or([
           where.and([where('status', '=', 'running'), where('expires_at_ms', '<=', now_ms)]),
+          where.and([where('status', '=', 'running'), where('idle_expires_at_ms', '<=', now_ms)]),
           where.and([
             where('status', 'in', TRANSITIONS.delete.from),
             where('hard_expires_at_ms', '<=', now_ms),
@@ -56,6 +57,12 @@ export class HousekeepingStore {
       .where('status', '=', 'running')
       .where('expires_at_ms', '>', now_ms)
       .executeTakeFirst();
+    const idle = await this.#db
+      .selectFrom('sandboxes')
+      .select(({ fn }) => fn.min('idle_expires_at_ms').as('idle_ms'))
+      .where('status', '=', 'running')
+      .where('idle_expires_at_ms', '>', now_ms)
+      .executeTakeFirst();
     const hard = await this.#db
       .selectFrom('sandboxes')
       .select(({ fn }) => fn.min('hard_expires_at_ms').as('hard_ms'))
@@ -63,7 +70,7 @@ export class HousekeepingStore {
       .where('status', '!=', 'terminating')
       .where('hard_expires_at_ms', '>', now_ms)
       .executeTakeFirst();
-    const times = [next?.soft_ms, hard?.hard_ms].filter((time) => typeof time === 'number');
+    const times = [next?.soft_ms, idle?.idle_ms, hard?.hard_ms].filter((time) => typeof time === 'number');
     return { rows, next_ms: times.length > 0 ? Math.min(...times) : null };
   }
 

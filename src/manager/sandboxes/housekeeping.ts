@@ -1,10 +1,12 @@
 import { Deferrals } from '../../base/deferrals.ts';
 import { inParallel } from '../../base/in-parallel.ts';
 import type { Job } from '../../base/schedule.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { Deletions } from './deletion.ts';
 import type { HousekeepingStore } from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
+import type { Uses } from './idle/uses.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations, SandboxServices } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
@@ -25,22 +27,39 @@ const PURGE_AT_ONCE = 1_000;
 /** How long the row of a sandbox that is gone, and the answer to an idempotency key, are kept. */
 const KEEP_MS = 24 * 60 * 60 * 1000;
 
-/** Pauses and deletes sandboxes whose ttl or hard ttl has expired. Source: contract section 7, `ttl` and `hard_ttl`. */
-export function expiryJob(
-  { clock, log }: Pick<SandboxServices, 'clock' | 'log'>,
-  store: HousekeepingStore,
-  sandboxes: Sandboxes,
-  deletions: Deletions,
-): Job {
+/** What the expiry job uses of the manager. */
+export interface ExpiryParts {
+  services: Pick<SandboxServices, 'clock' | 'log'>;
+  housekeeping: HousekeepingStore;
+  sandboxes: Sandboxes;
+  deletions: Deletions;
+  uses: Pick<Uses, 'isInUse'>;
+}
+
+/**
+ * Pauses and deletes sandboxes whose ttl, idle time or hard ttl has expired. Source: contract section 7, `ttl`,
+ * `hard_ttl` and `idle_ttl`.
+ */
+export function expiryJob({
+  services: { clock, log },
+  housekeeping: store,
+  sandboxes,
+  deletions,
+  uses,
+}: ExpiryParts): Job {
   const deferrals = new Deferrals(clock);
   /** Not awaited: a sandbox that cannot be paused must not delay the others. */
   const in_progress = new Set<string>();
-  const expire = async ({ sandbox_id, team_id, hard_expires_at_ms }: ManagedSandboxRow, now_ms: number) => {
+  const expire = async (row: ManagedSandboxRow, now_ms: number) => {
+    const { sandbox_id, team_id } = row;
+    const isPast = (at_ms: number | null) => at_ms !== null && at_ms <= now_ms;
     try {
-      if (hard_expires_at_ms !== null && hard_expires_at_ms <= now_ms) {
+      if (isPast(row.hard_expires_at_ms)) {
         await deletions.delete(sandbox_id, team_id, { reason: 'ttl_expired', actor: null });
-      } else {
+      } else if (isPast(row.expires_at_ms)) {
         await sandboxes.pause({ sandbox_id, team_id: null }, 'ttl_expired');
+      } else if (!uses.isInUse(sandbox_id)) {
+        await pauseIdle(sandboxes, sandbox_id, now_ms);
       }
       deferrals.forget(sandbox_id);
     } catch (error) {
@@ -67,6 +86,15 @@ export function expiryJob(
       return Math.max(0, Math.min(EXPIRY_POLL_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
     },
   };
+}
+
+/** Pauses a sandbox unless somebody has used it in the meantime. */
+async function pauseIdle(sandboxes: Sandboxes, sandbox_id: string, now_ms: number): Promise<void> {
+  try {
+    await sandboxes.pause({ sandbox_id, team_id: null }, 'idle_ttl_expired', now_ms);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'conflict') throw error;
+  }
 }
 
 /** Renews the leases of the operations that this replica is carrying out. */

@@ -1,6 +1,6 @@
 import { reasonOf } from '../database/database-errors.ts';
 import type { Operation } from '../database/tables.ts';
-import { after } from './claim-request.ts';
+import { timesOfResume } from './claim-request.ts';
 import { envOf, leaseOf, type Operations, type SandboxServices } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import { resolutionOf } from './transitions.ts';
@@ -92,7 +92,7 @@ export class OperationRecovery {
         status,
         updated_at_ms: now_ms,
         ...(is_resumed
-          ? { runtime_generation: row.runtime_generation + 1, expires_at_ms: after(now_ms, row.ttl_s) }
+          ? { runtime_generation: row.runtime_generation + 1, ...timesOfResume(row, now_ms) }
           : {}),
       });
       if (is_resumed) {

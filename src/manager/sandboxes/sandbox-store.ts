@@ -15,6 +15,15 @@ export interface OperationLease {
   until_ms: number;
 }
 
+/** Of which sandbox a transition begins (`team_id` null: of any team), and when, in wall time. */
+interface TransitionStart {
+  sandbox_id: string;
+  team_id: string | null;
+  now_ms: number;
+  /** Not null: only if its idle time has ended by then. */
+  idle_by_ms?: number | null;
+}
+
 /** Why a transition could not begin. `busy`: another is in progress; `status`: not allowed from this status. */
 export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
 
@@ -112,7 +121,7 @@ export class SandboxStore {
   async beginTransition(
     tx: Transaction,
     verb: Verb,
-    { sandbox_id, team_id, now_ms }: { sandbox_id: string; team_id: string | null; now_ms: number },
+    { sandbox_id, team_id, now_ms, idle_by_ms = null }: TransitionStart,
     { owner, until_ms }: OperationLease,
   ): Promise<ManagedSandboxRow | TransitionRefusal> {
     const { from, operation, during } = TRANSITIONS[verb];
@@ -130,6 +139,7 @@ export class SandboxStore {
       .where('operation', 'is', null)
       .where('status', 'in', from);
     if (team_id !== null) update = update.where('team_id', '=', team_id);
+    if (idle_by_ms !== null) update = update.where('idle_expires_at_ms', '<=', idle_by_ms);
     return (await update.returningAll().executeTakeFirst()) ?? this.whyRefused(tx, sandbox_id, team_id);
   }
 

@@ -21,6 +21,7 @@ export function sandboxView(
     failure: row.status === 'failed' ? 'runtime_lost' : null,
     paused: row.status === 'paused',
     auto_resume: row.auto_resume === 1,
+    idle_ttl: row.idle_ttl_s,
     pod_name: row.pod_name,
     runtime_generation: row.runtime_generation,
     resources: resourcesOf(row),

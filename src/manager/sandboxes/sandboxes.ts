@@ -1,6 +1,6 @@
 import type { NetworkUsage } from '../../contract/network.ts';
 import type { ChangeRequest } from './change-request.ts';
-import { after } from './claim-request.ts';
+import { after, timesOfResume } from './claim-request.ts';
 import { leaseOf, type SandboxServices, sealContext, transitionError } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
@@ -39,11 +39,19 @@ export class Sandboxes {
     return row;
   }
 
-  /** Freezes a running sandbox; its lease ends. Throws `conflict` and what the runtime throws. */
-  async pause(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
+  /**
+   * Freezes a running sandbox; its lease ends. With `idle_by_ms`, wall time, only if its idle time has ended by then. Throws
+   * `conflict` and what the runtime throws.
+   */
+  async pause(
+    named: SandboxRef,
+    reason: string | null,
+    idle_by_ms: number | null = null,
+  ): Promise<ManagedSandboxRow> {
     const { runtime, metering, traffic } = this.#services;
     let usage: NetworkUsage | null = null;
     return this.#transitions.run(named, 'pause', {
+      idle_by_ms,
       carryOut: async ({ sandbox_id }) => {
         const paused = await runtime.pause(sandbox_id, reason);
         usage = await traffic.usage(sandbox_id);
@@ -70,7 +78,7 @@ export class Sandboxes {
       changes: (row, now_ms) => ({
         status: 'running',
         runtime_generation: row.runtime_generation + 1,
-        expires_at_ms: after(now_ms, row.ttl_s),
+        ...timesOfResume(row, now_ms),
       }),
       onEnd: async (tx, row, now_ms) => {
         await metering.began(tx, leaseOf(row), now_ms);
@@ -136,7 +144,7 @@ function changesOf(
   now_ms: number,
   seal: SandboxServices['seal'],
 ): SandboxChanges {
-  const { memory, memory_mib, env_vars, ttl, hard_ttl, auto_resume } = request;
+  const { memory, memory_mib, env_vars, ttl, hard_ttl, idle_ttl, auto_resume } = request;
   return {
     ...(memory === undefined || memory_mib === undefined
       ? {}
@@ -146,6 +154,7 @@ function changesOf(
       : { env_sealed: seal.seal(JSON.stringify(env_vars), sealContext.env(row.sandbox_id)) }),
     ...(ttl === undefined ? {} : { ttl_s: ttl, expires_at_ms: after(now_ms, ttl) }),
     ...(hard_ttl === undefined ? {} : { hard_ttl_s: hard_ttl, hard_expires_at_ms: after(now_ms, hard_ttl) }),
+    ...(idle_ttl === undefined ? {} : { idle_ttl_s: idle_ttl, idle_expires_at_ms: after(now_ms, idle_ttl) }),
     ...(auto_resume === undefined ? {} : { auto_resume: auto_resume ? 1 : 0 }),
   };
 }

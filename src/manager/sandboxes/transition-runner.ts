@@ -18,6 +18,8 @@ export type SandboxChanges = Updateable<SandboxTable>;
 
 /** One transition: what its first commit checks and adds, what the runtime does, and what its last commit changes. */
 export interface Steps {
+  /** Not null: it begins only if the sandbox's idle time has ended by then, in wall time in ms. */
+  idle_by_ms?: number | null;
   admit?: (tx: Transaction) => Promise<void>;
   onBegin?: (tx: Transaction, row: ManagedSandboxRow) => Promise<void>;
   carryOut: (row: ManagedSandboxRow) => Promise<RuntimeChange>;
@@ -48,7 +50,8 @@ export class TransitionRunner {
     const { store, clock, metrics } = this.#services;
     const begun = await store.write(async (tx) => {
       await steps.admit?.(tx);
-      const where = { ...named, now_ms: clock.wallMs() };
+      const { idle_by_ms = null } = steps;
+      const where = { ...named, now_ms: clock.wallMs(), idle_by_ms };
       const row = await store.beginTransition(tx, verb, where, this.#operations.lease());
       if ('refused' in row) throw transitionError(row);
       await steps.onBegin?.(tx, row);

@@ -176,6 +176,8 @@ describe('what is not taken', () => {
     ['config.ttl', { config: { ttl: 1.5 } }],
     ['config.ttl', { config: { ttl: '60' } }],
     ['config.hard_ttl', { config: { hard_ttl: 1e300 } }],
+    ['config.idle_ttl', { config: { idle_ttl: -1 } }],
+    ['config.idle_ttl', { config: { idle_ttl: 4e9 } }],
     ['config.auto_resume', { config: { auto_resume: 'yes' } }],
     ['config.resources.memory', { config: { resources: { memory: '64Mi' } } }],
     ['config.resources.memory', { config: { resources: { memory: '1.5Gi' } } }],
@@ -231,6 +233,7 @@ describe('what is not taken', () => {
       ['config.resources.memory', { resources: { memory: '1Mi' } }],
       ['config.template', { template: 'a' }],
       ['config.ttl', { ttl: -1 }],
+      ['config.idle_ttl', { idle_ttl: 0.5 }],
       ['config.env_vars', { env_vars: { '': '1' } }],
     ] as const) {
       const { error } = await team.call('PUT', path, { config });

@@ -14,6 +14,7 @@ const CONFIG = {
   env_vars: { A: '1' },
   ttl: 60,
   hard_ttl: 600,
+  idle_ttl: 30,
   resources: { memory: '256Mi' },
 };
 
@@ -28,7 +29,7 @@ describeOnStores('a fork', (fresh) => {
     expect(child).toMatchObject({
       ...{ status: 'paused', operation: null, team_id: 'team_1', template_id: 'a-template' },
       ...{ runtime_generation: 1, pod_name: `pod-${child.sandbox_id}`, memory_mib: 256 },
-      ...{ webhook_url: CONFIG.webhook.url, watch_dir: '/work' },
+      ...{ idle_ttl_s: 30, idle_expires_at_ms: null, webhook_url: CONFIG.webhook.url, watch_dir: '/work' },
       ...{ expires_at_ms: now_ms + 60_000, hard_expires_at_ms: now_ms + 600_000, claimed_at_ms: now_ms },
     });
     expect(sandboxView(child, SEAL).metadata).toEqual({ 'app/tier': 'web' });

@@ -10,6 +10,9 @@ describeOnStores('the store of the housekeeping', (fresh) => {
       rowOf('soft', { expires_at_ms: 10 }),
       rowOf('soft-paused', { expires_at_ms: 10, status: 'paused' }),
       rowOf('soft-later', { expires_at_ms: 60 }),
+      rowOf('idle', { idle_expires_at_ms: 20 }),
+      rowOf('idle-paused', { idle_expires_at_ms: 10, status: 'paused' }),
+      rowOf('idle-later', { idle_expires_at_ms: 55 }),
       rowOf('hard', { hard_expires_at_ms: 10 }),
       rowOf('hard-failed', { hard_expires_at_ms: 10, status: 'failed' }),
       rowOf('hard-busy', { hard_expires_at_ms: 10, operation: 'forking' }),
@@ -17,8 +20,9 @@ describeOnStores('the store of the housekeeping', (fresh) => {
       rowOf('hard-later', { hard_expires_at_ms: 50, status: 'paused' }),
     );
     const { rows, next_ms } = await housekeeping.expired(20, 100, []);
-    expect(rows.map(({ sandbox_id }) => sandbox_id).sort()).toEqual(['hard', 'hard-failed', 'soft']);
+    expect(rows.map(({ sandbox_id }) => sandbox_id).sort()).toEqual(['hard', 'hard-failed', 'idle', 'soft']);
     expect(next_ms).toBe(50);
+    expect((await housekeeping.expired(50, 100, [])).next_ms).toBe(55);
     expect((await housekeeping.expired(5, 100, [])).next_ms).toBe(10);
   });
 

@@ -31,6 +31,8 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     env_sealed: null,
     ttl_s: 0,
     hard_ttl_s: 0,
+    idle_ttl_s: 0,
+    idle_expires_at_ms: null,
     expires_at_ms: null,
     hard_expires_at_ms: null,
     claimed_at_ms: 1,

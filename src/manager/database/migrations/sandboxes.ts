@@ -97,3 +97,17 @@ export async function addWebhookLimits(db: Kysely<Tables>): Promise<void> {
   await db.schema.alterTable('sandboxes').addColumn('watch_ignore', 'text').execute();
   await db.schema.alterTable('sandboxes').addColumn('webhook_events', 'text').execute();
 }
+
+/** Migration 012: the time after which a sandbox that nobody uses is paused. */
+export async function addIdleTime(db: Kysely<Tables>): Promise<void> {
+  const sandboxes = db.schema.alterTable('sandboxes');
+  await sandboxes.addColumn('idle_ttl_s', 'bigint', (column) => column.notNull().defaultTo(0)).execute();
+  await sandboxes.addColumn('idle_expires_at_ms', 'bigint').execute();
+  await createIndex(
+    db,
+    'sandboxes',
+    'sandboxes_idle_expiry',
+    ['idle_expires_at_ms'],
+    'idle_expires_at_ms is not null',
+  );
+}

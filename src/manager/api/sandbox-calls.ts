@@ -1,0 +1,59 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
+import { isUpgrade } from '../../base/http/listener.ts';
+import { runningSandbox } from '../sandboxes/auto-resume.ts';
+import type { Uses } from '../sandboxes/idle/uses.ts';
+import { transitionError } from '../sandboxes/operations.ts';
+import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
+import type { Sandboxes } from '../sandboxes/sandboxes.ts';
+import { callerOf } from './auth.ts';
+import type { PassedRoute } from './passed-routes.ts';
+import type { PassedShares } from './team-connections.ts';
+
+/** What is needed to let calls into sandboxes. */
+export interface SandboxCallParts {
+  shares: PassedShares;
+  sandboxes: Sandboxes;
+  uses: Uses;
+  clock: Clock;
+}
+
+/**
+ * Lets a call into a sandbox of the caller's team: it takes a share of the team's, resumes a paused sandbox that may be, and,
+ * where the call is a use, counts as one until it has ended. Throws `too_many_requests`, `not_found`, `conflict`, and what a
+ * resume throws. Source: contract section 7, `auto_resume` and `idle_ttl`.
+ */
+export async function admitCall(
+  { shares, sandboxes, uses, clock }: SandboxCallParts,
+  { answered_by, is_use }: Pick<PassedRoute, 'answered_by' | 'is_use'>,
+  sandbox_id: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<ManagedSandboxRow> {
+  const { team_id } = callerOf(request);
+  const named = { sandbox_id, team_id };
+  // A WebSocket ends with its connection.
+  const call = isUpgrade(request) ? request.raw.socket : reply.raw;
+  call.once('close', shares.acquire(team_id));
+  for (;;) {
+    const row = await (answered_by === 'running'
+      ? runningSandbox(sandboxes, named, clock)
+      : up(sandboxes, named));
+    if (!is_use) return row;
+    const { is_noted, end } = await uses.begin(row);
+    if (is_noted || answered_by === 'up') {
+      if (call.closed) end();
+      else call.once('close', end);
+      return row;
+    }
+    // It was idle, and is being paused since it was read.
+    end();
+  }
+}
+
+async function up(sandboxes: Sandboxes, named: { sandbox_id: string; team_id: string }) {
+  const row = await sandboxes.get(named);
+  const { status } = row;
+  if (status !== 'running' && status !== 'paused') throw transitionError({ refused: 'status', status });
+  return row;
+}
