@@ -1,26 +1,34 @@
+import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'rolldown';
 
 /** Packages that a library loads if they are installed, and otherwise does without. */
 const OPTIONAL = ['bufferutil', 'utf-8-validate'];
-const LEFT_OUT = '\0left-out:';
+const OWN = '\0own-';
+const UNDICI = fileURLToPath(new URL('../../node_modules/undici/lib', import.meta.url));
 
 /**
  * What libraries load and the programs do without, instead of which these modules are bundled. An optional package would
  * be looked for in every folder above the program and in the home directory, where another user may have put one. pino's
- * transports, loaded at each start, write from a thread of their own; logs go to stderr.
+ * transports, loaded at each start, write from a thread of their own; logs go to stderr. Of undici the HTTP/1.1 client is
+ * used, which is a third of it.
  */
 const SOURCES: Record<string, string> = {
   package: "module.exports = (() => { throw new Error('this package is left out'); })();",
   transport: "module.exports = () => { throw new Error('transports are left out'); };",
+  'http-2': "module.exports = () => { throw new Error('HTTP/2 is left out'); };",
+  undici: `export { default as Agent } from '${UNDICI}/dispatcher/agent.js';
+    export { default as buildConnector } from '${UNDICI}/core/connect.js';`,
 };
 
 /** Leaves out of a bundle what its programs do without. */
 export const withoutOptionals: Plugin = {
   name: 'without-optionals',
   resolveId(id, importer = '') {
-    if (OPTIONAL.includes(id)) return `${LEFT_OUT}package`;
+    if (OPTIONAL.includes(id)) return `${OWN}package`;
+    if (id === 'undici') return `${OWN}undici`;
+    if (id.endsWith('/client-h2.js')) return `${OWN}http-2`;
     const is_transport = /\/transport(\.js)?$/.test(id) && importer.includes('/node_modules/pino/');
-    return is_transport ? `${LEFT_OUT}transport` : null;
+    return is_transport ? `${OWN}transport` : null;
   },
-  load: (id) => (id.startsWith(LEFT_OUT) ? (SOURCES[id.slice(LEFT_OUT.length)] ?? null) : null),
+  load: (id) => (id.startsWith(OWN) ? (SOURCES[id.slice(OWN.length)] ?? null) : null),
 };

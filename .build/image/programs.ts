@@ -18,25 +18,19 @@ const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
 
 const OWN = '\0image:';
 
-/**
- * Adapts libraries to the image: addons are loaded from the folder of the programs, and of undici only the HTTP/1.1 agent
- * is bundled.
- */
+/** Adapts libraries to the image: addons are loaded from the folder of the programs. */
 function imageLibraries(root: string): Plugin {
   const modules = `${root}/node_modules`;
   const sources: Record<string, string> = {
     'better-sqlite3': `export { default } from '${modules}/better-sqlite3/lib/linux-${process.arch}.js'`,
     '@lydell/node-pty/requireBinary.js':
       "import terminals from 'addon:pty.node'; export const requireBinary = () => terminals",
-    undici: `export { default as Agent } from '${modules}/undici/lib/dispatcher/agent.js'`,
-    'http-2': "module.exports = () => { throw new Error('HTTP/2 is not supported') }",
   };
   return {
     name: 'image-libraries',
     resolveId(id) {
       if (id.startsWith('addon:')) return { id, external: true };
       if (id.endsWith('.node')) return { id: 'addon:sqlite.node', external: true };
-      if (id.endsWith('/client-h2.js')) return `${OWN}http-2`;
       return id in sources ? OWN + id : null;
     },
     load: (id) => (id.startsWith(OWN) ? sources[id.slice(OWN.length)] : null),

@@ -13,11 +13,12 @@ import { type ManagedSandboxRow, SandboxStore } from '../../src/manager/sandboxe
 import { postgresPrograms, startPostgres } from '../support/postgres.ts';
 import type { Bench, Benchmark } from './support/bench.ts';
 import { median, nowMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure, skipped } from './support/table.ts';
 
 const CONNECTIONS = 20;
-const TURN_MS = 1_000;
-const TURNS = 5;
+const TURN_MS = sized(1_000, 100);
+const TURNS = sized(5, 1);
 /** Of each team while it is measured. */
 const ACTIVE_SANDBOXES = 50;
 

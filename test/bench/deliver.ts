@@ -1,11 +1,12 @@
 import type { Benchmark } from './support/bench.ts';
 import { nowMs, sleepMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure } from './support/table.ts';
 
 const CONNECTIONS = 64;
-const RUN_MS = 30_000;
-const BARE_MS = 4_000;
-const WARM_UP_MS = 1_500;
+const RUN_MS = sized(30_000, 500);
+const BARE_MS = sized(4_000, 200);
+const WARM_UP_MS = sized(1_500, 100);
 const DELIVERED_SHARE = 0.7;
 
 /** Publishing and delivering at once: neither may starve the other. */

@@ -3,11 +3,12 @@ import type { Benchmark } from './support/bench.ts';
 import { SECRET } from './support/daemon.ts';
 import { sleepMs } from './support/numbers.ts';
 import type { Sink } from './support/sink.ts';
+import { sized } from './support/size.ts';
 import { comparison } from './support/table.ts';
 
-const PENDING = 20_000;
+const PENDING = sized(20_000, 300);
 const CONCURRENCY = 16;
-const TURNS = 3;
+const TURNS = sized(3, 1);
 
 /** How fast a backlog goes to a consumer that comes back. */
 export const drain: Benchmark = {

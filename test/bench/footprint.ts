@@ -6,10 +6,11 @@ import type { Bench, Benchmark } from './support/bench.ts';
 import { end, logged, makeTree, NODE, SANDBOXD, TREE } from './support/image.ts';
 import { median, nowMs, sleepMs } from './support/numbers.ts';
 import { cpuMs, memoryBytes, wakeUps } from './support/process-figures.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure } from './support/table.ts';
 
-const STARTS = 15;
-const IDLE_MS = 30_000;
+const STARTS = sized(15, 1);
+const IDLE_MS = sized(30_000, 500);
 const START_RATIO = 2.5;
 const MORE_MEMORY_BYTES = 25e6;
 const CPU_SHARE = 0.002;

@@ -1,10 +1,11 @@
 import type { Benchmark } from './support/bench.ts';
 import { sleepMs } from './support/numbers.ts';
 import { cpuMs, wakeUps } from './support/process-figures.ts';
+import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
 
-const SETTLE_MS = 10_000;
-const IDLE_MS = 20_000;
+const SETTLE_MS = sized(10_000, 300);
+const IDLE_MS = sized(20_000, 500);
 const CPU_SHARE = 0.002;
 
 /** What the daemon takes while nothing happens: a consumer that is there, a folder that is watched, no event. */

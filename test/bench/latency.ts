@@ -1,10 +1,11 @@
 import type { Benchmark } from './support/bench.ts';
 import { percentile, sleepMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
 
 const INTERVAL_MS = 10;
-const EVENTS = 2_000;
-const WARM_UP_EVENTS = 300;
+const EVENTS = sized(2_000, 40);
+const WARM_UP_EVENTS = sized(300, 5);
 const P50_MS = 1;
 /** Beyond the acknowledgement's own. */
 const P99_MS = 5;

@@ -2,12 +2,13 @@ import type { Benchmark } from './support/bench.ts';
 import { DOWN_URL } from './support/daemon.ts';
 import { sleepMs } from './support/numbers.ts';
 import { memoryBytes } from './support/process-figures.ts';
+import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
 
-const PENDING = 100_000;
+const PENDING = sized(100_000, 1_000);
 const MIB = 1024 * 1024;
 const MORE_MIB = 60;
-const SETTLE_MS = 3_000;
+const SETTLE_MS = sized(3_000, 200);
 
 /** The backlog stays on disk. */
 export const memory: Benchmark = {

@@ -11,16 +11,17 @@ import { OUTSIDE, Topology } from '../support/network/topology.ts';
 import type { Bench, Benchmark } from './support/bench.ts';
 import { median, nowMs } from './support/numbers.ts';
 import { SandboxNode } from './support/sandbox-node.ts';
+import { sized } from './support/size.ts';
 import { figure, type Row, skipped } from './support/table.ts';
 
 const MB = 1_000_000;
 const RATE = 12.5 * MB;
 const BURST = 1.25 * MB;
-const CLAIMS = 15;
+const CLAIMS = sized(15, 1);
 const CLAIM_MORE_MS = 60;
-const LEFT_CLAIMS = 200;
+const LEFT_CLAIMS = sized(200, 4);
 const LEFT_AT_ONCE = 4;
-const DOWNLOAD_BYTES = 100 * MB;
+const DOWNLOAD_BYTES = sized(100 * MB, 2 * MB);
 const PORT = 7_080;
 
 /** Metered networks, on a node of the benchmark's own. */

@@ -9,6 +9,7 @@ import { OUTSIDE } from '../support/network/topology.ts';
 import { HAS_REDIS, RedisServer } from '../support/redis.ts';
 import type { Bench, Benchmark } from './support/bench.ts';
 import { median, nowMs, sleepMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure, type Row, skipped } from './support/table.ts';
 
 const MB = 1_000_000;
@@ -16,15 +17,15 @@ const RATE = 12.5 * MB;
 const BURST = 1.25 * MB;
 /** So high that nothing waits. */
 const AMPLE = 2 ** 44;
-const TURNS = 3;
-const TURN_MS = 2_000;
-const LIMIT_MS = 30_000;
-const NODES_MS = 10_000;
+const TURNS = sized(3, 1);
+const TURN_MS = sized(2_000, 300);
+const LIMIT_MS = sized(30_000, 1_000);
+const NODES_MS = sized(10_000, 1_000);
 const STREAMS = 64;
-const NEWCOMERS = 30;
-const PINGS = 500;
-const IDLE_SANDBOXES = 100;
-const IDLE_MS = 10_000;
+const NEWCOMERS = sized(30, 2);
+const PINGS = sized(500, 5);
+const IDLE_SANDBOXES = sized(100, 3);
+const IDLE_MS = sized(10_000, 500);
 
 interface Moved {
   moved: number;

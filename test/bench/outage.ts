@@ -3,13 +3,14 @@ import type { Bench, Benchmark } from './support/bench.ts';
 import type { Received } from './support/consumer.ts';
 import { type Daemon, SECRET } from './support/daemon.ts';
 import { nowMs, sleepMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure } from './support/table.ts';
 
-const OUTAGE_MS = 60_000;
-const QUEUED = 20_000;
+const OUTAGE_MS = sized(60_000, 2_000);
+const QUEUED = sized(20_000, 200);
 const CONCURRENCY = 16;
 const LIVE_INTERVAL_MS = 20;
-const LIVE = 150;
+const LIVE = sized(150, 10);
 /** What begins before the endpoint backs off: one on each connection, and one more for each failure but the third. */
 const FIRST_ATTEMPTS = CONCURRENCY + 2;
 /** After 0.5, 1, 2, 4, 8, 16 and 30 s, each up to a fifth shorter. */

@@ -3,12 +3,13 @@ import { DOWN_URL } from './support/daemon.ts';
 import { nowMs, sleepMs } from './support/numbers.ts';
 import { ProcessClient } from './support/process-client.ts';
 import { openFiles, zombies } from './support/process-figures.ts';
+import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
 
-const PROCESSES = 1_000;
-const WARM_UP = 50;
+const PROCESSES = sized(1_000, 20);
+const WARM_UP = sized(50, 5);
 const AT_ONCE = 20;
-const SETTLE_MS = 2_000;
+const SETTLE_MS = sized(2_000, 200);
 
 /** Many short processes: nothing of them is left behind in the daemon. */
 export const processChurn: Benchmark = {

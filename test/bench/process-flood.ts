@@ -4,15 +4,16 @@ import { DOWN_URL } from './support/daemon.ts';
 import { nowMs, sleepMs } from './support/numbers.ts';
 import { ProcessClient } from './support/process-client.ts';
 import { highest, memoryBytes } from './support/process-figures.ts';
+import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../fixtures/programs/flood.mjs', import.meta.url));
 const MIB = 1024 * 1024;
-const FLOOD_BYTES = 1024 * MIB;
+const FLOOD_BYTES = sized(1024 * MIB, 32 * MIB);
 const BLOCK_BYTES = 64 * 1024;
 const KEPT_MIB = 8;
 const MORE_MIB = 32;
-const SETTLE_MS = 2_000;
+const SETTLE_MS = sized(2_000, 200);
 
 /** Much output through one process: what is kept is right, and the daemon does not grow. */
 export const processFlood: Benchmark = {

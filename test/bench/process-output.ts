@@ -5,14 +5,15 @@ import { DOWN_URL } from './support/daemon.ts';
 import { median, nowMs } from './support/numbers.ts';
 import { ProcessClient } from './support/process-client.ts';
 import { highest, memoryBytes } from './support/process-figures.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure } from './support/table.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../fixtures/programs/flood.mjs', import.meta.url));
 const MIB = 1024 * 1024;
-const OUTPUT_BYTES = 1024 * MIB;
-const WARM_UP_BYTES = 64 * MIB;
+const OUTPUT_BYTES = sized(1024 * MIB, 16 * MIB);
+const WARM_UP_BYTES = sized(64 * MIB, 1 * MIB);
 const MORE_MIB = 16;
-const TURNS = 3;
+const TURNS = sized(3, 1);
 
 /** Much output that is followed without loss, against a pipe that is read. */
 export const processOutput: Benchmark = {

@@ -3,12 +3,13 @@ import type { Benchmark } from './support/bench.ts';
 import { DOWN_URL } from './support/daemon.ts';
 import { median, nowMs } from './support/numbers.ts';
 import { ProcessClient } from './support/process-client.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure } from './support/table.ts';
 
 const COMMAND = ['/bin/true'];
-const TURNS = 6;
-const STARTS = 40;
-const AT_ONCE = 200;
+const TURNS = sized(6, 1);
+const STARTS = sized(40, 3);
+const AT_ONCE = sized(200, 10);
 
 /** From the request to the `process.started` that is committed, against a spawn that is kept nowhere. */
 export const processStart: Benchmark = {

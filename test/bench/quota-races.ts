@@ -8,12 +8,13 @@ import { postgresPrograms, startPostgres } from '../support/postgres.ts';
 import { HAS_REDIS, RedisServer } from '../support/redis.ts';
 import type { Bench, Benchmark } from './support/bench.ts';
 import { nowMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { figure, skipped } from './support/table.ts';
 
-const CLAIMS = 200;
-const ROUNDS = 50;
+const CLAIMS = sized(200, 10);
+const ROUNDS = sized(50, 1);
 const WRITERS = 8;
-const WINDOWS = 100_000;
+const WINDOWS = sized(100_000, 500);
 
 /** Many claims at once where one place is left, again and again: exactly one is admitted. */
 export const claimsForOnePlace: Benchmark = {

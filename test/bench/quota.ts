@@ -6,15 +6,16 @@ import { RedisAuthority } from '../../src/manager/quotas/redis-authority.ts';
 import { HAS_REDIS, RedisServer } from '../support/redis.ts';
 import type { Benchmark } from './support/bench.ts';
 import { median, nowMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure, skipped } from './support/table.ts';
 
 const TEAMS = 100;
 const POLICY = { limit_value: 1_000_000, interval_ms: 1_000, burst_value: 1_000_000_000 };
-const LOCAL_DRAWS = 1_000_000;
+const LOCAL_DRAWS = sized(1_000_000, 1_000);
 const LOCAL_WANTED = 1_000_000;
 const IN_FLIGHT = 32;
-const REDIS_DRAWS = 20_000;
-const TURNS = 8;
+const REDIS_DRAWS = sized(20_000, 200);
+const TURNS = sized(8, 1);
 
 const names = Array.from({ length: TEAMS }, (_, i) => ({
   team_id: `team-${i}`,

@@ -2,10 +2,11 @@ import { join } from 'node:path';
 import type { Benchmark } from './support/bench.ts';
 import { DOWN_URL } from './support/daemon.ts';
 import { median, nowMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
 
-const PENDING = 100_000;
-const TURNS = 7;
+const PENDING = sized(100_000, 1_000);
+const TURNS = sized(7, 1);
 const FACTOR = 2;
 const MORE_MS = 200;
 

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { claimAdmission } from './admission.ts';
 import { deliver } from './deliver.ts';
@@ -14,6 +15,7 @@ import { kill } from './kill.ts';
 import { killRounds } from './kill-rounds.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
+import { memoryAtWork } from './memory-at-work.ts';
 import {
   networkDatagrams,
   networkIdle,
@@ -33,7 +35,9 @@ import { localDecision, redisDecision } from './quota.ts';
 import { claimsForOnePlace, usageCursor } from './quota-races.ts';
 import { restart } from './restart.ts';
 import { Bench, type Benchmark } from './support/bench.ts';
-import { PROGRAM } from './support/daemon.ts';
+import { comparedTable, inBuilds } from './support/builds.ts';
+import { DIST, PROGRAM } from './support/daemon.ts';
+import { IS_SHORT } from './support/size.ts';
 import { type Row, table } from './support/table.ts';
 import { syncs } from './syncs.ts';
 import { warmPool } from './warm-pool.ts';
@@ -41,8 +45,9 @@ import { watch } from './watch.ts';
 import { watchBurst } from './watch-burst.ts';
 
 /**
- * Measures the daemon as a whole against the bare operation in the same run:
- * node test/bench/run.ts [--rounds 200] [name…]. Exits 1 where something that must never happen did.
+ * Measures the programs as a whole against the bare operation in the same run:
+ * node test/bench/run.ts [--rounds 200] [--short] [--against <dist of another build>] [name…]. Exits 1 where something
+ * that must never happen did. README.md says how to read it.
  */
 const BENCHMARKS: Benchmark[] = [
   publish,
@@ -54,6 +59,7 @@ const BENCHMARKS: Benchmark[] = [
   outage,
   restart,
   memory,
+  memoryAtWork,
   idle,
   footprint,
   warmPool,
@@ -91,28 +97,59 @@ const BENCHMARKS: Benchmark[] = [
   fileManager,
 ];
 
+/** Of a row that stands for a benchmark which threw. */
+const NO_ERROR = 'no error';
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '200' } },
+  options: {
+    rounds: { type: 'string', default: '200' },
+    short: { type: 'boolean', default: false },
+    against: { type: 'string' },
+  },
 });
 const unknown = positionals.find((name) => !BENCHMARKS.some((benchmark) => benchmark.name === name));
 if (unknown !== undefined) {
   console.error(`${unknown} is none of: ${BENCHMARKS.map(({ name }) => name).join(', ')}`);
   process.exit(2);
 }
+const chosen = BENCHMARKS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 
-const rows: Row[] = [];
-console.log(`measuring ${PROGRAM}`);
-for (const benchmark of BENCHMARKS) {
-  if (positionals.length > 0 && !positionals.includes(benchmark.name)) continue;
-  await measure(benchmark);
+const is_broken = await (values.against === undefined && values.short === IS_SHORT
+  ? measureHere()
+  : measureElsewhere());
+if (is_broken) process.exitCode = 1;
+
+/** Whether something that must never happen did. */
+async function measureHere(): Promise<boolean> {
+  const rows: Row[] = [];
+  console.log(`measuring ${PROGRAM}`);
+  for (const benchmark of chosen) rows.push(...(await measure(benchmark)));
+  console.log(`\n${table(rows)}`);
+  return rows.some(isFailure);
 }
-console.log(`\n${table(rows)}`);
-if (rows.some(({ verdict }) => verdict === 'broken')) process.exitCode = 1;
 
-async function measure(benchmark: Benchmark): Promise<void> {
+/** In a process for each benchmark and build: builds are compared by what they do in turn. */
+async function measureElsewhere(): Promise<boolean> {
+  const builds = [DIST, ...(values.against === undefined ? [] : [resolve(values.against)])];
+  const results = await inBuilds(
+    chosen.map(({ name }) => name),
+    { builds, rounds: values.rounds, is_short: values.short },
+  );
+  console.log(`\n${comparedTable(results, builds)}`);
+  return results.some(({ row }) => isFailure(row));
+}
+
+/** In a short run only an error: its figures say nothing. */
+function isFailure({ verdict, wanted }: Row): boolean {
+  return values.short ? wanted === NO_ERROR : verdict === 'broken';
+}
+
+async function measure(benchmark: Benchmark): Promise<Row[]> {
+  const rows: Row[] = [];
   const report = (row: Row) => {
     rows.push(row);
+    process.send?.(row);
     console.log(`  ${row.name}: ${row.bare} → ${row.ours} ${row.ratio} (${row.wanted}) ${row.verdict}`);
   };
   const bench = new Bench(report, Number(values.rounds));
@@ -120,8 +157,9 @@ async function measure(benchmark: Benchmark): Promise<void> {
     await benchmark.run(bench);
   } catch (error) {
     const ours = (error as Error).message;
-    report({ name: benchmark.name, bare: '', ours, ratio: '', wanted: 'no error', verdict: 'broken' });
+    report({ name: benchmark.name, bare: '', ours, ratio: '', wanted: NO_ERROR, verdict: 'broken' });
   } finally {
     await bench.end();
   }
+  return rows;
 }

@@ -4,15 +4,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Benchmark } from './support/bench.ts';
 import { sleepMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { figure, skipped } from './support/table.ts';
 
 const TRACER = 'strace';
-const PUBLISHES = 20;
+const PUBLISHES = sized(20, 3);
 const INTERVAL_MS = 100;
 /** The consumer answers so late that what is recorded then falls outside of every publish. */
 const CONSUMER_DELAY_MS = 40;
 const ATTACH_MS = 1_500;
-const LOAD_MS = 2_000;
+const LOAD_MS = sized(2_000, 200);
 
 /** Counts the syncs that stand between a publish and its answer. */
 export const syncs: Benchmark = {

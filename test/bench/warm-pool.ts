@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import type { Benchmark } from './support/bench.ts';
 import { end, logged, makeTree, SANDBOXD } from './support/image.ts';
 import { median, nowMs, sleepMs } from './support/numbers.ts';
+import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
 
-const INITS = 10;
+const INITS = sized(10, 1);
 const WAITED_MS = 500;
 
 /** A daemon of a warm pool: from the request that makes it a sandbox to its delivered ready event. */

@@ -5,13 +5,14 @@ import type { LoadVerbs } from './support/load.ts';
 import { nowMs, percentile, sleepMs } from './support/numbers.ts';
 import { memoryBytes } from './support/process-figures.ts';
 import type { Program } from './support/program.ts';
+import { sized } from './support/size.ts';
 import { comparison, figure } from './support/table.ts';
 
-const CHANGES = 100_000;
-const DIRECTORIES = 1_000;
+const CHANGES = sized(100_000, 1_000);
+const DIRECTORIES = sized(1_000, 20);
 /** Before the burst, and as many after it: a machine that others slow down meanwhile does so to both. */
-const QUIET_ROUNDS = 5;
-const ROUND_MS = 2_000;
+const QUIET_ROUNDS = sized(5, 1);
+const ROUND_MS = sized(2_000, 300);
 const INTERVAL_MS = 10;
 const SAMPLE_MS = 50;
 const TOLD_WITHIN_MS = 180_000;

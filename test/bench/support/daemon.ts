@@ -7,7 +7,9 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const BUILT = join(root, 'dist/sandboxd.cjs');
+/** The build that is measured. */
+export const DIST = process.env.BENCH_DIST ?? join(root, 'dist');
+const BUILT = join(DIST, 'sandboxd.cjs');
 
 /** What is measured: the built program, or its source where nothing is built. */
 export const PROGRAM =
@@ -83,11 +85,15 @@ export class Daemon {
 }
 
 function spawnDaemon({ state_dir, webhook_url, options = [], env = {} }: DaemonSettings): ChildProcess {
+  // As users start it, or with a profiler.
+  const node_options = process.env.BENCH_NODE_OPTIONS?.split(' ');
+  const is_built = PROGRAM.endsWith('.cjs');
+  const [command, ...args] =
+    is_built && !node_options ? [PROGRAM] : [process.execPath, ...(node_options ?? []), PROGRAM];
   return spawn(
-    process.execPath,
+    command as string,
     [
-      ...(process.env.BENCH_NODE_OPTIONS?.split(' ') ?? []),
-      PROGRAM,
+      ...args,
       ...['--webhook-url', webhook_url, '--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1'],
       ...['--sandbox-id', 'sbx_bench', '--team-id', 'team_bench', '--outbox-max-bytes', String(2 ** 32)],
       ...options,

@@ -1,9 +1,10 @@
 import type { Flood, FloodResult, FloodShape } from './flood.ts';
 import { median } from './numbers.ts';
+import { sized } from './size.ts';
 
-const WARM_UP_MS = 1_500;
-const TURN_MS = 3_000;
-const TURNS = 4;
+const WARM_UP_MS = sized(1_500, 100);
+const TURN_MS = sized(3_000, 200);
+const TURNS = sized(4, 1);
 
 export interface Pair {
   bare: number;

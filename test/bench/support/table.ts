@@ -9,6 +9,8 @@ export interface Row {
   ratio: string;
   wanted: string;
   verdict: Verdict;
+  /** What `ours` and `ratio` show, where they are numbers: to compare builds by. */
+  measured?: { ours: number; ratio: number };
 }
 
 const COLUMNS = ['name', 'bare', 'ours', 'ratio', 'wanted', 'verdict'] as const;
@@ -43,6 +45,7 @@ export function comparison({ name, bare, ours, unit, ratio = ours / bare, wanted
     ratio: `${figure(ratio)} ×`,
     wanted: `${wants === 'at least' ? '≥' : '≤'} ${wanted} ×`,
     verdict: is_ok ? 'ok' : 'missed',
+    measured: { ours, ratio },
   };
 }
 
@@ -59,8 +62,15 @@ export function figure(value: number): string {
 
 /** All rows, with columns as wide as they need. */
 export function table(rows: Row[]): string {
-  const all = [HEADINGS, ...rows];
-  const widths = COLUMNS.map((column) => Math.max(...all.map((row) => row[column].length)));
-  const lines = all.map((row) => COLUMNS.map((column, i) => row[column].padEnd(widths[i] ?? 0)).join('  '));
-  return [lines[0], widths.map((width) => '-'.repeat(width)).join('  '), ...lines.slice(1)].join('\n');
+  return textTable([HEADINGS, ...rows].map((row) => COLUMNS.map((column) => row[column])));
+}
+
+/** Lines of cells, the first of them the headings, with columns as wide as they need. */
+export function textTable(lines: string[][]): string {
+  const [headings = [], ...rest] = lines;
+  const widths = headings.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)));
+  const rule = widths.map((width) => '-'.repeat(width));
+  return [headings, rule, ...rest]
+    .map((line) => line.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '))
+    .join('\n');
 }
