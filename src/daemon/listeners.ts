@@ -5,6 +5,7 @@ import type { HttpApp } from '../base/http/app.ts';
 import { Connections, createListener, type Router } from '../base/http/listener.ts';
 import { EGRESS_PROTOCOL } from '../contract/egress.ts';
 import { StartError } from '../contract/errors.ts';
+import { PORT_PROTOCOL } from '../contract/ports.ts';
 
 /** The platform has no IPv6 loopback: listening on it is skipped. */
 const NO_IPV6 = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
@@ -87,7 +88,7 @@ export class Listeners {
   async listenOnSocket(path: string): Promise<void> {
     if (existsSync(path)) await removeStale(path);
     // A manager passes requests of third parties through it: one of them may hide another.
-    const upgrades = ['websocket', EGRESS_PROTOCOL];
+    const upgrades = ['websocket', EGRESS_PROTOCOL, PORT_PROTOCOL];
     const server = createListener(this.#app, this.connections, { one_request: true, upgrades });
     await listening(server, { path }).catch((error: Error) => {
       throw new StartError(`--control-socket ${path}: ${error.message}`);

@@ -6,6 +6,7 @@ import { guardRoutes } from './api/auth.ts';
 import { registerDeliveryRoutes } from './api/delivery-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
 import { registerPassThroughRoutes } from './api/pass-through-routes.ts';
+import { registerPortRoutes } from './api/ports/port-routes.ts';
 import { registerQuotaRoutes } from './api/quota-routes.ts';
 import { logTrouble, registerRoutes } from './api/routes.ts';
 import { registerSandboxRoutes } from './api/sandbox-routes.ts';
@@ -29,9 +30,11 @@ export async function makeApi(parts: Parts, tokens: TokenStore, schedule: Schedu
   logTrouble(app, log);
   explainRefusals(app);
   guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request));
+  const passing = { ...parts, runtime, clock, shares: new PassedShares() };
   await registerRoutes(app, [
     (routes) => registerSandboxRoutes(routes, { ...parts, store, seal, traffic: usage.traffic }),
-    (routes) => registerPassThroughRoutes(routes, { ...parts, runtime, clock, shares: new PassedShares() }),
+    (routes) => registerPassThroughRoutes(routes, passing),
+    (routes) => registerPortRoutes(routes, passing),
     (routes) => registerDeliveryRoutes(routes, delivery),
     (routes) =>
       registerQuotaRoutes(routes, {

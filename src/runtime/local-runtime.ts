@@ -216,6 +216,11 @@ export class LocalRuntime implements Runtime {
     return existsSync(socket_address) ? socket_address : null;
   }
 
+  /** Whether the sandbox has a network namespace of its own. */
+  hasOwnPorts(sandbox_id: string): boolean {
+    return this.#files(sandbox_id).readRecord()?.has_own_network === true;
+  }
+
   /** The ids of all sandboxes that have a directory. */
   async list(): Promise<string[]> {
     return this.#ids();

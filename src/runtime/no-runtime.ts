@@ -83,6 +83,11 @@ export class NoRuntime implements Runtime {
     return null;
   }
 
+  /** Always false. */
+  hasOwnPorts(_sandbox_id: string): boolean {
+    return false;
+  }
+
   /** Always empty. */
   async list(): Promise<string[]> {
     return [];

@@ -140,6 +140,9 @@ export interface Runtime {
    */
   controlSocket(sandbox_id: string): string | null;
 
+  /** Whether the sandbox's TCP ports are its own; otherwise they are the machine's, and nobody can tell whose. */
+  hasOwnPorts(sandbox_id: string): boolean;
+
   /** The ids of all sandboxes on the disk, complete or not. */
   list(): Promise<string[]>;
 }

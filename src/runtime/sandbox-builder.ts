@@ -109,6 +109,7 @@ export class SandboxBuilder {
       user,
       daemon: null,
       has_record_key: true,
+      has_own_network: network.is_own,
       webhook_authority:
         webhook && network.webhook_egress === 'manager' ? authorityOf(new URL(webhook.url)) : null,
     };

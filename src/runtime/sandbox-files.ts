@@ -23,6 +23,8 @@ export interface SandboxRecord {
   user?: number | null;
   /** `host:port` of its webhook, if that leaves through the manager; otherwise null, or missing in an older record. */
   webhook_authority?: string | null;
+  /** Whether its network namespace, and so its ports, are its own; missing in an older record, whose daemon passes none. */
+  has_own_network?: boolean;
   /** As the host sees the process; null until it runs. */
   daemon: ProcessIdentity | null;
 }

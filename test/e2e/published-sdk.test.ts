@@ -1,34 +1,7 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { APIError, Client, type Sandbox } from 'sandbox0';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
-import { scratchFolder } from '../support/scratch.ts';
-
-/** The built manager with isolated sandboxes, and the published client of a team. */
-async function start(): Promise<Client> {
-  const folder = scratchFolder();
-  const data_dir = join(folder, 'data');
-  const database = ['--database', `sqlite:${join(folder, 'manager.db')}`];
-  const manager = await ManagerProgram.start([
-    ...['--listen', '127.0.0.1:0', '--runtime', 'local', '--data-dir', data_dir, ...database],
-    ...['--secret-key-file', join(folder, 'key')],
-  ]);
-  onTestFinished(() => manager.end('SIGTERM'));
-  const scopes = ['sandboxes:write', 'quota:read', 'usage:read'].flatMap((scope) => ['--scope', scope]);
-  const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, ...database);
-  const client = new Client({ baseUrl: manager.url, token });
-  onTestFinished(async () => {
-    const { sandboxes } = await client.sandboxes.list();
-    for (const { id } of sandboxes) await client.sandboxes.delete(id);
-    await eventually(() => expect(readdirSync(data_dir).filter((name) => /^\w/.test(name))).toEqual([]), {
-      timeout: 60_000,
-      interval: 50,
-    });
-  });
-  return client;
-}
+import { startBuiltManager } from '../support/manager/built-manager.ts';
 
 type Stream = Awaited<ReturnType<Sandbox['cmdStream']>>;
 
@@ -42,7 +15,8 @@ async function gather(stream: Stream): Promise<Record<string, string>> {
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
 it('the published client of this API works unchanged, from claim to deletion', async () => {
-  const client = await start();
+  const { url, token } = await startBuiltManager();
+  const client = new Client({ baseUrl: url, token });
   const sandbox = await client.sandboxes.claim('default', {
     config: { envVars: { MODE: 'real' }, ttl: 600 },
   });

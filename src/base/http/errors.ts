@@ -12,6 +12,7 @@ const CODES: Record<string, ErrorCode> = {
   FST_ERR_BAD_URL: 'invalid_request',
   FST_ERR_MAX_PARAM_LENGTH: 'invalid_request',
   FST_ERR_VALIDATION: 'invalid_request',
+  FST_ERR_ROUTE_MISSING_CONTENT_TYPE: 'invalid_request',
 };
 
 /** Answers a request with an error of the catalogue. Any other error is logged and answered as `internal_error`. */

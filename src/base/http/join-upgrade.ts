@@ -1,15 +1,16 @@
 import type { Socket } from 'node:net';
 import type { Upgrade } from './listener.ts';
 
-/** Passes bytes both ways between an upgraded connection and another one, until either ends. */
+/**
+ * Passes bytes both ways between an upgraded connection and another one, until either ends. What the other one has sent
+ * before its end still arrives.
+ */
 export function joinUpgrade({ socket, head }: Upgrade, other: Socket): void {
   if (head.length > 0) other.write(head);
-  for (const [from, to] of [
-    [socket, other],
-    [other, socket],
-  ] as const) {
-    from.pipe(to);
-    from.on('error', () => to.destroy());
-    from.once('close', () => to.destroy());
-  }
+  socket.pipe(other);
+  other.pipe(socket);
+  socket.on('error', () => {}); // 'close' follows
+  other.on('error', () => {});
+  socket.once('close', () => other.destroy());
+  other.once('close', () => socket.destroySoon());
 }

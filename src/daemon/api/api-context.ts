@@ -69,6 +69,11 @@ export class ApiContext {
     return this.#parts.life.shown;
   }
 
+  /** The TCP port of the local API. */
+  get port(): number {
+    return this.#parts.core.api.port;
+  }
+
   /** The outbox. Throws `outbox_unavailable` until it is open. */
   get store(): OutboxClient {
     return this.#parts.core.store;

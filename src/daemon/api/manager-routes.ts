@@ -6,16 +6,18 @@ import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.
 import { EGRESS_PATH, EGRESS_PROTOCOL } from '../../contract/egress.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH, type LifecycleRecord } from '../../contract/lifecycle.ts';
+import { PORTS_PATH } from '../../contract/ports.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
 import { closedObject } from '../../contract/schema/field.ts';
 import { pageLimit } from '../../contract/schema/query.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { LifecycleRow } from '../../outbox/sqlite/rows/lifecycle-records.ts';
 import type { Tunnels } from '../egress/tunnels.ts';
+import { answerPort, type PortContext } from './port-tunnel.ts';
 import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that the manager's routes use. */
-export interface ManagerContext {
+export interface ManagerContext extends PortContext {
   readonly state: SandboxState | 'starting';
   /** Ends the sandbox without delivering what is pending. */
   stop(): Promise<void>;
@@ -35,6 +37,7 @@ const LifecycleQuery = closedObject({
  * - `stop` ends the sandbox: it stops processes, emits `sandbox.killed` with reason `api`, and exits without a flush
  * - `hold` quiesces the sandbox for a fork while the request's body is open
  * - `egress` turns the connection into a tunnel for the webhook
+ * - `ports` turns it into a connection to a port of the sandbox
  * - `events` reads the sandbox's own `sandbox.*` records as they are stored, for the feed
  */
 export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext): Promise<void> {
@@ -51,6 +54,10 @@ export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext
     const rows = await daemon.store.lifecycle(after, limit);
     return success({ records: rows.map(lifecycleRecord) });
   });
+
+  app.get<{ Params: { port: string } }>(`/api/v1${PORTS_PATH}/:port`, async (request, reply) =>
+    answerPort(daemon, request.params.port, { request, reply }),
+  );
 
   await withStreamedBodies(app, (streamed) => {
     streamed.post('/api/v1/sandbox/hold', (request, reply) => quiesce(daemon, request, reply));

@@ -166,6 +166,10 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
     summary: 'Upgrade the connection to a tunnel for one connection to the webhook',
     status: 101,
   },
+  'GET /api/v1/sandbox/ports/:port': {
+    summary: 'Upgrade the connection to one to a TCP port of the sandbox',
+    status: 101,
+  },
   'GET /api/v1/sandbox/events': {
     summary: "Read the sandbox's own sandbox.* records as they are stored",
     data: LifecycleData,

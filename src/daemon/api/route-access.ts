@@ -62,6 +62,7 @@ const ROUTES: Readonly<Record<string, RouteAccess>> = {
   'POST /api/v1/sandbox/stop': 'socket',
   'POST /api/v1/sandbox/hold': 'socket',
   'GET /api/v1/sandbox/egress': 'socket',
+  'GET /api/v1/sandbox/ports/:port': 'socket',
   'GET /api/v1/sandbox/events': 'socket',
 };
 

@@ -1,14 +1,16 @@
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../base/clock.ts';
-import { EGRESS_TUNNELS_MAX } from '../../contract/egress.ts';
+import { EGRESS_PATH, EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../../contract/egress.ts';
 import type { ConnectServer } from './connect-server.ts';
-import { openTunnel } from './open-tunnel.ts';
+import { openTunnel, type TunnelRequest } from './open-tunnel.ts';
 
 /** Most tunnels that are opened in a second: a daemon that uses them up for nothing costs no more. */
 const OPENED_PER_SECOND = 256;
 const SECOND_MS = 1_000;
 /** Nobody listens on the control socket any more, which happens only when the daemon has ended. */
 const GONE = new Set(['ECONNREFUSED', 'ENOENT']);
+
+const EGRESS: TunnelRequest = { path: EGRESS_PATH, protocol: EGRESS_PROTOCOL };
 
 /** What a `TunnelKeeper` works with. */
 export interface TunnelKeeperParts {
@@ -64,7 +66,7 @@ export class TunnelKeeper {
   async #open(): Promise<void> {
     const { socket_path, onTrouble, onGone } = this.#parts;
     try {
-      this.#serve(await openTunnel(socket_path, this.#stopped.signal));
+      this.#serve(await openTunnel(socket_path, EGRESS, this.#stopped.signal));
     } catch (error) {
       this.#has_idle = false;
       if (this.#stopped.signal.aborted) return;

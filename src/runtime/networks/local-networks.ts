@@ -9,6 +9,8 @@ export interface SandboxNetwork {
   enter: readonly string[];
   /** For bubblewrap. */
   bubblewrap_args: readonly string[];
+  /** Whether it is a namespace of the sandbox's own. */
+  is_own: boolean;
   /** The TCP port that the daemon listens on; 0: any. */
   port: number;
   /** The folder of its own files of `/etc`, see `writeEtcFiles`; null: it has the host's. */
@@ -39,13 +41,20 @@ const OWN_PORT = 49_983;
 export const HOST_NETWORK: SandboxNetwork = {
   enter: [],
   bubblewrap_args: [],
+  is_own: false,
   port: 0,
   etc: null,
   webhook_egress: 'direct',
 };
 
 /** Webhooks are the platform's traffic: not the sandbox's to pay for, nor its network's to reach. */
-const OWN_NETWORK = { enter: [], bubblewrap_args: [], port: OWN_PORT, webhook_egress: 'manager' } as const;
+const OWN_NETWORK = {
+  enter: [],
+  bubblewrap_args: [],
+  is_own: true,
+  port: OWN_PORT,
+  webhook_egress: 'manager',
+} as const;
 
 /** A namespace with a loopback interface alone, which lasts as long as the sandbox runs. */
 export function loopbackNetwork(etc: string): SandboxNetwork {

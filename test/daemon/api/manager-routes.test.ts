@@ -49,6 +49,7 @@ describe('the routes for the manager', () => {
     const { daemon } = await start();
     expect((await daemon.call('POST', '/api/v1/sandbox/stop')).status).toBe(403);
     expect((await daemon.call('POST', '/api/v1/sandbox/hold')).status).toBe(403);
+    expect((await daemon.call('GET', '/api/v1/sandbox/ports/80')).status).toBe(403);
     const without_token = await fetch(`${daemon.url}/api/v1/sandbox/stop`, { method: 'POST' });
     expect(without_token.status).toBe(401);
   });

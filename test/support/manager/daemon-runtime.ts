@@ -44,6 +44,11 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
     return join(this.#folder, `${(sandbox_id as string).slice(-12)}.sock`);
   }
 
+  /** Its ports are those of this machine: the tests' own. */
+  override hasOwnPorts(_sandbox_id: string): boolean {
+    return true;
+  }
+
   /** The daemon goes, and nobody says so. */
   async lose(sandbox_id: string): Promise<void> {
     this.states.set(sandbox_id, 'lost');

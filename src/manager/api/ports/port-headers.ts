@@ -1,0 +1,106 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
+import { isUpgrade } from '../../../base/http/listener.ts';
+import { upgradeHead } from '../daemon-answer.ts';
+import type { MessageHeaders } from '../exchange.ts';
+import { ownLocation, type PortPlace } from './port-location.ts';
+
+/**
+ * What a server in a sandbox is not told: the caller's token, and the cookies that a browser has for the manager's host,
+ * whosever they are. Framing and expectations are those of this side.
+ */
+const NOT_SENT = setOf(
+  'authorization cookie host content-length expect http2-settings forwarded x-real-ip x-control-scope',
+);
+const NOT_SENT_BEGINNING = 'x-forwarded-';
+
+/** What would hold for the whole host of the manager, or for other pages of it, or read its answers elsewhere. */
+const OF_THE_HOST = setOf(
+  'set-cookie set-cookie2 clear-site-data strict-transport-security public-key-pins expect-ct alt-svc alt-used',
+  'report-to reporting-endpoints nel accept-ch critical-ch origin-trial service-worker-allowed origin-agent-cluster',
+  'use-as-dictionary speculation-rules timing-allow-origin',
+);
+/** A password prompt, or another place to go, in the manager's name; and what the manager itself says. */
+const OF_THE_MANAGER = setOf(
+  'www-authenticate authentication-info refresh location content-location x-request-id ratelimit ratelimit-policy',
+);
+const NOT_PASSED_BEGINNINGS = ['access-control-', 'x-ratelimit-', 'proxy-'];
+
+/** Pages of a sandbox run in an origin of their own, never in the manager's. */
+const PAGE_POLICY = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads';
+
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const WEBSOCKET_EXTRAS: [name: string, header: string][] = [
+  ['Sec-WebSocket-Protocol', 'sec-websocket-protocol'],
+  ['Sec-WebSocket-Extensions', 'sec-websocket-extensions'],
+];
+
+/** The headers of a request to a port. Source: contract section 7, "Ports". */
+export function portRequestHeaders(
+  request: FastifyRequest,
+  { port, prefix, host }: PortPlace,
+): MessageHeaders {
+  const { headers } = request;
+  const isOfConnection = connectionHeaders(headers);
+  const kept = Object.entries(headers).flatMap(([name, value]): [string, string][] => {
+    const is_taken_out = NOT_SENT.has(name) || isOfConnection(name);
+    const is_sendable = typeof value === 'string' && VALUE.test(value);
+    return is_taken_out || !is_sendable || name.startsWith(NOT_SENT_BEGINNING) ? [] : [[name, value]];
+  });
+  return {
+    ...Object.fromEntries(kept),
+    ...(isUpgrade(request) ? { connection: 'Upgrade', upgrade: 'websocket' } : {}),
+    host: `localhost:${port}`,
+    'x-forwarded-for': request.raw.socket.remoteAddress ?? '',
+    'x-forwarded-host': host,
+    'x-forwarded-prefix': prefix,
+    'x-forwarded-proto': 'http',
+  };
+}
+
+/** The headers of a port's answer that reach the caller. `path` is the request's, at the server. */
+export function portAnswerHeaders(
+  { headers }: IncomingMessage,
+  path: string,
+  place: PortPlace,
+): MessageHeaders {
+  const isOfConnection = connectionHeaders(headers);
+  const is_chunked = headers['transfer-encoding'] !== undefined;
+  const kept = Object.entries(headers).flatMap(([name, value]): [string, string][] => {
+    const is_taken_out = OF_THE_HOST.has(name) || OF_THE_MANAGER.has(name) || isOfConnection(name);
+    if (typeof value !== 'string' || !VALUE.test(value) || is_taken_out) return [];
+    if (NOT_PASSED_BEGINNINGS.some((beginning) => name.startsWith(beginning))) return [];
+    return name === 'content-length' && is_chunked ? [] : [[name, value]];
+  });
+  const { location, 'content-security-policy': own } = headers;
+  const moved = location === undefined ? null : ownLocation(location, path, place);
+  return {
+    ...Object.fromEntries(kept),
+    ...(moved === null ? {} : { location: moved }),
+    // Every policy holds: one more never allows anything.
+    'content-security-policy': typeof own === 'string' && VALUE.test(own) ? [own, PAGE_POLICY] : PAGE_POLICY,
+    'x-content-type-options': 'nosniff',
+  };
+}
+
+/** The response head that opens a WebSocket to a port, with what the two ends have agreed on; null if it opens none. */
+export function portUpgradeHead(head: IncomingMessage): string | null {
+  const lines = upgradeHead(head);
+  if (lines === null) return null;
+  const extras = WEBSOCKET_EXTRAS.flatMap(([name, header]) => {
+    const value = head.headers[header];
+    return typeof value === 'string' && VALUE.test(value) ? [`${name}: ${value}\r\n`] : [];
+  });
+  return lines.replace(/\r\n$/, `${extras.join('')}\r\n`);
+}
+
+/** Whether a header is for one connection alone: by its name, or because `Connection` names it. */
+function connectionHeaders({ connection = '' }: IncomingHttpHeaders): (name: string) => boolean {
+  const named = new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+  return (name) => HOP_BY_HOP.has(name) || named.has(name);
+}
+
+function setOf(...lines: string[]): Set<string> {
+  return new Set(lines.flatMap((line) => line.split(' ')));
+}

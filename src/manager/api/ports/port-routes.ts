@@ -1,0 +1,117 @@
+import { METHODS } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../../base/clock.ts';
+import { type HttpApp, withStreamedBodies } from '../../../base/http/app.ts';
+import { isUpgrade } from '../../../base/http/listener.ts';
+import { CONNECT_TIMEOUT_MS } from '../../../contract/defaults.ts';
+import { ApiError, invalidField } from '../../../contract/errors.ts';
+import { PORT_PROTOCOL, PORTS_PATH } from '../../../contract/ports.ts';
+import { openTunnel, TunnelRefused } from '../../../runtime/egress/open-tunnel.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
+import { exchange } from '../exchange.ts';
+import { noAnswer } from '../pass-through.ts';
+import type { PassThroughParts } from '../pass-through-routes.ts';
+import { admitCall } from '../sandbox-calls.ts';
+import { portAnswerHeaders, portRequestHeaders, portUpgradeHead } from './port-headers.ts';
+import type { PortPlace } from './port-location.ts';
+import { portIn, serverTarget } from './port-target.ts';
+
+const PATH = '/api/v1/sandboxes/:sandbox_id/ports/:port';
+/** What OpenAPI can describe; servers may know others. */
+const DOCUMENTED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+/** Only running sandboxes answer, and it keeps them from being idle. */
+const CALL = { answered_by: 'running', is_use: true } as const;
+/** What the daemon's answer may take beyond the time that it has to connect. */
+const ANSWER_GRACE_MS = 1_000;
+
+/** Registers the routes that lead to HTTP servers in sandboxes. Source: contract section 7, "Ports". */
+export async function registerPortRoutes(app: HttpApp, parts: PassThroughParts): Promise<void> {
+  const others = METHODS.filter((method) => method !== 'CONNECT' && !DOCUMENTED.includes(method));
+  const unknown = others.filter((method) => !app.supportedMethods.includes(method));
+  for (const method of unknown) app.addHttpMethod(method, { hasBody: true });
+  const doc = { summary: 'Pass a request to an HTTP server on a port of the sandbox', media: '*/*' };
+  await withStreamedBodies(app, (routes) => {
+    for (const url of [PATH, `${PATH}/*`]) {
+      const handler = (request: FastifyRequest, reply: FastifyReply) => answer(parts, request, reply);
+      const scope = 'sandboxes:write' as const;
+      routes.route({ method: DOCUMENTED, url, config: { scope, doc }, handler });
+      routes.route({ method: others, url, config: { scope }, handler });
+    }
+  });
+}
+
+async function answer(parts: PassThroughParts, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { runtime, clock } = parts;
+  const { sandbox_id = '', port: text = '' } = request.params as Record<string, string>;
+  const port = portIn(text);
+  if (isUpgrade(request)) checkUpgrade(request);
+  await admitCall(parts, CALL, sandbox_id, request, reply);
+  const socket = await connectTo(runtime, clock, { sandbox_id, port }, request);
+  const path = serverTarget(request.raw.url ?? '');
+  const place: PortPlace = {
+    port,
+    prefix: PATH.replace(':sandbox_id', sandbox_id).replace(':port', text),
+    host: request.headers.host ?? '',
+  };
+  await exchange(request, reply, {
+    connection: { createConnection: () => socket },
+    path,
+    is_duplex: true,
+    headers: portRequestHeaders(request, place),
+    answerHeaders: (head) => portAnswerHeaders(head, path, place),
+    upgradeHead: portUpgradeHead,
+    noAnswer: () => refusal(port, 'The server does not answer with HTTP'),
+  });
+}
+
+/** Bytes after the head of such a request are the WebSocket's. */
+function checkUpgrade({ method, headers }: FastifyRequest): void {
+  if (method !== 'GET') throw invalidField('Upgrade', 'is allowed with GET only');
+  const { 'transfer-encoding': encoding, 'content-length': length = '0' } = headers;
+  if (encoding !== undefined || Number(length) > 0) {
+    throw invalidField('body', 'is not allowed with an upgrade');
+  }
+}
+
+/** Connects to a port of a running sandbox. Throws `conflict`, `forbidden`, `bad_gateway` or `unavailable`. */
+async function connectTo(
+  runtime: Runtime,
+  clock: Clock,
+  { sandbox_id, port }: { sandbox_id: string; port: number },
+  { raw }: FastifyRequest,
+): Promise<Socket> {
+  const control_socket = runtime.controlSocket(sandbox_id);
+  if (control_socket === null || !runtime.hasOwnPorts(sandbox_id)) {
+    const why =
+      "This sandbox has no network of its own, and so no ports that could be told from the machine's.";
+    throw new ApiError('conflict', why);
+  }
+  const over = new AbortController();
+  const giveUp = () => over.abort();
+  const timer = clock.after(CONNECT_TIMEOUT_MS + ANSWER_GRACE_MS, giveUp);
+  raw.socket.once('close', giveUp);
+  try {
+    const request = { path: `${PORTS_PATH}/${port}`, protocol: PORT_PROTOCOL };
+    const socket = await openTunnel(control_socket, request, over.signal);
+    if (raw.socket.destroyed) socket.destroy();
+    return socket;
+  } catch (error) {
+    throw tunnelError(port, error);
+  } finally {
+    timer.cancel();
+    raw.socket.off('close', giveUp);
+  }
+}
+
+/** What the daemon's refusal means; its own words are not passed on. */
+function tunnelError(port: number, error: unknown): ApiError {
+  const status = error instanceof TunnelRefused ? error.status : 0;
+  if (status === 403) return new ApiError('forbidden', "The daemon's own port cannot be reached.", { port });
+  if (status === 502) return refusal(port, 'Nobody listens');
+  return noAnswer();
+}
+
+function refusal(port: number, why: string): ApiError {
+  return new ApiError('bad_gateway', `${why} on port ${port} of the sandbox.`, { port });
+}
