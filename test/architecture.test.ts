@@ -49,7 +49,6 @@ const MAY_IMPORT: Record<string, string[]> = {
 /** Where a library may be imported: one owner each. */
 const OWNERS: Record<string, RegExp> = {
   'tar-stream': /^src\/files\//,
-  execa: /^src\/process\//,
   '@lydell/node-pty': /^src\/process\//,
   chokidar: /^src\/watch\//,
   picomatch: /^src\/watch\//,
@@ -60,7 +59,7 @@ const OWNERS: Record<string, RegExp> = {
   ioredis: /^src\/manager\/quotas\//,
   yaml: /^src\/(manager\/config|ctl\/settings)\/config-file\.ts$/,
   'p-retry': /^src\/outbox\//,
-  koffi: /^src\/network\/queue\/libc\.ts$/,
+  koffi: /^src\/base\/linux\/libc\.ts$/,
   'p-limit': /^src\/(webhook\/resolver|manager\/sandboxes\/limiter)\.ts$/,
   'eventsource-parser': /^src\/ctl\/api\//,
   'string-width': /^src\/ctl\/terminal\//,

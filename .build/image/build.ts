@@ -46,9 +46,15 @@ export async function buildImage(image: string): Promise<void> {
     join(library, 'sqlite.node'),
   );
   copyFileSync(`${terminalPackage()}/pty.node`, join(library, 'pty.node'));
+  copyFileSync(`${callPackage()}/linux_${process.arch}/koffi.node`, join(library, 'koffi.node'));
   const modules = await bundlePrograms(ROOT, library);
   await writeCodeCaches(library, node);
-  const packages = packagesOf([...modules, `${nodePackage()}/`, `${terminalPackage()}/`]);
+  const packages = packagesOf([
+    ...modules,
+    `${nodePackage()}/`,
+    `${terminalPackage()}/`,
+    `${ROOT}/node_modules/koffi/`,
+  ]);
   writeFileSync(join(library, 'LICENSES'), licenceText(ROOT, packages));
   for (const name of COMMANDS)
     writeFileSync(join(commands, name), launcher(name, process.arch), { mode: 0o755 });
@@ -64,6 +70,10 @@ function nodePackage(): string {
 
 function terminalPackage(): string {
   return `${ROOT}/node_modules/@lydell/node-pty-linux-${process.arch}`;
+}
+
+function callPackage(): string {
+  return `${ROOT}/node_modules/@koromix/koffi-linux-${process.arch}`;
 }
 
 /** The manifest: all versions, and the size and SHA-256 of each file but the manifest itself. */

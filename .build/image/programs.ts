@@ -23,6 +23,7 @@ function imageLibraries(root: string): Plugin {
   const modules = `${root}/node_modules`;
   const sources: Record<string, string> = {
     'better-sqlite3': `export { default } from '${modules}/better-sqlite3/lib/linux-${process.arch}.js'`,
+    koffi: "export { default } from 'addon:koffi.node'",
     '@lydell/node-pty/requireBinary.js':
       "import terminals from 'addon:pty.node'; export const requireBinary = () => terminals",
   };

@@ -71,17 +71,17 @@ export class ProcessLifecycle {
   }
 
   /**
-   * Starts a run. `made_in` is a folder made in advance. Throws the catalogue's error or the system's if the program
+   * Starts a run; the first makes the process's folder. Throws the catalogue's error or the system's if the program
    * cannot be started.
    */
-  async launch(made_in?: string): Promise<void> {
+  async launch(is_first = false): Promise<void> {
     this.#ready_watch = this.#newReadyWatch();
     try {
       const launched = await startRun(this.#context, {
         record: this.record,
         file: this.saver.file,
         folder: this.#folder,
-        ...(made_in !== undefined && { made_in }),
+        is_first,
         outlet: { clock: this.#context.clock, logs: this.#output.logs, onOutput: this.#onOutput },
         onSignalKey: this.tree.onSignal,
       });
@@ -93,7 +93,7 @@ export class ProcessLifecycle {
     await turn(); // its event goes to the disk now, the rest is done meanwhile
     if (this.tree.run?.has_released_pid !== false) return;
     nameRun(this.#context, this.record);
-    void this.saver.save();
+    void this.saver.saveInPlace();
   }
 
   /** Resumes where an earlier daemon stopped. Throws the system's error if the pipes cannot be opened. */

@@ -47,13 +47,11 @@ export class SupervisedProcess implements OutputSource {
   ): Promise<SupervisedProcess> {
     const output = ProcessOutput.create(context.clock, folder, record.is_lossless);
     const started = new SupervisedProcess(context, folder, record, output);
-    const made_in = await context.folders.take();
     try {
-      await started.#lifecycle.launch(made_in);
+      await started.#lifecycle.launch(true);
       return started;
     } catch (error) {
       await started.#lifecycle.saver.close();
-      await removeFolder(made_in).catch(() => {});
       throw error;
     }
   }

@@ -33,7 +33,7 @@ export async function reattach(
   try {
     for (const stream of OUTPUT_STREAMS) {
       const path = pipePath(folder, stream);
-      const reader = await PipeReader.reopen(path, logs[stream], (data) => onOutput(stream, data));
+      const reader = PipeReader.reopen(path, logs[stream], (data) => onOutput(stream, data));
       if (reader) readers.push(reader);
     }
   } catch (error) {

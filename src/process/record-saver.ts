@@ -36,7 +36,12 @@ export class RecordSaver {
   save(): Promise<void> {
     this.#save_timer?.cancel();
     this.#save_timer = null;
-    return this.#file.save().catch((error) => this.#onError(error, 'a process record could not be saved'));
+    return this.#file.save().catch((error) => this.#onFailure(error));
+  }
+
+  /** Saves the record where it is called: see RecordFile. Never rejects. */
+  async saveInPlace(): Promise<void> {
+    await this.#file.saveInPlace().catch((error) => this.#onFailure(error));
   }
 
   /** Saves within 100 ms what may be lost without harm, together with other changes made meanwhile. */
@@ -58,6 +63,10 @@ export class RecordSaver {
   async close(): Promise<void> {
     this.#save_timer?.cancel();
     await this.#file.close();
+  }
+
+  #onFailure(error: unknown): void {
+    this.#onError(error, 'a process record could not be saved');
   }
 
   async #sync(): Promise<void> {

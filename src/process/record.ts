@@ -1,6 +1,15 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, rm, writeFile } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  fsync as fsyncCallback,
+  open as openCallback,
+  openSync,
+  writeFile as writeFileCallback,
+  writeFileSync,
+} from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { replaceFile, syncFolder } from '../base/durable-file.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { ProcessRequest } from '../contract/schema/process-request.ts';
@@ -66,6 +75,11 @@ export interface UnsentEvent {
   event: ProcessEvent;
 }
 
+/** Bare descriptors, which can also be written in place. */
+const openFile = promisify(openCallback);
+const writeFile = promisify(writeFileCallback);
+const syncFile = promisify(fsyncCallback);
+
 /** A longer file is replaced by one with its last line alone. */
 const FILE_MAX_BYTES = 256 * 1024;
 /** How much is read from the end of a file: more than a request and its events can take. */
@@ -83,8 +97,8 @@ const NO_FILE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
  */
 export class RecordFile {
   readonly #record: ProcessRecord;
-  #path: string;
-  #file: FileHandle | null = null;
+  readonly #path: string;
+  #file: number | null = null;
   #size_bytes = 0;
   #writing: Promise<void> | null = null;
   #next: Promise<void> | null = null;
@@ -95,11 +109,6 @@ export class RecordFile {
     this.#record = record;
   }
 
-  /** Sets the folder that holds the file from now on. */
-  moveTo(folder: string): void {
-    this.#path = recordPath(folder);
-  }
-
   /** Resolves when the record as of this call, or later, is written. Rejects with the system's error. */
   save(): Promise<void> {
     this.#next ??= (this.#writing ?? Promise.resolve())
@@ -108,14 +117,30 @@ export class RecordFile {
         this.#writing = this.#next;
         this.#next = null;
         return this.#write();
+      })
+      .finally(() => {
+        this.#writing = null;
       });
     return this.#next;
+  }
+
+  /**
+   * Like `save`, but has written when it returns, unless another save is under way: to be called when the disk has just
+   * answered.
+   */
+  async saveInPlace(): Promise<void> {
+    if (this.#next !== null || this.#writing !== null || this.#size_bytes > FILE_MAX_BYTES)
+      return this.save();
+    const line = this.#line();
+    this.#file ??= openSync(this.#path, APPEND, 0o600);
+    writeFileSync(this.#file, line);
+    this.#size_bytes += line.length;
   }
 
   /** Resolves when the record and its folder survive a power cut. Rejects with the system's error. */
   async sync(): Promise<void> {
     await this.save();
-    await this.#file?.sync();
+    if (this.#file !== null) await syncFile(this.#file);
     const folder = dirname(this.#path);
     await syncFolder(folder);
     await syncFolder(dirname(folder));
@@ -124,35 +149,34 @@ export class RecordFile {
   /** Closes the file, once no save is under way. Another save opens it again. */
   async close(): Promise<void> {
     await (this.#next ?? this.#writing)?.catch(() => {});
-    await this.#release();
+    this.#release();
   }
 
   async #write(): Promise<void> {
-    // The line break comes first: the line before may have been cut off.
-    const line = `\n${JSON.stringify(this.#record)}`;
+    const line = this.#line();
     if (this.#size_bytes > FILE_MAX_BYTES) return this.#rewrite(line);
-    this.#file ??= await open(this.#path, APPEND, 0o600);
-    await this.#file.writeFile(line);
+    this.#file ??= await openFile(this.#path, APPEND, 0o600);
+    await writeFile(this.#file, line);
     this.#size_bytes += line.length;
-    if (this.#record.is_final && this.#record.unsent.length === 0) await this.#release();
+    if (this.#record.is_final && this.#record.unsent.length === 0) this.#release();
+  }
+
+  /** The line break comes first: the line before may have been cut off. */
+  #line(): string {
+    return `\n${JSON.stringify(this.#record)}`;
   }
 
   async #rewrite(line: string): Promise<void> {
     await replaceFile(this.#path, line);
     this.#size_bytes = line.length;
-    await this.#release();
+    this.#release();
   }
 
-  async #release(): Promise<void> {
+  #release(): void {
     const file = this.#file;
     this.#file = null;
-    await file?.close();
+    if (file !== null) closeSync(file);
   }
-}
-
-/** Creates an empty file for a record. */
-export function makeRecord(folder: string): Promise<void> {
-  return writeFile(recordPath(folder), '', { mode: 0o600 });
 }
 
 /**

@@ -1,5 +1,4 @@
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { makeFolder } from '../base/folder.ts';
 import { readBootId } from '../base/linux/procfs.ts';
 import type { Service } from '../base/service.ts';
@@ -17,7 +16,6 @@ import { ProcessRegistry } from './registry.ts';
 import { ProcessRetention } from './retention.ts';
 import { endAll } from './shutdown.ts';
 import type { ProcessContext } from './start/context.ts';
-import { FolderPool } from './start/folder-pool.ts';
 import { startProcess } from './start/new-process.ts';
 import { requestFingerprint } from './start/request.ts';
 import type { StdinWrite } from './stdin.ts';
@@ -26,9 +24,6 @@ import { Freezer } from './tree/freezer.ts';
 import { parseSignal } from './tree/signals.ts';
 import { TreeFinder } from './tree/tree.ts';
 import { type WaitOptions, waitFor } from './wait.ts';
-
-/** A folder beside those of the processes. It is not a valid process_id. */
-const FOLDERS_AHEAD = '+ready';
 
 /**
  * Starts, follows and ends processes. Every method that takes a `process_id` throws `not_found` for an unknown one.
@@ -39,7 +34,6 @@ export class Supervisor implements Service {
   readonly #trees = new TreeFinder();
   readonly #oom = new OomWatch();
   readonly #registry = new ProcessRegistry(this.#trees);
-  readonly #folders: FolderPool;
   readonly #freezer: Freezer;
   readonly #copies: OutputCopies;
   readonly #pause: ProcessPause;
@@ -53,7 +47,6 @@ export class Supervisor implements Service {
   constructor(options: SupervisorOptions) {
     const { clock, log, directory } = options;
     this.#options = options;
-    this.#folders = new FolderPool(clock, join(directory, FOLDERS_AHEAD));
     this.#freezer = new Freezer(clock, log, this.#trees, directory);
     this.#copies = new OutputCopies(clock);
     this.#pause = new ProcessPause({
@@ -78,9 +71,8 @@ export class Supervisor implements Service {
     this.#boot_id = readBootId();
     await makeFolder(directory);
     await this.#trees.open();
-    await Promise.all([this.#folders.open(), this.#oom.open(), this.#freezer.open()]);
-    const names = await readdir(directory);
-    await this.#recover(names.filter((name) => name !== FOLDERS_AHEAD));
+    await Promise.all([this.#oom.open(), this.#freezer.open()]);
+    await this.#recover(await readdir(directory));
     this.#retention.start();
   }
 
@@ -227,7 +219,6 @@ export class Supervisor implements Service {
 
   async #stop(): Promise<void> {
     this.#retention.stop();
-    this.#folders.close();
     const processes = await this.#registry.started();
     await this.resume();
     await endAll({ ...this.#options, trees: this.#trees }, processes, this.#copies);
@@ -239,7 +230,6 @@ export class Supervisor implements Service {
       ...this.#options,
       random: this.#options.random ?? Math.random,
       boot_id: this.#boot_id,
-      folders: this.#folders,
       trees: this.#trees,
       oom: this.#oom,
       freezer: this.#freezer,

@@ -2,6 +2,9 @@ import { type Clock, sleep } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { SupervisedProcess } from './process.ts';
 
+/** Shared: making an error for each wait takes longer than ending it. */
+const OVER = new Error('the wait is over');
+
 /** What a caller waits for: the end with all output readable, or the first readiness. */
 export interface WaitOptions {
   for: 'exit' | 'ready';
@@ -21,7 +24,7 @@ export async function waitFor(
 ): Promise<boolean> {
   const over = new AbortController();
   const until = query.signal ? AbortSignal.any([query.signal, over.signal]) : over.signal;
-  if (query.timeout_ms !== undefined) void sleep(clock, query.timeout_ms, until).then(() => over.abort());
+  if (query.timeout_ms !== undefined) void sleep(clock, query.timeout_ms, until).then(() => over.abort(OVER));
   try {
     for (;;) {
       const seen = process.changes.version;
@@ -30,7 +33,7 @@ export async function waitFor(
       await process.changes.after(seen, until);
     }
   } finally {
-    over.abort();
+    over.abort(OVER);
   }
 }
 

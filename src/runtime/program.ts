@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { kernelRandom } from '../base/entropy.ts';
 import { NODE_FLAGS } from '../base/inspector.ts';
@@ -50,9 +50,9 @@ const FOLDER = '.program';
 const UNFINISHED = /^\.new-/;
 const INSTALL_MAX_MS = 60 * 60 * 1000;
 const KEY_LENGTH = 16;
-const NATIVE_PACKAGES = /^(better-sqlite3|@lydell\/node-pty(-linux-\w+)?)$/;
-/** Sources from which a package's native code was made. */
-const SOURCES = new Set(['deps', 'src']);
+const NATIVE_PACKAGES = /^(better-sqlite3|@lydell\/node-pty(-linux-\w+)?|(@koromix\/)?koffi(-linux-\w+)?)$/;
+/** What no program needs: sources of native code, and code for another C library, which is loaded where there is one. */
+const UNUSED = /^(better-sqlite3\/(deps|src)|koffi\/(doc|lib|vendor)|@koromix\/[^/]+\/musl_\w+)$/;
 
 /** Finds the built daemon, beside the built manager or, from source, in `dist`. Throws StartError if it is missing. */
 export function builtProgram(): DaemonProgram {
@@ -126,7 +126,7 @@ export class ProgramCopies {
       // Node looks for this file upwards: in a sandbox the next ones would be the sandbox's own.
       writeFileSync(join(next, 'package.json'), '{}\n', { mode: 0o444 });
       for (const name of nativePackages(this.#source.packages)) {
-        const filter = (path: string) => !(SOURCES.has(basename(path)) && dirname(path).endsWith(name));
+        const filter = (path: string) => !UNUSED.test(relative(this.#source.packages, path));
         cpSync(join(this.#source.packages, name), join(packages, name), { recursive: true, filter });
       }
       makeReadable(next);

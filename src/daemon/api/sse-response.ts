@@ -66,11 +66,14 @@ export class SseResponse {
   }
 }
 
+/** Shared: making an error for each answer would take longer than noticing its end. */
+const GONE = new Error('the client has disconnected');
+
 /** Returns a signal that aborts when the client disconnects or has the whole answer. */
 export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  if (raw.destroyed) gone.abort();
-  else raw.once('close', () => gone.abort());
+  if (raw.destroyed) gone.abort(GONE);
+  else raw.once('close', () => gone.abort(GONE));
   return gone.signal;
 }
 

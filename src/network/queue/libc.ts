@@ -1,10 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
-import { getSystemErrorName } from 'node:util';
-import koffi from 'koffi';
+import { checked, lastError, libc, SystemError } from '../../base/linux/libc.ts';
 
 /** The system calls of the packet queues. Each throws a `SystemError` unless it says otherwise. */
 
-const libc = koffi.load('libc.so.6');
 const call = {
   socket: libc.func('int socket(int domain, int type, int protocol)'),
   bind: libc.func('int bind(int fd, const uint8_t *address, uint32_t length)'),
@@ -33,23 +31,6 @@ const POLLIN = 1;
 
 const AGAIN = 11;
 const INTERRUPTED = 4;
-
-/** A system call that failed. */
-export class SystemError extends Error {
-  /** Such as `EPERM`. */
-  readonly code: string;
-
-  constructor(name: string, errno: number) {
-    const code = getSystemErrorName(-errno);
-    super(`${name}: ${code}`);
-    this.code = code;
-  }
-}
-
-function checked(name: string, result: number): number {
-  if (result < 0) throw new SystemError(name, koffi.errno());
-  return result;
-}
 
 /** Calls `run` with this thread in the network namespace at `path`, then returns to its own; `run` must not wait. */
 export function inNamespace<Result>(path: string, run: () => Result): Result {
@@ -99,7 +80,7 @@ export function receive(fd: number, into: Buffer): number | null {
   for (;;) {
     const length = call.recv(fd, into, into.length, MSG_DONTWAIT) as number;
     if (length >= 0) return length;
-    const errno = koffi.errno();
+    const errno = lastError();
     if (errno === AGAIN) return null;
     if (errno !== INTERRUPTED) throw new SystemError('recv', errno);
   }
@@ -109,7 +90,7 @@ export function receive(fd: number, into: Buffer): number | null {
 export function send(fd: number, bytes: Buffer, length: number): void {
   for (;;) {
     if (call.send(fd, bytes, length, 0) >= 0) return;
-    const errno = koffi.errno();
+    const errno = lastError();
     if (errno !== INTERRUPTED) throw new SystemError('send', errno);
   }
 }
@@ -133,7 +114,7 @@ export class Poll {
   wait(timeout_ms: number): number[] {
     const ready = call.poll(this.#entries, this.#fds.length, timeout_ms) as number;
     if (ready < 0) {
-      const errno = koffi.errno();
+      const errno = lastError();
       if (errno === INTERRUPTED) return [];
       throw new SystemError('poll', errno);
     }

@@ -1,6 +1,7 @@
 import { closeSync } from 'node:fs';
+import { SystemError } from '../../base/linux/libc.ts';
 import { QUEUES, UDP_QUEUES } from '../directions.ts';
-import { inNamespace, openFilterSocket, receive, SystemError, send } from './libc.ts';
+import { inNamespace, openFilterSocket, receive, send } from './libc.ts';
 import {
   bindRequest,
   configureRequest,

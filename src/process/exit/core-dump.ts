@@ -4,8 +4,8 @@ import { readKernelSetting } from '../../base/linux/procfs.ts';
 import { dumpsCore } from '../tree/signals.ts';
 
 /**
- * Whether a process left a core dump. Node does not report the flag of the wait status, so this checks where the
- * kernel writes it: the file that core_pattern names, if it is newer than `since_ms` (wall clock). A helper program in
+ * Whether a process left a core dump. For a process that Node waits for, Node does not report the flag of the wait status,
+ * so this checks where the kernel writes it: the file that core_pattern names, if it is newer than `since_ms` (wall clock). A helper program in
  * the pattern is assumed to have run. Patterns with parts that are unknown afterwards count as no dump.
  */
 export async function hasDumpedCore(

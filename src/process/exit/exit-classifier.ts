@@ -30,7 +30,8 @@ export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomW
   const exit_code = exitCodeOf(code, signal);
   if (signal === null || facts.requested_signals.has(signal)) return { kind: 'exited', exit_code, signal };
   const by_oom = signal === 'SIGKILL' && (await oom.hasKilled(facts.pid, facts.started_boot_ms));
-  const core_dumped = await hasDumpedCore(signal, facts.pid, facts.cwd, facts.started_at_ms);
+  const core_dumped =
+    status.core_dumped ?? (await hasDumpedCore(signal, facts.pid, facts.cwd, facts.started_at_ms));
   return { kind: 'crashed', exit_code, signal, reason: by_oom ? 'oom' : 'signal', core_dumped };
 }
 

@@ -1,40 +1,18 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import {
-  OUTPUT_CHUNK_BYTES,
-  OUTPUT_KEEP_BYTES,
-  OUTPUT_PENDING_BYTES,
-  OUTPUT_PREVIEW_BYTES,
-  OUTPUT_SEGMENT_BYTES,
-} from '../../contract/defaults.ts';
+import { OUTPUT_CHUNK_BYTES, OUTPUT_PENDING_BYTES, OUTPUT_PREVIEW_BYTES } from '../../contract/defaults.ts';
 import type { OutputStream } from '../../contract/processes.ts';
 import { ChangeSignal } from '../change-signal.ts';
 import { release } from './buffer-pool.ts';
+import { KeptFiles, type OutputRead } from './kept-files.ts';
 import { OutputHolds } from './output-holds.ts';
 import { RecentOutput } from './recent-output.ts';
-import { findSegments, readAt, type Segment, sliceParts, WRITE_FLAGS } from './segments.ts';
-
-/** A read of kept output: bytes from the requested offset, or `gone`, the next offset that is kept. */
-export type OutputRead = { data: Buffer } | { gone: number };
-
-/** The most files of one stream. Gaps leave files that are not full; without gaps there are three. */
-const SEGMENTS_MAX = 64;
 
 /**
- * What one stream of a process wrote, kept on disk in files of a fixed size.
+ * What one stream of a process wrote: on its way to the disk, kept there, and the newest of it in memory.
  *
- * Output is written to `<stream>`. When that file is full, it is renamed to `<stream>.<offset of its first byte>`, and
- * the oldest file that is no longer required is removed: the last 8 MiB are always kept, and never more than 12 MiB.
- * `<stream>` begins at the largest end offset of the renamed files, so names and sizes alone are enough to recover
- * after the daemon was killed. Bytes that the disk refused become a gap, never wrong bytes; an empty renamed file
- * marks the end of a gap.
- *
- * | State   | `#writing` | `#gap_end` | Entered                      | Left                                          |
- * |---------|------------|------------|------------------------------|-----------------------------------------------|
- * | idle    | null       | null       | everything pending is written | `append`: writing                            |
- * | writing | set        | null       | `append`                     | nothing pending: idle; the disk refuses: gap  |
- * | gap     | set or null | set       | a write failed               | `append` and a successful rotation: writing   |
+ * | State   | `#writing` | Entered                       | Left                       |
+ * |---------|------------|-------------------------------|----------------------------|
+ * | idle    | null       | everything pending is written | `append`: writing          |
+ * | writing | set        | `append`                      | nothing pending: idle      |
  */
 export class OutputLog {
   readonly stream: OutputStream;
@@ -43,63 +21,59 @@ export class OutputLog {
   /** What lossless followers hold. */
   readonly holds: OutputHolds;
   /** Notified when less output waits for the disk or for a lossless follower. */
-  readonly #room = new ChangeSignal();
+  readonly #room: ChangeSignal;
   readonly #recent = new RecentOutput();
-  readonly #folder: string;
-  /** Oldest first; output is written to the last. */
-  #segments: Segment[];
-  #file: FileHandle | null = null;
+  readonly #files: KeptFiles;
   #pending: Buffer[] = [];
   #pending_bytes = 0;
-  /** The offset after bytes that were given up; null if no bytes are missing at the end. */
-  #gap_end: number | null = null;
   #writing: Promise<void> | null = null;
   #tail: Buffer = Buffer.alloc(0);
-  #dropped_bytes = 0;
   /** The offset after the last byte accepted, also of those that are not yet written. */
   #accepted: number;
 
-  private constructor(folder: string, stream: OutputStream, changes: ChangeSignal, segments: Segment[]) {
-    this.changes = changes;
-    this.#folder = folder;
+  private constructor(stream: OutputStream, changes: ChangeSignal, files: KeptFiles, own: OwnParts) {
     this.stream = stream;
-    this.#segments = segments;
+    this.changes = changes;
+    this.#files = files;
+    this.#room = own.room;
+    this.holds = own.holds;
     this.#accepted = this.end;
-    this.holds = new OutputHolds(this.#room);
   }
 
   /** The empty log of a new process. */
   static create(folder: string, stream: OutputStream, changes: ChangeSignal): OutputLog {
-    return new OutputLog(folder, stream, changes, [{ base: 0, size: 0, path: join(folder, stream) }]);
+    const own = ownParts();
+    const files = KeptFiles.create(folder, stream, () => own.holds.slowest);
+    return new OutputLog(stream, changes, files, own);
   }
 
   /** The log that an earlier daemon left in `folder`. Throws the system's error if that cannot be read. */
   static async load(folder: string, stream: OutputStream, changes: ChangeSignal): Promise<OutputLog> {
-    const log = new OutputLog(folder, stream, changes, await findSegments(folder, stream));
-    const read = await log.read(Math.max(log.first, log.end - OUTPUT_PREVIEW_BYTES), OUTPUT_PREVIEW_BYTES);
-    if ('data' in read) log.#tail = read.data;
+    const own = ownParts();
+    const files = await KeptFiles.load(folder, stream, () => own.holds.slowest);
+    const log = new OutputLog(stream, changes, files, own);
+    log.#tail = await lastBytes(files);
     return log;
   }
 
   /** Offset of the oldest kept byte. */
   get first(): number {
-    return this.#segments.find(({ size }) => size > 0)?.base ?? this.end;
+    return this.#files.first;
   }
 
   /** Offset after the newest byte that can be read. */
   get end(): number {
-    const { base, size } = this.#written;
-    return this.#gap_end ?? base + size;
+    return this.#files.end;
   }
 
   /** Bytes on disk. */
   get size_bytes(): number {
-    return this.#segments.reduce((sum, { size }) => sum + size, 0);
+    return this.#files.size_bytes;
   }
 
   /** Bytes that the disk refused since the daemon started. */
   get dropped_bytes(): number {
-    return this.#dropped_bytes;
+    return this.#files.dropped_bytes;
   }
 
   /** Whether too much output waits for the disk or for a lossless follower: the process should not be read for now. */
@@ -141,9 +115,7 @@ export class OutputLog {
   /** Closes the file, once everything is written or given up. It is opened again if more output arrives. */
   async close(): Promise<void> {
     await this.flush();
-    const file = this.#file;
-    this.#file = null;
-    await file?.close();
+    this.#files.close();
   }
 
   /** What is in memory from `offset` on, copied to `target`; null if it is not in memory, or at the end. */
@@ -154,25 +126,18 @@ export class OutputLog {
 
   /**
    * Up to `max_bytes` from `offset`, in `target` if that is given; empty at the end. For an offset that is not kept,
-   * `gone` is the next one that is. A file that is renamed or removed during the read is looked up again.
+   * `gone` is the next one that is.
    */
   async read(offset: number, max_bytes = OUTPUT_CHUNK_BYTES, target?: Buffer): Promise<OutputRead> {
-    for (;;) {
-      if (offset >= this.end) return { data: Buffer.alloc(0) };
-      const segment = this.#segments.find(({ base, size }) => offset < base + size);
-      if (!segment) return { gone: this.end };
-      if (offset < segment.base) return { gone: segment.base };
-      const { path } = segment;
-      const length = Math.min(max_bytes, segment.base + segment.size - offset);
-      const data = await readAt(path, offset - segment.base, target?.subarray(0, length) ?? length);
-      const is_same = this.#segments.includes(segment) && segment.path === path;
-      if (data && is_same) return { data };
-      if (is_same) return { gone: segment.base + segment.size };
-    }
+    const data = this.#readTail(offset, max_bytes);
+    return data ? { data } : this.#files.read(offset, max_bytes, target);
   }
 
-  get #written(): Segment {
-    return this.#segments[this.#segments.length - 1] as Segment;
+  /** Most processes write so little that all of it can be read from memory. */
+  #readTail(offset: number, max_bytes: number): Buffer | null {
+    const tail_offset = this.#accepted - this.#tail.length;
+    if (this.dropped_bytes > 0 || offset < tail_offset || offset >= this.end) return null;
+    return this.#tail.subarray(offset - tail_offset, Math.min(offset + max_bytes, this.end) - tail_offset);
   }
 
   async #writePending(): Promise<void> {
@@ -180,7 +145,7 @@ export class OutputLog {
       const batch = this.#pending;
       const batch_bytes = this.#pending_bytes;
       this.#pending = [];
-      await this.#write(batch, batch_bytes);
+      await this.#files.write(batch, batch_bytes);
       for (const data of batch) {
         this.#recent.add(data);
         release(data);
@@ -191,59 +156,26 @@ export class OutputLog {
     }
     this.#writing = null;
   }
+}
 
-  async #write(batch: readonly Buffer[], batch_bytes: number): Promise<void> {
-    let written = 0;
-    try {
-      if (this.#gap_end !== null) await this.#rotate();
-      while (written < batch_bytes) {
-        if (this.#written.size >= OUTPUT_SEGMENT_BYTES) await this.#rotate();
-        written += await this.#writeParts(
-          sliceParts(batch, written, OUTPUT_SEGMENT_BYTES - this.#written.size),
-        );
-      }
-    } catch {
-      // A disk in trouble must not stop the process: the bytes are given up and reported as a gap.
-      this.#dropped_bytes += batch_bytes - written;
-      this.#gap_end = this.end + batch_bytes - written;
-    }
-  }
+interface OwnParts {
+  room: ChangeSignal;
+  holds: OutputHolds;
+}
 
-  async #writeParts(parts: readonly Buffer[]): Promise<number> {
-    const segment = this.#written;
-    this.#file ??= await open(segment.path, WRITE_FLAGS, 0o600);
-    const { bytesWritten } = await this.#file.writev(parts, segment.size);
-    segment.size += bytesWritten;
-    return bytesWritten;
-  }
+function ownParts(): OwnParts {
+  const room = new ChangeSignal();
+  return { room, holds: new OutputHolds(room) };
+}
 
-  /** Renames the present file and begins a new one. Every step can be repeated after a failure. */
-  async #rotate(): Promise<void> {
-    const path = join(this.#folder, this.stream);
-    const full = this.#written;
-    const base = this.end;
-    await this.#file?.close();
-    this.#file = null;
-    if (full.size > 0 && full.path === path) {
-      await rename(path, `${path}.${full.base}`);
-      full.path = `${path}.${full.base}`;
-    }
-    if (this.#gap_end !== null)
-      await (await open(`${path}.${base}`, WRITE_FLAGS | constants.O_TRUNC, 0o600)).close();
-    if (full.size === 0) this.#segments.pop();
-    this.#segments.push({ base, size: 0, path });
-    this.#gap_end = null;
-    await this.#removeOld();
+/** What a preview needs; nothing if it cannot be read. */
+async function lastBytes(files: KeptFiles): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for (let at = Math.max(files.first, files.end - OUTPUT_PREVIEW_BYTES); at < files.end; ) {
+    const read = await files.read(at, OUTPUT_PREVIEW_BYTES);
+    if ('gone' in read) return Buffer.alloc(0);
+    parts.push(read.data);
+    at += read.data.length;
   }
-
-  async #removeOld(): Promise<void> {
-    for (;;) {
-      const oldest = this.#segments[0] as Segment;
-      const is_taken = oldest.base + oldest.size <= this.holds.slowest;
-      const is_spare = is_taken && this.size_bytes - oldest.size >= OUTPUT_KEEP_BYTES;
-      if (this.#segments.length === 1 || !(is_spare || this.#segments.length > SEGMENTS_MAX)) return;
-      this.#segments.shift();
-      await rm(oldest.path, { force: true }).catch(() => {});
-    }
-  }
+  return Buffer.concat(parts);
 }

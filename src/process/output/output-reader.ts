@@ -2,8 +2,9 @@ import { OUTPUT_CHUNK_BYTES, OUTPUT_PENDING_BYTES } from '../../contract/default
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
 import type { ChangeSignal } from '../change-signal.ts';
+import type { OutputRead } from './kept-files.ts';
 import type { LosslessFollower, LosslessFollowers } from './lossless-followers.ts';
-import type { OutputLog, OutputRead } from './output-log.ts';
+import type { OutputLog } from './output-log.ts';
 import { incompleteBytes } from './preview.ts';
 
 const CHARACTER_MAX_BYTES = 4;

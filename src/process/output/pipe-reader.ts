@@ -1,14 +1,9 @@
-import { close as closeCallback, constants, fstat, open as openCallback, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { promisify } from 'node:util';
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import { copyOf } from './buffer-pool.ts';
 import type { OutputLog } from './output-log.ts';
 
-/** A bare descriptor, since the socket closes it. */
-const openFile = promisify(openCallback);
-const closeFile = promisify(closeCallback);
-const statFile = promisify(fstat);
 /** There is nothing by this name, or something that the daemon never creates. */
 const NO_PIPE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
@@ -50,24 +45,16 @@ export class PipeReader {
   }
 
   /** Opens the pipe at `path`; `onOutput` gets every piece before it is logged. Throws the system's error. */
-  static async open(path: string, log: OutputLog, onOutput: (data: Buffer) => void): Promise<PipeReader> {
-    return new PipeReader(await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK), log, onOutput);
+  static open(path: string, log: OutputLog, onOutput: (data: Buffer) => void): PipeReader {
+    return new PipeReader(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), log, onOutput);
   }
 
   /** Opens a pipe that an earlier daemon left; null if there is no pipe by this name. Throws the system's error. */
-  static async reopen(
-    path: string,
-    log: OutputLog,
-    onOutput: (data: Buffer) => void,
-  ): Promise<PipeReader | null> {
-    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-    const fd = await openFile(path, flags).catch((error: NodeJS.ErrnoException) => {
-      if (NO_PIPE.has(error.code ?? '')) return null;
-      throw error;
-    });
+  static reopen(path: string, log: OutputLog, onOutput: (data: Buffer) => void): PipeReader | null {
+    const fd = openLeft(path);
     if (fd === null) return null;
-    if ((await statFile(fd)).isFIFO()) return new PipeReader(fd, log, onOutput);
-    await closeFile(fd);
+    if (fstatSync(fd).isFIFO()) return new PipeReader(fd, log, onOutput);
+    closeSync(fd);
     return null;
   }
 
@@ -76,20 +63,26 @@ export class PipeReader {
     return this.#closed.promise;
   }
 
-  /** Copies what the pipe holds now into the log, without waiting for more. */
+  /** Copies what the pipe holds now into the log, without waiting for more, and closes it at its end. */
   drain(): void {
     // The descriptor of a destroyed socket may have been reused.
     for (let taken = 0; !this.#socket.destroyed && taken < DRAIN_MAX_BYTES; ) {
       const length = readAvailable(this.#fd, read_buffer);
-      if (length === 0) return;
+      if (length === null) return;
+      if (length === 0) {
+        this.close();
+        return;
+      }
       this.#accept(read_buffer.subarray(0, length));
       taken += length;
     }
+    if (this.#socket.destroyed) this.#closed.resolve(); // 'close' follows only after other work
   }
 
   /** Stops reading. */
   close(): void {
     this.#socket.destroy();
+    this.#closed.resolve();
   }
 
   /** Gives the socket whether to continue reading. */
@@ -108,12 +101,21 @@ export class PipeReader {
   }
 }
 
-/** Reads what is available; 0 if nothing is available yet, or at the end. */
-function readAvailable(fd: number, buffer: Buffer): number {
+function openLeft(path: string): number | null {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  } catch (error) {
+    if (NO_PIPE.has((error as NodeJS.ErrnoException).code ?? '')) return null;
+    throw error;
+  }
+}
+
+/** Reads what is available: null if nothing is yet, 0 at the end. */
+function readAvailable(fd: number, buffer: Buffer): number | null {
   try {
     return readSync(fd, buffer);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0;
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return null;
     throw error;
   }
 }

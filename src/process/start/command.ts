@@ -1,4 +1,4 @@
-import { access, constants, stat } from 'node:fs/promises';
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
 
@@ -27,23 +27,23 @@ export class CannotStart extends ApiError {
  * The file that `program` names: a path is relative to `cwd`, a bare name is searched in `path`. Throws CannotStart if
  * a bare name is not found or not executable; a path is checked only when its start fails (`checkStart`).
  */
-export async function findProgram(program: string, cwd: string, path = DEFAULT_PATH): Promise<string> {
+export function findProgram(program: string, cwd: string, path = DEFAULT_PATH): string {
   if (program.includes('/')) return resolve(cwd, program);
   let found_unusable = false;
   for (const folder of path.split(delimiter)) {
     const file = join(resolve(cwd, folder), program);
-    const kind = await kindOf(file);
+    const kind = kindOf(file);
     if (kind === 'program') return file;
     if (kind === 'unusable') found_unusable = true; // a directory of that name is skipped, as in shells
   }
-  await checkDirectory(cwd);
+  checkDirectory(cwd);
   throw found_unusable ? notExecutable(program) : notFound(program);
 }
 
 /** Throws CannotStart unless `cwd` is a directory and `file` a program; `name` is what the caller calls it. */
-export async function checkStart(file: string, cwd: string, name: string): Promise<void> {
-  await checkDirectory(cwd);
-  const kind = await kindOf(file);
+export function checkStart(file: string, cwd: string, name: string): void {
+  checkDirectory(cwd);
+  const kind = kindOf(file);
   if (kind !== 'program') throw kind === 'missing' ? notFound(name) : notExecutable(name);
 }
 
@@ -61,23 +61,32 @@ export function spawnRefusal(code: string | undefined, program: string): ApiErro
   return new CannotStart('command', `${program} cannot be executed (${code ?? 'unknown error'})`);
 }
 
-async function checkDirectory(cwd: string): Promise<void> {
-  const entry = await stat(cwd).catch(() => null);
-  if (!entry) throw new CannotStart('cwd', `${cwd} does not exist`);
+function checkDirectory(cwd: string): void {
+  const entry = entryOf(cwd);
+  if (!entry || entry === 'unreachable') throw new CannotStart('cwd', `${cwd} does not exist`);
   if (!entry.isDirectory()) throw new CannotStart('cwd', `${cwd} is not a directory`);
 }
 
-async function kindOf(file: string): Promise<'program' | 'unusable' | 'directory' | 'missing'> {
-  const [entry, is_executable] = await Promise.all([
-    stat(file).catch((error: NodeJS.ErrnoException) => error),
-    access(file, constants.X_OK).then(
-      () => true,
-      () => false,
-    ),
-  ]);
-  if (entry instanceof Error) return entry.code === 'EACCES' ? 'unusable' : 'missing';
+function kindOf(file: string): 'program' | 'unusable' | 'directory' | 'missing' {
+  const entry = entryOf(file);
+  if (!entry) return 'missing';
+  if (entry === 'unreachable') return 'unusable';
   if (entry.isDirectory()) return 'directory';
-  return is_executable ? 'program' : 'unusable';
+  try {
+    accessSync(file, constants.X_OK);
+    return 'program';
+  } catch {
+    return 'unusable';
+  }
+}
+
+/** In place: the kernel answers from memory, faster than another thread is woken. */
+function entryOf(file: string): Stats | 'unreachable' | undefined {
+  try {
+    return statSync(file, { throwIfNoEntry: false });
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES' ? 'unreachable' : undefined;
+  }
 }
 
 function notFound(program: string): CannotStart {

@@ -4,7 +4,6 @@ import type { Emit } from '../event-queue.ts';
 import type { OomWatch } from '../exit/oom.ts';
 import type { Freezer } from '../tree/freezer.ts';
 import type { TreeFinder } from '../tree/tree.ts';
-import type { FolderPool } from './folder-pool.ts';
 
 /** What every supervised process shares. */
 export interface ProcessContext {
@@ -20,7 +19,6 @@ export interface ProcessContext {
   /** Numbers from 0 to 1, for jitter. */
   random: () => number;
   boot_id: string;
-  folders: FolderPool;
   trees: TreeFinder;
   oom: OomWatch;
   freezer: Freezer;

@@ -1,25 +1,24 @@
-import { closeSync, constants, openSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { bootTicks } from '../../base/linux/procfs.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
 import type { Stdin } from '../stdin.ts';
 import { checkStart, spawnRefusal } from './command.ts';
-import { coveredTerminals } from './leaked-terminals.ts';
 import type { OpenPipes } from './open-pipes.ts';
+import type { ProgramSpec } from './posix-spawn.ts';
 import type { User } from './user.ts';
 
 /** What is started, and as whom. */
-export interface LaunchSpec {
-  argv: [string, ...string[]];
-  /** The file that `argv[0]` names. */
-  program: string;
-  cwd: string;
-  env: Record<string, string>;
+export interface LaunchSpec extends ProgramSpec {
   /** The account to change to; null for the daemon's own. */
   user: User | null;
 }
 
-/** How a process ended: a code, or the signal that ended it; null if it is unknown. */
-export type ExitStatus = { code: number | null; signal: string | null } | null;
+/**
+ * How a process ended: a code, or the signal that ended it; null if it is unknown. `core_dumped` is absent if that is
+ * not known.
+ */
+export type ExitStatus = { code: number | null; signal: string | null; core_dumped?: boolean } | null;
 
 /** The daemon's handle of a started process. */
 export interface Launched {
@@ -66,62 +65,49 @@ export async function startProgram(
   spec: LaunchSpec,
   child_fds: readonly (number | undefined)[],
 ): Promise<Pick<Launched, 'pid' | 'exited' | 'endedTicks'>> {
-  const { execa } = await import('execa');
-  const [argv0, ...args] = spec.argv;
-  const { stdio, uncover } = stdioOf(child_fds);
-  const subprocess = execa(spec.program, args, {
-    argv0,
-    cwd: spec.cwd,
-    env: spec.env,
-    extendEnv: false,
-    stdio,
-    buffer: false,
-    detached: true,
-    cleanup: false,
-    reject: false,
-    ...(spec.user && { uid: spec.user.uid, gid: spec.user.gid }),
-  });
-  uncover();
-  const { pid } = subprocess;
-  if (pid === undefined) {
-    const { code } = await subprocess;
-    await checkStart(spec.program, spec.cwd, argv0);
-    throw spawnRefusal(code, argv0);
-  }
+  const start = spec.user === null ? spawnHere : forkAs;
   let ended_ticks: number | null = null;
-  const exited = new Promise<ExitStatus>((resolve) => {
-    // The kernel keeps the pid until the end is read, which happens right before this event.
-    subprocess.nodeChildProcess.once('exit', (code, signal) => {
-      ended_ticks = bootTicks();
-      resolve({ code, signal });
-    });
+  const ended = Promise.withResolvers<ExitStatus>();
+  const started = await start(spec, child_fds, (status) => {
+    ended_ticks = bootTicks();
+    ended.resolve(status);
   });
-  return { pid, exited, endedTicks: () => ended_ticks };
+  if (typeof started === 'number')
+    return { pid: started, exited: ended.promise, endedTicks: () => ended_ticks };
+  checkStart(spec.program, spec.cwd, spec.argv[0]);
+  throw spawnRefusal(started, spec.argv[0]);
 }
 
-type Inherited = 3 | 'ignore';
+/**
+ * Gives the pid, or the code of the system's error. Calls `onEnded` right after the end was read: until then the kernel
+ * keeps the pid.
+ */
+type Start = (
+  spec: LaunchSpec,
+  child_fds: readonly (number | undefined)[],
+  onEnded: (status: ExitStatus) => void,
+) => Promise<number | string | undefined>;
 
-/** What the child finds under its first numbers, and under those of the daemon's terminals. */
-function stdioOf(child_fds: readonly (number | undefined)[]): {
-  stdio: [Inherited, Inherited, Inherited, ...Inherited[]];
-  uncover: () => void;
-} {
-  const stdio: [Inherited, Inherited, Inherited, ...Inherited[]] = [
-    inherited(child_fds[0]),
-    inherited(child_fds[1]),
-    inherited(child_fds[2]),
-  ];
-  const covered = coveredTerminals();
-  if (covered.size === 0) return { stdio, uncover: () => {} };
-  const cover = openSync('/dev/null', constants.O_RDWR);
-  for (const fd of covered) {
-    while (stdio.length <= fd) stdio.push('ignore'); // leaves these numbers as they are: closed
-    stdio[fd] = inherited(cover);
+const spawnHere: Start = async (spec, child_fds, onEnded) => {
+  const { posixSpawn } = await import('./posix-spawn.ts');
+  const { onceEnded, openReaper } = await import('../exit/reaper.ts');
+  openReaper();
+  const started = posixSpawn(spec, child_fds);
+  if (started === 'ENOSYS') return forkAs(spec, child_fds, onEnded);
+  if (typeof started === 'number') onceEnded(started, onEnded);
+  return started;
+};
+
+/** Node can also change the account: slower, since it forks the whole daemon. */
+const forkAs: Start = async ({ argv: [argv0, ...args], program, cwd, env, user }, child_fds, onEnded) => {
+  const stdio = [0, 1, 2].map((fd) => child_fds[fd] ?? 'ignore');
+  try {
+    const options = { argv0, cwd, env, stdio, detached: true, ...(user && { uid: user.uid, gid: user.gid }) };
+    const child = spawn(program, args, options);
+    if (child.pid === undefined) throw (await once(child, 'error'))[0];
+    child.once('exit', (code, signal) => onEnded({ code, signal }));
+    return child.pid;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code;
   }
-  return { stdio, uncover: () => closeSync(cover) };
-}
-
-/** The library's type lists the numbers 3 to 9 for what it passes on as it is. */
-function inherited(fd: number | undefined): Inherited {
-  return fd === undefined ? 'ignore' : (fd as 3);
-}
+};

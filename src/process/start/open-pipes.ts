@@ -1,13 +1,5 @@
-import {
-  close as closeCallback,
-  closeSync,
-  constants,
-  fchown as fchownCallback,
-  open as openCallback,
-} from 'node:fs';
+import { closeSync, constants, fchownSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { promisify } from 'node:util';
-import { allEnded } from '../../base/all-ended.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { OutputStream } from '../../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
@@ -17,36 +9,28 @@ import { Stdin } from '../stdin.ts';
 import { pipePath } from './pipes.ts';
 import type { User } from './user.ts';
 
-const openFile = promisify(openCallback);
-const closeFile = promisify(closeCallback);
-const giveFile = promisify(fchownCallback);
-
 /** A program opens its stdin in its first seconds or not at all. */
 const OPENERS_WAIT_MS = 30_000;
 
 /** Where the pipes of one run are, and where their output goes. */
 export interface PipeSpec extends Outlet {
-  /** Where the pipes are now. */
-  made_in: string;
-  /** Where they are while the process runs. */
+  /** The folder of the process, which has the pipes. */
   folder: string;
   stdin: 'pipe' | 'ignore';
 }
 
-/** Both ends of the named pipes of one run. */
+/** Both ends of the named pipes of one run. Pipes are in memory, so opening and closing them does not wait for a disk. */
 export class OpenPipes {
   readonly #child_fds: (number | undefined)[] = [];
   readonly #readers: PipeReader[] = [];
   #stdin: Stdin | null = null;
 
   /** Opens all pipes, or none. Throws the system's error. */
-  static async open(spec: PipeSpec): Promise<OpenPipes> {
+  static open(spec: PipeSpec): OpenPipes {
     const pipes = new OpenPipes();
     try {
-      await allEnded([
-        ...OUTPUT_STREAMS.map((stream, index) => pipes.#openOutput(spec, stream, index + 1)),
-        spec.stdin === 'pipe' ? pipes.#openStdin(spec) : null,
-      ]);
+      for (const [index, stream] of OUTPUT_STREAMS.entries()) pipes.#openOutput(spec, stream, index + 1);
+      if (spec.stdin === 'pipe') pipes.#openStdin(spec);
       return pipes;
     } catch (error) {
       pipes.close();
@@ -70,8 +54,8 @@ export class OpenPipes {
   }
 
   /** Gives the process's ends to its account, so that it can open /dev/stdout and its like. */
-  async giveTo({ uid, gid }: User): Promise<void> {
-    await allEnded(this.#openChildFds().map((fd) => giveFile(fd, uid, gid)));
+  giveTo({ uid, gid }: User): void {
+    for (const fd of this.#openChildFds()) fchownSync(fd, uid, gid);
   }
 
   /** Copies what is in the pipes now into the logs. */
@@ -79,7 +63,7 @@ export class OpenPipes {
     for (const reader of this.#readers) reader.drain();
   }
 
-  /** Closes the daemon's copies of the process's ends. Pipes are in memory, so this does not wait for a disk. */
+  /** Closes the daemon's copies of the process's ends. */
   closeChildEnds(): void {
     for (const fd of this.#openChildFds()) closeSync(fd);
     this.#child_fds.length = 0;
@@ -96,28 +80,24 @@ export class OpenPipes {
     return this.#child_fds.filter((fd) => fd !== undefined);
   }
 
-  async #openOutput(
-    { made_in, logs, onOutput }: PipeSpec,
-    stream: OutputStream,
-    number: number,
-  ): Promise<void> {
-    const path = pipePath(made_in, stream);
-    this.#child_fds[number] = await openFile(path, constants.O_RDWR);
-    this.#readers.push(await PipeReader.open(path, logs[stream], (data) => onOutput(stream, data)));
+  #openOutput({ folder, logs, onOutput }: PipeSpec, stream: OutputStream, number: number): void {
+    const path = pipePath(folder, stream);
+    this.#child_fds[number] = openSync(path, constants.O_RDWR);
+    this.#readers.push(PipeReader.open(path, logs[stream], (data) => onOutput(stream, data)));
   }
 
-  async #openStdin({ made_in, folder, clock }: PipeSpec): Promise<void> {
-    const path = pipePath(made_in, 'stdin');
+  #openStdin({ folder, clock }: PipeSpec): void {
+    const path = pipePath(folder, 'stdin');
     // An end of a pipe opens at once only while the other is open: this one is both.
-    const both = await openFile(path, constants.O_RDWR | constants.O_NONBLOCK);
+    const both = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
     try {
-      this.#child_fds[0] = await openFile(path, constants.O_RDONLY);
-      const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK);
+      this.#child_fds[0] = openSync(path, constants.O_RDONLY);
+      const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
       const socket = new Socket({ fd, readable: false, writable: true });
       this.#stdin = new Stdin(socket);
-      socket.once('close', () => void letOpenersIn(clock, pipePath(folder, 'stdin')));
+      socket.once('close', () => void letOpenersIn(clock, path));
     } finally {
-      await closeFile(both);
+      closeSync(both);
     }
   }
 }
@@ -129,8 +109,10 @@ export class OpenPipes {
 async function letOpenersIn(clock: Clock, path: string): Promise<void> {
   for (let delay_ms = 10; delay_ms < OPENERS_WAIT_MS; delay_ms *= 2) {
     await sleep(clock, delay_ms);
-    const fd = await openFile(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null);
-    if (fd === null) return; // no process reads it any more
-    await closeFile(fd).catch(() => {});
+    try {
+      closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK));
+    } catch {
+      return; // no process reads it any more
+    }
   }
 }

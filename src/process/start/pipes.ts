@@ -1,3 +1,4 @@
+import { unlinkSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
@@ -11,31 +12,38 @@ export function pipePath(folder: string, name: OutputStream | 'stdin'): string {
 }
 
 /**
- * Makes the pipes of a process in each of these folders, by one run of mkfifo(1), since Node cannot. Throws if that fails:
- * `outbox_unavailable` where there is no such program.
+ * Makes these pipes of a process, for the daemon's account alone. Throws the system's error, or `outbox_unavailable` for
+ * an installation without the addon that makes them.
  */
-export async function makePipes(folders: readonly string[], program = 'mkfifo'): Promise<void> {
-  const { execa } = await import('execa');
-  try {
-    await execa(program, ['-m', '600', ...folders.flatMap(pipesIn)], { extendEnv: false });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    const remedy = 'Install the package that has it (coreutils in Debian).';
-    throw new ApiError('outbox_unavailable', `Processes cannot be started without mkfifo(1). ${remedy}`);
+export async function makePipes(folder: string, names: readonly (OutputStream | 'stdin')[]): Promise<void> {
+  const { makeFifo } = await import('../../base/linux/libc.ts').catch(unlessLoaded);
+  for (const name of names) makeFifo(pipePath(folder, name));
+}
+
+/**
+ * Removes the pipes of a process. Processes that hold one keep it. Throws the system's error. Another thread finds out
+ * whether the disk answers, and the rest is done in place.
+ */
+export async function removePipes(folder: string): Promise<void> {
+  const [first, ...others] = PIPE_NAMES.map((name) => pipePath(folder, name)) as [string, ...string[]];
+  await unlink(first).catch(unlessGone);
+  for (const pipe of others) {
+    try {
+      unlinkSync(pipe);
+    } catch (error) {
+      unlessGone(error);
+    }
   }
 }
 
-/** Removes the pipes of a process. Processes that hold one keep it. Throws the system's error. */
-export async function removePipes(folder: string): Promise<void> {
-  await Promise.all(
-    pipesIn(folder).map((pipe) =>
-      unlink(pipe).catch((error) => {
-        if (error.code !== 'ENOENT') throw error;
-      }),
-    ),
+function unlessLoaded(error: Error): never {
+  const [reason] = error.message.split('\n');
+  throw new ApiError(
+    'outbox_unavailable',
+    `Processes cannot be started: the addon koffi cannot be loaded (${reason}).`,
   );
 }
 
-function pipesIn(folder: string): string[] {
-  return PIPE_NAMES.map((name) => pipePath(folder, name));
+function unlessGone(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
 }

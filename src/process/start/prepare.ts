@@ -1,4 +1,3 @@
-import { allEnded } from '../../base/all-ended.ts';
 import type { ProcessRecord } from '../record.ts';
 import { TAG_VARIABLE } from '../tree/tree.ts';
 import { CannotStart, findProgram } from './command.ts';
@@ -10,13 +9,11 @@ import { findUser, type User } from './user.ts';
 const TERMINAL_NAME = 'xterm-256color';
 
 /** Finds the program and the account, and composes the environment. Throws CannotStart with the field at fault. */
-export async function prepare(context: ProcessContext, record: ProcessRecord): Promise<LaunchSpec> {
+export function prepare(context: ProcessContext, record: ProcessRecord): LaunchSpec {
   const { request, command, cwd, mark } = record;
   const plain = context.environment();
-  const [user, program] = await allEnded([
-    account(context, request.user),
-    findProgram(command[0], cwd, request.env?.PATH ?? plain.PATH),
-  ]);
+  const user = account(context, request.user);
+  const program = findProgram(command[0], cwd, request.env?.PATH ?? plain.PATH);
   const env: Record<string, string> = {
     ...plain,
     ...(user && { HOME: user.home, USER: user.name, LOGNAME: user.name }),
@@ -28,9 +25,9 @@ export async function prepare(context: ProcessContext, record: ProcessRecord): P
 }
 
 /** The account to change to; null for the daemon's own. */
-async function account(context: ProcessContext, name = context.default_user): Promise<User | null> {
+function account(context: ProcessContext, name = context.default_user): User | null {
   if (name === null) return null;
-  const user = await findUser(name);
+  const user = findUser(name);
   if (!user) throw new CannotStart('user', `there is no account ${name}`);
   if (user.uid === process.getuid?.() && user.gid === process.getgid?.()) return null;
   return user;

@@ -1,8 +1,8 @@
-import { rename } from 'node:fs/promises';
-import { allEnded } from '../../base/all-ended.ts';
+import { mkdir } from 'node:fs/promises';
 import { readStatNow } from '../../base/linux/procfs.ts';
+import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { Outlet } from '../output/outlet.ts';
-import type { ProcessRecord, RecordFile } from '../record.ts';
+import { type ProcessRecord, type RecordFile, removeFolder } from '../record.ts';
 import type { ProcessContext } from './context.ts';
 import { type Launched, launch } from './launch.ts';
 import { OpenPipes } from './open-pipes.ts';
@@ -16,8 +16,8 @@ export interface RunStart {
   file: RecordFile;
   /** The process's own folder. */
   folder: string;
-  /** A folder made in advance, with pipes. It is renamed to `folder` just before the program is started. */
-  made_in?: string;
+  /** Whether `folder` is still to be made. */
+  is_first: boolean;
   outlet: Outlet;
   /** Called with the signal of each signal key typed at the terminal. */
   onSignalKey: (signal: string) => void;
@@ -27,26 +27,26 @@ export interface RunStart {
  * Starts one run: saves the record, opens pipes or a terminal, and launches the program. Throws the catalogue's error
  * or the system's if it cannot be started; no pipe stays open then. The order matters: the record is written before
  * the program runs, so that a daemon that is killed in between finds the process again by its tag.
+ *
+ * Whether the disk answers is found out by another thread, which makes the folder or removes the pipes of the run before.
+ * What follows at once is done in place: waking that thread for each step would take several times as long as the steps.
  */
 export async function startRun(context: ProcessContext, start: RunStart): Promise<Launched> {
-  const { record, file, folder, made_in, outlet } = start;
+  const { record, file, folder, is_first, outlet } = start;
   const { pty } = record.request;
-  const opening = pty ? null : openPipes(start);
-  file.moveTo(made_in ?? folder);
+  const spec = prepare(context, record);
+  await (is_first ? makeNew(folder) : removePipes(folder));
+  if (pty) {
+    await file.saveInPlace();
+    return launchTerminal(spec, pty, outlet, start.onSignalKey);
+  }
+  const pipes = await openPipes(start);
   try {
-    const [spec, pipes] = await allEnded([prepare(context, record), opening, file.save()]);
-    await allEnded([
-      made_in === undefined ? null : rename(made_in, folder),
-      spec.user && pipes?.giveTo(spec.user),
-    ]);
-    file.moveTo(folder);
-    if (pty) return await launchTerminal(spec, pty, outlet, start.onSignalKey);
-    return await launch(spec, pipes as OpenPipes);
+    await file.saveInPlace();
+    if (spec.user) pipes.giveTo(spec.user);
+    return await launch(spec, pipes);
   } catch (error) {
-    await opening?.then(
-      (pipes) => pipes.close(),
-      () => {},
-    );
+    pipes.close();
     throw error;
   }
 }
@@ -68,11 +68,18 @@ export function nameRun({ log, oom }: ProcessContext, { process_id, run }: Proce
   oom.rankBefore(run.pid);
 }
 
-async function openPipes({ record, folder, made_in, outlet }: RunStart): Promise<OpenPipes> {
-  if (made_in === undefined) {
-    await removePipes(folder); // those of the last run
-    await makePipes([folder]);
-  }
+/** Makes a folder, in place of what a start has left that could not be undone for want of descriptors. */
+async function makeNew(folder: string): Promise<void> {
+  const make = () => mkdir(folder, { mode: 0o700 });
+  await make().catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+    await removeFolder(folder);
+    await make();
+  });
+}
+
+async function openPipes({ record, folder, outlet }: RunStart): Promise<OpenPipes> {
   const { stdin = 'ignore' } = record.request;
-  return OpenPipes.open({ ...outlet, made_in: made_in ?? folder, folder, stdin });
+  await makePipes(folder, stdin === 'pipe' ? [...OUTPUT_STREAMS, 'stdin'] : OUTPUT_STREAMS);
+  return OpenPipes.open({ ...outlet, folder, stdin });
 }

@@ -9,7 +9,6 @@ import type { Outlet } from '../output/outlet.ts';
 import { Stdin } from '../stdin.ts';
 import { CannotStart, checkStart } from './command.ts';
 import { type Launched, type LaunchSpec, startProgram } from './launch.ts';
-import { coverTerminal } from './leaked-terminals.ts';
 
 const closeFile = promisify(closeCallback);
 
@@ -42,13 +41,15 @@ export async function launchTerminal(
   onSignalKey: (signal: string) => void,
 ): Promise<Launched> {
   // The shell that becomes the program always starts, so the program is checked first.
-  await checkStart(spec.program, spec.cwd, spec.argv[0]);
+  checkStart(spec.program, spec.cwd, spec.argv[0]);
   const terminals = await loadLibrary();
+  const { closeOnExec } = await import('../../base/linux/libc.ts');
   const { master, slave, pty } = terminals.open(cols, rows);
+  // The library leaves both open in every program that is started: it could read what is typed, and would hold the
+  // terminal open.
+  for (const fd of [master, slave]) closeOnExec(fd);
   const closeSlave = keepOpen(slave);
-  const uncover = coverTerminal(master);
   const stream = new ReadStream(master);
-  stream.once('close', uncover);
   try {
     if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
     const program = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
@@ -66,10 +67,9 @@ export async function launchTerminal(
  * kill the program with SIGHUP.
  */
 function keepOpen(slave: number): () => Promise<void> {
-  const uncover = coverTerminal(slave);
   let closed: Promise<void> | null = null;
   return () => {
-    closed ??= closeFile(slave).then(uncover);
+    closed ??= closeFile(slave);
     return closed;
   };
 }

@@ -38,8 +38,8 @@ test('a tail across several files is one', async () => {
 });
 
 test('a tail of files that somebody has cut short is what can still be read', async () => {
-  const { folder, logs } = await logsOf('0123456789', 'abc');
+  const { folder, logs } = await logsOf(Buffer.alloc(8 * 1024, '0123456789'), 'abc');
   await truncate(join(folder, 'stdout'), 0);
-  const { stdout, stderr } = await outputTail(logs, 5);
+  const { stdout, stderr } = await outputTail(logs, 4 * 1024);
   expect([stdout.length, String(stderr)]).toEqual([0, 'abc']);
 });

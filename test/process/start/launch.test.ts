@@ -1,7 +1,9 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readAllStats } from '../../../src/base/linux/procfs.ts';
-import { start, until } from '../../support/process/harness.ts';
+import { outputOf, start, until } from '../../support/process/harness.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 test('1 000 short processes leave no zombie, no open file and no listener', async () => {
   const { supervisor, events } = await start();
@@ -24,4 +26,43 @@ test('1 000 short processes leave no zombie, no open file and no listener', asyn
     ({ parent, state }) => parent === process.pid && state === 'Z',
   );
   expect(zombies).toEqual([]);
+});
+
+test('a script that names no interpreter is run by a shell, as a shell would', async () => {
+  const { supervisor } = await start();
+  const script = join(scratchFolder(), 'script');
+  writeFileSync(script, 'echo "$0 $1"; exit 4\n', { mode: 0o755 });
+  const { process } = await supervisor.spawn({ command: [script, 'word'] });
+  expect(await supervisor.finished(process.process_id)).toMatchObject({ exit_code: 4 });
+  expect((await outputOf(supervisor, process.process_id)).stdout).toBe(`${script} word\n`);
+});
+
+test('a process blocks and ignores no signal, whatever the daemon does', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'grep -E "^Sig(Blk|Ign)" /proc/self/status; readlink /proc/self/fd/0',
+  });
+  await supervisor.finished(process.process_id);
+  expect((await outputOf(supervisor, process.process_id)).stdout).toBe(
+    `SigBlk:\t${'0'.repeat(16)}\nSigIgn:\t${'0'.repeat(16)}\n/dev/null\n`,
+  );
+});
+
+test('a process that a real-time signal ends has crashed with its number', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ shell: 'kill -37 $$' });
+  expect(await supervisor.finished(process.process_id)).toMatchObject({
+    state: 'crashed',
+    exit_code: 128 + 37,
+    signal: 'SIG37',
+  });
+});
+
+test('arguments and variables that are too long for the kernel are refused by name', async () => {
+  const { supervisor } = await start();
+  const env = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`V${i}`, 'x'.repeat(100_000)]));
+  await expect(supervisor.spawn({ command: ['true'], env })).rejects.toMatchObject({
+    message: expect.stringContaining('too long'),
+    details: { field: 'command' },
+  });
 });

@@ -1,5 +1,4 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fileLimit } from '../../support/process/file-limit.ts';
 import { start } from '../../support/process/harness.ts';
@@ -8,7 +7,7 @@ test('a start that the command is at fault for leaves no folder behind', async (
   const { supervisor, directory } = await start();
   const failing = supervisor.spawn({ command: ['no-such-program'], process_id: 'p' });
   await expect(failing).rejects.toMatchObject({ code: 'invalid_request' });
-  expect(await readdir(directory)).toEqual(['+ready']);
+  expect(await readdir(directory)).toEqual([]);
 });
 
 test('a start that the disk refuses says so, and the id can be used once the disk is there again', async () => {
@@ -21,7 +20,7 @@ test('a start that the disk refuses says so, and the id can be used once the dis
     message: expect.stringContaining('ENOTDIR'),
   });
   await rm(directory);
-  await mkdir(join(directory, '+ready'), { recursive: true });
+  await mkdir(directory);
   expect(await supervisor.spawn(request)).toMatchObject({ created: true });
 });
 

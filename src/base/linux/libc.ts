@@ -1,0 +1,49 @@
+import { getSystemErrorName } from 'node:util';
+import koffi from 'koffi';
+
+/**
+ * The C library, for system calls that Node has no function for. This module loads native code: programs that rarely
+ * need it import it on demand.
+ */
+export const libc = koffi.load('libc.so.6');
+
+const call = {
+  mkfifo: libc.func('int mkfifo(const char *path, uint32_t mode)'),
+  fcntl: libc.func('int fcntl(int fd, int command, int value)'),
+};
+
+const SET_FLAGS = 2;
+const CLOSE_ON_EXEC = 1;
+
+/** A system call that failed. */
+export class SystemError extends Error {
+  /** Such as `EPERM`. */
+  readonly code: string;
+
+  constructor(name: string, errno: number) {
+    const code = getSystemErrorName(-errno);
+    super(`${name}: ${code}`);
+    this.code = code;
+  }
+}
+
+/** The number of the error of the last call that failed. */
+export function lastError(): number {
+  return koffi.errno();
+}
+
+/** The result of a call that is negative where it failed. Throws SystemError then. */
+export function checked(name: string, result: number): number {
+  if (result < 0) throw new SystemError(name, lastError());
+  return result;
+}
+
+/** Makes a named pipe that only its owner can open. Throws SystemError. */
+export function makeFifo(path: string): void {
+  checked('mkfifo', call.mkfifo(path, 0o600));
+}
+
+/** Keeps a descriptor from programs that are started from now on. Throws SystemError. */
+export function closeOnExec(fd: number): void {
+  checked('fcntl', call.fcntl(fd, SET_FLAGS, CLOSE_ON_EXEC));
+}
