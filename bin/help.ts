@@ -1,5 +1,6 @@
 import { Argument, type Command, type Option } from 'commander';
 import { closestTo } from '../src/base/closest.ts';
+import type { Asked } from '../src/ctl/complete/asked.ts';
 import {
   type CommandOutline,
   completionScript,
@@ -60,11 +61,12 @@ export function unknownCommand(program: Command, word: string, otherwise?: strin
   return program.error(message, { code: 'commander.unknownCommand' });
 }
 
-/** Adds the command that prints a shell's completion of the program to `print`. */
+/** Adds the command that prints a shell's completion of the program to `print`; `asked` is what its script asks the program. */
 export function addCompletion(
   program: Command,
   print: (script: string) => void | Promise<void>,
   common: 'everywhere' | 'alone' = 'alone',
+  asked?: Asked,
 ): void {
   program
     .command('completion')
@@ -75,7 +77,7 @@ export function addCompletion(
       const commands = program.commands.map(commandOutline);
       const shared = common === 'everywhere' ? own : [];
       const outlines = commands.map((each) => ({ ...each, options: [...each.options, ...shared] }));
-      return print(completionScript(shell, program.name(), outlines, own));
+      return print(completionScript(shell, program.name(), outlines, own, asked));
     });
 }
 

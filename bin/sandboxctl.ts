@@ -5,6 +5,7 @@ import { VERSION } from '../src/base/version.ts';
 import { DEFAULT_STATE_DIR, DEFAULT_URL } from '../src/contract/defaults.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
 import { notThrough, runCommand, runLocalCommand, runManagerCommand } from '../src/ctl/command.ts';
+import { ASKED, COMPLETE } from '../src/ctl/complete/asked.ts';
 import { EXIT, RUN_FAILED } from '../src/ctl/failure.ts';
 import { findTarget } from '../src/ctl/settings/target.ts';
 import { failureLine } from './command-line.ts';
@@ -103,12 +104,29 @@ addCompletion(
       return EXIT.ok;
     }),
   'everywhere',
+  ASKED,
 );
 nameGlobalOptions(program);
 addGuides(program, SANDBOXCTL_GUIDES);
 
-program.parseAsync().catch((error: unknown) => {
-  if (!(error instanceof CommanderError)) throw error;
-  const usage = program.args[0] === 'run' ? RUN_FAILED : EXIT.usage;
-  process.exitCode = error.exitCode === 0 ? EXIT.ok : usage;
-});
+if (process.argv[2] === COMPLETE) void offerCandidates();
+else
+  program.parseAsync().catch((error: unknown) => {
+    if (!(error instanceof CommanderError)) throw error;
+    const usage = program.args[0] === 'run' ? RUN_FAILED : EXIT.usage;
+    process.exitCode = error.exitCode === 0 ? EXIT.ok : usage;
+  });
+
+/** Prints candidates for a shell's completion, one a line; within a bounded time, and nothing where there are none. */
+async function offerCandidates(): Promise<void> {
+  const { COMPLETE_TIMEOUT_MS, complete } = await import('../src/ctl/complete/complete.ts');
+  setTimeout(() => process.exit(), COMPLETE_TIMEOUT_MS);
+  const optionsOf = (command: Command): Option[] => [
+    ...command.options,
+    ...command.commands.flatMap((each) => optionsOf(each)),
+  ];
+  const with_value = optionsOf(program).filter(({ required }) => required);
+  const takesValue = (flag: string) => with_value.some(({ short, long }) => flag === short || flag === long);
+  const offered = await complete(process.argv.slice(3), takesValue, process.env);
+  process.stdout.write(offered.map((each) => `${each}\n`).join(''), () => process.exit());
+}

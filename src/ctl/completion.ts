@@ -1,3 +1,5 @@
+import { type Asked, COMPLETE } from './complete/asked.ts';
+
 /** The shells that completion scripts are made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -20,14 +22,18 @@ export interface CommandOutline {
   values: string[];
 }
 
-/** The completion script of a program for a shell. `own` are the options that it takes without a command. */
+/**
+ * The completion script of a program for a shell. `own` are the options that it takes without a command; for what is
+ * `asked` the script starts the program, which prints a candidate on each line.
+ */
 export function completionScript(
   shell: Shell,
   name: string,
   commands: CommandOutline[],
   own: OptionOutline[],
+  asked: Asked = { commands: [], options: [] },
 ): string {
-  return SCRIPTS[shell](name, commands.map(withDistinctOptions), own);
+  return SCRIPTS[shell](name, commands.map(withDistinctOptions), own, asked);
 }
 
 /** Nested commands may take the same options. */
@@ -36,18 +42,20 @@ function withDistinctOptions(command: CommandOutline): CommandOutline {
   return { ...command, options: [...by_flags.values()] };
 }
 
-type Script = (name: string, commands: CommandOutline[], own: OptionOutline[]) => string;
+type Script = (name: string, commands: CommandOutline[], own: OptionOutline[], asked: Asked) => string;
 
 const SCRIPTS: Record<Shell, Script> = { bash, zsh, fish };
 
-function bash(name: string, commands: CommandOutline[], own: OptionOutline[]): string {
+function bash(name: string, commands: CommandOutline[], own: OptionOutline[], asked: Asked): string {
+  const reply = (option: OptionOutline) =>
+    option.flags.some((flag) => asked.options.includes(flag)) ? `_${name}_ask; return` : bashReply(option);
   const flags = (options: OptionOutline[]) => options.flatMap((option) => option.flags).join(' ');
   const valueCases = [...commands, { name: '', options: own }].flatMap((command) =>
     command.options
       .filter((option) => option.value !== null)
       .map((option) => {
         const pattern = option.flags.map((flag) => `'${command.name} ${flag}'`).join('|');
-        return `    ${pattern}) ${bashReply(option)} ;;`;
+        return `    ${pattern}) ${reply(option)} ;;`;
       }),
   );
   const wordCases = commands.map(
@@ -55,7 +63,7 @@ function bash(name: string, commands: CommandOutline[], own: OptionOutline[]): s
   );
   const names = commands.map((command) => command.name);
   return `# ${name} completion bash >> ~/.bash_completion
-_${name}() {
+${asked.commands.length > 0 ? bashAsk(name) : ''}_${name}() {
   local word=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case \${COMP_WORDS[i]} in ${names.join('|')}) command=\${COMP_WORDS[i]}; break ;; esac
@@ -67,9 +75,34 @@ ${valueCases.join('\n')}
 ${wordCases.join('\n')}
     *) words='${[...names, flags(own)].join(' ')}' ;;
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$word"))
+${asked.commands.length > 0 ? bashAsking(name, asked.commands) : ''}  COMPREPLY=($(compgen -W "$words" -- "$word"))
 }
 complete -F _${name} ${name}
+`;
+}
+
+/** What it is told is inserted as it is: quoted already, and neither expanded nor taken for local files. */
+function bashAsk(name: string): string {
+  return `_${name}_ask() {
+  mapfile -t COMPREPLY < <(command ${name} ${COMPLETE} bash "\${COMP_LINE:0:COMP_POINT}" "$COMP_WORDBREAKS" </dev/null 2>/dev/null)
+  if [[ \${#COMPREPLY[@]} == 1 && \${COMPREPLY[0]} == */ ]]; then compopt -o nospace 2>/dev/null; fi
+}
+`;
+}
+
+function bashAsking(name: string, commands: readonly string[]): string {
+  return `  if [[ $word != -* ]]; then
+    case $command in
+      cp)
+        if [[ $previous == : || $word == *:* ]]; then _${name}_ask; return; fi
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        compopt -o filenames 2>/dev/null
+        return ;;
+      ${commands.filter((each) => each !== 'cp').join('|')})
+        _${name}_ask
+        if [[ \${#COMPREPLY[@]} != 0 ]]; then return; fi ;;
+    esac
+  fi
 `;
 }
 
@@ -78,23 +111,24 @@ function bashReply({ value, values }: OptionOutline): string {
   return isPath(value) ? 'COMPREPLY=($(compgen -f -- "$word")); return' : 'return';
 }
 
-function zsh(name: string, commands: CommandOutline[], own: OptionOutline[]): string {
+function zsh(name: string, commands: CommandOutline[], own: OptionOutline[], asked: Asked): string {
   const argument = ({ flags, description, value, values }: OptionOutline) => {
-    const what =
-      value === null
-        ? ''
-        : `:${value}:${values.length > 0 ? `(${values.join(' ')})` : isPath(value) ? '_files' : ''}`;
+    const is_asked = flags.some((flag) => asked.options.includes(flag));
+    const action =
+      values.length > 0 ? `(${values.join(' ')})` : isPath(value) ? '_files' : is_asked ? `_${name}_ask` : '';
+    const what = value === null ? '' : `:${value}:${action}`;
     return flags.map((flag) => `'${flag}[${zshText(description)}]${what}'`).join(' ');
   };
   const cases = commands.map((command) => {
-    const values = command.values.length > 0 ? ` '*:argument:(${command.values.join(' ')})'` : '';
+    const values = zshArguments(name, command, asked.commands);
     return `        ${command.name}) _arguments ${command.options.map(argument).join(' ')}${values} ;;`;
   });
   const names = commands.map((command) => `'${command.name}:${zshText(command.description)}'`);
   return `#compdef ${name}
 # ${name} completion zsh > "\${fpath[1]}/_${name}"
-_${name}() {
+${asked.commands.length > 0 ? zshAsk(name) : ''}_${name}() {
   local context state line
+  local -a typed=("\${(@Q)words[1,CURRENT]}")
   local -a commands=(${names.join(' ')})
   _arguments -C ${own.map(argument).join(' ')} '1:command:->command' '*::argument:->argument'
   case $state in
@@ -109,12 +143,35 @@ if [ "$funcstack[1]" = _${name} ]; then _${name} "$@"; else compdef _${name} ${n
 `;
 }
 
+function zshArguments(
+  name: string,
+  { name: command, values }: CommandOutline,
+  asked: readonly string[],
+): string {
+  const fixed = values.length > 0 ? `(${values.join(' ')})` : '';
+  if (!asked.includes(command)) return fixed && ` '*:argument:${fixed}'`;
+  return fixed ? ` '1:argument:${fixed}' '*:argument:_${name}_ask'` : ` '*:argument:_${name}_ask'`;
+}
+
+/** zsh quotes what it inserts by itself. */
+function zshAsk(name: string): string {
+  return `_${name}_ask() {
+  if [[ $words[1] == cp && $PREFIX != :* ]]; then _files; return; fi
+  local -a offered=("\${(@f)$(command ${name} ${COMPLETE} words "\${(@)typed[2,-1]}" </dev/null 2>/dev/null)}")
+  local -a folders=(\${(M)offered:#*/}) others=(\${offered:#*/})
+  compadd -S '' -a -- folders
+  compadd -a -- others
+}
+`;
+}
+
 /** The text without the characters that end a quoted description or a field in it. */
 function zshText(text: string): string {
   return text.replace(/[[\]:'\\]/g, ' ');
 }
 
-function fish(name: string, commands: CommandOutline[], own: OptionOutline[]): string {
+function fish(name: string, commands: CommandOutline[], own: OptionOutline[], asked: Asked): string {
+  const ask = `(command ${name} ${COMPLETE} words (commandline -opc)[2..] (commandline -ct | string unescape; or commandline -ct) </dev/null 2>/dev/null)`;
   const lines = [
     `# ${name} completion fish > ~/.config/fish/completions/${name}.fish`,
     `complete -c ${name} -f`,
@@ -124,7 +181,7 @@ function fish(name: string, commands: CommandOutline[], own: OptionOutline[]): s
       flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`,
     );
     lines.push(
-      `complete -c ${name} ${when} ${flags.join(' ')}${fishValue(option)} -d '${fishText(option.description)}'`,
+      `complete -c ${name} ${when} ${flags.join(' ')}${option.flags.some((flag) => asked.options.includes(flag)) ? ` -xa '${ask}'` : fishValue(option)} -d '${fishText(option.description)}'`,
     );
   };
   for (const option of own) offer('-n __fish_use_subcommand', option);
@@ -134,6 +191,9 @@ function fish(name: string, commands: CommandOutline[], own: OptionOutline[]): s
       `complete -c ${name} -n __fish_use_subcommand -a ${command.name} -d '${fishText(command.description)}'`,
     );
     if (command.values.length > 0) lines.push(`complete -c ${name} ${seen} -a '${command.values.join(' ')}'`);
+    if (asked.commands.includes(command.name)) {
+      lines.push(`complete -c ${name} ${seen} ${command.name === 'cp' ? '-F ' : ''}-a '${ask}'`);
+    }
     for (const option of command.options) offer(seen, option);
   }
   return `${lines.join('\n')}\n`;

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../support/ctl/sandboxctl.ts';
 import { SANDBOXD } from '../support/sandboxd-program.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 const without = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status !== 0;
 const skipped = (shell: string) => (without(shell) ? ' (skipped: it is not installed here)' : '');
@@ -76,7 +78,9 @@ describe.each(['zsh', 'fish'])('sandboxctl completion', (shell) => {
   });
 
   it.skipIf(without(shell))(`is a script that ${shell} can read${skipped(shell)}`, async () => {
-    const { status, stderr } = spawnSync(shell, ['-n'], { input: await scriptFor(shell), encoding: 'utf8' });
+    const script = join(scratchFolder(), 'script');
+    writeFileSync(script, await scriptFor(shell));
+    const { status, stderr } = spawnSync(shell, ['-n', script], { encoding: 'utf8' });
     expect([status, stderr]).toEqual([0, '']);
   });
 });
