@@ -27,6 +27,7 @@ const BUNDLES: Record<string, string>[] = [
   { 'writer-thread': 'src/outbox/sqlite/writer-thread.ts' },
   { 'hand-over-reader': 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
   { 'watch-thread': 'src/watch/thread/watch-thread.ts' },
+  { 'file-thread': 'src/files/thread/file-thread.ts' },
   { 'account-program': 'src/daemon/api/files/account-program.ts' },
   { 'meter-thread': 'src/network/meter/meter-thread.ts' },
 ];

@@ -13,6 +13,7 @@ const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
   { name: 'sandboxctl', source: 'bin/sandboxctl.ts' },
   { name: 'writer-thread', source: 'src/outbox/sqlite/writer-thread.ts' },
   { name: 'watch-thread', source: 'src/watch/thread/watch-thread.ts' },
+  { name: 'file-thread', source: 'src/files/thread/file-thread.ts' },
   { name: 'account-program', source: 'src/daemon/api/files/account-program.ts' },
 ];
 

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
-import { type FileHandle, lstat, open, readlink } from 'node:fs/promises';
+import { open as openFile } from 'node:fs/promises';
 import { type BytePath, systemPath } from './byte-path.ts';
+import { lstat, type Opened, open, readlink } from './calls.ts';
 import { checkOwnMount } from './mount.ts';
 import { O_PATH } from './o-path.ts';
 import type { OwnPlaces } from './own-places.ts';
@@ -15,9 +16,9 @@ export class Directory {
   /** Where it was when it was opened, without links. */
   readonly real: BytePath;
   readonly stat: Stats;
-  readonly #handle: FileHandle;
+  readonly #handle: Opened;
 
-  private constructor(handle: FileHandle, real: BytePath, stat: Stats) {
+  private constructor(handle: Opened, real: BytePath, stat: Stats) {
     this.#handle = handle;
     this.real = real;
     this.stat = stat;
@@ -52,7 +53,7 @@ export class Directory {
 
   /** Syncs the names in it, so that they survive a power cut. */
   async sync(): Promise<void> {
-    const handle = await open(this.at(), constants.O_RDONLY | constants.O_DIRECTORY);
+    const handle = await openFile(this.at(), constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       await handle.sync();
     } finally {
@@ -71,9 +72,13 @@ export class Directory {
 }
 
 /** Where an open file really is. Throws `forbidden` where that is out of reach. */
-export async function checkedPathOf({ fd }: FileHandle, stat: Stats, own: OwnPlaces): Promise<BytePath> {
+export async function checkedPathOf(
+  { fd }: Pick<Opened, 'fd'>,
+  stat: Stats,
+  own: OwnPlaces,
+): Promise<BytePath> {
   checkOwnMount(fd);
-  const real = await readlink(`/proc/self/fd/${fd}`, 'latin1');
+  const real = await readlink(`/proc/self/fd/${fd}`);
   await own.check(real, stat);
   return real;
 }

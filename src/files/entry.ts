@@ -1,9 +1,9 @@
 import type { Stats } from 'node:fs';
-import { open, readlink } from 'node:fs/promises';
 import { ApiError } from '../contract/errors.ts';
 import type { FileEntry, FileType } from '../contract/files.ts';
 import type { AccountNames } from './accounts.ts';
 import { type BytePath, pathFields, shownBytes } from './byte-path.ts';
+import { open, readlink } from './calls.ts';
 import { checkedPathOf, type Directory } from './directory.ts';
 import { O_PATH } from './o-path.ts';
 import type { OwnPlaces } from './own-places.ts';
@@ -32,7 +32,7 @@ export async function describeEntry(
 ): Promise<FileEntry> {
   if (!stat.isSymbolicLink()) return entryOf(path, stat, null, names);
   const [link_target, target] = await Promise.all([
-    readlink(directory.at(name), 'latin1'),
+    readlink(directory.at(name)),
     targetOf(directory.at(name), own, forbidden),
   ]);
   return entryOf(path, target ?? stat, link_target, names);
@@ -84,9 +84,19 @@ function typeOf(stat: Stats): FileType {
   return stat.isSymbolicLink() ? 'symlink' : 'other';
 }
 
+const LAST_MS = 253_402_300_799_999;
+const FIRST_MS = -62_135_596_800_000;
+const SECOND_MS = 1_000;
+
+/** The text of a second: files that were made together share it, and it costs as much as the rest of an entry. */
+let known = { second: Number.NaN, text: '' };
+
 /** Files may bear any time; one that no calendar shows becomes the nearest that is shown. */
 function rfc3339(time_ms: number): string {
-  const LAST_MS = 253_402_300_799_999;
-  const FIRST_MS = -62_135_596_800_000;
-  return new Date(Math.min(Math.max(Math.floor(time_ms), FIRST_MS), LAST_MS)).toISOString();
+  const shown_ms = Math.min(Math.max(Math.floor(time_ms), FIRST_MS), LAST_MS);
+  const second = Math.floor(shown_ms / SECOND_MS);
+  if (second !== known.second) {
+    known = { second, text: new Date(second * SECOND_MS).toISOString().slice(0, -'000Z'.length) };
+  }
+  return `${known.text}${String(shown_ms - second * SECOND_MS).padStart(3, '0')}Z`;
 }

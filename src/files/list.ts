@@ -1,12 +1,11 @@
-import { lstat, type Stats } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { lstatSync, readdirSync } from 'node:fs';
 import { invalidField } from '../contract/errors.ts';
 import type { FileEntry, FilePage } from '../contract/files.ts';
 import { isTemporaryName } from '../contract/temporary-file.ts';
 import { type AccountNames, accountNames } from './accounts.ts';
 import { type BytePath, joined, pathFields, systemPath } from './byte-path.ts';
 import { Directory } from './directory.ts';
-import { describeEntry } from './entry.ts';
+import { describeEntry, entryOf } from './entry.ts';
 import { isSystemError } from './file-error.ts';
 import type { NameCache } from './name-cache.ts';
 import type { OwnPlaces } from './own-places.ts';
@@ -28,7 +27,7 @@ export interface ListParts {
   cache: NameCache;
 }
 
-/** Names looked at together: the kernel answers while earlier answers are worked on. */
+/** Names looked at together. */
 const LOOKS_TOGETHER = 64;
 
 /**
@@ -128,7 +127,7 @@ class Page {
     const known = this.#parts.cache.get(directory.stat);
     if (known) return known;
     const hidden = await this.#parts.own.hides(directory.real);
-    const found = await readdir(directory.at(), 'latin1');
+    const found = readdirSync(directory.at(), 'latin1');
     const names = found.filter((name) => !isTemporaryName(name) && !hidden(name)).sort();
     this.#parts.cache.put(directory.stat, names);
     return names;
@@ -139,31 +138,18 @@ class Page {
     batch: BytePath[],
     level: Level,
   ): Promise<(readonly [BytePath, FileEntry])[]> {
-    const stats = await lookAt(directory, batch);
-    const found = batch.map(async (name, i) => {
-      const stat = stats[i];
-      if (!stat) return null;
-      const described = { directory, name, path: joined(level.shown, name), stat };
-      return [name, await describeEntry(described, this.#names, this.#parts.own, 'hide')] as const;
-    });
-    return (await Promise.all(found)).filter((each) => each !== null);
-  }
-}
-
-/** Looks at several names; null for one that has gone. Without promises of its own: they are a third of the cost. */
-function lookAt(directory: Directory, names: readonly BytePath[]): Promise<(Stats | null)[]> {
-  return new Promise((resolve, reject) => {
-    const found: (Stats | null)[] = [];
-    let waiting = names.length;
-    if (waiting === 0) resolve(found);
-    for (const [i, name] of names.entries()) {
-      lstat(directory.at(name), (error, stat) => {
-        if (error && error.code !== 'ENOENT') reject(error);
-        found[i] = error ? null : stat;
-        if (--waiting === 0) resolve(found);
-      });
+    const found: (readonly [BytePath, FileEntry])[] = [];
+    for (const name of batch) {
+      const stat = lstatSync(directory.at(name), { throwIfNoEntry: false });
+      if (!stat) continue;
+      const path = joined(level.shown, name);
+      const entry = stat.isSymbolicLink()
+        ? await describeEntry({ directory, name, path, stat }, this.#names, this.#parts.own, 'hide')
+        : entryOf(path, stat, null, this.#names);
+      found.push([name, entry]);
     }
-  });
+    return found;
+  }
 }
 
 /** The index of the first name whose path is after a cursor. */

@@ -1,8 +1,9 @@
 import type { Stats } from 'node:fs';
-import { lstat, readdir, realpath, stat } from 'node:fs/promises';
+import { readdir, realpath } from 'node:fs/promises';
 import { systemClock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import { type BytePath, below, bytePath, joined, systemPath } from './byte-path.ts';
+import { lstat, stat } from './calls.ts';
 
 /** A file as the kernel knows it, whatever its name. */
 type Identity = Pick<Stats, 'dev' | 'ino'>;

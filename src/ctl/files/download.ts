@@ -63,7 +63,10 @@ export async function downloadTree(context: Context, from: string, to: string, a
   const journal = new UploadJournal(folder);
   const { signal } = new AbortController();
   try {
-    await unpackArchive({ path: bytePath(to), data: response, signal }, { own, journal });
+    await unpackArchive(
+      { path: bytePath(to), data: response.iterator({ destroyOnReturn: false }), signal },
+      { own, journal },
+    );
   } catch (error) {
     throw response.complete ? error : broken(from);
   } finally {

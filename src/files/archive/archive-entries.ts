@@ -5,6 +5,14 @@ import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
 import { type BytePath, bytePath, shownBytes } from '../byte-path.ts';
 import { isSystemError } from '../file-error.ts';
 
+/** What is used of an entry's stream. */
+interface Entry {
+  header: Header;
+  destroyed: boolean;
+  read(): unknown;
+  on(event: 'readable' | 'close', listener: () => void): Entry;
+}
+
 const GZIP = [0x1f, 0x8b];
 const INCOMPLETE = new Error('Unexpected end of data');
 
@@ -23,16 +31,16 @@ export interface ArchiveEntry {
 }
 
 /**
- * The entries of a tar or tar.gz stream, each to be read before the next. Leaves the stream open. Throws `invalid_request`
- * (body) for what is neither, or is cut off.
+ * The entries of a tar or tar.gz stream, each to be read before the next. Throws `invalid_request` (body) for what is
+ * neither, or is cut off.
  */
 export async function* archiveEntries(
-  data: Readable,
+  data: AsyncIterable<Buffer>,
   signal: AbortSignal,
 ): AsyncGenerator<ArchiveEntry, void> {
   // A name of an old header is bytes; one of an extended header is UTF-8.
   const entries = extract({ filenameEncoding: 'latin1' } as Parameters<typeof extract>[0]);
-  const source = Readable.from(chunksOf(data), { objectMode: false });
+  const source = Readable.from(data, { objectMode: false });
   const is_gzip = await beginsWithGzip(source);
   const bytes = is_gzip ? source.pipe(createGunzip()) : source;
   let failure: Error | null = null;
@@ -48,7 +56,7 @@ export async function* archiveEntries(
     for await (const entry of entries) {
       yield entryOf(
         entry.header,
-        contentOf(entry as AsyncIterable<Buffer>, () => failure),
+        contentOf(entry, () => failure),
       );
     }
   } catch (error) {
@@ -77,25 +85,37 @@ function entryOf(header: Header, content: AsyncIterable<Buffer>): ArchiveEntry {
     link_name: pax.linkpath === undefined ? link : bytePath(link),
     mode: header.mode ?? 0o644,
     modified: header.mtime ?? new Date(0),
-    size: header.size ?? 0,
+    size: sizeOf(header),
     real_size: sparse?.size ?? null,
     content,
   };
 }
 
-/** Names the same failures as `archiveEntries`; `cause` is what went wrong before the entry, null for its own end. */
-async function* contentOf(
-  content: AsyncIterable<Buffer>,
-  cause: () => Error | null,
-): AsyncGenerator<Buffer, void> {
-  const pieces = content[Symbol.asyncIterator]();
-  for (;;) {
-    const piece = await pieces.next().catch(() => {
+/**
+ * Names the same failures as `archiveEntries`; `cause` is what went wrong before the entry, null for its own end. Reads by
+ * itself: the stream's own iterator costs as much as all else of a small entry.
+ */
+async function* contentOf(entry: Entry, cause: () => Error | null): AsyncGenerator<Buffer, void> {
+  let wake: (() => void) | null = null;
+  for (let left = sizeOf(entry.header); left > 0; ) {
+    const piece = entry.read() as Buffer | null;
+    if (piece) {
+      left -= piece.length;
+      yield piece;
+    } else if (entry.destroyed) {
       throw bodyError(cause() ?? INCOMPLETE);
-    });
-    if (piece.done) return;
-    yield piece.value;
+    } else {
+      if (wake === null) entry.on('readable', () => wake?.()).on('close', () => wake?.());
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
   }
+}
+
+/** Of a directory, tar-stream has no content, whatever its header says. */
+function sizeOf({ type, size }: Header): number {
+  return type === 'directory' ? 0 : (size ?? 0);
 }
 
 function sparseOf(pax: Record<string, string>): { name: BytePath; size: number } | null {
@@ -108,11 +128,6 @@ function sparseOf(pax: Record<string, string>): { name: BytePath; size: number }
     throw invalidEntry(name, 'is a sparse file of an unknown format');
   }
   return { name, size };
-}
-
-/** The body is left open, so that a refusal can still be answered. */
-async function* chunksOf(data: Readable): AsyncGenerator<Buffer, void> {
-  for await (const chunk of data.iterator({ destroyOnReturn: false })) yield chunk;
 }
 
 async function beginsWithGzip(source: Readable): Promise<boolean> {

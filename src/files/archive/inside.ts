@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
 import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type BytePath, below, joined, shownBytes } from '../byte-path.ts';
@@ -67,9 +67,11 @@ export class Inside {
     try {
       return await enter().catch(async (error) => {
         if (must_exist || !isSystemError(error, 'ENOENT')) throw error;
-        await mkdir(above.at(name), MODE).catch((failure) => {
+        try {
+          mkdirSync(above.at(name), MODE);
+        } catch (failure) {
           if (!isSystemError(failure, 'EEXIST')) throw failure;
-        });
+        }
         return enter();
       });
     } catch (error) {

@@ -1,5 +1,5 @@
-import type { Stats } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
+import { readSync, type Stats } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ByteRange } from '../byte-range.ts';
 import { fileShrunk } from '../file-error.ts';
 import { padding } from './tar-header.ts';
@@ -18,16 +18,14 @@ export function isSparse({ size, blocks }: Stats): boolean {
 }
 
 /** The parts of a file that are not zero. Reads all of it: Node cannot ask for its holes. Throws the system's error. */
-export async function dataRanges(
-  handle: FileHandle,
-  size: number,
-  signal: AbortSignal,
-): Promise<ByteRange[]> {
+export async function dataRanges(fd: number, size: number, signal: AbortSignal): Promise<ByteRange[]> {
   const ranges: ByteRange[] = [];
   const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   for (let start = 0; start < size; ) {
+    // Others may be waiting, and nothing is sent meanwhile that would tell of a client that has gone.
+    await nextTurn();
     signal.throwIfAborted();
-    const { bytesRead: length } = await handle.read(chunk, 0, Math.min(CHUNK_BYTES, size - start), start);
+    const length = readSync(fd, chunk, 0, Math.min(CHUNK_BYTES, size - start), start);
     if (length === 0) throw fileShrunk();
     for (let at = 0; at < length; at += HOLE_BYTES) {
       const end = Math.min(at + HOLE_BYTES, length);

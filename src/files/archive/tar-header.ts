@@ -107,7 +107,8 @@ function block(
   put('ustar\0' + '00', 257, 8);
   put(user, 265, 31);
   put(group, 297, 31);
-  const sum = data.reduce((total, byte) => total + byte, 0);
+  let sum = 0;
+  for (const byte of data) sum += byte;
   put(`${octal(sum, 6)}\0 `, 148, 8);
   return data;
 }

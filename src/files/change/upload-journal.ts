@@ -34,6 +34,11 @@ export class UploadJournal {
     await this.#opened();
   }
 
+  /** Its folder as any thread of this process reaches it, as long as it is open. */
+  async address(): Promise<string> {
+    return String((await this.#opened()).at());
+  }
+
   /** Closes the folder; it is opened again when it is needed. Idempotent. */
   async close(): Promise<void> {
     const opened = this.#directory;

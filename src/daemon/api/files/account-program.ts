@@ -6,6 +6,7 @@ import { createLog } from '../../../base/log.ts';
 import type { Account } from '../../../files/accounts.ts';
 import { UploadJournal } from '../../../files/change/upload-journal.ts';
 import { Files } from '../../../files/files.ts';
+import { FileThreads } from '../../../files/thread/file-threads.ts';
 import type { AccountSettings } from './account-process.ts';
 import { registerFileRoutes } from './file-routes.ts';
 import { Transfers } from './transfers.ts';
@@ -22,6 +23,7 @@ async function run({ account, own_paths, journal_folder }: AccountSettings): Pro
     clock,
     transfers: new Transfers(),
     own: new Files({ clock, own_paths, journal }),
+    threads: new FileThreads({ clock, own_paths, journal }),
     trees: new WatchedTrees({ clock, log, own_paths }),
     processOf: async () => null,
   };

@@ -25,6 +25,8 @@ import { WatchConnection } from './watch/watch-connection.ts';
 
 /** The longest frame of a client that watches: a path and little else. */
 const FRAME_MAX_BYTES = 64 * 1024;
+/** What `success` puts around data, here around what is JSON already. */
+const [SUCCESS, SUCCESS_END] = [Buffer.from('{"success":true,"data":'), Buffer.from('}')];
 
 /** Answers GET and HEAD `/files`. */
 export async function answerRead(files: RoutedFiles, exchange: Exchange): Promise<void> {
@@ -40,9 +42,11 @@ export async function answerStat({ own }: RoutedFiles, { request }: Exchange): P
 }
 
 /** Answers GET `/files/list`. */
-export async function answerList({ own }: RoutedFiles, { request }: Exchange): Promise<unknown> {
+export async function answerList({ threads }: RoutedFiles, { request, reply }: Exchange): Promise<unknown> {
   const { depth, limit, cursor } = request.query as Static<typeof FileListQuery>;
-  return success(await own.list({ path: pathOf(request), depth, limit, cursor }));
+  const page = await threads.list({ path: pathOf(request), depth, limit, cursor });
+  reply.type('application/json; charset=utf-8');
+  return Buffer.concat([SUCCESS, page, SUCCESS_END]);
 }
 
 /** Answers POST and PUT `/files`: an upload, or a directory to make. */
@@ -62,18 +66,21 @@ export async function answerPack(files: RoutedFiles, exchange: Exchange): Promis
   const { format } = exchange.request.query as Static<typeof ArchiveQuery>;
   files.transfers.begin(exchange);
   const gone = disconnectSignal(exchange.reply);
-  const archive = await files.own.pack(path, gone);
+  const archive = await files.threads.pack(path, gone);
   await told(path, () => sendArchive(archive, format, gone, exchange));
 }
 
 /** Answers PUT `/files/archive`. */
-export async function answerUnpack({ own, transfers }: RoutedFiles, exchange: Exchange): Promise<unknown> {
+export async function answerUnpack(
+  { threads, transfers }: RoutedFiles,
+  exchange: Exchange,
+): Promise<unknown> {
   const { request, reply } = exchange;
   const path = pathOf(request);
   checkUnconditional(request.headers);
   transfers.begin(exchange);
   allowLongBody(request, reply);
-  return success(await own.unpack({ path, data: request.raw, signal: disconnectSignal(reply) }));
+  return success(await threads.unpack(path, request.raw, disconnectSignal(reply)));
 }
 
 /** Answers GET `/files/watch` with a WebSocket. */

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
+import { freeBuffer } from '../../../files/free-buffer.ts';
 import type { Exchange } from '../process-output.ts';
 import { BodyWriter } from './body-writer.ts';
 
@@ -23,13 +24,11 @@ export async function sendArchive(
   });
   const body = new BodyWriter(raw, gone);
   try {
-    let sent = Promise.resolve();
     const whole = startingWith(first, archive);
     for await (const chunk of format === 'tar' ? whole : gzipped(whole)) {
-      await sent;
-      sent = body.write(chunk);
+      await body.write(chunk);
+      freeBuffer(chunk);
     }
-    await sent;
     raw.end();
   } catch {
     raw.destroy();

@@ -6,6 +6,7 @@ import { invalidField } from '../../../contract/errors.ts';
 import { type Account, findAccount } from '../../../files/accounts.ts';
 import { UploadJournal } from '../../../files/change/upload-journal.ts';
 import { Files } from '../../../files/files.ts';
+import { FileThreads } from '../../../files/thread/file-threads.ts';
 import type { DaemonConfig } from '../../config.ts';
 import { AccountProcess } from './account-process.ts';
 import { Transfers } from './transfers.ts';
@@ -29,6 +30,8 @@ export class FileService implements Pick<Service, 'stop'> {
   readonly transfers = new Transfers();
   /** Operations with the daemon's own rights. */
   readonly own: Files;
+  /** Lists and archives with the daemon's own rights. */
+  readonly threads: FileThreads;
   /** What clients watch with the daemon's own rights. */
   readonly trees: WatchedTrees;
   readonly #parts: FileServiceParts;
@@ -45,7 +48,9 @@ export class FileService implements Pick<Service, 'stop'> {
     );
     this.#journal = new UploadJournal(join(folder, 'uploads'));
     this.trees = new WatchedTrees({ clock, log: parts.log, own_paths: this.#own_paths });
-    this.own = new Files({ clock, own_paths: this.#own_paths, journal: this.#journal });
+    const own = { clock, own_paths: this.#own_paths, journal: this.#journal };
+    this.own = new Files(own);
+    this.threads = new FileThreads(own);
   }
 
   /**
@@ -60,10 +65,11 @@ export class FileService implements Pick<Service, 'stop'> {
     return account.uid === process.geteuid?.() ? null : this.#process(account);
   }
 
-  /** Ends the processes of accounts. Idempotent. */
+  /** Ends the processes of accounts, and the threads. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all([...this.#processes.values()].map((each) => each.stop()));
     await this.trees.stop();
+    await this.threads.stop();
     await this.#journal.close();
   }
 

@@ -13,6 +13,7 @@ import { Transfers } from '../../../../src/daemon/api/files/transfers.ts';
 import { WatchedTrees } from '../../../../src/daemon/api/files/watch/watched-trees.ts';
 import { UploadJournal } from '../../../../src/files/change/upload-journal.ts';
 import { Files } from '../../../../src/files/files.ts';
+import { FileThreads } from '../../../../src/files/thread/file-threads.ts';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
@@ -76,7 +77,9 @@ describe('transfers', () => {
     const journal = new UploadJournal(journal_folder);
     const own = new Files({ clock, own_paths: [], journal });
     const trees = new WatchedTrees({ clock, log, own_paths: [] });
-    const service = { clock, own, trees, transfers: new Transfers(4, IDLE_MS), processOf: async () => null };
+    const threads = new FileThreads({ clock, own_paths: [], journal });
+    const transfers = new Transfers(4, IDLE_MS);
+    const service = { clock, own, threads, trees, transfers, processOf: async () => null };
     const app = createHttpApp(log);
     await registerFileRoutes(app, { state: 'running', files: async () => service });
     await app.ready();

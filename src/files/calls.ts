@@ -1,0 +1,62 @@
+import * as now from 'node:fs';
+import * as pool from 'node:fs/promises';
+
+/** An open name. */
+export interface Opened {
+  readonly fd: number;
+  stat(): Promise<now.Stats>;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+let is_at_once = false;
+
+/**
+ * From now on this thread makes the calls below by itself instead of having the pool of its process make them: the way
+ * to the pool and back costs more than most of them. Only for a thread that nothing else waits for.
+ */
+export function callAtOnce(): void {
+  is_at_once = true;
+}
+
+/** Opens a name. Throws the system's error, as all of these do. */
+export async function open(path: string | Buffer, flags: number): Promise<Opened> {
+  return is_at_once ? new OpenedAtOnce(now.openSync(path, flags)) : pool.open(path, flags);
+}
+
+/** What a name is; of a link, the link. */
+export async function lstat(path: string | Buffer): Promise<now.Stats> {
+  return is_at_once ? now.lstatSync(path) : pool.lstat(path);
+}
+
+/** What a name leads to. */
+export async function stat(path: string | Buffer): Promise<now.Stats> {
+  return is_at_once ? now.statSync(path) : pool.stat(path);
+}
+
+/** The target of a link, a character per byte. */
+export async function readlink(path: string | Buffer): Promise<string> {
+  return is_at_once ? now.readlinkSync(path, 'latin1') : pool.readlink(path, 'latin1');
+}
+
+class OpenedAtOnce implements Opened {
+  readonly fd: number;
+  #is_open = true;
+
+  constructor(fd: number) {
+    this.fd = fd;
+  }
+
+  async stat(): Promise<now.Stats> {
+    return now.fstatSync(this.fd);
+  }
+
+  async close(): Promise<void> {
+    if (this.#is_open) now.closeSync(this.fd);
+    this.#is_open = false;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,39 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../../base/clock.ts';
+import { callAtOnce } from '../calls.ts';
+import { UploadJournal } from '../change/upload-journal.ts';
+import { Files } from '../files.ts';
+import type { Call, FileThreadSettings, Work } from './file-threads.ts';
+import { Line } from './line.ts';
+
+/** A thread for lists and archives: many small calls of the system, each made at once, that delay nobody else here. */
+const port = parentPort;
+if (!port) throw new Error('a file thread cannot run as a program');
+
+const { own_paths, journal_folder } = workerData as FileThreadSettings;
+callAtOnce();
+const journal = new UploadJournal(journal_folder);
+const files = new Files({ clock: systemClock, own_paths, journal });
+
+async function resultOf(work: Work, line: Line): Promise<unknown> {
+  switch (work.verb) {
+    case 'list':
+      return Buffer.from(JSON.stringify(await files.list(work.request)));
+    case 'pack': {
+      const pieces = await files.pack(work.path, line.gone);
+      line.ready();
+      for await (const piece of pieces) if (!(await line.send(piece))) break;
+      return null;
+    }
+    case 'unpack':
+      return files.unpack({ path: work.path, data: line.pieces(), signal: line.gone });
+  }
+}
+
+port.on('message', ({ work, port: end }: Call) => {
+  const line = new Line(end);
+  resultOf(work, line).then(
+    (result) => line.done(result),
+    (error) => line.fail(error),
+  );
+});
