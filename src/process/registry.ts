@@ -90,8 +90,11 @@ export class ProcessRegistry {
   /** Every process as the API gives it, in the order of their starts. */
   async views(): Promise<ProcessView[]> {
     const processes = this.all();
-    const members = await this.#members(processes);
-    return Promise.all(processes.map((process, index) => process.view(members[index])));
+    // Nothing is left of the others, and looking for members reads every process of the sandbox.
+    const busy = processes.filter(({ is_idle }) => !is_idle);
+    const found = await this.#members(busy);
+    const members = new Map(busy.map((process, index) => [process, found[index]]));
+    return Promise.all(processes.map((process) => process.view(members.get(process))));
   }
 
   /** What all trees use together. */
@@ -126,7 +129,8 @@ export class ProcessRegistry {
   }
 
   /** The members of each tree; an empty list if they cannot be determined right now. */
-  #members(processes: readonly SupervisedProcess[]): Promise<ProcStat[][]> {
+  async #members(processes: readonly SupervisedProcess[]): Promise<ProcStat[][]> {
+    if (processes.length === 0) return [];
     return this.#trees.find(processes.map(({ root }) => root)).catch(() => []);
   }
 }

@@ -34,6 +34,7 @@ import { lonePublish, publish, slowDisk } from './publish.ts';
 import { localDecision, redisDecision } from './quota.ts';
 import { claimsForOnePlace, usageCursor } from './quota-races.ts';
 import { restart } from './restart.ts';
+import { scrape } from './scrape.ts';
 import { Bench, type Benchmark } from './support/bench.ts';
 import { comparedTable, inBuilds } from './support/builds.ts';
 import { DIST, PROGRAM } from './support/daemon.ts';
@@ -61,6 +62,7 @@ const BENCHMARKS: Benchmark[] = [
   memory,
   memoryAtWork,
   idle,
+  scrape,
   footprint,
   warmPool,
   kill,
