@@ -126,7 +126,7 @@ export class InProcessStore implements DeliveryStore {
   async record(outcome: AttemptOutcome): Promise<void> {
     if (this.#refused) await new Promise<void>((resolve) => this.#refused?.push(resolve));
     this.rows.begin();
-    this.rows.outcomes.record(outcome);
+    this.rows.outcomes.record([outcome]);
     this.rows.commit();
   }
 

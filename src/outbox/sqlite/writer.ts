@@ -109,7 +109,7 @@ export class Writer {
     try {
       this.#outbox.begin(batches.reduce((sum, { appends }) => sum + draftsIn(appends), 0));
       const { store } = this.#outbox;
-      for (const { outcomes } of waiting) for (const outcome of outcomes) store.outcomes.record(outcome);
+      for (const { outcomes } of waiting) store.outcomes.record(outcomes);
       const done = batches.map((batch) => applied(store, batch));
       const added = this.#outbox.end();
       this.#unrecorded = [];
@@ -217,6 +217,6 @@ function draftsIn(appends: Append[]): number {
 }
 
 function applied(store: SqliteStore, { batch, appends, outcomes }: Batch): BatchDone {
-  for (const outcome of outcomes) store.outcomes.record(outcome);
+  store.outcomes.record(outcomes);
   return { batch, results: appends.map((append) => store.added.append(append)), is_recorded: true };
 }

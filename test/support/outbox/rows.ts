@@ -32,7 +32,7 @@ export function sequencesOf(result: AppendResult): number[] {
 /** Commits the outcome of an attempt. */
 export function settle(rows: SqliteStore, id: number, decision: Decision, attempt = 1): void {
   const outcome: AttemptOutcome = { ...delivered(id), attempt, decision };
-  change(rows, () => rows.outcomes.record(outcome));
+  change(rows, () => rows.outcomes.record([outcome]));
 }
 
 /** A rule of retention. */

@@ -65,6 +65,10 @@ export function prepareStatements(db: Database) {
     pendingSize: sql(
       "SELECT size_bytes FROM deliveries WHERE id = ? AND state = 'pending' AND attempts < ?",
     ).pluck(),
+    deliverFirst:
+      sql(`UPDATE deliveries SET state = 'delivered', attempts = 1, failures = failures + 1, due_ms = NULL, probe_ms = NULL,
+      finished_ms = ?, finished_at_ms = ?
+      WHERE id IN (SELECT value FROM json_each(?)) AND state = 'pending' AND attempts = 0 RETURNING id, size_bytes`).raw(),
     recordOutcome:
       sql(`UPDATE deliveries SET state = ?, attempts = ?, failures = failures + 1, due_ms = ?, probe_ms = ?,
       finished_ms = ?, finished_at_ms = ? WHERE id = ?`),

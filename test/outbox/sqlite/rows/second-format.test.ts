@@ -35,11 +35,13 @@ describe('an outbox of the second format', () => {
     const { rows, db } = openRows(at(), { state_dir: secondFormat() });
     expect(rows.counts()).toMatchObject({ pending: 2, delivered: 1, failed: 1 });
     change(rows, () =>
-      rows.outcomes.record({
-        ...{ id: 3, attempt: 2, started_at_ms: 0, duration_ms: 1, status: null, error: 'dns' },
-        ...{ error_detail: 'no such host (ENOTFOUND hooks.invalid)', response_body: null },
-        decision: { state: 'expired' },
-      }),
+      rows.outcomes.record([
+        {
+          ...{ id: 3, attempt: 2, started_at_ms: 0, duration_ms: 1, status: null, error: 'dns' },
+          ...{ error_detail: 'no such host (ENOTFOUND hooks.invalid)', response_body: null },
+          decision: { state: 'expired' },
+        },
+      ]),
     );
     const inspection = new Inspection(db, at(), () => rows);
     const views = inspection.list({ limit: 10 }).deliveries;
