@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { claimAdmission } from './admission.ts';
+import { cliKeystroke } from './cli-keystroke.ts';
 import { deliver } from './deliver.ts';
 import { drain } from './drain.ts';
 import { directoryArchive, fileArchive } from './files/file-archive.ts';
@@ -97,6 +98,7 @@ const BENCHMARKS: Benchmark[] = [
   fileList,
   filePublish,
   fileManager,
+  cliKeystroke,
 ];
 
 /** Of a row that stands for a benchmark which threw. */

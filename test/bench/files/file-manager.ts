@@ -1,12 +1,6 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { systemClock } from '../../../src/base/clock.ts';
 import { CONTROL_SCOPE_HEADER } from '../../../src/contract/control-scopes.ts';
-import { openDatabase } from '../../../src/manager/database/database.ts';
-import { TokenStore } from '../../../src/manager/database/token-store.ts';
-import { Client } from '../../support/manager/manager-client.ts';
-import { ManagerProgram } from '../../support/manager-program.ts';
 import type { Bench, Benchmark } from '../support/bench.ts';
+import { managedSandbox } from '../support/managed-sandbox.ts';
 import { median } from '../support/numbers.ts';
 import { comparison } from '../support/table.ts';
 import { type FileServer, type FileSide, fileClient, routedFiles, serverAt, settled } from './transfers.ts';
@@ -21,28 +15,12 @@ interface Ways {
   ours: FileServer;
 }
 
-/** A sandbox of a manager; the same daemon behind its control socket, and through the manager. */
-async function managedSandbox(bench: Bench): Promise<Ways> {
-  const folder = bench.folder();
-  const database = `sqlite:${join(folder, 'manager.db')}`;
-  const data_dir = join(folder, 'data');
-  const manager = await ManagerProgram.start([
-    ...['--listen', '127.0.0.1:0', '--database', database, '--runtime', 'local', '--data-dir', data_dir],
-    ...['--secret-key-file', join(folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
-  ]);
-  bench.onEnd(() => manager.end('SIGTERM'));
-  const { db, close } = await openDatabase(database);
-  const token = await new TokenStore(db, systemClock).create('team_bench', ['sandboxes:write'], false);
-  await close();
-  const owner = new Client(() => manager.url, token);
-  const sandbox_id = await owner.claim();
-  bench.onEnd(() => owner.call('DELETE', `/api/v1/sandboxes/${sandbox_id}`));
-  const places = ['control.sock', 'disk/control.sock'].map((name) => join(data_dir, sandbox_id, name));
-  const path = places.find((place) => existsSync(place));
-  if (path === undefined) throw new Error('the daemon has no socket');
+/** A sandbox of a manager: the same daemon behind its control socket, and through the manager. */
+async function waysTo(bench: Bench): Promise<Ways> {
+  const { manager_url, token, sandbox_id, socket_path: path } = await managedSandbox(bench);
   return {
     bare: { to: { path }, headers: { [CONTROL_SCOPE_HEADER]: 'manage' }, prefix: '/api/v1' },
-    ours: serverAt(manager.url, { authorization: `Bearer ${token}` }, `/api/v1/sandboxes/${sandbox_id}`),
+    ours: serverAt(manager_url, { authorization: `Bearer ${token}` }, `/api/v1/sandboxes/${sandbox_id}`),
   };
 }
 
@@ -51,7 +29,7 @@ export const fileManager: Benchmark = {
   name: 'file-manager',
   async run(bench) {
     const client = await fileClient(bench);
-    const ways = await managedSandbox(bench);
+    const ways = await waysTo(bench);
     const sides = {
       bare: routedFiles(client, ways.bare, FILE),
       ours: routedFiles(client, ways.ours, FILE),
