@@ -140,7 +140,7 @@ export class Deletions {
       await runtime.remove(sandbox_id);
       const now_ms = clock.wallMs();
       const changes = { deleted_at_ms: now_ms, updated_at_ms: now_ms, ...withoutSecrets(row) };
-      await store.writeFreeing((tx) => store.endOperation(tx, sandbox_id, 'cleaning', replica, changes));
+      await store.writeFreeing((tx) => store.endDeletion(tx, sandbox_id, replica, changes));
       metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
       return true;
     } catch (error) {

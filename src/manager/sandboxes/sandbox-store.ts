@@ -3,7 +3,13 @@ import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isDiskFull } from '../database/database-errors.ts';
 import type { Operation, SandboxTable } from '../database/tables.ts';
-import { listSandboxes, type SandboxFilter, type SandboxPage } from './sandbox-list-store.ts';
+import {
+  indexMetadata,
+  listSandboxes,
+  type SandboxFilter,
+  type SandboxPage,
+  unindexMetadata,
+} from './sandbox-list-store.ts';
 import { TRANSITIONS, type Verb } from './transitions.ts';
 
 /** A row of the table `sandboxes`. */
@@ -79,6 +85,7 @@ export class SandboxStore {
   /** Adds a sandbox. */
   async insert(tx: Transaction, row: ManagedSandboxRow): Promise<void> {
     await tx.insertInto('sandboxes').values(row).execute();
+    await indexMetadata(tx, row);
   }
 
   /** A team's sandbox (`team_id` null: any team's), or null if there is none. */
@@ -185,6 +192,18 @@ export class SandboxStore {
       .returningAll()
       .executeTakeFirst();
     return row ?? null;
+  }
+
+  /** Ends the cleanup of a deleted sandbox; null if it no longer belongs to `owner`. */
+  async endDeletion(
+    tx: Transaction,
+    sandbox_id: string,
+    owner: string,
+    changes: Updateable<SandboxTable>,
+  ): Promise<ManagedSandboxRow | null> {
+    const row = await this.endOperation(tx, sandbox_id, 'cleaning', owner, changes);
+    if (row) await unindexMetadata(tx, sandbox_id);
+    return row;
   }
 
   /** Removes a sandbox that no caller has seen, together with the idempotency key of its claim. */

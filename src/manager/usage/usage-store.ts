@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import { unitOf, type WindowType } from '../../contract/usage.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import type { LeaseTable, UsageWindowTable } from '../database/tables.ts';
+import type { LeaseTable, UsageWindowTable } from '../database/usage-tables.ts';
 import type { Position } from './cursor.ts';
 import type { Span } from './spans.ts';
 

@@ -8,6 +8,7 @@ const ADDED: [migration: string, table: string, columns: string[] | 'all', index
   ['010', 'network_positions', 'all'],
   ['011', 'sandboxes', ['watch_ignore', 'webhook_events']],
   ['012', 'sandboxes', ['idle_ttl_s', 'idle_expires_at_ms'], ['sandboxes_idle_expiry']],
+  ['013', 'sandbox_metadata', 'all'],
 ];
 
 /** Makes a database one of before a migration, as far as later ones only added columns and tables. */

@@ -2,7 +2,14 @@ import type { Migration } from 'kysely';
 import type { Dialect } from '../tables.ts';
 import { addErrorDetail, createOutbox, hashEndpoints } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
-import { addBandwidth, addIdleTime, addMetadata, addWebhookLimits, createSandboxes } from './sandboxes.ts';
+import {
+  addBandwidth,
+  addIdleTime,
+  addMetadata,
+  addWebhookLimits,
+  createSandboxes,
+  indexMetadata,
+} from './sandboxes.ts';
 import { createNetworkPositions, createUsage, offsetPositions } from './usage.ts';
 
 /**
@@ -23,5 +30,6 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '010_network_positions': { up: (db) => createNetworkPositions(db) },
     '011_webhook_limits': { up: (db) => addWebhookLimits(db) },
     '012_idle_time': { up: (db) => addIdleTime(db) },
+    '013_sandbox_metadata_pairs': { up: (db) => indexMetadata(db, dialect) },
   };
 }

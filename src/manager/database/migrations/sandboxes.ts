@@ -1,5 +1,5 @@
-import type { Kysely } from 'kysely';
-import type { Tables } from '../tables.ts';
+import { type Kysely, sql } from 'kysely';
+import type { Dialect, Tables } from '../tables.ts';
 import { createIndex } from './schema.ts';
 
 /** Migration 001: tokens, teams, sandboxes and idempotency keys. */
@@ -110,4 +110,28 @@ export async function addIdleTime(db: Kysely<Tables>): Promise<void> {
     ['idle_expires_at_ms'],
     'idle_expires_at_ms is not null',
   );
+}
+
+/** Migration 013: the labels of sandboxes as lists find them. */
+export async function indexMetadata(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
+  await db.schema
+    .createTable('sandbox_metadata')
+    .addColumn('sandbox_id', 'text', (column) =>
+      column.notNull().references('sandboxes.sandbox_id').onDelete('cascade'),
+    )
+    .addColumn('team_id', 'text', (column) => column.notNull())
+    .addColumn('key', 'text', (column) => column.notNull())
+    .addColumn('text', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('sandbox_metadata_key', ['sandbox_id', 'key'])
+    .execute();
+  await createIndex(db, 'sandbox_metadata', 'sandbox_metadata_pairs', [
+    'team_id',
+    'key',
+    'text',
+    'sandbox_id',
+  ]);
+  const pairs = sql.raw(dialect === 'sqlite' ? 'json_each(metadata)' : 'json_each_text(metadata::json)');
+  await sql`insert into sandbox_metadata (sandbox_id, team_id, key, text)
+    select sandbox_id, team_id, pairs.key, pairs.value from sandboxes, ${pairs} as pairs
+    where metadata is not null and deleted_at_ms is null`.execute(db);
 }

@@ -36,6 +36,30 @@ describeOnStores('a database from before sandboxes had metadata and bandwidth', 
   });
 });
 
+describeOnStores('a database from before lists had an index of metadata', (fresh) => {
+  it('finds its sandboxes by every pair, and those of no one else', async () => {
+    const url = await fresh();
+    const before = await opened(url);
+    const old_store = new SandboxStore(before);
+    const odd = { 'app/tier': 'x:y=ü "quoted" %', empty: '', number: '5', fox: '🦊' };
+    for (const [id, overrides] of [
+      ['old', { metadata: JSON.stringify(odd) }],
+      ['other', { metadata: JSON.stringify(odd), team_id: 'team_2' }],
+      ['gone', { metadata: JSON.stringify(odd), deleted_at_ms: 5 }],
+      ['plain', { metadata: null }],
+      ['none', { metadata: '{}' }],
+    ] as const) {
+      await old_store.write((tx) => old_store.insert(tx, rowOf(id, overrides)));
+    }
+    await undoFrom(before.db as unknown as Kysely<never>, '013');
+    const store = new SandboxStore(await opened(url));
+    for (const [key, text] of Object.entries(odd)) {
+      const { rows } = await store.list('team_1', { limit: 10, offset: 0, metadata: [`${key}:${text}`] });
+      expect([key, rows.map(({ sandbox_id }) => sandbox_id)]).toEqual([key, ['old']]);
+    }
+  });
+});
+
 describeOnStores('a database from before webhooks were limited', (fresh) => {
   it('has webhooks that are sent every kind', async () => {
     const url = await fresh();
