@@ -1,5 +1,6 @@
 import type { RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
+import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { VERSION } from '../version.ts';
 
 /** The documentation of a route, in addition to its path and the schemas that its requests are checked by. */
@@ -18,6 +19,8 @@ export interface RouteDoc {
   /** The body may be left out. */
   is_body_optional?: boolean;
   headers?: Record<string, string>;
+  /** The errors of the route's own; those of every route are not among them. */
+  errors?: readonly ErrorCode[];
 }
 
 /** A route as it was registered. */
@@ -38,7 +41,11 @@ const ERROR = {
     error: {
       type: 'object',
       required: ['code', 'message'],
-      properties: { code: { type: 'string' }, message: { type: 'string' }, details: {} },
+      properties: {
+        code: { type: 'string' },
+        message: { type: 'string' },
+        details: { description: 'an object with what is at fault, such as the `field` or the `path`' },
+      },
     },
   },
 };
@@ -83,10 +90,8 @@ function operation({ schema, doc, scopes }: DocumentedRoute, path: string): obje
     ...requestBody((schema?.body as TSchema | undefined) ?? doc.body, doc),
     responses: {
       [doc.status ?? 200]: { description: 'success', ...answer(doc) },
-      default: {
-        description: 'an error of the catalogue',
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-      },
+      ...errors(doc),
+      default: errorAnswer('an error of the catalogue'),
     },
   };
 }
@@ -106,6 +111,19 @@ function answer({ data, media }: RouteDoc): object {
     properties: { success: { const: true }, data },
   };
   return { content: { 'application/json': { schema } } };
+}
+
+/** By their statuses, several of which have several codes. */
+function errors({ errors = [] }: RouteDoc): object {
+  const codes = Map.groupBy(errors, (code) => new ApiError(code).status);
+  return Object.fromEntries([...codes].map(([status, same]) => [status, errorAnswer(same.join(', '))]));
+}
+
+function errorAnswer(description: string): object {
+  return {
+    description,
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+  };
 }
 
 function webhook(summary: string, schema: TSchema): object {

@@ -30,11 +30,36 @@ const ProcessListData = closedObject({ processes: Type.Array(ProcessData) });
 
 const doneData = (what: string) => closedObject({ [what]: Type.Literal(true) });
 
+/** Errors of file operations, told of the path or the field at fault. Source: contract section 4, "Files". */
+const FINDING = [
+  'invalid_request',
+  'permission_denied',
+  'forbidden',
+  'not_found',
+  'not_a_directory',
+] as const;
+const READING = [...FINDING, 'is_a_directory', 'not_a_file', 'too_many_requests'] as const;
+const CHANGING = [
+  ...FINDING,
+  'is_a_directory',
+  'not_a_file',
+  'conflict',
+  'no_space',
+  'shutting_down',
+] as const;
+
 const conditional = {
   Range: 'the bytes to send',
   'If-Range': 'send the range only of this version, otherwise everything',
+  'If-Match': 'answer 412 for any other version',
   'If-None-Match': 'answer 304 for this version',
+  'If-Modified-Since': 'answer 304 for what has not changed since, without If-None-Match',
+  'If-Unmodified-Since': 'answer 412 for what has changed since, without If-Match',
 };
+const download = {
+  headers: conditional,
+  errors: [...READING, 'precondition_failed', 'range_not_satisfiable'],
+} as const;
 const upload = {
   data: WrittenData,
   status: 201,
@@ -42,8 +67,10 @@ const upload = {
   headers: {
     'If-Match': 'write only over this version',
     'If-None-Match': '*: write only where there is nothing',
+    'If-Unmodified-Since': 'write only over what has not changed since, without If-Match',
   },
-};
+  errors: [...CHANGING, 'already_exists', 'precondition_failed', 'too_many_requests'],
+} as const;
 const resumed = { 'Last-Event-ID': 'the id of the last event received' };
 
 /** What `/openapi.json` says of each route beside its path, access and schemas. */
@@ -127,23 +154,44 @@ const DOCS: Readonly<Record<string, RouteDoc>> = {
   'GET /api/v1/files': {
     summary: 'Download a file',
     media: 'application/octet-stream',
-    headers: conditional,
+    ...download,
   },
-  'HEAD /api/v1/files': { summary: 'Ask for the size and version of a file', headers: conditional },
-  'GET /api/v1/files/stat': { summary: 'Describe a path', data: FileEntryData },
-  'GET /api/v1/files/list': { summary: 'List a directory', data: FilePageData },
-  'GET /api/v1/files/watch': { summary: 'Watch directories over a WebSocket', status: 101 },
-  'GET /api/v1/files/archive': { summary: 'Download a directory as an archive', media: 'application/x-tar' },
+  'HEAD /api/v1/files': { summary: 'Ask for the size and version of a file', ...download },
+  'GET /api/v1/files/stat': { summary: 'Describe a path', data: FileEntryData, errors: FINDING },
+  'GET /api/v1/files/list': { summary: 'List a directory', data: FilePageData, errors: FINDING },
+  'GET /api/v1/files/watch': {
+    summary: 'Watch directories over a WebSocket',
+    status: 101,
+    errors: ['invalid_request', 'permission_denied'],
+  },
+  'GET /api/v1/files/archive': {
+    summary: 'Download a directory as an archive',
+    media: 'application/x-tar',
+    errors: [...READING, 'conflict'],
+  },
   'PUT /api/v1/files/archive': {
     summary: 'Unpack an archive into a directory',
     data: UnpackedData,
     body_media: 'application/x-tar',
+    errors: [...CHANGING, 'too_many_requests'],
   },
   'POST /api/v1/files': { summary: 'Write a file, or make a directory with mkdir=true', ...upload },
   'PUT /api/v1/files': { summary: 'Write a file', ...upload },
-  'DELETE /api/v1/files': { summary: 'Remove a file or directory', data: DeletedData },
-  'POST /api/v1/files/move': { summary: 'Move a file or directory', data: MovedData },
-  'POST /api/v1/files/copy': { summary: 'Copy a file or directory', data: CopiedData },
+  'DELETE /api/v1/files': {
+    summary: 'Remove a file or directory',
+    data: DeletedData,
+    errors: [...FINDING, 'conflict', 'directory_not_empty', 'shutting_down'],
+  },
+  'POST /api/v1/files/move': {
+    summary: 'Move a file or directory',
+    data: MovedData,
+    errors: [...CHANGING, 'already_exists', 'directory_not_empty'],
+  },
+  'POST /api/v1/files/copy': {
+    summary: 'Copy a file or directory',
+    data: CopiedData,
+    errors: [...CHANGING, 'already_exists', 'directory_not_empty', 'too_many_requests'],
+  },
   'GET /api/v1/sandbox': { summary: 'Get the state of the sandbox', data: SandboxViewData },
   'POST /api/v1/sandbox/init': { summary: 'Give the sandbox its identity and webhook', data: StateData },
   'PUT /api/v1/sandbox/env': {

@@ -55,6 +55,29 @@ describe("the daemon's document", () => {
     expect(described).toContain('get /openapi.json');
   });
 
+  it('names the errors of file operations by their statuses', async () => {
+    const { paths } = await documentOf();
+    const described = (path: string, method: string) =>
+      Object.entries(paths[path]?.[method]?.responses ?? {}).map(([status, answer]) => [
+        status,
+        (answer as { description: string }).description,
+      ]);
+    expect(described('/api/v1/files', 'get')).toEqual([
+      ['200', 'success'],
+      ['400', 'invalid_request'],
+      ['403', 'permission_denied, forbidden'],
+      ['404', 'not_found'],
+      ['409', 'not_a_directory, is_a_directory, not_a_file'],
+      ['412', 'precondition_failed'],
+      ['416', 'range_not_satisfiable'],
+      ['429', 'too_many_requests'],
+      ['default', 'an error of the catalogue'],
+    ]);
+    for (const path of Object.keys(paths).filter((each) => each.startsWith('/api/v1/files')))
+      for (const method of Object.keys(paths[path] ?? {}))
+        expect(Object.fromEntries(described(path, method))).toMatchObject({ 400: 'invalid_request' });
+  });
+
   it('says of each route what it is for, its parameters, and whether it needs a token', async () => {
     const { paths } = await documentOf();
     for (const [path, methods] of Object.entries(paths)) {
