@@ -118,6 +118,35 @@ describe("a sandbox's own routes through the manager", () => {
     expect((await reader.get(`${path}/files/stat?path=/%ff`)).error?.details).toEqual({ field: 'path' });
   });
 
+  it('charge each file operation once, whatever it does inside', async () => {
+    const { manager, client, writer, path } = await scene();
+    const admin = await client('team_1', 'admin');
+    const rate = { limit_value: 1_000, interval_ms: 3_600_000, burst_value: 1_000 };
+    expect((await admin.call('PUT', '/internal/v1/teams/team_1/quotas/api_requests', rate)).status).toBe(200);
+    const file = join(scratchFolder(), 'file');
+    const at = `path=${encodeURIComponent(file)}`;
+    const left: number[] = [];
+    const ask = async (method: string, rest: string, body?: string) => {
+      const answer = await fetch(`${manager.url}${path}/files${rest}`, {
+        method,
+        headers: { authorization: `Bearer ${writer.token}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body }),
+      });
+      await answer.arrayBuffer();
+      expect(answer.ok).toBe(true);
+      left.push(Number(/r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]));
+    };
+    await ask('PUT', `?${at}`, 'x'.repeat(500_000));
+    await ask('GET', `?${at}`);
+    await ask('HEAD', `?${at}`);
+    await ask('POST', '/copy', JSON.stringify({ source: file, destination: `${file}-2` }));
+    await ask('GET', `/archive?${at}`);
+    await ask('GET', `/list?path=${encodeURIComponent(join(file, '..'))}`);
+    await ask('DELETE', `?${at}`);
+    expect(left[0]).toBeGreaterThan(900);
+    expect(left).toEqual(left.map((_, i) => (left[0] as number) - i));
+  });
+
   it('read the files of a paused sandbox, and write them only where it may resume', async () => {
     const { writer, path } = await scene();
     const file = join(scratchFolder(), 'file');
