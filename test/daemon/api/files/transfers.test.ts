@@ -72,6 +72,7 @@ describe('transfers', () => {
 
   it('are cut once their client moves no byte for the time allowed, both ways, and not before', async () => {
     const IDLE_MS = 2_000;
+    const SLOW_BYTES = 30;
     const folder = scratchFolder();
     const [journal_folder, clock, log] = [join(folder, 'journal'), systemClock, createLog('silent')];
     const journal = new UploadJournal(journal_folder);
@@ -110,8 +111,13 @@ describe('transfers', () => {
     const upload = hanging(`PUT ${path('new')} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nsome`);
     const download = hanging(`GET ${path('large')} HTTP/1.1\r\nHost: x\r\n\r\n`);
     // Slower than any other, but never idle.
-    const slow = hanging(`PUT ${path('slow')} HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n`);
-    const trickle = setInterval(() => slow.socket.write('.'), IDLE_MS / 20);
+    const slow = hanging(`PUT ${path('slow')} HTTP/1.1\r\nHost: x\r\nContent-Length: ${SLOW_BYTES}\r\n\r\n`);
+    let trickled = 0;
+    const trickle = setInterval(() => {
+      slow.socket.write('.');
+      trickled += 1;
+      if (trickled === SLOW_BYTES) clearInterval(trickle);
+    }, IDLE_MS / 20);
     onTestFinished(() => clearInterval(trickle));
     const answer = new Promise<string>((resolve) =>
       slow.socket.once('data', (data) => resolve(String(data))),
