@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { LIST_LIMIT } from '../src/contract/defaults.ts';
+import { EVENT_TYPES } from '../src/contract/events.ts';
 import { SANDBOX_NETWORK_MODES } from '../src/contract/network.ts';
 import { DIMENSIONS } from '../src/contract/quotas.ts';
 import { MANAGED_STATUSES } from '../src/contract/sandboxes.ts';
@@ -87,11 +88,16 @@ function defineClaim(sandbox: Command, withManager: Run): void {
     .option('--webhook-url <url>', 'where its events go')
     .option('--webhook-secret-file <path>', 'file with the secret that signs its events')
     .option('--watch-dir <dir>', 'the directory in it to watch')
+    .option('--watch-ignore <glob>', 'leave out what matches; repeatable', several)
+    .addOption(
+      new Option('--event <type>', 'send this kind of events and no other; repeatable').argParser(eventType),
+    )
     .option('--env <name=value>', 'set a variable of its processes; repeatable', environmentEntry)
     .option('--env-from <path>', 'variables of its processes, a NAME=VALUE on each line')
     .option('--metadata <key:text>', 'label it; repeatable', pair)
     .option(...TTL, duration)
     .option(...HARD_TTL, duration)
+    .option('--idle-ttl <duration>', 'pause it when nobody has used it for so long; 0 is never', duration)
     .option('--auto-resume', 'resume it with the next call while it is paused')
     .option('--memory <size>', 'such as 128Mi or 1Gi')
     .option('--cpu <cores>', 'such as 0.5 or 2', cores)
@@ -167,4 +173,13 @@ function cores(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && value > 0 && Number.isFinite(value)) return value;
   throw new InvalidArgumentError('It must be a number of cores such as 0.5 or 2.');
+}
+
+function several(text: string, before: string[] = []): string[] {
+  return [...before, text];
+}
+
+function eventType(text: string, before?: string[]): string[] {
+  if (EVENT_TYPES.some((each) => each === text)) return several(text, before);
+  throw new InvalidArgumentError(`Allowed choices are ${EVENT_TYPES.join(', ')}.`);
 }

@@ -13,11 +13,15 @@ export interface ClaimOptions {
   webhookUrl?: string | undefined;
   webhookSecretFile?: string | undefined;
   watchDir?: string | undefined;
+  watchIgnore?: string[] | undefined;
+  /** The kinds of events that are sent. */
+  event?: string[] | undefined;
   env?: Record<string, string> | undefined;
   envFrom?: string | undefined;
   metadata?: Record<string, string> | undefined;
   ttl?: number | undefined;
   hardTtl?: number | undefined;
+  idleTtl?: number | undefined;
   autoResume?: boolean | undefined;
   memory?: string | undefined;
   cpu?: number | undefined;
@@ -49,7 +53,7 @@ export async function claim({ client, out, json }: ManagerContext, options: Clai
 
 /** The body of the claim; its secret and the variables of `--env-from` are read from their files. */
 function claimBody(options: ClaimOptions) {
-  const { template, metadata, autoResume: auto_resume, ttl, hardTtl, network } = options;
+  const { template, metadata, autoResume: auto_resume, ttl, hardTtl, idleTtl, network } = options;
   const { memory, cpu, disk } = options;
   return {
     template,
@@ -59,6 +63,7 @@ function claimBody(options: ClaimOptions) {
       env_vars: variablesOf(options),
       ttl: seconds('--ttl', ttl),
       hard_ttl: seconds('--hard-ttl', hardTtl),
+      idle_ttl: seconds('--idle-ttl', idleTtl),
       auto_resume,
       resources: (memory ?? cpu ?? disk) === undefined ? undefined : { memory, cpu, disk },
       network: network && { mode: network },
@@ -66,14 +71,20 @@ function claimBody(options: ClaimOptions) {
   };
 }
 
-function webhookOf({ webhookUrl: url, webhookSecretFile, watchDir: watch_dir }: ClaimOptions) {
-  if (url === undefined) {
-    const extra = webhookSecretFile !== undefined ? '--webhook-secret-file' : watch_dir && '--watch-dir';
-    if (extra) throw new Failure(EXIT.usage, `${extra} needs --webhook-url`);
-    return undefined;
+function webhookOf(options: ClaimOptions) {
+  const { webhookUrl: url, webhookSecretFile, watchDir: watch_dir, watchIgnore, event } = options;
+  if (url !== undefined) {
+    const secret = webhookSecretFile === undefined ? undefined : readSecretFile(webhookSecretFile);
+    return { url, secret, watch_dir, watch_ignore: watchIgnore, events: event };
   }
-  const secret = webhookSecretFile === undefined ? undefined : readSecretFile(webhookSecretFile);
-  return { url, secret, watch_dir };
+  const extra = Object.entries({
+    '--webhook-secret-file': webhookSecretFile,
+    '--watch-dir': watch_dir,
+    '--watch-ignore': watchIgnore,
+    '--event': event,
+  }).find(([, value]) => value !== undefined);
+  if (extra) throw new Failure(EXIT.usage, `${extra[0]} needs --webhook-url`);
+  return undefined;
 }
 
 function variablesOf({ env, envFrom }: ClaimOptions): Record<string, string> | undefined {

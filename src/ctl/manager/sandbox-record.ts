@@ -1,8 +1,9 @@
+import { EVENT_TYPES } from '../../contract/events.ts';
 import type { DirectionUsage } from '../../contract/network.ts';
 import type { ManagedSandbox } from '../../contract/sandboxes.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
-import { moment, size } from '../terminal/quantity.ts';
+import { duration, moment, size } from '../terminal/quantity.ts';
 import { selectedSandbox } from './sandbox-id.ts';
 import { metadataText, STATUS_STYLES } from './sandbox-table.ts';
 
@@ -31,10 +32,13 @@ async function printSandbox({ out, json }: ManagerContext, sandbox: ManagedSandb
       network_usage && `${trafficText(network_usage.egress)} out, ${trafficText(network_usage.ingress)} in`,
     ],
     ['webhook', webhook && `${webhook.url}${webhook.has_secret ? ', signed' : ', not signed'}`],
+    ['sends', webhook && webhook.events.length < EVENT_TYPES.length ? webhook.events.join(' ') : null],
     ['watches', webhook?.watch_dir ?? null],
+    ['ignores', webhook?.watch_ignore.join(' ') || null],
     ['environment', env_names.length === 0 ? null : env_names.join(' ')],
     ['metadata', metadataText(sandbox.metadata) || null],
     ['auto resume', sandbox.auto_resume ? 'yes' : null],
+    ['idle', sandbox.idle_ttl > 0 ? `paused after ${duration(sandbox.idle_ttl * 1_000)} without use` : null],
     ['expires', sandbox.expires_at && `${moment(sandbox.expires_at)}, paused then`],
     ['ends', sandbox.hard_expires_at && `${moment(sandbox.hard_expires_at)}, deleted then`],
     ['created', moment(sandbox.created_at)],

@@ -36,7 +36,7 @@ const sandbox = {
     bandwidth_burst_bytes: 1,
   },
   network_usage: { egress: traffic, ingress: traffic },
-  webhook: { url: E, watch_dir: E, has_secret: false },
+  webhook: { url: E, watch_dir: E, watch_ignore: [E], events: [E], has_secret: false },
   ...{ metadata: { [E]: E }, env_names: [E], expires_at: E, hard_expires_at: E, claimed_at: E },
   ...{ created_at: E, updated_at: E },
 };

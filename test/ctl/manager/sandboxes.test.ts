@@ -26,7 +26,20 @@ describe('the sandboxes of a manager', () => {
     writeFileSync(variables, 'A=1\nB="two words"\n');
     const claim = ['claim', '--template', 'small', '--metadata', 'branch:main:1', '--memory', '256Mi'];
     const webhook = ['--webhook-url', 'http://127.0.0.1:9/hook', '--webhook-secret-file', secret];
-    const more = ['--env-from', variables, '--env', 'C=3', '--ttl', '1h', '--watch-dir', '/nowhere'];
+    const kinds = ['--watch-ignore', '*.tmp', '--event', 'sandbox.deleted', '--event', 'agent.event'];
+    const more = [
+      ...kinds,
+      '--env-from',
+      variables,
+      '--env',
+      'C=3',
+      '--ttl',
+      '1h',
+      '--watch-dir',
+      '/nowhere',
+      '--idle-ttl',
+      '2h',
+    ];
     const id = await printed('sandbox', ...claim, ...webhook, ...more, '--idempotency-key', 'k');
     expect(await printed('sandbox', ...claim, ...webhook, ...more, '--idempotency-key', 'k')).toBe(id);
     const other = await printed('sandbox', 'claim');
@@ -53,6 +66,9 @@ describe('the sandboxes of a manager', () => {
       'http://127.0.0.1:9/hook, signed',
       'A B C',
       'branch:main:1',
+      'sandbox.deleted agent.event',
+      '*.tmp',
+      'paused after 2 h 0 min without use',
     ]) {
       expect(shown).toContain(part);
     }
@@ -105,6 +121,7 @@ describe('the sandboxes of a manager', () => {
   it.each([
     [['sandbox', 'claim', '--ttl', '1.5s'], '--ttl must be whole seconds'],
     [['sandbox', 'claim', '--watch-dir', '/x'], '--watch-dir needs --webhook-url'],
+    [['sandbox', 'claim', '--event', 'x'], 'Allowed choices are sandbox.ready'],
     [['sandbox', 'claim', '--metadata', 'a'], 'It must be key:text.'],
     [['sandbox', 'claim', '--cpu', 'many'], 'It must be a number of cores'],
     [['sandbox', 'claim', '--env-from', '/none'], 'cannot read /none: no such file'],
