@@ -35,6 +35,9 @@ const CLAIMS = (text: string): unknown[] => [
   { config: { resources: { memory: text } } },
   { config: { resources: { cpu: text } } },
   { config: { metadata: { [text]: text } } },
+  { config: { metadata: { a: text } } },
+  { config: { webhook: { url: 'http://127.0.0.1:9/', watch_ignore: [text] } } },
+  { config: { webhook: { url: 'http://127.0.0.1:9/', events: [text] } } },
   { [text]: 1 },
 ];
 

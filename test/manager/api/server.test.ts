@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { exchange } from '../../support/raw-socket.ts';
 import { answerTo, refusedRequests } from '../../support/refused-requests.ts';
@@ -20,4 +24,24 @@ describe('every answer of the manager', () => {
     await exchange({ host: '127.0.0.1', port }, first + upgrade, { quiet_ms: 200 });
     expect((await fetch(`${manager.url}/healthz`)).status).toBe(200);
   });
+});
+
+/** The kernel's timer of the connection that a listener on this port has accepted: 02 is the one of TCP keep-alive. */
+function timerOf(port: number, client_port: number | undefined): string | undefined {
+  const hex = (value = 0) => value.toString(16).toUpperCase().padStart(4, '0');
+  const rows = readFileSync('/proc/self/net/tcp', 'utf8').split('\n');
+  const fields = rows.map((row) => row.trim().split(/\s+/));
+  const own = fields.find(
+    ([, local, remote]) => local?.endsWith(`:${hex(port)}`) && remote?.endsWith(`:${hex(client_port)}`),
+  );
+  return own?.[5]?.slice(0, 2);
+}
+
+it('a connection whose client has vanished is found dead by the kernel', async () => {
+  const { manager } = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`);
+  const port = Number(new URL(manager.url).port);
+  const client = connect(port, '127.0.0.1');
+  onTestFinished(() => void client.destroy());
+  await once(client, 'connect');
+  await eventually(() => expect(timerOf(port, client.localPort)).toBe('02'));
 });
