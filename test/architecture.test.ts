@@ -6,7 +6,7 @@ const ROOT = resolve(import.meta.dirname, '..');
 
 /** What the rooms of the manager stand on. */
 const FOUNDATION = ['contract', 'base', 'webhook', 'outbox', 'outbox/sqlite'];
-const MANAGER = ['config', 'database', 'sandboxes', 'outbox', 'quotas', 'usage'].map(
+const MANAGER = ['config', 'database', 'sandboxes', 'outbox', 'quotas', 'usage', 'events'].map(
   (room) => `manager/${room}`,
 );
 
@@ -41,6 +41,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'manager/sandboxes',
   ],
   'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
+  'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
   'manager/cli': ['contract', 'base', ...MANAGER],
   manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/api', 'manager/cli'],

@@ -75,6 +75,9 @@ export const RETAIN_LIFECYCLE_RECORDS = 1_000;
  */
 export const COMMIT_TIMEOUT_MS = 9_500;
 
+/** How long the manager's feed keeps an event, in ms: a consumer that was away for a week misses nothing. */
+export const FEED_KEPT_MS = 7 * DAY_MS;
+
 // The manager's outbox. Contract section 7, "`sandbox.deleted`" and "Limits of a team".
 
 /** Attempts in flight over all endpoints: bounds the sockets and memory of a manager. */

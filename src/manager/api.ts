@@ -4,6 +4,7 @@ import type { Schedule } from '../base/schedule.ts';
 import type { NetworkState } from '../contract/network.ts';
 import { guardRoutes } from './api/auth.ts';
 import { registerDeliveryRoutes } from './api/delivery-routes.ts';
+import { registerEventRoutes } from './api/event-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
 import { registerPassThroughRoutes } from './api/pass-through-routes.ts';
 import { registerPortRoutes } from './api/ports/port-routes.ts';
@@ -35,6 +36,7 @@ export async function makeApi(parts: Parts, tokens: TokenStore, schedule: Schedu
     (routes) => registerSandboxRoutes(routes, { ...parts, store, seal, traffic: usage.traffic }),
     (routes) => registerPassThroughRoutes(routes, passing),
     (routes) => registerPortRoutes(routes, passing),
+    (routes) => registerEventRoutes(routes, { ...passing, feed: parts.feed }),
     (routes) => registerDeliveryRoutes(routes, delivery),
     (routes) =>
       registerQuotaRoutes(routes, {

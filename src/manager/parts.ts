@@ -10,6 +10,7 @@ import type { Database } from './database/database.ts';
 import { reasonOf } from './database/database-errors.ts';
 import { replicaName } from './database/replica.ts';
 import type { Seal } from './database/seal.ts';
+import { Feed } from './events/feed.ts';
 import { networkJob } from './network-job.ts';
 import { Delivery } from './outbox/delivery.ts';
 import { Quotas } from './quotas/quotas.ts';
@@ -51,6 +52,8 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   // The last step that reads the database, because it is the first that keeps something open.
   const quotas = await Quotas.open({ config, database, clock, log });
   const delivery = new Delivery({ database, clock, log, seal, guard, replica });
+  // After the usage, which has advanced the positions in the database.
+  const feed = await Feed.open({ database, clock, log, runtime, seal });
   const store = new SandboxStore(database);
   const services: SandboxServices = {
     clock,
@@ -64,6 +67,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     metering: usage.metering,
     traffic: usage.traffic,
     deletion_outbox: delivery,
+    feed,
   };
   const keys = new IdempotencyStore(database.db);
   const housekeeping = new HousekeepingStore(database.db);
@@ -78,8 +82,9 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     network: () => runtime.networks.state(),
   };
   return {
-    metrics: metricsOf({ services, delivery, quotas, usage }),
+    metrics: metricsOf({ services, delivery, quotas, usage, feed }),
     services,
+    feed,
     claim_rules,
     delivery,
     quotas,
@@ -98,7 +103,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
 
 /** The schedule of all periodic jobs; none runs before it is started. */
 export function makeSchedule(parts: Parts): Schedule {
-  const { services, operations, uses, keys, recovery, usage, housekeeping } = parts;
+  const { services, operations, uses, keys, recovery, usage, feed, housekeeping } = parts;
   const schedule = new Schedule(services.clock, services.log, reasonOf);
   for (const job of [
     recovery,
@@ -109,6 +114,7 @@ export function makeSchedule(parts: Parts): Schedule {
     networkJob(services.runtime.networks, services.log),
     purgeJob(services, housekeeping, keys),
     ...usage.jobs(),
+    ...feed.jobs(),
   ]) {
     schedule.add(job);
   }
@@ -120,10 +126,11 @@ interface Metered {
   delivery: Delivery;
   quotas: Quotas;
   usage: Usage;
+  feed: Feed;
 }
 
 /** The metrics of every part. */
-function metricsOf({ services, delivery, quotas, usage }: Metered): MetricsRegistry {
+function metricsOf({ services, delivery, quotas, usage, feed }: Metered): MetricsRegistry {
   const { metrics, store } = services;
   const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
@@ -132,6 +139,7 @@ function metricsOf({ services, delivery, quotas, usage }: Metered): MetricsRegis
     ...delivery.metrics(),
     ...quotas.metrics(),
     ...usage.metrics(),
+    ...feed.metrics(),
     labelledGauge('sandboxes', 'Sandboxes of all teams.', 'status', async () =>
       Object.fromEntries((await store.countByStatus()).map(({ status, count }) => [status, count])),
     ),

@@ -5,6 +5,7 @@ import { ApiError, StartError } from '../contract/errors.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import { Egress } from './egress/egress.ts';
 import type { Isolation } from './isolation.ts';
+import { readLifecycle } from './lifecycle.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
 import type { LocalNetworks } from './networks/local-networks.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
@@ -145,8 +146,7 @@ export class LocalRuntime implements Runtime {
   }
 
   async #setPaused(sandbox_id: string, is_paused: boolean, reason: string | null): Promise<RuntimeChange> {
-    const files = this.#files(sandbox_id);
-    return setPaused(files, is_paused, reason, this.#parts);
+    return setPaused(this.#files(sandbox_id), is_paused, reason, this.#parts);
   }
 
   /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */
@@ -170,6 +170,11 @@ export class LocalRuntime implements Runtime {
       updateRecord(files, { memory_mib });
     }
     return env === undefined ? 'done' : replaceEnvironment(files, env);
+  }
+
+  /** See `readLifecycle`. */
+  async lifecycle(...[sandbox_id, trust, after]: Parameters<Runtime['lifecycle']>) {
+    return readLifecycle(this.#files(sandbox_id), trust, after);
   }
 
   /** See `SandboxEnder.end`. */

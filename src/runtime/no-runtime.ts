@@ -1,6 +1,8 @@
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from './networks/unmetered-networks.ts';
 import type {
+  LifecyclePage,
+  RecordTrust,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
@@ -55,6 +57,11 @@ export class NoRuntime implements Runtime {
   /** Always `done`. */
   async change(): Promise<RuntimeChange> {
     return 'done';
+  }
+
+  /** There are no events. */
+  async lifecycle(_sandbox_id: string, _trust: RecordTrust, _after: number): Promise<LifecyclePage | null> {
+    return { events: [], more: false, refused: 0 };
   }
 
   /** Always `absent`. */

@@ -1,10 +1,15 @@
 import type { EventType } from '../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
-import type { UndeliveredPage, UndeliveredRecord } from '../outbox/sqlite/undelivered/undelivered-record.ts';
+import type {
+  HandOverSource,
+  LifecycleEvent,
+  UndeliveredPage,
+  UndeliveredRecord,
+} from '../outbox/sqlite/undelivered/undelivered-record.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 
-export type { UndeliveredPage, UndeliveredRecord };
+export type { LifecycleEvent, UndeliveredPage, UndeliveredRecord };
 
 /** Where a sandbox's events are delivered. `watch_dir` is an absolute path inside the sandbox, or null. */
 export interface RuntimeWebhook {
@@ -18,8 +23,18 @@ export interface RuntimeWebhook {
   events: EventType[] | null;
 }
 
-/** The keys and names by which a handover authenticates a sandbox's records. */
-export type HandOverTrust = Omit<Trust, 'sandbox_id'>;
+/** The keys and names by which a sandbox's records are authenticated. */
+export type RecordTrust = Omit<Trust, 'sandbox_id'>;
+
+/** The same for a handover, and the sequence after which the events of the sandbox's own life are read. */
+export type HandOverTrust = Omit<HandOverSource, 'sandbox_id' | 'state_dir'>;
+
+/** Events of a sandbox's own life; `more` where others follow. `refused`: how many records its daemon did not make. */
+export interface LifecyclePage {
+  events: LifecycleEvent[];
+  more: boolean;
+  refused: number;
+}
 
 /** The specification of a sandbox. Source: contract section 7, POST `/api/v1/sandboxes`. */
 export interface RuntimeSpec {
@@ -110,6 +125,12 @@ export interface Runtime {
   ): Promise<RuntimeChange>;
 
   /**
+   * The events of its own life after a sequence that its daemon has committed, oldest first, up to a hundred. Null where
+   * the daemon cannot be asked now.
+   */
+  lifecycle(sandbox_id: string, trust: RecordTrust, after: number): Promise<LifecyclePage | null>;
+
+  /**
    * Ends every process and then the daemon, with `sandbox.killed` (reason `api`) committed and without a flush of its
    * deliveries. Takes up to about 15 s if processes ignore SIGTERM. Nothing of it runs afterwards, even if the daemon did
    * not answer or had died.
@@ -117,8 +138,8 @@ export interface Runtime {
   end(sandbox_id: string): Promise<RuntimeEnd>;
 
   /**
-   * Reads the records that the daemon had not delivered, after `end`, a few hundred at a time; only those that the daemon
-   * made. Throws on failures that may pass: read everything again later.
+   * Reads the records that the daemon had not delivered, after `end`, a few hundred at a time, and before them the events
+   * of the sandbox's own life; only those that the daemon made. Throws on failures that may pass: read everything again later.
    */
   handOver(sandbox_id: string, trust: HandOverTrust): AsyncIterable<UndeliveredPage>;
 

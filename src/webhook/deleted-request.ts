@@ -1,3 +1,4 @@
+import { newEventIds } from '../base/ids.ts';
 import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
 import { type Identity, type SignedEvent, signedEvent } from './signed-event.ts';
 import { type StoredSignature, storedSignatures } from './stored-signatures.ts';
@@ -23,4 +24,11 @@ export function deletedRequest(deletion: Deletion, secret: string): DeletedReque
   const event = signedEvent(envelope, 'sandbox-manager', secret);
   const signatures = storedSignatures(secret, event_id, event.body, happened_at_ms, DELIVERY_WINDOW_MS);
   return { ...event, signatures };
+}
+
+/** The event of a deletion that nobody is to receive. */
+export function deletedEvent(deletion: Omit<Deletion, 'event_id'>): { event_id: string; body: string } {
+  const [event_id] = newEventIds(1, deletion.happened_at_ms) as [string];
+  const { body } = deletedRequest({ ...deletion, event_id }, '');
+  return { event_id, body };
 }

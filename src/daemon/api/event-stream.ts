@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts';
 import type { HttpApp } from '../../base/http/app.ts';
+import { SseResponse, untilDisconnect } from '../../base/http/sse-response.ts';
 import { invalidField } from '../../contract/errors.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { DueRecord, StreamRecord } from '../../outbox/store.ts';
-import { SseResponse, untilDisconnect } from './sse-response.ts';
 
 /** The slice of the daemon that the event stream uses. */
 export interface EventStreamContext {

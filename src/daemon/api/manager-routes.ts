@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
+import { disconnectSignal } from '../../base/http/sse-response.ts';
 import { EGRESS_PATH, EGRESS_PROTOCOL } from '../../contract/egress.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH, type LifecycleRecord } from '../../contract/lifecycle.ts';
@@ -14,7 +15,6 @@ import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { LifecycleRow } from '../../outbox/sqlite/rows/lifecycle-records.ts';
 import type { Tunnels } from '../egress/tunnels.ts';
 import { answerPort, type PortContext } from './port-tunnel.ts';
-import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that the manager's routes use. */
 export interface ManagerContext extends PortContext {

@@ -2,11 +2,11 @@ import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../../base/clock.ts';
 import { isUpgrade, takeUpgrade, type Upgrade } from '../../base/http/listener.ts';
+import { disconnectSignal } from '../../base/http/sse-response.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { PORT_PROTOCOL, portOf } from '../../contract/ports.ts';
 import type { Exchange } from './process-output.ts';
-import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that connections to ports use. */
 export interface PortContext {

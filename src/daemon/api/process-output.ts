@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { Clock } from '../../base/clock.ts';
+import { disconnectSignal, pacedWrite, SseResponse } from '../../base/http/sse-response.ts';
 import { OUTPUT_ANSWER_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
@@ -11,7 +12,6 @@ import type { OutputTail } from '../../process/output/output-tail.ts';
 import { continuationBytes } from '../../process/output/preview.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { tightenHeap } from '../start/heap.ts';
-import { disconnectSignal, pacedWrite, SseResponse } from './sse-response.ts';
 
 /** The slice of the daemon that reading output uses. */
 export interface OutputContext {

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
 import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
+import { disconnectSignal } from '../../base/http/sse-response.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
@@ -25,7 +26,6 @@ import { checkProcessRequest } from '../../process/start/parse-request.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachContext, answerAttach } from './process-attach.ts';
 import { answerOutput, type Exchange, type OutputContext, outputTexts } from './process-output.ts';
-import { disconnectSignal } from './sse-response.ts';
 
 /** The slice of the daemon that the process routes use. */
 export interface ProcessRouteContext extends AttachContext, OutputContext {

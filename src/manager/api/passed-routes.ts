@@ -15,7 +15,7 @@ export interface PassedRoute {
   path: string;
   /** The scope that the caller's token needs, and the only one that the daemon is asked to grant. */
   scope: Row[2];
-  /** Which sandboxes answer it; `up` is running or paused: a paused one keeps its deliveries and files readable. */
+  /** Which sandboxes answer it; `up` is running or paused: a paused one keeps its deliveries, events and files readable. */
   answered_by: 'running' | 'up';
   /** Whether a call counts as use of the sandbox, which keeps it from being idle. */
   is_use: boolean;
@@ -60,6 +60,8 @@ const DELIVERIES: Row[] = [
   ['POST', '/webhook/deliveries/:event_id/replay', 'write', 'Send a record again'],
 ];
 
+const EVENTS: Row[] = [['GET', '/events/stream', 'read', 'Follow every event of one sandbox']];
+
 const FILE_READS: Row[] = [
   ['GET', '/files', 'read', 'Download a file'],
   ['HEAD', '/files', 'read', 'Ask for the size and version of a file'],
@@ -94,6 +96,7 @@ export const PASSED_ROUTES: readonly PassedRoute[] = [
   ...PROCESSES.map((row) => routeOf(row, 'running')),
   ...CONTEXTS.map((row) => routeOf(row, 'running')),
   ...DELIVERIES.map((row) => routeOf(row, 'up')),
+  ...EVENTS.map((row) => routeOf(row, 'up')),
   ...FILE_READS.map((row) => routeOf(row, 'up')),
   ...FILE_WRITES.map((row) => routeOf(row, 'running')),
 ];

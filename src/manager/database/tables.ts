@@ -26,6 +26,8 @@ export interface Tables {
   leases: LeaseTable;
   usage_windows: UsageWindowTable;
   network_positions: NetworkPositionTable;
+  events: EventTable;
+  event_positions: EventPositionTable;
 }
 
 /** A bearer token; only its SHA-256 is stored. */
@@ -209,4 +211,28 @@ export interface QuotaPolicyTable {
 export interface SettingTable {
   key: string;
   value: string;
+}
+
+/** An event of the feed; rows are added and never changed. */
+export interface EventTable {
+  seq: Generated<number>;
+  /** As in `usage_windows`. */
+  xid: Generated<number>;
+  event_id: string;
+  team_id: string;
+  sandbox_id: string;
+  event_type: string;
+  /** Null for `sandbox.deleted`. */
+  sequence: number | null;
+  body: string;
+  recorded_at_ms: number;
+}
+
+/** How far the events of a sandbox's daemon are in the feed; kept as long as the sandbox's row. */
+export interface EventPositionTable {
+  sandbox_id: string;
+  /** Of the last event taken; 0 before the first. */
+  sequence: number;
+  /** When the daemon is to be asked, because an event of it may not have been taken; null where none is expected. */
+  due_ms: number | null;
 }

@@ -15,7 +15,13 @@ import type { Database, Transaction } from '../database/database.ts';
 import { DatabaseClock } from '../database/database-clock-store.ts';
 import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
-import type { DeletionNotice, DeletionOutbox, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
+import type {
+  DeletedEvent,
+  DeletionNotice,
+  DeletionOutbox,
+  TakenOver,
+  WebhookTarget,
+} from '../sandboxes/ports.ts';
 import { AttemptBudget } from './attempt-budget.ts';
 import { DeliveryViewStore } from './delivery-view-store.ts';
 import { EndpointStore } from './endpoint-store.ts';
@@ -91,10 +97,11 @@ export class Delivery implements DeletionOutbox, Service {
   }
 
   /** Writes the signed `sandbox.deleted` in the transaction that commits the deletion. Errors: `unavailable`. */
-  async sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void> {
-    await this.#outbox.insertDeleted(tx, notice);
+  async sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<DeletedEvent> {
+    const event = await this.#outbox.insertDeleted(tx, notice);
     this.#metrics.countEnqueued(['sandbox.deleted']);
     this.#written.add(endpointOf(notice.webhook_url));
+    return event;
   }
 
   /** Takes over the undelivered records of a sandbox, in order; returns those that were new. Errors: `unavailable`. */

@@ -14,7 +14,7 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
-import type { DeletionNotice, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
+import type { DeletedEvent, DeletionNotice, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
 
 /** The context under which the secret of a record is sealed. */
 export function secretContext(event_id: string): string {
@@ -53,8 +53,8 @@ export class OutboxStore {
     return records < TEAM_UNDELIVERED_RECORDS && bytes < TEAM_UNDELIVERED_BYTES;
   }
 
-  /** Adds the signed request of a `sandbox.deleted`; its window begins now. */
-  async insertDeleted(tx: Transaction, notice: DeletionNotice): Promise<void> {
+  /** Adds the signed request of a `sandbox.deleted`, and returns its event; its window begins now. */
+  async insertDeleted(tx: Transaction, notice: DeletionNotice): Promise<DeletedEvent> {
     const { sandbox_id, team_id, webhook_url, webhook_secret, reason, actor, happened_at_ms } = notice;
     const [event_id] = newEventIds(1, happened_at_ms) as [string];
     const deletion = { event_id, sandbox_id, team_id, reason, actor, happened_at_ms };
@@ -79,6 +79,7 @@ export class OutboxStore {
         created_at_ms: happened_at_ms,
       })
       .execute();
+    return { event_id, body };
   }
 
   /** Takes over records unchanged, in order; returns those that were new. Records already present are left as they are. */

@@ -32,6 +32,7 @@ type ClaimServices = Pick<
   | 'metering'
   | 'traffic'
   | 'deletion_outbox'
+  | 'feed'
   | 'seal'
   | 'metrics'
 >;
@@ -72,7 +73,7 @@ export class Claims {
   }
 
   async #claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
-    const { clock, store, admission, deletion_outbox } = this.#services;
+    const { clock, store, admission, deletion_outbox, feed } = this.#services;
     const row = this.#rowOf(caller, request);
     const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };
     return this.#operations.run(row.sandbox_id, async () => {
@@ -85,6 +86,7 @@ export class Claims {
         if (row.webhook_url !== null) await deletion_outbox.checkCapacity(tx, caller.team_id);
         await admission.admit(tx, leaseOf(row));
         await store.insert(tx, row);
+        await feed.expect(tx, row.sandbox_id);
         if (claim) await this.#keys.reserve(tx, claim, row.sandbox_id, row.created_at_ms);
         return null;
       });
@@ -93,10 +95,11 @@ export class Claims {
   }
 
   async #create(row: ManagedSandboxRow): Promise<Claimed> {
-    const { runtime, seal, store, metering, traffic, clock, metrics } = this.#services;
+    const { runtime, seal, store, metering, traffic, clock, metrics, feed } = this.#services;
     const { sandbox_id } = row;
     try {
       const { pod_name } = await runtime.create(specOf(row, seal));
+      const reading = await feed.read(row);
       const now_ms = clock.wallMs();
       const answer: Claimed = {
         sandbox_id,
@@ -117,6 +120,7 @@ export class Claims {
         });
         await metering.began(tx, leaseOf(running), now_ms);
         await traffic.began(tx, running, now_ms);
+        await feed.store(tx, row, reading);
         await this.#keys.storeAnswer(tx, sandbox_id, 201, answer);
       });
       metrics.transitions.add(['claim', 'done']);

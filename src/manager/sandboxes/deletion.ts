@@ -2,6 +2,7 @@ import { sleep } from '../../base/clock.ts';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { UndeliveredPage } from '../../runtime/runtime.ts';
+import { deletedEvent } from '../../webhook/deleted-request.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { Limiter } from './limiter.ts';
 import {
@@ -33,6 +34,7 @@ type DeletionServices = Pick<
   | 'metering'
   | 'traffic'
   | 'deletion_outbox'
+  | 'feed'
   | 'seal'
   | 'metrics'
   | 'replica'
@@ -89,7 +91,7 @@ export class Deletions {
     reason: DeletionNotice['reason'],
     actor: string | null,
   ): Promise<ManagedSandboxRow | null> {
-    const { store, clock, seal, deletion_outbox, metering } = this.#services;
+    const { store, clock, seal, deletion_outbox, feed, metering } = this.#services;
     const now_ms = clock.wallMs();
     return store.writeFreeing(async (tx) => {
       const row = await store.beginTransition(
@@ -104,8 +106,13 @@ export class Deletions {
       }
       await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : now_ms);
       const target = webhookTargetOf(row, seal);
-      if (target && (sentKindsOf(row)?.includes('sandbox.deleted') ?? true))
-        await deletion_outbox.sandboxDeleted(tx, { ...target, reason, actor, happened_at_ms: now_ms });
+      const deletion = { sandbox_id, team_id, reason, actor, happened_at_ms: now_ms };
+      const is_sent = sentKindsOf(row)?.includes('sandbox.deleted') ?? true;
+      const event =
+        target && is_sent
+          ? await deletion_outbox.sandboxDeleted(tx, { ...target, ...deletion })
+          : deletedEvent(deletion);
+      await feed.deleted(tx, row, event);
       return row;
     });
   }
@@ -149,16 +156,24 @@ export class Deletions {
     }
   }
 
-  /** Moves what the daemon had not delivered into the outbox; the files are kept until that is complete. */
+  /**
+   * Moves what the daemon had not delivered into the outbox, and what is new of the sandbox's life into the feed; the
+   * files are kept until that is complete.
+   */
   async #handOver(row: ManagedSandboxRow): Promise<void> {
-    const { runtime, clock, log, seal } = this.#services;
+    const { runtime, clock, log, seal, store, feed } = this.#services;
     const { sandbox_id, team_id } = row;
     const target = webhookTargetOf(row, seal);
-    if (!target) return;
-    const { webhook_secret } = target;
-    const trust = { team_id, webhook_secret, record_key: seal.recordKey(sandbox_id) };
+    const keys = { webhook_secret: target?.webhook_secret ?? '', record_key: seal.recordKey(sandbox_id) };
+    const trust = { team_id, ...keys, lifecycle_after: await feed.position(sandbox_id) };
     try {
-      for await (const page of runtime.handOver(sandbox_id, trust)) await this.#takeOver(target, page);
+      for await (const page of runtime.handOver(sandbox_id, trust)) {
+        const { lifecycle: events = [] } = page;
+        if (events.length > 0) {
+          await store.writeFreeing((tx) => feed.store(tx, row, { events, is_complete: true }));
+        }
+        if (target) await this.#takeOver(target, page);
+      }
     } catch (error) {
       if (clock.wallMs() - row.updated_at_ms < DELIVERY_WINDOW_MS) throw error;
       // The delivery window of every record is over.

@@ -4,6 +4,7 @@ import type { RuntimeChange } from '../../runtime/runtime.ts';
 import { after } from './claim-request.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } from './operations.ts';
+import type { LifecycleReading } from './ports.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
 
@@ -16,7 +17,7 @@ interface Durations {
 /** What Forks uses of the manager. */
 type ForkServices = Pick<
   SandboxServices,
-  'clock' | 'store' | 'runtime' | 'admission' | 'traffic' | 'deletion_outbox' | 'seal'
+  'clock' | 'store' | 'runtime' | 'admission' | 'traffic' | 'deletion_outbox' | 'feed' | 'seal'
 >;
 
 /** Forks sandboxes. Source: contract section 7, POST `…/{id}/fork`. */
@@ -43,14 +44,16 @@ export class Forks {
    * `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
    */
   async fork(named: SandboxRef, given: Durations): Promise<ManagedSandboxRow> {
-    const { store, clock, runtime, seal, admission, traffic, deletion_outbox } = this.#services;
+    const { store, clock, runtime, seal, admission, traffic, deletion_outbox, feed } = this.#services;
     const child_id = newId('sbx_', clock.wallMs());
     let child: ManagedSandboxRow | null = null;
+    let reading: LifecycleReading | null = null;
     const copy = async (source: ManagedSandboxRow): Promise<RuntimeChange> => {
       const made = child as ManagedSandboxRow;
       const copied = await runtime.fork(source.sandbox_id, specOf(made, seal));
       if (copied.outcome === 'lost') return 'lost';
       child = { ...made, pod_name: copied.pod_name };
+      reading = await feed.read(child);
       return 'done';
     };
     try {
@@ -61,6 +64,7 @@ export class Forks {
             if (child.webhook_url !== null) await deletion_outbox.checkCapacity(tx, child.team_id);
             await admission.admitCopy(tx, leaseOf(child));
             await store.insert(tx, child);
+            await feed.expect(tx, child_id);
           },
           carryOut: copy,
           changes: () => ({}),
@@ -72,6 +76,7 @@ export class Forks {
               changesOfCopy(child, now_ms),
             );
             await traffic.began(tx, child, now_ms);
+            await feed.store(tx, child, reading as LifecycleReading);
           },
         }),
       );

@@ -88,7 +88,9 @@ export class HousekeepingStore {
         .returning('sandbox_id')
         .execute();
       const ids = rows.map(({ sandbox_id }) => sandbox_id);
-      if (ids.length > 0) await tx.deleteFrom('network_positions').where('sandbox_id', 'in', ids).execute();
+      if (ids.length === 0) return 0;
+      await tx.deleteFrom('network_positions').where('sandbox_id', 'in', ids).execute();
+      await tx.deleteFrom('event_positions').where('sandbox_id', 'in', ids).execute();
       return ids.length;
     });
   }

@@ -15,6 +15,7 @@ import type {
   DeletionOutbox,
   Lease,
   LeaseMetering,
+  LifecycleFeed,
   TrafficMetering,
   WebhookTarget,
 } from './ports.ts';
@@ -37,6 +38,7 @@ export interface SandboxServices {
   metering: LeaseMetering;
   traffic: TrafficMetering;
   deletion_outbox: DeletionOutbox;
+  feed: LifecycleFeed;
   seal: Seal;
   metrics: SandboxMetrics;
   /** This replica's name. */

@@ -1,5 +1,5 @@
 import type { NetworkUsage } from '../../contract/network.ts';
-import type { UndeliveredRecord } from '../../runtime/runtime.ts';
+import type { LifecycleEvent, UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 
 /** The resources that a sandbox leases: memory (MiB) and thousandths of a core while it is active, disk (MiB) until it is gone. */
@@ -68,6 +68,42 @@ export interface DeletionNotice extends WebhookTarget {
   happened_at_ms: number;
 }
 
+/** What the feed has read of a sandbox's daemon, to be stored in the transaction that it was read for. */
+export interface LifecycleReading {
+  events: LifecycleEvent[];
+  /** Where more is to be read, and may be at once: later. */
+  is_complete: boolean;
+}
+
+/**
+ * The team's feed of lifecycle events. What a sandbox's daemon records at a transition is read right after it and stored
+ * in the transaction that ends it; what is not, because the daemon or this manager did not answer, is read later.
+ */
+export interface LifecycleFeed {
+  /** In the transaction that begins an operation at which the daemon records an event. */
+  expect(tx: Transaction, sandbox_id: string): Promise<void>;
+  /** Reads what the daemon has recorded since the last time. Never rejects, and waits a few seconds at most. */
+  read(sandbox: FeedSandbox): Promise<LifecycleReading>;
+  /** Stores it. */
+  store(tx: Transaction, sandbox: FeedSandbox, reading: LifecycleReading): Promise<void>;
+  /** The sequence up to which the events of a sandbox are stored. */
+  position(sandbox_id: string): Promise<number>;
+  /** Stores the `sandbox.deleted` of the transaction that commits a deletion. */
+  deleted(tx: Transaction, sandbox: FeedSandbox, event: DeletedEvent): Promise<void>;
+}
+
+/** The sandbox that events belong to. */
+export interface FeedSandbox {
+  sandbox_id: string;
+  team_id: string;
+}
+
+/** The `sandbox.deleted` of a deletion: its id and exact body. */
+export interface DeletedEvent {
+  event_id: string;
+  body: string;
+}
+
 /** A record that was taken over: its id in the manager's outbox, and its attempts so far. */
 export interface TakenOver {
   record_id: number;
@@ -78,8 +114,8 @@ export interface TakenOver {
 export interface DeletionOutbox {
   /** Throws `outbox_full` if a team has too many undelivered records for one more sandbox with a webhook. */
   checkCapacity(tx: Transaction, team_id: string): Promise<void>;
-  /** Writes the exact signed `sandbox.deleted`, in the transaction that commits the deletion. */
-  sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<void>;
+  /** Writes the exact signed `sandbox.deleted`, in the transaction that commits the deletion, and returns it. */
+  sandboxDeleted(tx: Transaction, notice: DeletionNotice): Promise<DeletedEvent>;
   /** Takes over records that a sandbox's daemon had not delivered. Idempotent. */
   handOver(tx: Transaction, target: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]>;
   /** Stores the attempts of records that were taken over. */

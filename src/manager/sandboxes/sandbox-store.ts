@@ -216,6 +216,7 @@ export class SandboxStore {
       .executeTakeFirst();
     if (dropped.numDeletedRows === 0n) return;
     await tx.deleteFrom('idempotency_keys').where('sandbox_id', '=', sandbox_id).execute();
+    await tx.deleteFrom('event_positions').where('sandbox_id', '=', sandbox_id).execute();
   }
 
   /** Extends the leases of operations that are still being carried out. */

@@ -52,6 +52,7 @@ export class Sandboxes {
     let usage: NetworkUsage | null = null;
     return this.#transitions.run(named, 'pause', {
       idle_by_ms,
+      has_event: true,
       carryOut: async ({ sandbox_id }) => {
         const paused = await runtime.pause(sandbox_id, reason);
         usage = await traffic.usage(sandbox_id);
@@ -69,6 +70,7 @@ export class Sandboxes {
   async resume(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
     const { runtime, metering, traffic, store, admission } = this.#services;
     return this.#transitions.run(named, 'resume', {
+      has_event: true,
       admit: async (tx) => {
         const row = await store.find(tx, named.sandbox_id, named.team_id);
         if (row?.status !== 'paused' || row.operation !== null) return;

@@ -20,6 +20,8 @@ export type SandboxChanges = Updateable<SandboxTable>;
 export interface Steps {
   /** Not null: it begins only if the sandbox's idle time has ended by then, in wall time in ms. */
   idle_by_ms?: number | null;
+  /** The sandbox's daemon records an event of it, which is for the feed. */
+  has_event?: true;
   admit?: (tx: Transaction) => Promise<void>;
   onBegin?: (tx: Transaction, row: ManagedSandboxRow) => Promise<void>;
   carryOut: (row: ManagedSandboxRow) => Promise<RuntimeChange>;
@@ -28,7 +30,7 @@ export interface Steps {
 }
 
 /** What TransitionRunner uses of the manager. */
-type TransitionServices = Pick<SandboxServices, 'clock' | 'store' | 'metrics'>;
+type TransitionServices = Pick<SandboxServices, 'clock' | 'store' | 'metrics' | 'feed'>;
 
 /**
  * Runs a transition: a commit that begins it, the runtime's part, and a commit that ends it. If the runtime or the last
@@ -47,13 +49,14 @@ export class TransitionRunner {
 
   /** Resolves with the row after the transition. Throws `not_found`, `conflict`, and what a step throws. */
   async run(named: SandboxRef, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<ManagedSandboxRow> {
-    const { store, clock, metrics } = this.#services;
+    const { store, clock, metrics, feed } = this.#services;
     const begun = await store.write(async (tx) => {
       await steps.admit?.(tx);
       const { idle_by_ms = null } = steps;
       const where = { ...named, now_ms: clock.wallMs(), idle_by_ms };
       const row = await store.beginTransition(tx, verb, where, this.#operations.lease());
       if ('refused' in row) throw transitionError(row);
+      if (steps.has_event) await feed.expect(tx, row.sandbox_id);
       await steps.onBegin?.(tx, row);
       return row;
     });
@@ -70,15 +73,17 @@ export class TransitionRunner {
   }
 
   async #carryOut(row: ManagedSandboxRow, steps: Steps): Promise<ManagedSandboxRow> {
-    const { store, clock } = this.#services;
+    const { store, clock, feed } = this.#services;
     const operation = row.operation as Operation;
     try {
       if ((await steps.carryOut(row)) === 'lost') throw runtimeLost();
+      const reading = steps.has_event ? await feed.read(row) : null;
       const now_ms = clock.wallMs();
       return await store.write(async (tx) => {
         const changes = { ...steps.changes(row, now_ms), updated_at_ms: now_ms };
         const ended = await this.#operations.endOperation(tx, row.sandbox_id, operation, changes);
         await steps.onEnd(tx, ended, now_ms);
+        if (reading) await feed.store(tx, row, reading);
         return ended;
       });
     } catch (error) {

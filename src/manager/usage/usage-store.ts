@@ -1,8 +1,8 @@
 import { type Selectable, sql } from 'kysely';
 import { unitOf, type WindowType } from '../../contract/usage.ts';
+import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { LeaseTable, UsageWindowTable } from '../database/usage-tables.ts';
-import type { Position } from './cursor.ts';
 import type { Span } from './spans.ts';
 
 /** A row of `leases`. */

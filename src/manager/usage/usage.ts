@@ -4,15 +4,15 @@ import type { Metric } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { UsagePage, UsageWindow, WindowType, WindowUnit } from '../../contract/usage.ts';
+import { decodeCursor, encodeCursor, START } from '../database/cursor.ts';
 import type { Database } from '../database/database.ts';
+import { PositionStore } from '../database/position-store.ts';
 import { SettingStore } from '../database/setting-store.ts';
 import type { LeaseMetering } from '../sandboxes/ports.ts';
-import { decodeCursor, encodeCursor, START } from './cursor.ts';
 import { UsageMeter, type UsageMeterParts } from './meter.ts';
 import { NetworkMeter } from './network-meter.ts';
 import { NetworkPositionStore } from './network-position-store.ts';
 import { unmetered } from './unmetered.ts';
-import { UsagePositionStore } from './usage-position-store.ts';
 import { UsageStore, type WindowRow } from './usage-store.ts';
 
 /** An operator has to turn metering on. */
@@ -31,7 +31,7 @@ export class Usage {
   readonly metering: LeaseMetering;
   readonly traffic: NetworkMeter;
   readonly #store: UsageStore;
-  readonly #positions: UsagePositionStore;
+  readonly #positions: PositionStore;
   readonly #database_id: string;
   /** Null with `--metering off`. */
   readonly #meter: UsageMeter | null;
@@ -43,7 +43,7 @@ export class Usage {
     is_metering: boolean,
   ): Promise<Usage> {
     const store = new UsageStore(database);
-    const positions = new UsagePositionStore(database);
+    const positions = new PositionStore(database);
     await positions.advance();
     const made = kernelRandom(16).toString('hex');
     const database_id = await new SettingStore(database.db).keep('database_id', made);
@@ -60,7 +60,7 @@ export class Usage {
 
   private constructor(
     store: UsageStore,
-    positions: UsagePositionStore,
+    positions: PositionStore,
     database_id: string,
     meter: UsageMeter | null,
     traffic: NetworkMeter,
@@ -92,7 +92,7 @@ export class Usage {
     const after = cursor === undefined ? START : decodeCursor(reader, cursor);
     if (!after) throw invalidField('cursor', 'is damaged, or belongs to another team or service');
     const rows = await this.#store.page(team_id, after, { limit, window_type });
-    if (rows.length === 0 && (await this.#positions.isAhead(after))) {
+    if (rows.length === 0 && (await this.#positions.isAhead('usage_windows', after))) {
       throw invalidField(
         'cursor',
         'is ahead of this database, which was restored from a backup: start without a cursor',

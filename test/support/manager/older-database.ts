@@ -9,6 +9,8 @@ const ADDED: [migration: string, table: string, columns: string[] | 'all', index
   ['011', 'sandboxes', ['watch_ignore', 'webhook_events']],
   ['012', 'sandboxes', ['idle_ttl_s', 'idle_expires_at_ms'], ['sandboxes_idle_expiry']],
   ['013', 'sandbox_metadata', 'all'],
+  ['014', 'events', 'all'],
+  ['014', 'event_positions', 'all'],
 ];
 
 /** Makes a database one of before a migration, as far as later ones only added columns and tables. */

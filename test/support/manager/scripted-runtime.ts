@@ -1,13 +1,20 @@
+import { newEventIds } from '../../../src/base/ids.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type {
+  HandOverTrust,
+  LifecycleEvent,
+  LifecyclePage,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
   RuntimeFork,
   RuntimeSpec,
   RuntimeState,
+  UndeliveredPage,
 } from '../../../src/runtime/runtime.ts';
 import { ScriptedNetworks } from './scripted-networks.ts';
+
+const PAGE = 100;
 
 type Verb = 'create' | 'pause' | 'resume' | 'fork' | 'change' | 'end' | 'remove';
 
@@ -18,6 +25,10 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
   /** What was asked for: `verb id`. */
   readonly calls: string[] = [];
   readonly specs = new Map<string, RuntimeSpec>();
+  /** What the daemons have recorded of their sandboxes' lives; a test may add to it. */
+  readonly lives = new Map<string, LifecycleEvent[]>();
+  /** False: no daemon answers when it is asked for its sandbox's life. */
+  tells_life = true;
   #held = new Map<Verb, Promise<void>>();
   #failing = new Map<Verb, Error>();
 
@@ -41,6 +52,7 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     await this.#ask('create', spec.sandbox_id);
     this.specs.set(spec.sandbox_id, spec);
     this.states.set(spec.sandbox_id, 'running');
+    this.live(spec.sandbox_id, 'sandbox.ready');
     return { pod_name: `pod-${spec.sandbox_id}` };
   }
 
@@ -57,6 +69,8 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     if (this.states.get(source_id) === 'lost') return { outcome: 'lost' };
     this.specs.set(child.sandbox_id, child);
     this.states.set(child.sandbox_id, 'paused');
+    this.live(child.sandbox_id, 'sandbox.ready');
+    this.live(child.sandbox_id, 'sandbox.paused');
     return { outcome: 'created', pod_name: `pod-${child.sandbox_id}` };
   }
 
@@ -67,7 +81,34 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
 
   override async end(sandbox_id = ''): Promise<RuntimeEnd> {
     await this.#ask('end', sandbox_id);
+    const is_ended = this.lives.get(sandbox_id)?.at(-1)?.event_type === 'sandbox.killed';
+    if (!is_ended) this.live(sandbox_id, 'sandbox.killed');
     return { outcome: 'killed' };
+  }
+
+  override async lifecycle(sandbox_id = '', _trust: object, after = 0): Promise<LifecyclePage | null> {
+    if (!this.tells_life) return null;
+    const later = (this.lives.get(sandbox_id) ?? []).filter(({ sequence }) => sequence > after);
+    return { events: later.slice(0, PAGE), more: later.length > PAGE, refused: 0 };
+  }
+
+  override async *handOver(
+    sandbox_id = '',
+    { lifecycle_after = 0 }: Partial<HandOverTrust> = {},
+  ): AsyncIterable<UndeliveredPage> {
+    const lifecycle = (this.lives.get(sandbox_id) ?? []).filter(({ sequence }) => sequence > lifecycle_after);
+    yield { records: [], lifecycle, lost_records: 0, set_aside: 0, trouble: null };
+  }
+
+  /** The sandbox's daemon records an event of its life. */
+  live(sandbox_id: string, event_type: string): LifecycleEvent {
+    const life = this.lives.get(sandbox_id) ?? [];
+    const sequence = (life.at(-1)?.sequence ?? 0) + 1;
+    const [event_id = ''] = newEventIds(1, sequence);
+    const body = JSON.stringify({ event_id, event_type, timestamp: '2026-01-01T00:00:00.000Z', sequence });
+    const event = { event_id, event_type, sequence, body, created_at_ms: 0 };
+    this.lives.set(sandbox_id, [...life, event]);
+    return event;
   }
 
   override async remove(sandbox_id = ''): Promise<void> {
@@ -88,6 +129,7 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     await this.#ask(verb, sandbox_id);
     if (this.states.get(sandbox_id) === 'lost') return 'lost';
     this.states.set(sandbox_id, state);
+    this.live(sandbox_id, state === 'paused' ? 'sandbox.paused' : 'sandbox.resumed');
     return 'done';
   }
 

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { type HttpApp, success } from '../../../base/http/app.ts';
+import { disconnectSignal } from '../../../base/http/sse-response.ts';
 import { PROCESS_WAIT_MAX_MS } from '../../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../../contract/errors.ts';
 import {
@@ -15,7 +16,6 @@ import type { Supervisor } from '../../../process/supervisor.ts';
 import { answerAttach } from '../process-attach.ts';
 import { outputTexts } from '../process-output.ts';
 import type { ProcessRouteContext } from '../process-routes.ts';
-import { disconnectSignal } from '../sse-response.ts';
 import { CONTEXT_FRAMES } from './context-frames.ts';
 import { contextView, execView } from './context-view.ts';
 

@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { success } from '../../../base/http/app.ts';
 import { allowLongBody, takeUpgrade } from '../../../base/http/listener.ts';
 import { checkQueryText } from '../../../base/http/query.ts';
+import { disconnectSignal } from '../../../base/http/sse-response.ts';
 import { invalidField } from '../../../contract/errors.ts';
 import type {
   ArchiveQuery,
@@ -16,7 +17,6 @@ import { checkUnconditional } from '../../../files/conditions.ts';
 import { told } from '../../../files/file-error.ts';
 import { checkHandshake } from '../process-attach.ts';
 import type { Exchange } from '../process-output.ts';
-import { disconnectSignal } from '../sse-response.ts';
 import { sendArchive } from './archive-body.ts';
 import { answerDownload } from './download.ts';
 import type { RoutedFiles } from './routed-files.ts';

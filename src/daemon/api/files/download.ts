@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../../../base/clock.ts';
+import { disconnectSignal } from '../../../base/http/sse-response.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import { parseRange } from '../../../files/byte-range.ts';
 import { isRangeCurrent, readOutcome } from '../../../files/conditions.ts';
@@ -10,7 +11,6 @@ import type { RegularFile } from '../../../files/regular-file.ts';
 import { entityTag } from '../../../files/stamp.ts';
 import { tightenHeap } from '../../start/heap.ts';
 import type { Exchange } from '../process-output.ts';
-import { disconnectSignal } from '../sse-response.ts';
 import { BodyWriter } from './body-writer.ts';
 
 /** Large enough that the system calls cost little, small enough for many downloads at once. Each has two. */

@@ -1,12 +1,12 @@
 import type { Static } from 'typebox';
 import { success } from '../../../base/http/app.ts';
 import { allowLongBody } from '../../../base/http/listener.ts';
+import { disconnectSignal } from '../../../base/http/sse-response.ts';
 import type { FileWriteQuery } from '../../../contract/schema/files.ts';
 import { type BytePath, pathFields } from '../../../files/byte-path.ts';
 import { writeConditions } from '../../../files/conditions.ts';
 import { tightenHeap } from '../../start/heap.ts';
 import type { Exchange } from '../process-output.ts';
-import { disconnectSignal } from '../sse-response.ts';
 import type { RoutedFiles } from './routed-files.ts';
 
 /** The query of an upload or of a directory to make. */

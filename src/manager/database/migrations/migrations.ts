@@ -1,5 +1,6 @@
 import type { Migration } from 'kysely';
 import type { Dialect } from '../tables.ts';
+import { createEvents } from './events.ts';
 import { addErrorDetail, createOutbox, hashEndpoints } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
 import {
@@ -31,5 +32,6 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '011_webhook_limits': { up: (db) => addWebhookLimits(db) },
     '012_idle_time': { up: (db) => addIdleTime(db) },
     '013_sandbox_metadata_pairs': { up: (db) => indexMetadata(db, dialect) },
+    '014_events': { up: (db) => createEvents(db, dialect) },
   };
 }

@@ -8,6 +8,7 @@ import { finishRestoring, RESTORED } from '../files/restored-files.ts';
 import { finishSettingAside, setAsidePath, unsalvaged } from '../files/set-aside.ts';
 import { DirectoryTakenError, StateLock } from '../files/state-lock.ts';
 import { troubleOf } from '../store-errors.ts';
+import { readLifecycle } from './lifecycle-reader.ts';
 import { checkReadable } from './readable-files.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 import { UndeliveredRecords } from './undelivered-records.ts';
@@ -39,6 +40,9 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
     // Completes file operations that the daemon may have begun.
     finishRestoring(state_dir);
     finishSettingAside(state_dir);
+    const lifecycle =
+      source.lifecycle_after === undefined ? [] : readLifecycle(source, source.lifecycle_after);
+    if (lifecycle.length > 0) yield { records: [], lifecycle, lost_records: 0, set_aside: 0, trouble: null };
     for (const page of records.pages()) {
       if (page.trouble !== null) checkReadable(filesIn(state_dir));
       yield page;

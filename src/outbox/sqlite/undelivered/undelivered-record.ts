@@ -33,13 +33,25 @@ export interface UndeliveredRecord {
   attempt_log: AttemptRow[];
 }
 
+/** An event of a sandbox's own life, as its daemon has recorded it. */
+export interface LifecycleEvent {
+  event_id: string;
+  event_type: string;
+  sequence: number;
+  body: string;
+  /** Wall time of its commit. */
+  created_at_ms: number;
+}
+
 /**
  * The result of a handover, page by page: `records` in commit order; only the last page says what could not be read.
  * `lost_records`: acknowledged records that are missing or damaged, at most; `trouble`: why, in one sentence for the
- * log. `set_aside`: records in the outbox that its daemon did not make.
+ * log. `set_aside`: records in the outbox that its daemon did not make. `lifecycle`, on the first page alone: the events
+ * of the sandbox's own life, in order, delivered or not.
  */
 export interface UndeliveredPage {
   records: UndeliveredRecord[];
+  lifecycle?: LifecycleEvent[];
   lost_records: number;
   set_aside: number;
   trouble: string | null;
@@ -49,6 +61,8 @@ export interface UndeliveredPage {
 export interface HandOverSource extends Trust {
   /** Nothing that runs may reach it any more. */
   state_dir: string;
+  /** The sequence after which the events of the sandbox's own life are read; absent: they are not. */
+  lifecycle_after?: number;
 }
 
 /** No other header was ever stored by a daemon, so no other is sent on its behalf. Contract section 2. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** A position in the commit order of windows: after a row, or 0 and 0 at the start. */
+/** A position in the commit order of a table's rows: after a row, or 0 and 0 at the start. */
 export interface Position {
   xid: number;
   seq: number;
@@ -11,9 +11,11 @@ export interface Reader {
   /** The database that numbered the rows. */
   database_id: string;
   team_id: string;
+  /** What is read; absent: usage windows. */
+  feed?: 'events';
 }
 
-/** The position before the first window. */
+/** The position before the first row. */
 export const START: Position = { xid: 0, seq: 0 };
 
 const CHECK_BYTES = 8;
@@ -36,9 +38,9 @@ export function decodeCursor(reader: Reader, cursor: string): Position | null {
   return { xid: Number(place.readBigUInt64BE(0)), seq: Number(place.readBigUInt64BE(8)) };
 }
 
-function check({ database_id, team_id }: Reader, place: Buffer): Buffer {
+function check({ database_id, team_id, feed }: Reader, place: Buffer): Buffer {
   const hash = createHash('sha256')
-    .update(JSON.stringify([database_id, team_id]))
+    .update(JSON.stringify([database_id, team_id, ...(feed ? [feed] : [])]))
     .update(place);
   return hash.digest().subarray(0, CHECK_BYTES);
 }

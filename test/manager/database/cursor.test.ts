@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeCursor, encodeCursor, START } from '../../../src/manager/usage/cursor.ts';
+import { decodeCursor, encodeCursor, START } from '../../../src/manager/database/cursor.ts';
 
 const reader = { database_id: 'db', team_id: 'team_1' };
 const position = fc.record({ xid: fc.maxSafeNat(), seq: fc.maxSafeNat() });
@@ -27,10 +27,12 @@ describe('a cursor', () => {
     );
   });
 
-  it('is refused to another team, and by another database', () => {
+  it('is refused to another team, by another database, and by another feed', () => {
     const cursor = encodeCursor(reader, { xid: 1, seq: 2 });
     expect(decodeCursor({ ...reader, team_id: 'team_2' }, cursor)).toBeNull();
     expect(decodeCursor({ ...reader, database_id: 'other' }, cursor)).toBeNull();
+    expect(decodeCursor({ ...reader, feed: 'events' }, cursor)).toBeNull();
+    expect(decodeCursor(reader, encodeCursor({ ...reader, feed: 'events' }, START))).toBeNull();
     expect(decodeCursor({ database_id: 'd', team_id: 'bteam_1' }, cursor)).toBeNull();
   });
 });

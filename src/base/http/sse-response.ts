@@ -1,5 +1,6 @@
+import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../clock.ts';
 
 /** Detects readers that have disconnected, and keeps connections through proxies open. */
 const HEARTBEAT_MS = 15_000;
@@ -31,8 +32,10 @@ export class SseResponse {
     this.gone = disconnectSignal(reply);
     this.#heartbeat = this.#beatLater();
     this.gone.addEventListener('abort', () => this.#heartbeat.cancel());
+    const headers = reply.getHeaders();
     reply.hijack();
     reply.raw.writeHead(200, {
+      ...(headers as OutgoingHttpHeaders),
       'content-type': 'text/event-stream',
       'cache-control': 'no-store',
       'x-request-id': request.id,

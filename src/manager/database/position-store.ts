@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
-import type { Database, Transaction } from '../database/database.ts';
+
 import type { Position } from './cursor.ts';
+import type { Database, Transaction } from './database.ts';
 
 /** Key of the advisory lock under which the offset is moved; any number that nothing else uses. */
 const POSITIONS_LOCK = 7_205_760;
@@ -10,12 +11,15 @@ const GAP = 2 ** 40;
 const OFFSET = 'usage_offset';
 const CLUSTER = 'usage_cluster';
 
+/** The tables that are read in commit order. */
+type OrderedTable = 'usage_windows' | 'events';
+
 /**
- * The positions of windows in commit order: on PostgreSQL by the id of the transaction that wrote them, on SQLite by
- * row number. A restored database counts from a lower number again; older cursors must still find its new windows.
+ * The positions of rows in commit order: on PostgreSQL by the id of the transaction that wrote them, on SQLite by row
+ * number. A restored database counts from a lower number again; older cursors must still find its new rows.
  * Source: contract section 7, "The cursor follows commit order".
  */
-export class UsagePositionStore {
+export class PositionStore {
   readonly #database: Database;
 
   constructor(database: Database) {
@@ -24,7 +28,7 @@ export class UsagePositionStore {
 
   /**
    * On PostgreSQL, in another cluster than before: moves positions above all that were ever given out. Must run before
-   * the first window of a start is written. Errors: `unavailable`.
+   * the first row of a start is written. Errors: `unavailable`.
    */
   async advance(): Promise<void> {
     const { db, dialect } = this.#database;
@@ -35,7 +39,8 @@ export class UsagePositionStore {
       const known = await setting(tx, CLUSTER);
       if (known === cluster) return;
       const { rows } = await sql<{ last: number; next: number }>`
-        select coalesce(max(xid), 0) as last, usage_position() as next from usage_windows`.execute(tx);
+        select greatest((select coalesce(max(xid), 0) from usage_windows), (select coalesce(max(xid), 0) from events))
+          as last, usage_position() as next`.execute(tx);
       const { last, next } = rows[0] as { last: number; next: number };
       if (known !== null || next <= last) {
         const offset = Number((await setting(tx, OFFSET)) ?? 0) + Math.max(last, next) + GAP - next;
@@ -45,14 +50,14 @@ export class UsagePositionStore {
     });
   }
 
-  /** Whether this database has not reached a position yet. Errors: `unavailable`. */
-  async isAhead({ xid, seq }: Position): Promise<boolean> {
+  /** Whether a table of this database has not reached a position yet. Errors: `unavailable`. */
+  async isAhead(table: OrderedTable, { xid, seq }: Position): Promise<boolean> {
     const { db, dialect } = this.#database;
     const ahead =
       dialect === 'postgres'
         ? sql<{ is_ahead: number }>`select (${xid}::bigint >= usage_horizon())::int as is_ahead`
         : sql<{ is_ahead: number }>`
-            select ${seq} > coalesce((select seq from sqlite_sequence where name = 'usage_windows'), 0) as is_ahead`;
+            select ${seq} > coalesce((select seq from sqlite_sequence where name = ${table}), 0) as is_ahead`;
     const { rows } = await ahead.execute(db);
     return rows[0]?.is_ahead === 1;
   }

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from '../../../src/base/http/app.ts';
+import { SseResponse, untilDisconnect } from '../../../src/base/http/sse-response.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { SseResponse, untilDisconnect } from '../../../src/daemon/api/sse-response.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
