@@ -27,6 +27,7 @@ import {
 } from './network.ts';
 import { networkClaim, networkDownload, networkLeft } from './network-sandboxes.ts';
 import { outage } from './outage.ts';
+import { portDownload, portEcho } from './ports/ports.ts';
 import { processChurn } from './process-churn.ts';
 import { processFlood } from './process-flood.ts';
 import { processOutput } from './process-output.ts';
@@ -99,6 +100,8 @@ const BENCHMARKS: Benchmark[] = [
   filePublish,
   fileManager,
   cliKeystroke,
+  portDownload,
+  portEcho,
 ];
 
 /** Of a row that stands for a benchmark which threw. */
