@@ -43,6 +43,11 @@ export class ProgramLoader {
     return members ? deferred(() => this.#native(id) as object, members) : this.#native(id);
   };
 
+  /** Makes known a part that runs already: what other parts use of the entry must not start the program again. */
+  define(name: string, module: Loaded): void {
+    this.#loaded.set(name, module);
+  }
+
   #part(name: string): unknown {
     const known = this.#loaded.get(name);
     if (known) return known.exports;

@@ -74,7 +74,9 @@ export async function bundlePrograms(root: string, folder: string): Promise<stri
       const is_wrapped = fileName === `${name}.cjs`;
       writeFileSync(
         join(folder, fileName),
-        is_wrapped ? `${prelude}(function(require){${text}\n})(image.require);` : text,
+        is_wrapped
+          ? `${prelude}image.define(${JSON.stringify(fileName)},module);(function(require){${text}\n})(image.require);`
+          : text,
       );
     }
     if (!is_entry) writeFileSync(join(folder, `${name}.cjs`), `${prelude}image.require("./${entry}.cjs");\n`);

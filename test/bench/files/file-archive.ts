@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import type { Bench, Benchmark } from '../support/bench.ts';
 import { DOWN_URL } from '../support/daemon.ts';
 import { nowMs } from '../support/numbers.ts';
-import { highest, memoryBytes } from '../support/process-figures.ts';
+import { childrenCpuMs, cpuMs, highest, memoryBytes } from '../support/process-figures.ts';
 import { comparison, figure } from '../support/table.ts';
 import { settled } from './transfers.ts';
 
@@ -57,21 +57,26 @@ async function compare(bench: Bench, { make, what, turns }: Compared): Promise<v
     unpacked: (target: string) => `tar -cf - -C ${tree} . | ${curl} -T - ${url(target)}`,
   };
   const took: Record<keyof typeof ways, number[]> = { bare: [], packed: [], unpacked: [] };
+  const cpu: typeof took = { bare: [], packed: [], unpacked: [] };
+  const cpuNow = () => childrenCpuMs() + cpuMs(daemon.pid);
   for (let turn = 0; turn <= turns; turn++) {
     for (const way of ['bare', 'packed', 'unpacked'] as const) {
       const target = join(folder, `${way}-${turn}`);
       mkdirSync(target);
       await settled();
-      const began_ms = nowMs();
+      const [began_ms, cpu_ms] = [nowMs(), cpuNow()];
       const run = promisify(execFile)('bash', ['-o', 'pipefail', '-c', ways[way](target)]);
       if (turn === 0 && way !== 'bare') most.push(await highest(run, () => memoryBytes(daemon.pid)));
       await run;
-      if (turn > 0) took[way].push(nowMs() - began_ms);
+      if (turn > 0) {
+        took[way].push(nowMs() - began_ms);
+        cpu[way].push(cpuNow() - cpu_ms);
+      }
       await promisify(execFile)('diff', ['-r', tree, target]);
     }
   }
   // A disk that is busy with something else takes ten times as long: the quickest turns are compared.
-  const quickest = (way: keyof typeof ways) => Math.min(...took[way]);
+  const quickest = (way: keyof typeof ways, of = took) => Math.min(...of[way]);
   for (const way of ['packed', 'unpacked'] as const) {
     bench.report(
       comparison({
@@ -80,6 +85,12 @@ async function compare(bench: Bench, { make, what, turns }: Compared): Promise<v
         ...{ unit: 'a second', wanted: 0.5, wants: 'at least' },
       }),
     );
+    bench.report({
+      name: `${what} ${way}, CPU time of both sides`,
+      ...{ bare: `${quickest('bare', cpu)} ms`, ours: `${quickest(way, cpu)} ms` },
+      ratio: `${figure(quickest('bare', cpu) / quickest(way, cpu))} ×`,
+      ...{ wanted: 'told', verdict: 'ok' },
+    });
   }
   bench.report({
     name: `memory meanwhile; bare: idle`,

@@ -36,7 +36,7 @@ export const fileManager: Benchmark = {
     };
     await sides.bare.up(FILE_BYTES, FILE);
     await compare(bench, 'down', sides, (side) => side.down());
-    await compare(bench, 'up', sides, (side) => side.up(FILE_BYTES));
+    await compare(bench, 'up', sides, (side) => side.up(FILE_BYTES, `${FILE}-up`));
   },
 };
 

@@ -7,9 +7,20 @@ const SAMPLE_MS = 20;
 
 /** The CPU time of a process since it began, in ms. */
 export function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const fields = statOf(pid);
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+/** The CPU time of what this process has started and waited for, in ms. */
+export function childrenCpuMs(): number {
+  const fields = statOf(process.pid);
+  return (Number(fields[13]) + Number(fields[14])) * TICK_MS;
+}
+
+/** From the third field on. */
+function statOf(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /** Resident memory, in bytes. */

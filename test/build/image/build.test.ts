@@ -1,11 +1,12 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { buildImage } from '../../../.build/image/build.ts';
 import { removeSymbols } from '../../../.build/image/symbols.ts';
+import { end, logged } from '../../bench/support/image.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -82,6 +83,19 @@ describe('the tree for images', () => {
       stdout: expect.stringMatching(/^\d/),
     });
     expect(run(tree, ['--version'], 'sandboxctl')).toMatchObject({ status: 0, stderr: '' });
+  });
+
+  it('works with files, whose parts use some of the entry', async () => {
+    const state_dir = join(folder, 'state');
+    const options = ['--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1', '--await-init'];
+    const daemon = spawn(join(tree, 'usr/local/bin/sandboxd'), options, { env: { PATH: '/nowhere' } });
+    const { url = '' } = await logged(daemon, 'listening');
+    const token = readFileSync(join(state_dir, 'control-token'), 'utf8').trim();
+    onTestFinished(() => end(daemon));
+    const answer = await fetch(`${url}/api/v1/files/list?path=${encodeURIComponent(tree)}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(await answer.json()).toMatchObject({ success: true, data: { entries: [{ name: 'usr' }] } });
   });
 
   it('uses what the compiler made beforehand', () => {

@@ -15,6 +15,7 @@ import { type BytePath, parsePath } from '../../../files/byte-path.ts';
 import type { TwoPaths } from '../../../files/change/two-places.ts';
 import { checkUnconditional } from '../../../files/conditions.ts';
 import { told } from '../../../files/file-error.ts';
+import { freeBuffer } from '../../../files/free-buffer.ts';
 import { checkHandshake } from '../process-attach.ts';
 import type { Exchange } from '../process-output.ts';
 import { sendArchive } from './archive-body.ts';
@@ -46,7 +47,9 @@ export async function answerList({ threads }: RoutedFiles, { request, reply }: E
   const { depth, limit, cursor } = request.query as Static<typeof FileListQuery>;
   const page = await threads.list({ path: pathOf(request), depth, limit, cursor });
   reply.type('application/json; charset=utf-8');
-  return Buffer.concat([SUCCESS, page, SUCCESS_END]);
+  const body = Buffer.concat([SUCCESS, page, SUCCESS_END]);
+  freeBuffer(page);
+  return body;
 }
 
 /** Answers POST and PUT `/files`: an upload, or a directory to make. */
