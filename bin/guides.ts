@@ -24,7 +24,10 @@ export const SANDBOXCTL_GUIDES: Guides = {
   show: { examples: ['show EVENT_ID', 'show EVENT_ID --json'], related: ['deliveries', 'replay'] },
   replay: { examples: ['replay EVENT_ID', 'replay --state failed'], related: ['deliveries', 'show'] },
   test: { examples: ['test', 'test --json'], related: ['listen', 'status', 'doctor'] },
-  events: { examples: ['events --follow', 'events --since 100 --json'], related: ['deliveries', 'listen'] },
+  events: {
+    examples: ['events --follow --since 100', 'events --team --follow --json'],
+    related: ['deliveries', 'listen'],
+  },
   status: { examples: ['status', 'status --json'], related: ['doctor', 'deliveries', 'ps'] },
   run: {
     examples: ['run -- npm test', 'run --timeout 5m --env CI=1 -- sh -c "make && make check"'],

@@ -17,7 +17,10 @@ import { filled, integer } from './command-line.ts';
 import type { CommandRunner } from './sandboxctl-arguments.ts';
 
 /** Defines the commands that publish, receive and inspect events. */
-export function defineEventCommands(program: Command, { withDaemon, withoutDaemon }: CommandRunner): void {
+export function defineEventCommands(
+  program: Command,
+  { withDaemon, withManager, withoutDaemon }: CommandRunner,
+): void {
   program
     .command('publish')
     .description('publish an event with exactly this payload')
@@ -102,13 +105,23 @@ export function defineEventCommands(program: Command, { withDaemon, withoutDaemo
     .description('print stored events, oldest first')
     .option('-f, --follow', 'print new events as they happen, until interrupted')
     .option('--since <sequence>', 'only events after this sequence', integer(0))
-    .action((options: { follow?: true; since?: number }) =>
-      withDaemon((context) =>
-        options.follow
-          ? followEvents(context, interruption(), options.since)
-          : events(context, options.since),
-      ),
-    );
+    .option('--team', "the lifecycle events of all of the team's sandboxes, from the manager")
+    .option('--cursor <cursor>', 'with --team: only events after those that this cursor came with')
+    .action((options: { follow?: true; since?: number; team?: true; cursor?: string }, command: Command) => {
+      const { follow, since, team, cursor } = options;
+      if (team ? since !== undefined : cursor !== undefined) {
+        command.error(`error: ${team ? '--since is not for --team' : '--cursor needs --team'}`);
+      }
+      if (!team) {
+        return withDaemon((context) =>
+          follow ? followEvents(context, interruption(), since) : events(context, since),
+        );
+      }
+      return withManager(async (context) => {
+        const { followTeamEvents, teamEvents } = await import('../src/ctl/manager/team-events.ts');
+        return follow ? followTeamEvents(context, interruption(), cursor) : teamEvents(context, cursor);
+      });
+    });
 
   program
     .command('status')

@@ -1,7 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import type { DeliveryPage } from '../contract/deliveries.ts';
 import { isTemporary } from './api/follow-output.ts';
-import { type StreamEvent, serverSentEvents } from './api/server-sent-events.ts';
+import { untilBroken } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
 import { oneLine, parseEvent } from './listen/received-event.ts';
@@ -81,15 +80,6 @@ class StreamReader {
     if (json) return out.json(oneLine(data));
     const event = parseEvent(data);
     return out.line(event ? eventLine(event, out) : printable(data));
-  }
-}
-
-/** Treats a broken connection as the end of the stream: the next one resumes at the position. */
-async function* untilBroken(body: IncomingMessage): AsyncGenerator<StreamEvent> {
-  try {
-    yield* serverSentEvents(body);
-  } catch (error) {
-    if (error instanceof Failure) throw error;
   }
 }
 

@@ -119,6 +119,7 @@ it('a claimed sandbox is worked with through its manager as one that is here', a
     new RegExp(`^${event_id} is (pending|delivered)`),
   );
   await consumer.arrival('sandbox.ready', 2);
+  expect(await done(['events'])).toMatch(/sandbox\.ready .*\n(.*\n)*.*process\.started +sleeper/);
 
   await done(['sandbox', 'pause']);
   expect(await run(env, ['run', '--', 'true'])).toMatchObject({ code: 125 });

@@ -35,3 +35,12 @@ export async function* serverSentEvents(body: AsyncIterable<Uint8Array>): AsyncG
     yield* complete.splice(0);
   }
 }
+
+/** The events of a body, of which a broken connection is the end: the next one goes on where it ended. */
+export async function* untilBroken(body: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
+  try {
+    yield* serverSentEvents(body);
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+  }
+}

@@ -1,0 +1,76 @@
+import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
+import { isTemporary, RECONNECT_MS } from '../api/follow-output.ts';
+import { untilBroken } from '../api/server-sent-events.ts';
+import type { ManagerContext } from '../context.ts';
+import { EXIT, type ExitCode } from '../failure.ts';
+import { oneLine, parseEvent } from '../listen/received-event.ts';
+import { pause } from '../pause.ts';
+import { eventLine } from '../terminal/event-line.ts';
+import { printable } from '../terminal/printable.ts';
+
+/** A page of the feed. */
+interface FeedPage {
+  events: { body: string }[];
+  next_cursor: string;
+}
+
+/**
+ * Prints the team's kept lifecycle events after `cursor` (default: all), and on stderr the cursor that the next ones come
+ * after. Contract section 7, `GET /api/v1/events`.
+ */
+export async function teamEvents(context: ManagerContext, cursor?: string): Promise<ExitCode> {
+  let position = cursor;
+  for (;;) {
+    const query = { cursor: position, limit: LIST_LIMIT_MAX };
+    const page: FeedPage = await context.client.call('GET', '/events', { query });
+    for (const { body } of page.events) await print(context, body);
+    const is_end = page.events.length < LIST_LIMIT_MAX || page.next_cursor === position;
+    position = page.next_cursor;
+    if (is_end) break;
+  }
+  await context.err.line(`next: --cursor ${position}`);
+  return EXIT.ok;
+}
+
+/**
+ * Prints the team's lifecycle events as they are committed until `interrupted`, after `cursor` (default: now). A lost
+ * connection is reopened where it ended.
+ */
+export async function followTeamEvents(
+  context: ManagerContext,
+  interrupted: AbortSignal,
+  cursor?: string,
+): Promise<ExitCode> {
+  let position = cursor;
+  let has_connected = false;
+  while (!interrupted.aborted) {
+    try {
+      const type = 'text/event-stream';
+      const last = position === undefined ? {} : { 'last-event-id': position };
+      const headers = { accept: type, ...last };
+      const body = await context.client.stream('/events', { type, headers, signal: interrupted });
+      has_connected = true;
+      try {
+        for await (const { id, data } of untilBroken(body)) {
+          await print(context, data);
+          position = id;
+        }
+      } finally {
+        body.destroy();
+      }
+      if (!interrupted.aborted) await context.err.line('connection lost; retrying');
+    } catch (error) {
+      if (!interrupted.aborted && !(has_connected && isTemporary(error))) throw error;
+    }
+    await pause(RECONNECT_MS, interrupted);
+  }
+  return EXIT.ok;
+}
+
+function print({ out, json }: ManagerContext, body: string): Promise<void> {
+  if (json) return out.json(oneLine(body));
+  const event = parseEvent(body);
+  if (!event) return out.line(printable(body));
+  const { sandbox_id } = JSON.parse(body) as { sandbox_id?: unknown };
+  return out.line(eventLine(event, out, [printable(String(sandbox_id))]));
+}
