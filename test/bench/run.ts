@@ -29,6 +29,7 @@ import { networkClaim, networkDownload, networkLeft } from './network-sandboxes.
 import { outage } from './outage.ts';
 import { portDownload, portEcho } from './ports/ports.ts';
 import { processChurn } from './process-churn.ts';
+import { processFirstByte } from './process-first-byte.ts';
 import { processFlood } from './process-flood.ts';
 import { processOutput } from './process-output.ts';
 import { processStart, processStorm } from './process-start.ts';
@@ -71,6 +72,7 @@ const BENCHMARKS: Benchmark[] = [
   killRounds,
   syncs,
   processStart,
+  processFirstByte,
   processStorm,
   processFlood,
   processOutput,
