@@ -19,7 +19,8 @@ const NOT_SENT_BEGINNING = 'x-forwarded-';
 const OF_THE_HOST = setOf(
   'set-cookie set-cookie2 clear-site-data strict-transport-security public-key-pins expect-ct alt-svc alt-used',
   'report-to reporting-endpoints nel accept-ch critical-ch origin-trial service-worker-allowed origin-agent-cluster',
-  'use-as-dictionary speculation-rules timing-allow-origin',
+  'use-as-dictionary speculation-rules timing-allow-origin set-login activate-storage-access',
+  'secure-session-registration secure-session-challenge sec-session-registration sec-session-challenge',
 );
 /** A password prompt, or another place to go, in the manager's name; and what the manager itself says. */
 const OF_THE_MANAGER = setOf(
@@ -30,6 +31,7 @@ const NOT_PASSED_BEGINNINGS = ['access-control-', 'x-ratelimit-', 'proxy-'];
 /** Pages of a sandbox run in an origin of their own, never in the manager's. */
 const PAGE_POLICY = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads';
 
+const NO_CONTENT = 204;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const WEBSOCKET_EXTRAS: [name: string, header: string][] = [
   ['Sec-WebSocket-Protocol', 'sec-websocket-protocol'],
@@ -44,9 +46,12 @@ export function portRequestHeaders(
   const { headers } = request;
   const isOfConnection = connectionHeaders(headers);
   const kept = Object.entries(headers).flatMap(([name, value]): [string, string][] => {
-    const is_taken_out = NOT_SENT.has(name) || isOfConnection(name);
+    // Many servers read an underscore as a hyphen: what the manager says cannot be said in its place.
+    const read_as = name.replaceAll('_', '-');
+    const is_taken_out =
+      NOT_SENT.has(read_as) || read_as.startsWith(NOT_SENT_BEGINNING) || isOfConnection(name);
     const is_sendable = typeof value === 'string' && VALUE.test(value);
-    return is_taken_out || !is_sendable || name.startsWith(NOT_SENT_BEGINNING) ? [] : [[name, value]];
+    return is_taken_out || !is_sendable ? [] : [[name, value]];
   });
   return {
     ...Object.fromEntries(kept),
@@ -61,17 +66,18 @@ export function portRequestHeaders(
 
 /** The headers of a port's answer that reach the caller. `path` is the request's, at the server. */
 export function portAnswerHeaders(
-  { headers }: IncomingMessage,
+  { headers, statusCode }: IncomingMessage,
   path: string,
   place: PortPlace,
 ): MessageHeaders {
   const isOfConnection = connectionHeaders(headers);
-  const is_chunked = headers['transfer-encoding'] !== undefined;
+  // With 204, a proxy in between could take the next answer, somebody else's, for the body. Source: RFC 9110, section 8.6.
+  const has_length = headers['transfer-encoding'] === undefined && statusCode !== NO_CONTENT;
   const kept = Object.entries(headers).flatMap(([name, value]): [string, string][] => {
     const is_taken_out = OF_THE_HOST.has(name) || OF_THE_MANAGER.has(name) || isOfConnection(name);
     if (typeof value !== 'string' || !VALUE.test(value) || is_taken_out) return [];
     if (NOT_PASSED_BEGINNINGS.some((beginning) => name.startsWith(beginning))) return [];
-    return name === 'content-length' && is_chunked ? [] : [[name, value]];
+    return name === 'content-length' && !has_length ? [] : [[name, value]];
   });
   const { location, 'content-security-policy': own } = headers;
   const moved = location === undefined ? null : ownLocation(location, path, place);

@@ -90,6 +90,15 @@ describe('a hostile server in a sandbox', () => {
     expect((await more.send('GET /')).endsWith('\r\n\r\nok')).toBe(true);
   });
 
+  it('gives no length to an answer that has no body', async () => {
+    const { send } = await scene((socket) =>
+      socket.end('HTTP/1.1 204 No Content\r\nContent-Length: 50\r\n\r\n'),
+    );
+    const answer = await send('GET /');
+    expect(statusesOf(answer)).toEqual([204]);
+    expect(answer.toLowerCase()).not.toContain('content-length');
+  });
+
   it('begins a WebSocket only as one begins, and without headers of its own', async () => {
     const head =
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSet-Cookie: a=b\r\n';

@@ -54,6 +54,7 @@ describe('an HTTP server in a sandbox', () => {
       forwarded: 'for=1.2.3.4',
       'x-forwarded-for': '1.2.3.4',
       'x-forwarded-prefix': '/forged',
+      x_forwarded_for: '1.2.3.4',
       connection: 'close, x-hop',
       'x-hop': '1',
       'x-own': 'kept',
@@ -75,7 +76,15 @@ describe('an HTTP server in a sandbox', () => {
         'x-forwarded-prefix': prefix,
         'x-forwarded-proto': 'http',
       });
-      const taken_out = ['authorization', 'cookie', 'forwarded', 'x-hop', 'te', 'x-control-scope'];
+      const taken_out = [
+        'authorization',
+        'cookie',
+        'forwarded',
+        'x-hop',
+        'te',
+        'x-control-scope',
+        'x_forwarded_for',
+      ];
       expect(taken_out.filter((name) => name in headers)).toEqual([]);
     }
     expect(JSON.parse((await ask('GET', prefix)).text)).toMatchObject({ url: '/', body: '' });
@@ -99,6 +108,7 @@ describe('an HTTP server in a sandbox', () => {
         'Clear-Site-Data': '"*"',
         'Strict-Transport-Security': 'max-age=9',
         'Alt-Svc': 'h3=":1"',
+        'Set-Login': 'logged-in',
         'Service-Worker-Allowed': '/',
         'Access-Control-Allow-Origin': '*',
         'WWW-Authenticate': 'Basic realm="manager"',
@@ -125,7 +135,15 @@ describe('an HTTP server in a sandbox', () => {
     expect(policy).toMatch(/^default-src 'self', sandbox allow-scripts /);
     expect(policy).not.toContain('allow-same-origin');
     const text_of_headers = JSON.stringify(answer.headers);
-    for (const name of ['set-cookie', 'clear-site', 'strict-', 'alt-svc', 'service-worker', 'access-control'])
+    for (const name of [
+      'set-cookie',
+      'set-login',
+      'clear-site',
+      'strict-',
+      'alt-svc',
+      'service-worker',
+      'access-control',
+    ])
       expect(text_of_headers).not.toContain(name);
     for (const name of ['www-authenticate', 'refresh', 'forged', 'x-hop', 'trailer'])
       expect(text_of_headers).not.toContain(name);
