@@ -10,7 +10,7 @@ import { figure } from './support/table.ts';
 
 const SANDBOXCTL = join(dirname(MANAGER), 'sandboxctl.cjs');
 const KEYS = sized(600, 20);
-const WARM_UP_KEYS = 50;
+const WARM_UP_KEYS = sized(50, 5);
 /** As somebody types who types fast. */
 const INTERVAL_MS = 10;
 /** A line of a terminal holds no more than 4 096 characters. */

@@ -6,15 +6,16 @@ import type { Bench, Benchmark } from '../support/bench.ts';
 import { DOWN_URL } from '../support/daemon.ts';
 import { nowMs } from '../support/numbers.ts';
 import { childrenCpuMs, cpuMs, highest, memoryBytes } from '../support/process-figures.ts';
+import { sized } from '../support/size.ts';
 import { comparison, figure } from '../support/table.ts';
 import { settled } from './transfers.ts';
 
 const MIB = 1024 * 1024;
-const FILES = 10_000;
+const FILES = sized(10_000, 100);
 const FILES_PER_DIRECTORY = 100;
-const DIRECTORIES = 60_000;
+const DIRECTORIES = sized(60_000, 100);
 const FILE_BYTES = 1_500;
-const TURNS = 5;
+const TURNS = sized(5, 1);
 
 /** Small files in directories of 100; returns the tree's top. */
 function smallFiles(folder: string): string {

@@ -7,10 +7,11 @@ import { DOWN_URL } from '../support/daemon.ts';
 import type { FileListerVerbs } from '../support/file-lister.ts';
 import { median, nowMs } from '../support/numbers.ts';
 import { childrenCpuMs, cpuMs } from '../support/process-figures.ts';
+import { sized } from '../support/size.ts';
 import { comparison, figure } from '../support/table.ts';
 
-const ENTRIES = 100_000;
-const TURNS = 5;
+const ENTRIES = sized(100_000, 1_000);
+const TURNS = sized(5, 1);
 
 async function bareList(directory: string): Promise<number> {
   const began_ms = nowMs();

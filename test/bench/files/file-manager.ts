@@ -2,12 +2,13 @@ import { CONTROL_SCOPE_HEADER } from '../../../src/contract/control-scopes.ts';
 import type { Bench, Benchmark } from '../support/bench.ts';
 import { managedSandbox } from '../support/managed-sandbox.ts';
 import { median } from '../support/numbers.ts';
+import { sized } from '../support/size.ts';
 import { comparison } from '../support/table.ts';
 import { type FileServer, type FileSide, fileClient, routedFiles, serverAt, settled } from './transfers.ts';
 
 const MIB = 1024 * 1024;
-const FILE_BYTES = 256 * MIB;
-const TURNS = 5;
+const FILE_BYTES = sized(256 * MIB, 2 * MIB);
+const TURNS = sized(5, 1);
 const FILE = '/root/source';
 
 interface Ways {

@@ -2,15 +2,16 @@ import type { Benchmark } from '../support/bench.ts';
 import { DOWN_URL } from '../support/daemon.ts';
 import { sleepMs } from '../support/numbers.ts';
 import { highest, memoryBytes } from '../support/process-figures.ts';
+import { sized } from '../support/size.ts';
 import { figure } from '../support/table.ts';
 import { bigFile } from './file-transfer.ts';
 import { fileClient, routedFiles, serverAt } from './transfers.ts';
 
 const MIB = 1024 * 1024;
-const FILE_BYTES = 1024 * MIB;
+const FILE_BYTES = sized(1024 * MIB, 4 * MIB);
 const AT_ONCE = 8;
 const MORE_MIB = 16;
-const SETTLE_MS = 2_000;
+const SETTLE_MS = sized(2_000, 200);
 
 /** Eight transfers of 1 GiB at once, each direction in a daemon of its own. */
 export const fileMemory: Benchmark = {

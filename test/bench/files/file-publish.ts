@@ -1,16 +1,17 @@
 import type { Benchmark } from '../support/bench.ts';
 import { DOWN_URL } from '../support/daemon.ts';
 import { median } from '../support/numbers.ts';
+import { sized } from '../support/size.ts';
 import { comparison } from '../support/table.ts';
 import { bigFile } from './file-transfer.ts';
 import { bareFiles, type FileSide, fileClient, routedFiles, serverAt, settled } from './transfers.ts';
 
 const MIB = 1024 * 1024;
-const FILE_BYTES = 256 * MIB;
+const FILE_BYTES = sized(256 * MIB, 4 * MIB);
 const INTERVAL_MS = 4;
-const PUBLISHES = 1_000;
+const PUBLISHES = sized(1_000, 20);
 const AT_ONCE = 4;
-const TURNS = 3;
+const TURNS = sized(3, 1);
 
 /** Publishes at a steady rate: alone, beside transfers of the daemon's, and beside those of another process. */
 export const filePublish: Benchmark = {

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import type { Bench, Benchmark } from '../support/bench.ts';
 import { DOWN_URL } from '../support/daemon.ts';
 import { median } from '../support/numbers.ts';
+import { sized } from '../support/size.ts';
 import { comparison } from '../support/table.ts';
 import { bareFiles, type FileSide, fileClient, routedFiles, serverAt, settled } from './transfers.ts';
 
 const MIB = 1024 * 1024;
-const FILE_BYTES = 1024 * MIB;
-const TURNS = 5;
+const FILE_BYTES = sized(1024 * MIB, 4 * MIB);
+const TURNS = sized(5, 1);
 
 /** Writes a file of so many bytes that are not zero; returns its path. */
 export function bigFile(folder: string, bytes = FILE_BYTES): string {

@@ -13,14 +13,15 @@ import { ManagerProgram } from '../../support/manager-program.ts';
 import type { Bench, Benchmark } from '../support/bench.ts';
 import type { FileClientVerbs } from '../support/file-client.ts';
 import { median, nowMs, sleepMs } from '../support/numbers.ts';
+import { sized } from '../support/size.ts';
 import { comparison } from '../support/table.ts';
 import type { BareProxyVerbs } from './bare-proxy.ts';
 
 const MIB = 1024 * 1024;
-const DOWNLOAD_BYTES = 1024 * MIB;
-const DOWNLOADS = 5;
-const ECHO_TURNS = 5;
-const ECHO_MS = 3_000;
+const DOWNLOAD_BYTES = sized(1024 * MIB, 4 * MIB);
+const DOWNLOADS = sized(5, 1);
+const ECHO_TURNS = sized(5, 1);
+const ECHO_MS = sized(3_000, 200);
 const CONNECTIONS = 4;
 /** Messages on their way, of each connection. */
 const WINDOW = 32;
