@@ -51,6 +51,8 @@ function versionOf(db: Database): number {
 /** Where a database's first page says by which format it is read and written, and what says: with a log beside it. */
 const FORMAT_OFFSET = 18;
 const WITH_LOG = 2;
+/** Where it says which version of SQLite wrote it. */
+const WRITER_OFFSET = 96;
 
 /** The bytes of a new, empty outbox. */
 export function emptyOutbox(): Buffer {
@@ -59,7 +61,10 @@ export function emptyOutbox(): Buffer {
   own.exec(SCHEMA + NO_RECORDS);
   own.pragma(`user_version = ${VERSION}`);
   const bytes = own.serialize();
+  const version = own.prepare('SELECT sqlite_version()').pluck().get() as string;
   own.close();
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  bytes.writeUInt32BE(major * 1_000_000 + minor * 1_000 + patch, WRITER_OFFSET);
   return bytes.fill(WITH_LOG, FORMAT_OFFSET, FORMAT_OFFSET + 2);
 }
 
