@@ -1,4 +1,5 @@
-import type { OutgoingHttpHeaders } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock, Timer } from '../clock.ts';
 
@@ -75,9 +76,14 @@ const GONE = new Error('the client has disconnected');
 /** Returns a signal that aborts when the client disconnects or has the whole answer. */
 export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  if (raw.destroyed) gone.abort(GONE);
-  else raw.once('close', () => gone.abort(GONE));
+  onceOver(raw, () => gone.abort(GONE));
   return gone.signal;
+}
+
+/** Calls `end` when an answer is complete, or its connection is closed; at once where it is already. */
+export function onceOver(answer: ServerResponse | Socket, end: () => void): void {
+  if (answer.destroyed) end();
+  else answer.once('close', end);
 }
 
 /** Writes to an answer; resolves when the system has taken the data, or the client has disconnected. */

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { SseResponse, untilDisconnect } from '../../base/http/sse-response.ts';
+import { onceOver, SseResponse, untilDisconnect } from '../../base/http/sse-response.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { FEED_EVENT_TYPES } from '../../contract/feed.ts';
@@ -63,7 +63,7 @@ export function registerEventRoutes(app: HttpApp, parts: EventRouteParts): void 
       return success({ events, next_cursor });
     }
     const from = await startOf(feed, request, team_id);
-    reply.raw.once('close', parts.shares.acquire(team_id));
+    onceOver(reply.raw, parts.shares.acquire(team_id));
     const writer = new SseResponse(request, reply, parts.clock);
     await follow(feed, team_id, { ...filter, limit: FOLLOWED_EVENTS }, from, writer).catch(() =>
       writer.cut(),

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
+import { onceOver } from '../../base/http/sse-response.ts';
 import { runningSandbox } from '../sandboxes/auto-resume.ts';
 import type { Uses } from '../sandboxes/idle/uses.ts';
 import { transitionError } from '../sandboxes/operations.ts';
@@ -34,7 +35,7 @@ export async function admitCall(
   const named = { sandbox_id, team_id };
   // A WebSocket ends with its connection.
   const call = isUpgrade(request) ? request.raw.socket : reply.raw;
-  call.once('close', shares.acquire(team_id));
+  onceOver(call, shares.acquire(team_id));
   for (;;) {
     const row = await (answered_by === 'running'
       ? runningSandbox(sandboxes, named, clock)
@@ -42,8 +43,7 @@ export async function admitCall(
     if (!is_use) return row;
     const { is_noted, end } = await uses.begin(row);
     if (is_noted || answered_by === 'up') {
-      if (call.closed) end();
-      else call.once('close', end);
+      onceOver(call, end);
       return row;
     }
     // It was idle, and is being paused since it was read.
