@@ -38,6 +38,9 @@ const catalogue = {
 /** A stable error code of the catalogue. */
 export type ErrorCode = keyof typeof catalogue;
 
+/** Every code of the catalogue. */
+export const ERROR_CODES = Object.keys(catalogue) as ErrorCode[];
+
 /**
  * An error of the catalogue, as the caller sees it. Without `message` the catalogue's own is used. `details` must be
  * free of secrets.

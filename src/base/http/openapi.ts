@@ -1,27 +1,13 @@
 import type { RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
-import { ApiError, type ErrorCode } from '../../contract/errors.ts';
+import { EXAMPLES } from '../../contract/documents/examples.ts';
+import { type RouteDoc, TAGS } from '../../contract/documents/route-doc.ts';
+import type { ErrorCode } from '../../contract/errors.ts';
 import { VERSION } from '../version.ts';
-
-/** The documentation of a route, in addition to its path and the schemas that its requests are checked by. */
-export interface RouteDoc {
-  summary: string;
-  /** The schema of `data` in the answer. */
-  data?: TSchema | undefined;
-  /** The type of an answer that is not JSON. */
-  media?: string;
-  /** The status of a success; 200 if undefined. */
-  status?: number;
-  /** The schema of a body that the route checks by itself. */
-  body?: TSchema;
-  /** The type of a body that is not JSON. */
-  body_media?: string;
-  /** The body may be left out. */
-  is_body_optional?: boolean;
-  headers?: Record<string, string>;
-  /** The errors of the route's own; those of every route are not among them. */
-  errors?: readonly ErrorCode[];
-}
+import { ANSWER_HEADERS, answers, errorSchemas, mediaSchema } from './openapi-answer.ts';
+import { exampleOf } from './openapi-example.ts';
+import { headerParameters, pathParameters, queryParameters } from './openapi-parameters.ts';
+import { webhookDocuments } from './openapi-webhooks.ts';
 
 /** A route as it was registered. */
 export type RegisteredRoute = Pick<RouteOptions, 'url' | 'method' | 'schema'>;
@@ -29,130 +15,95 @@ export type RegisteredRoute = Pick<RouteOptions, 'url' | 'method' | 'schema'>;
 /** One operation of a document: a route, and what a caller needs. */
 export interface DocumentedRoute extends RegisteredRoute {
   doc: RouteDoc;
-  /** The scopes that the caller's token needs; null if the route needs no token. */
-  scopes: string[] | null;
+  /** The ways to prove who calls, each with the scopes that it needs; none if the route is open. */
+  security: Record<string, string[]>[];
+  /** The errors that the route has like others. */
+  errors: readonly ErrorCode[];
+  /** Whether answers carry the rate headers. */
+  is_charged?: boolean;
 }
 
-const ERROR = {
-  type: 'object',
-  required: ['success', 'error'],
-  properties: {
-    success: { const: false },
-    error: {
-      type: 'object',
-      required: ['code', 'message'],
-      properties: {
-        code: { type: 'string' },
-        message: { type: 'string' },
-        details: { description: 'an object with what is at fault, such as the `field` or the `path`' },
-      },
-    },
-  },
-};
+/** What a document says of a whole program. */
+export interface DocumentedProgram {
+  title: string;
+  description: string;
+  /** The ways to prove who calls, by name. */
+  security_schemes: Record<string, object>;
+}
 
-/**
- * The OpenAPI 3.1 document of the routes; `events` are the schemas of delivered requests by their type. Source:
- * contract section 4, GET `/openapi.json`, and section 7, `/openapi.json`.
- */
-export function openApiDocument(
-  title: string,
-  routes: readonly DocumentedRoute[],
-  events: Record<string, TSchema> = {},
-): object {
+/** The OpenAPI 3.1 document of a program's routes. Source: contract section 4, GET `/openapi.json`, and section 7, `/openapi.json`. */
+export function openApiDocument(program: DocumentedProgram, routes: readonly DocumentedRoute[]): object {
+  const { title, description, security_schemes } = program;
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     const path = route.url.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
     paths[path] ??= {};
-    for (const method of [route.method].flat()) paths[path][method.toLowerCase()] = operation(route, path);
+    const methods = [route.method].flat();
+    for (const method of methods) {
+      const id = methods.length === 1 ? '' : `With${method[0]}${method.slice(1).toLowerCase()}`;
+      paths[path][method.toLowerCase()] = operation(route, path, id);
+    }
   }
-  const webhooks = Object.entries(events).map(([type, schema]) => [type, webhook(type, schema)]);
+  // Webhooks have the tag `events`.
+  const used = new Set(['events', ...routes.map(({ doc }) => doc.tag)]);
+  const tags = Object.entries(TAGS).filter(([tag]) => used.has(tag));
   return {
     openapi: '3.1.0',
-    info: { title, version: VERSION },
+    info: {
+      title,
+      version: VERSION,
+      description,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'the program that serves this document' }],
+    tags: tags.map(([name, what]) => ({ name, description: what })),
     paths,
-    ...(webhooks.length === 0 ? {} : { webhooks: Object.fromEntries(webhooks) }),
+    webhooks: webhookDocuments(),
     components: {
-      schemas: { Error: ERROR },
-      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      schemas: errorSchemas(routes.flatMap(errorsOf)),
+      headers: usedHeaders(routes.some(({ is_charged }) => is_charged === true)),
+      securitySchemes: security_schemes,
     },
   };
 }
 
-function operation({ schema, doc, scopes }: DocumentedRoute, path: string): object {
+function usedHeaders(is_charged: boolean): object {
+  const { RequestId, RetryAfter } = ANSWER_HEADERS;
+  return is_charged ? ANSWER_HEADERS : { RequestId, RetryAfter };
+}
+
+function errorsOf({ doc, errors }: DocumentedRoute): ErrorCode[] {
+  return [...(doc.errors ?? []), ...errors];
+}
+
+function operation(route: DocumentedRoute, path: string, id: string): object {
+  const { schema, doc, security, is_charged = false } = route;
   return {
+    operationId: doc.operation_id + id,
+    tags: [doc.tag],
     summary: doc.summary,
-    ...(scopes === null ? {} : { security: [{ token: scopes }] }),
+    security,
     parameters: [
       ...pathParameters(path),
-      ...queryParameters(schema?.querystring),
+      ...queryParameters(schema?.querystring ?? doc.query),
       ...headerParameters(doc.headers),
     ],
     ...requestBody((schema?.body as TSchema | undefined) ?? doc.body, doc),
-    responses: {
-      [doc.status ?? 200]: { description: 'success', ...answer(doc) },
-      ...errors(doc),
-      default: errorAnswer('an error of the catalogue'),
+    responses: answers(doc, errorsOf(route), is_charged),
+  };
+}
+
+function requestBody(schema: TSchema | undefined, doc: RouteDoc): object {
+  const { body_media, is_body_optional, example } = doc;
+  if (schema === undefined && body_media === undefined) return {};
+  const content =
+    schema === undefined
+      ? { schema: mediaSchema(body_media ?? '') }
+      : { schema, example: example ?? exampleOf(schema, EXAMPLES) };
+  return {
+    requestBody: {
+      required: is_body_optional !== true,
+      content: { [body_media ?? 'application/json']: content },
     },
   };
-}
-
-function requestBody(schema: TSchema | undefined, { body_media, is_body_optional }: RouteDoc): object {
-  if (schema === undefined && body_media === undefined) return {};
-  const content = { [body_media ?? 'application/json']: schema === undefined ? {} : { schema } };
-  return { requestBody: { required: is_body_optional !== true, content } };
-}
-
-function answer({ data, media }: RouteDoc): object {
-  if (media !== undefined) return { content: { [media]: {} } };
-  if (!data) return {};
-  const schema = {
-    type: 'object',
-    required: ['success', 'data'],
-    properties: { success: { const: true }, data },
-  };
-  return { content: { 'application/json': { schema } } };
-}
-
-/** By their statuses, several of which have several codes. */
-function errors({ errors = [] }: RouteDoc): object {
-  const codes = Map.groupBy(errors, (code) => new ApiError(code).status);
-  return Object.fromEntries([...codes].map(([status, same]) => [status, errorAnswer(same.join(', '))]));
-}
-
-function errorAnswer(description: string): object {
-  return {
-    description,
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-  };
-}
-
-function webhook(summary: string, schema: TSchema): object {
-  const requestBody = { required: true, content: { 'application/json': { schema } } };
-  return { post: { summary, requestBody, responses: { '2XX': { description: 'delivered' } } } };
-}
-
-function pathParameters(path: string): object[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => parameter('path', name as string, true));
-}
-
-function queryParameters(query: unknown): object[] {
-  const { properties = {}, required = [] } = (query ?? {}) as {
-    properties?: Record<string, { default?: unknown }>;
-    required?: string[];
-  };
-  return Object.entries(properties).map(([name, schema]) => ({
-    ...parameter('query', name, required.includes(name) && schema.default === undefined),
-    schema,
-  }));
-}
-
-function headerParameters(headers: Record<string, string> | undefined): object[] {
-  return Object.entries(headers ?? {}).map(([name, description]) => ({
-    ...parameter('header', name, false),
-    description,
-  }));
-}
-
-function parameter(where: string, name: string, required: boolean): object {
-  return { in: where, name, required, schema: { type: 'string' } };
 }

@@ -63,6 +63,9 @@ export const ProcessData = closedObject({
   resource_usage: ResourceUsageData,
 });
 
+/** Every process that is kept. */
+export const ProcessListData = closedObject({ processes: Type.Array(ProcessData) });
+
 /** A started process; with `wait_ms` also the end of its output. */
 export const StartedData = closedObject({
   ...ProcessData.properties,

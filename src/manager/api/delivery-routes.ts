@@ -1,5 +1,5 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
-import type { RouteDoc } from '../../base/http/openapi.ts';
+import type { RouteDoc } from '../../contract/documents/route-doc.ts';
 import { ApiError } from '../../contract/errors.ts';
 import {
   DeliveryQuery,
@@ -13,29 +13,54 @@ import type { Delivery } from '../outbox/delivery.ts';
 import { callerOf } from './auth.ts';
 
 const PATH = '/api/v1/webhooks/deliveries';
+const tag = 'deliveries' as const;
+const DOCS = {
+  list: {
+    operation_id: 'listTeamDeliveries',
+    tag,
+    summary: "List the team's deliveries, newest first",
+    data: TeamDeliveryPageData,
+  },
+  one: {
+    operation_id: 'getTeamDelivery',
+    tag,
+    summary: "Get one of the team's deliveries with its body and attempts",
+    data: TeamDeliveryData,
+    errors: ['not_found'],
+  },
+  replay: {
+    operation_id: 'replayTeamDelivery',
+    tag,
+    summary: "Send one of the team's records again",
+    data: TeamDeliveryData,
+    errors: ['not_found', 'conflict'],
+  },
+  replayAll: {
+    operation_id: 'replayTeamDeliveries',
+    tag,
+    summary: "Send all of the team's records in a state again",
+    data: ReplayedData,
+  },
+} as const;
 const EVENT_ID = /^evt_[0-9a-f-]{36}$/;
 
 /** Registers the routes by which a team sees its part of the manager's outbox. Source: contract section 7, `/webhooks/deliveries…`. */
 export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
   const reading = (doc: RouteDoc) => ({ scope: 'webhooks:read', doc }) as const;
   const writing = (doc: RouteDoc) => ({ scope: 'sandboxes:write', doc }) as const;
-  const list = { summary: 'List deliveries, newest first', data: TeamDeliveryPageData };
-  const one = { summary: 'Get one delivery with its body and attempts', data: TeamDeliveryData };
-  const replay = { summary: 'Send a record again', data: TeamDeliveryData };
-  const replayAll = { summary: 'Send all records in a state again', data: ReplayedData };
 
-  app.get(PATH, { config: reading(list), schema: { querystring: DeliveryQuery } }, async (request) => {
+  app.get(PATH, { config: reading(DOCS.list), schema: { querystring: DeliveryQuery } }, async (request) => {
     const { cursor, ...filter } = request.query;
     return success(await delivery.views.list(callerOf(request).team_id, { ...filter, before_id: cursor }));
   });
 
   const schema = { params: EventParams };
-  app.get(`${PATH}/:event_id`, { config: reading(one), schema }, async (request) => {
+  app.get(`${PATH}/:event_id`, { config: reading(DOCS.one), schema }, async (request) => {
     const { event_id } = request.params;
     return success(await found(delivery, callerOf(request).team_id, event_id));
   });
 
-  app.post(`${PATH}/:event_id/replay`, { config: writing(replay), schema }, async (request) => {
+  app.post(`${PATH}/:event_id/replay`, { config: writing(DOCS.replay), schema }, async (request) => {
     const { team_id } = callerOf(request);
     const { event_id } = request.params;
     await found(delivery, team_id, event_id);
@@ -43,7 +68,7 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
     return success(await found(delivery, team_id, event_id));
   });
 
-  const all = { config: writing(replayAll), schema: { querystring: ReplayQuery } };
+  const all = { config: writing(DOCS.replayAll), schema: { querystring: ReplayQuery } };
   app.post(`${PATH}/replay`, all, async (request) => {
     const { state } = request.query;
     return success({ replayed: await delivery.replayAll(callerOf(request).team_id, state) });

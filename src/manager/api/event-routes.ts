@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { onceOver, SseResponse, untilDisconnect } from '../../base/http/sse-response.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
+import { RESUMED } from '../../contract/documents/route-doc.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { FEED_EVENT_TYPES } from '../../contract/feed.ts';
 import { closedObject, orNull, Time } from '../../contract/schema/field.ts';
@@ -53,7 +54,15 @@ export function registerEventRoutes(app: HttpApp, parts: EventRouteParts): void 
   const { feed } = parts;
   const config = {
     scope: 'webhooks:read' as const,
-    doc: { summary: "List or follow the team's lifecycle events, in commit order", data: PageData },
+    doc: {
+      operation_id: 'listEvents',
+      tag: 'events' as const,
+      summary: "List the team's lifecycle events in commit order; as text/event-stream, follow them",
+      data: PageData,
+      is_also_stream: true,
+      headers: RESUMED,
+      errors: ['too_many_requests'] as const,
+    },
   };
   app.get('/api/v1/events', { config, schema: { querystring: PageQuery } }, async (request, reply) => {
     const { team_id } = callerOf(request);

@@ -18,11 +18,11 @@ export interface PassThroughParts extends SandboxCallParts {
 export async function registerPassThroughRoutes(app: HttpApp, parts: PassThroughParts): Promise<void> {
   const register = (routes: HttpApp, streamed: boolean) => {
     for (const route of PASSED_ROUTES.filter(({ is_streamed }) => is_streamed === streamed)) {
-      const { method, path, scope, summary } = route;
+      const { method, path, scope, doc } = route;
       routes.route({
         method,
         url: `${PATH}${path}`,
-        config: { scope: `sandboxes:${scope}`, doc: { summary } },
+        config: { scope: `sandboxes:${scope}`, doc },
         handler: (request, reply) => answer(parts, route, request, reply),
       });
     }

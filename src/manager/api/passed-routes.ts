@@ -1,11 +1,17 @@
 import { checkQueryText } from '../../base/http/query.ts';
 import type { ControlScope } from '../../contract/control-scopes.ts';
+import { CONTEXT_DOCS } from '../../contract/documents/context-docs.ts';
+import { DELIVERY_DOCS } from '../../contract/documents/delivery-docs.ts';
+import { FILE_DOCS } from '../../contract/documents/file-docs.ts';
+import { PROCESS_DOCS } from '../../contract/documents/process-docs.ts';
+import type { RouteDoc, RouteDocs } from '../../contract/documents/route-doc.ts';
+
+const DOCS: RouteDocs = { ...PROCESS_DOCS, ...CONTEXT_DOCS, ...DELIVERY_DOCS, ...FILE_DOCS };
 
 type Row = [
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE',
   path: string,
   scope: Exclude<ControlScope, 'manage'>,
-  summary: string,
 ];
 
 /** A route of a sandbox's daemon that callers of the manager can reach. */
@@ -23,61 +29,62 @@ export interface PassedRoute {
   is_upgrade: boolean;
   /** The body is a stream of any length; otherwise it is read whole first, up to the limit for bodies. */
   is_streamed: boolean;
-  summary: string;
+  /** As the daemon documents it. */
+  doc: RouteDoc;
 }
 
 const PROCESSES: Row[] = [
-  ['GET', '/processes', 'read', 'List the processes of a sandbox'],
-  ['POST', '/processes', 'write', 'Start a process'],
-  ['GET', '/processes/:process_id', 'read', 'Get one process'],
-  ['DELETE', '/processes/:process_id', 'write', 'End a process'],
-  ['GET', '/processes/:process_id/output', 'read', "Read a process's output"],
+  ['GET', '/processes', 'read'],
+  ['POST', '/processes', 'write'],
+  ['GET', '/processes/:process_id', 'read'],
+  ['DELETE', '/processes/:process_id', 'write'],
+  ['GET', '/processes/:process_id/output', 'read'],
   // Attaching includes writing.
-  ['GET', '/processes/:process_id/attach', 'write', 'Attach to a process over a WebSocket'],
-  ['GET', '/processes/:process_id/wait', 'read', 'Wait until a process has ended or is ready'],
-  ['POST', '/processes/:process_id/stdin', 'write', "Write to a process's stdin"],
-  ['POST', '/processes/:process_id/signal', 'write', 'Send a signal to a process'],
-  ['POST', '/processes/:process_id/resize', 'write', "Resize a process's terminal"],
+  ['GET', '/processes/:process_id/attach', 'write'],
+  ['GET', '/processes/:process_id/wait', 'read'],
+  ['POST', '/processes/:process_id/stdin', 'write'],
+  ['POST', '/processes/:process_id/signal', 'write'],
+  ['POST', '/processes/:process_id/resize', 'write'],
 ];
 
 const CONTEXTS: Row[] = [
-  ['GET', '/contexts', 'read', 'List the contexts of a sandbox'],
-  ['POST', '/contexts', 'write', 'Create a context: start a process'],
-  ['GET', '/contexts/:context_id', 'read', 'Get one context with its output'],
-  ['DELETE', '/contexts/:context_id', 'write', 'End a context'],
-  ['POST', '/contexts/:context_id/exec', 'write', 'Write to a context and wait until it has ended'],
-  ['POST', '/contexts/:context_id/input', 'write', 'Write to a context'],
-  ['POST', '/contexts/:context_id/resize', 'write', "Resize a context's terminal"],
-  ['POST', '/contexts/:context_id/signal', 'write', 'Send a signal to a context'],
-  ['POST', '/contexts/:context_id/restart', 'write', 'End a context and start it anew'],
-  ['GET', '/contexts/:context_id/ws', 'write', 'Attach to a context over a WebSocket'],
+  ['GET', '/contexts', 'read'],
+  ['POST', '/contexts', 'write'],
+  ['GET', '/contexts/:context_id', 'read'],
+  ['DELETE', '/contexts/:context_id', 'write'],
+  ['POST', '/contexts/:context_id/exec', 'write'],
+  ['POST', '/contexts/:context_id/input', 'write'],
+  ['POST', '/contexts/:context_id/resize', 'write'],
+  ['POST', '/contexts/:context_id/signal', 'write'],
+  ['POST', '/contexts/:context_id/restart', 'write'],
+  ['GET', '/contexts/:context_id/ws', 'write'],
 ];
 
 const DELIVERIES: Row[] = [
-  ['GET', '/webhook/deliveries', 'read', "List the deliveries of a sandbox's daemon"],
-  ['GET', '/webhook/deliveries/:event_id', 'read', 'Get one delivery with its body and attempts'],
-  ['POST', '/webhook/deliveries/replay', 'write', 'Send all records in a state again'],
-  ['POST', '/webhook/deliveries/:event_id/replay', 'write', 'Send a record again'],
+  ['GET', '/webhook/deliveries', 'read'],
+  ['GET', '/webhook/deliveries/:event_id', 'read'],
+  ['POST', '/webhook/deliveries/replay', 'write'],
+  ['POST', '/webhook/deliveries/:event_id/replay', 'write'],
 ];
 
-const EVENTS: Row[] = [['GET', '/events/stream', 'read', 'Follow every event of one sandbox']];
+const EVENTS: Row[] = [['GET', '/events/stream', 'read']];
 
 const FILE_READS: Row[] = [
-  ['GET', '/files', 'read', 'Download a file'],
-  ['HEAD', '/files', 'read', 'Ask for the size and version of a file'],
-  ['GET', '/files/stat', 'read', 'Describe a path'],
-  ['GET', '/files/list', 'read', 'List a directory'],
-  ['GET', '/files/watch', 'read', 'Watch directories over a WebSocket'],
-  ['GET', '/files/archive', 'read', 'Download a directory as an archive'],
+  ['GET', '/files', 'read'],
+  ['HEAD', '/files', 'read'],
+  ['GET', '/files/stat', 'read'],
+  ['GET', '/files/list', 'read'],
+  ['GET', '/files/watch', 'read'],
+  ['GET', '/files/archive', 'read'],
 ];
 
 const FILE_WRITES: Row[] = [
-  ['POST', '/files', 'write', 'Write a file, or make a directory with mkdir=true'],
-  ['PUT', '/files', 'write', 'Write a file'],
-  ['DELETE', '/files', 'write', 'Remove a file or directory'],
-  ['POST', '/files/move', 'write', 'Move a file or directory'],
-  ['POST', '/files/copy', 'write', 'Copy a file or directory'],
-  ['PUT', '/files/archive', 'write', 'Unpack an archive into a directory'],
+  ['POST', '/files', 'write'],
+  ['PUT', '/files', 'write'],
+  ['DELETE', '/files', 'write'],
+  ['POST', '/files/move', 'write'],
+  ['POST', '/files/copy', 'write'],
+  ['PUT', '/files/archive', 'write'],
 ];
 
 /** Their bodies are streams of any length. */
@@ -101,17 +108,23 @@ export const PASSED_ROUTES: readonly PassedRoute[] = [
   ...FILE_WRITES.map((row) => routeOf(row, 'running')),
 ];
 
-function routeOf([method, path, scope, summary]: Row, answered_by: PassedRoute['answered_by']): PassedRoute {
+function routeOf([method, path, scope]: Row, answered_by: PassedRoute['answered_by']): PassedRoute {
   return {
     method,
     path,
     scope,
-    summary,
+    doc: docOf(method, path),
     answered_by,
     is_use: !path.startsWith('/webhook/') && !path.startsWith('/events/'),
     is_upgrade: /\/(attach|watch|ws)$/.test(path),
     is_streamed: STREAMED.has(`${method} ${path}`),
   };
+}
+
+function docOf(method: string, path: string): RouteDoc {
+  const doc = DOCS[`${method} ${path}`];
+  if (doc === undefined) throw new Error(`contract/documents has no row for ${method} ${path}`);
+  return { ...doc, errors: [...(doc.errors ?? []), 'not_found', 'conflict', 'too_many_requests'] };
 }
 
 /** Ids of processes and events. */

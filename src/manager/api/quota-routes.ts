@@ -50,6 +50,8 @@ const QuotaData = closedObject({
 const Params = Type.Object({ dimension: Type.String() });
 const TeamParams = Type.Object({ team_id: Type.String(), dimension: Type.String() });
 
+const tag = 'quotas' as const;
+const EXAMPLE = { kind: 'rate', limit_value: 100, interval_ms: 1000, burst_value: 200 };
 const PATH = '/api/v1/quotas';
 const TEAM_PATH = '/internal/v1/teams/:team_id/quotas/:dimension';
 
@@ -66,15 +68,22 @@ export function registerQuotaRoutes(app: HttpApp, parts: QuotaRouteParts): void 
     policies.forget(team_id);
     parts.onPolicyChange();
   };
-  const reading = (summary: string, data: typeof QuotaData | ReturnType<typeof Type.Array>) => ({
-    config: { scope: 'quota:read' as const, doc: { summary, data } },
+  const reading = (
+    operation_id: string,
+    summary: string,
+    data: typeof QuotaData | ReturnType<typeof Type.Array>,
+  ) => ({
+    config: { scope: 'quota:read' as const, doc: { operation_id, tag, summary, data } },
   });
-  const changing = (summary: string) => ({
-    config: { scope: 'admin' as const, doc: { summary, data: QuotaData } },
+  const changing = (operation_id: string, summary: string) => ({
+    config: {
+      scope: 'admin' as const,
+      doc: { operation_id, tag, summary, data: QuotaData, example: EXAMPLE },
+    },
   });
 
   const list = {
-    ...reading("List the team's quotas", Type.Array(QuotaData)),
+    ...reading('listQuotas', "List the team's quotas", Type.Array(QuotaData)),
     schema: { querystring: NoQuery },
   };
   app.get(PATH, list, async (request) => {
@@ -85,7 +94,7 @@ export function registerQuotaRoutes(app: HttpApp, parts: QuotaRouteParts): void 
   app.get(
     `${PATH}/:dimension`,
     {
-      ...reading("Get one of the team's quotas", QuotaData),
+      ...reading('getQuota', "Get one of the team's quotas", QuotaData),
       schema: { params: Params, querystring: NoQuery },
     },
     async (request) => {
@@ -95,7 +104,10 @@ export function registerQuotaRoutes(app: HttpApp, parts: QuotaRouteParts): void 
 
   app.put(
     TEAM_PATH,
-    { ...changing("Override a team's quota"), schema: { params: TeamParams, body: PolicyBody } },
+    {
+      ...changing('setTeamQuota', "Override a team's quota"),
+      schema: { params: TeamParams, body: PolicyBody },
+    },
     async (request) => {
       const { team_id, dimension } = target(request.params);
       const { value, fault } = asPolicy(dimension, request.body);
@@ -106,7 +118,10 @@ export function registerQuotaRoutes(app: HttpApp, parts: QuotaRouteParts): void 
     },
   );
 
-  const removal = { ...changing("Remove a team's override"), schema: { params: TeamParams } };
+  const removal = {
+    ...changing('unsetTeamQuota', "Remove a team's override"),
+    schema: { params: TeamParams },
+  };
   app.delete(TEAM_PATH, removal, async (request) => {
     const { team_id, dimension } = target(request.params);
     await store.unset(team_id, dimension);

@@ -1,8 +1,10 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyRequest, RouteOptions } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
-import { type DocumentedRoute, openApiDocument, type RouteDoc } from '../../base/http/openapi.ts';
+import { type DocumentedRoute, openApiDocument } from '../../base/http/openapi.ts';
 import type { Log } from '../../base/log.ts';
-import { ApiError } from '../../contract/errors.ts';
+import { DOCUMENT_DOC } from '../../contract/documents/health-docs.ts';
+import type { RouteDoc } from '../../contract/documents/route-doc.ts';
+import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { transitionError } from '../sandboxes/operations.ts';
@@ -19,20 +21,44 @@ export type RouteRegistrar = (app: HttpApp) => void | Promise<void>;
 /** Registers all routes of the manager, and the document that describes them. Source: contract section 7. */
 export async function registerRoutes(app: HttpApp, registrars: readonly RouteRegistrar[]): Promise<void> {
   const routes: DocumentedRoute[] = [];
-  app.addHook('onRoute', ({ url, method, schema, config }) => {
-    if (!config?.doc) return;
-    const { doc, scope, is_open } = config;
-    routes.push({ url, method, schema, doc, scopes: is_open ? null : scope ? [scope] : [] });
+  app.addHook('onRoute', (route) => {
+    const { doc } = route.config ?? {};
+    if (doc) routes.push(documented(route, doc));
   });
   app.addHook('onRequest', async (request) => demandId(request));
   for (const register of registrars) await register(app);
-  const config = { is_open: true, doc: { summary: 'This OpenAPI document' } };
+  const config = { is_open: true, doc: DOCUMENT_DOC };
   let document: object | null = null;
   app.get('/openapi.json', { config }, async () => {
-    document ??= openApiDocument('sandbox-manager', routes);
+    document ??= openApiDocument(PROGRAM, routes);
     return document;
   });
   await app.ready();
+}
+
+const PROGRAM = {
+  title: 'sandbox-manager',
+  description:
+    'Claims, pauses, resumes, forks and deletes sandboxes, and passes requests through to their daemons.',
+  security_schemes: {
+    token: { type: 'http', scheme: 'bearer', description: 'a token of a team, with the scopes it needs' },
+  },
+};
+
+const OPEN_ERRORS: readonly ErrorCode[] = ['invalid_request', 'internal_error'];
+const ERRORS: readonly ErrorCode[] = [...OPEN_ERRORS, 'unauthorized', 'forbidden', 'unavailable'];
+const BODY_ERRORS: readonly ErrorCode[] = ['timeout', 'payload_too_large', 'unsupported_media_type'];
+
+function documented({ url, method, schema, config }: RouteOptions, doc: RouteDoc): DocumentedRoute {
+  const { scope, is_open } = config ?? {};
+  if (is_open) return { url, method, schema, doc, security: [], errors: OPEN_ERRORS };
+  // Operators' routes are not charged. Source: contract section 7, "Charging order".
+  const is_charged = !url.startsWith('/internal/');
+  const errors: ErrorCode[] = [...ERRORS];
+  if (is_charged) errors.push('quota_exceeded');
+  if ((schema?.body ?? doc.body) !== undefined) errors.push(...BODY_ERRORS);
+  if (url.includes(':sandbox_id')) errors.push('not_found');
+  return { url, method, schema, doc, security: [{ token: scope ? [scope] : [] }], errors, is_charged };
 }
 
 /** Throws `not_found` for an impossible id without asking the database, which cannot store every text of a path. */

@@ -15,19 +15,8 @@ import { optionalTimestamp, sandboxView, statusView } from '../sandboxes/sandbox
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
 import type { SandboxRef } from '../sandboxes/transition-runner.ts';
 import { callerOf } from './auth.ts';
-import {
-  ClaimedData,
-  DeletedData,
-  ForkedData,
-  ListQuery,
-  PausedData,
-  RefreshedData,
-  ResumedData,
-  SandboxData,
-  SandboxListData,
-  SandboxParams,
-  StatusData,
-} from './schemas.ts';
+import { SANDBOX_DOCS } from './sandbox-docs.ts';
+import { ListQuery, SandboxParams } from './schemas.ts';
 
 const KEY = /^[\x21-\x7e]{1,128}$/;
 
@@ -58,15 +47,8 @@ export function registerSandboxRoutes(app: HttpApp, parts: SandboxRouteParts): v
 }
 
 function registerClaim(app: HttpApp, { claims, claim_rules }: SandboxRouteParts): void {
-  const doc = {
-    summary: 'Claim a sandbox',
-    data: ClaimedData,
-    status: 201,
-    is_body_optional: true,
-    headers: { 'Idempotency-Key': 'a repeated key with the same body returns the first answer' },
-  };
   const schema = { body: ClaimBody, querystring: NoQuery };
-  app.post(PATH, { config: { scope: write, doc }, schema }, async (request, reply) => {
+  app.post(PATH, { config: { scope: write, doc: SANDBOX_DOCS.claim }, schema }, async (request, reply) => {
     const body = request.body as Static<typeof ClaimBody> | undefined;
     const claimed = await claims.claim(callerOf(request), claimRequest(body, claim_rules), keyOf(request));
     reply.code(201);
@@ -76,12 +58,8 @@ function registerClaim(app: HttpApp, { claims, claim_rules }: SandboxRouteParts)
 
 function registerReads(app: HttpApp, parts: SandboxRouteParts): void {
   const { store, sandboxes, seal, traffic } = parts;
-  const list = {
-    summary: "List the team's sandboxes, newest first",
-    data: SandboxListData,
-  };
   const schema = { querystring: ListQuery };
-  app.get(PATH, { config: { scope: read, doc: list }, schema }, async (request) => {
+  app.get(PATH, { config: { scope: read, doc: SANDBOX_DOCS.list }, schema }, async (request) => {
     const { offset } = request.query;
     const { rows, count } = await store.list(callerOf(request).team_id, request.query);
     const usages = await traffic.lastSeen(rows.map(({ sandbox_id }) => sandbox_id));
@@ -92,15 +70,17 @@ function registerReads(app: HttpApp, parts: SandboxRouteParts): void {
     });
   });
 
-  const record = { summary: 'Get one sandbox', data: SandboxData };
-  app.get(`${PATH}/:sandbox_id`, { config: { scope: read, doc: record }, schema: one }, async (request) => {
-    return success(await recordOf(await sandboxes.getKept(named(request)), parts));
-  });
+  app.get(
+    `${PATH}/:sandbox_id`,
+    { config: { scope: read, doc: SANDBOX_DOCS.record }, schema: one },
+    async (request) => {
+      return success(await recordOf(await sandboxes.getKept(named(request)), parts));
+    },
+  );
 
-  const status = { summary: 'Get the status of a sandbox', data: StatusData };
   app.get(
     `${PATH}/:sandbox_id/status`,
-    { config: { scope: read, doc: status }, schema: one },
+    { config: { scope: read, doc: SANDBOX_DOCS.status }, schema: one },
     async (request) => {
       return success(statusView(await sandboxes.getKept(named(request))));
     },
@@ -112,7 +92,7 @@ function registerChanges(app: HttpApp, parts: SandboxRouteParts): void {
   app.put(
     `${PATH}/:sandbox_id`,
     {
-      config: { scope: write, doc: { summary: 'Change a sandbox', data: SandboxData } },
+      config: { scope: write, doc: SANDBOX_DOCS.change },
       schema: { ...one, body: ChangeBody },
     },
     async (request) => {
@@ -121,10 +101,9 @@ function registerChanges(app: HttpApp, parts: SandboxRouteParts): void {
     },
   );
 
-  const refresh = { summary: "Restart a sandbox's ttl", data: RefreshedData, is_body_optional: true };
   app.post(
     `${PATH}/:sandbox_id/refresh`,
-    { config: { scope: write, doc: refresh }, schema: { ...one, body: RefreshBody } },
+    { config: { scope: write, doc: SANDBOX_DOCS.refresh }, schema: { ...one, body: RefreshBody } },
     async (request) => {
       const { duration } = (request.body ?? {}) as Static<typeof RefreshBody>;
       const row = await sandboxes.refresh(named(request), duration);
@@ -136,10 +115,9 @@ function registerChanges(app: HttpApp, parts: SandboxRouteParts): void {
     },
   );
 
-  const remove = { summary: 'Delete a sandbox', data: DeletedData };
   app.delete(
     `${PATH}/:sandbox_id`,
-    { config: { scope: write, doc: remove }, schema: one },
+    { config: { scope: write, doc: SANDBOX_DOCS.remove }, schema: one },
     async (request) => {
       const { actor, team_id } = callerOf(request);
       await deletions.delete(request.params.sandbox_id, team_id, { reason: 'api', actor });
@@ -150,30 +128,27 @@ function registerChanges(app: HttpApp, parts: SandboxRouteParts): void {
 
 function registerTransitions(app: HttpApp, parts: SandboxRouteParts): void {
   const { sandboxes, forks } = parts;
-  const pause = { summary: 'Pause a sandbox', data: PausedData, is_body_optional: true };
   app.post(
     `${PATH}/:sandbox_id/pause`,
-    { config: { scope: write, doc: pause }, schema: { ...one, body: ReasonBody } },
+    { config: { scope: write, doc: SANDBOX_DOCS.pause }, schema: { ...one, body: ReasonBody } },
     async (request) => {
       const { sandbox_id, status } = await sandboxes.pause(named(request), reasonOf(request));
       return success({ sandbox_id, paused: true, status });
     },
   );
 
-  const resume = { summary: 'Resume a sandbox', data: ResumedData, is_body_optional: true };
   app.post(
     `${PATH}/:sandbox_id/resume`,
-    { config: { scope: write, doc: resume }, schema: { ...one, body: ReasonBody } },
+    { config: { scope: write, doc: SANDBOX_DOCS.resume }, schema: { ...one, body: ReasonBody } },
     async (request) => {
       const { sandbox_id } = await sandboxes.resume(named(request), reasonOf(request));
       return success({ sandbox_id, resumed: true });
     },
   );
 
-  const fork = { summary: 'Fork a sandbox', data: ForkedData, status: 201, is_body_optional: true };
   app.post(
     `${PATH}/:sandbox_id/fork`,
-    { config: { scope: write, doc: fork }, schema: { ...one, body: ForkBody } },
+    { config: { scope: write, doc: SANDBOX_DOCS.fork }, schema: { ...one, body: ForkBody } },
     async (request, reply) => {
       const { config = {} } = (request.body ?? {}) as Static<typeof ForkBody>;
       const child = await forks.fork(named(request), config);

@@ -37,7 +37,12 @@ const PageQuery = closedObject({
 export function registerUsageRoutes(app: HttpApp, usage: Usage): void {
   const config = {
     scope: 'usage:read' as const,
-    doc: { summary: "List the team's closed usage windows", data: PageData },
+    doc: {
+      operation_id: 'listUsageWindows',
+      tag: 'usage' as const,
+      summary: "List the team's closed usage windows",
+      data: PageData,
+    },
   };
   app.get('/api/v1/usage/windows', { config, schema: { querystring: PageQuery } }, async (request) =>
     success(await usage.page(callerOf(request).team_id, request.query)),

@@ -1,14 +1,28 @@
 import { Type } from 'typebox';
 import { describe, expect, it } from 'vitest';
-import { type DocumentedRoute, openApiDocument } from '../../../src/base/http/openapi.ts';
+import {
+  type DocumentedProgram,
+  type DocumentedRoute,
+  openApiDocument,
+} from '../../../src/base/http/openapi.ts';
+import { problemOf } from '../../../src/base/schema.ts';
+import type { RouteDoc } from '../../../src/contract/documents/route-doc.ts';
+import { EVENT_TYPES } from '../../../src/contract/events.ts';
 import { closedObject } from '../../../src/contract/schema/field.ts';
 import { Flag, integerFrom, pageLimit } from '../../../src/contract/schema/query.ts';
 
 type Json = Record<string, unknown>;
 
+const PROGRAM: DocumentedProgram = { title: 'program', description: 'd', security_schemes: {} };
+
+/** A route's documentation with what the test is about. */
+function docWith(more: Partial<RouteDoc> = {}): RouteDoc {
+  return { operation_id: 'doIt', tag: 'files', summary: 's', ...more };
+}
+
 function operationOf(route: Partial<DocumentedRoute>, url = '/things/:id'): Json {
-  const whole = { url, method: 'GET', doc: { summary: 's' }, scopes: null, ...route };
-  const { paths } = openApiDocument('program', [whole]) as { paths: Record<string, Record<string, Json>> };
+  const whole = { url, method: 'GET', doc: docWith(), security: [], errors: [], ...route };
+  const { paths } = openApiDocument(PROGRAM, [whole]) as { paths: Record<string, Record<string, Json>> };
   const [operation] = Object.values(Object.values(paths)[0] ?? {});
   return operation ?? {};
 }
@@ -18,24 +32,31 @@ describe('an OpenAPI document', () => {
     const route = (method: string | string[], url: string) => ({
       url,
       method,
-      doc: { summary: `${method}` },
-      scopes: null,
+      doc: docWith(),
+      security: [],
+      errors: [],
     });
-    const document = openApiDocument('program', [
+    const document = openApiDocument(PROGRAM, [
       route('GET', '/things/:id/parts/:part'),
       route('DELETE', '/things/:id/parts/:part'),
       route(['PUT', 'POST'], '/files/*'),
     ]);
     expect(document).toMatchObject({ openapi: '3.1.0', info: { title: 'program' } });
-    const { paths } = document as { paths: Record<string, Record<string, { parameters: Json[] }>> };
+    const { paths } = document as {
+      paths: Record<string, Record<string, { operationId: string; parameters: Json[] }>>;
+    };
     expect(Object.entries(paths).map(([path, methods]) => [path, Object.keys(methods)])).toEqual([
       ['/things/{id}/parts/{part}', ['get', 'delete']],
       ['/files/{path}', ['put', 'post']],
     ]);
     expect(paths['/things/{id}/parts/{part}']?.get?.parameters).toEqual([
-      { in: 'path', name: 'id', required: true, schema: { type: 'string' } },
-      { in: 'path', name: 'part', required: true, schema: { type: 'string' } },
+      expect.objectContaining({ in: 'path', name: 'id', required: true, schema: { type: 'string' } }),
+      { in: 'path', name: 'part', required: true, schema: { type: 'string' }, example: 'text' },
     ]);
+    const ids = Object.values(paths).flatMap((methods) =>
+      Object.values(methods).map((each) => each.operationId),
+    );
+    expect(ids).toEqual(['doIt', 'doIt', 'doItWithPut', 'doItWithPost']);
   });
 
   it('has the parameters of a query; what has a default may be absent', () => {
@@ -56,43 +77,42 @@ describe('an OpenAPI document', () => {
 
   it('has the body that the route checks, or says that it takes', () => {
     const body = closedObject({ name: Type.String() });
-    const json = { 'application/json': { schema: body } };
+    const json = { 'application/json': { schema: body, example: { name: 'main.py' } } };
     expect(operationOf({ schema: { body } }).requestBody).toEqual({ required: true, content: json });
-    expect(operationOf({ doc: { summary: 's', body } }).requestBody).toMatchObject({ content: json });
-    const optional = { summary: 's', is_body_optional: true };
+    expect(operationOf({ doc: docWith({ body }) }).requestBody).toMatchObject({ content: json });
+    const optional = docWith({ is_body_optional: true });
     expect(operationOf({ schema: { body }, doc: optional }).requestBody).toMatchObject({ required: false });
-    const raw = { summary: 's', body_media: 'application/octet-stream' };
+    const raw = docWith({ body_media: 'application/octet-stream' });
     expect(operationOf({ doc: raw }).requestBody).toEqual({
       required: true,
-      content: { 'application/octet-stream': {} },
+      content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
     });
     expect(operationOf({})).not.toHaveProperty('requestBody');
   });
 
   it('has the answer in its envelope, and one error for all', () => {
     const data = Type.Array(Type.String());
-    expect(operationOf({ doc: { summary: 's', data, status: 201 } }).responses).toMatchObject({
+    expect(operationOf({ doc: docWith({ data, status: 201 }) }).responses).toMatchObject({
       201: { content: { 'application/json': { schema: { required: ['success', 'data'] } } } },
       default: {
         content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
       },
     });
-    expect(operationOf({ doc: { summary: 's', media: 'text/plain' } }).responses).toMatchObject({
-      200: { content: { 'text/plain': {} } },
+    expect(operationOf({ doc: docWith({ media: 'text/plain' }) }).responses).toMatchObject({
+      200: { content: { 'text/plain': { schema: { type: 'string' } } } },
     });
-    expect(openApiDocument('program', [])).toMatchObject({
+    expect(openApiDocument(PROGRAM, [])).toMatchObject({
       components: { schemas: { Error: { required: ['success', 'error'] } } },
     });
   });
 
   it('says which scope a caller needs', () => {
-    expect(operationOf({ scopes: null })).not.toHaveProperty('security');
-    expect(operationOf({ scopes: [] }).security).toEqual([{ token: [] }]);
-    expect(operationOf({ scopes: ['admin'] }).security).toEqual([{ token: ['admin'] }]);
+    expect(operationOf({}).security).toEqual([]);
+    expect(operationOf({ security: [{ token: ['admin'] }] }).security).toEqual([{ token: ['admin'] }]);
   });
 
   it('has headers with their meaning', () => {
-    const doc = { summary: 's', headers: { 'Idempotency-Key': 'once' } };
+    const doc = docWith({ headers: { 'Idempotency-Key': 'once' } });
     expect(operationOf({ doc }, '/things').parameters).toEqual([
       {
         in: 'header',
@@ -104,13 +124,64 @@ describe('an OpenAPI document', () => {
     ]);
   });
 
-  it('has the delivered requests as webhooks, where there are any', () => {
-    const schema = Type.Object({});
-    expect(openApiDocument('program', [], { 'a.b': schema })).toMatchObject({
-      webhooks: {
-        'a.b': { post: { requestBody: { content: { 'application/json': { schema } } } } },
+  it('has each error by its status, with its details, and when to try again', () => {
+    const doc = docWith({ errors: ['conflict', 'directory_not_empty', 'too_many_requests'] });
+    const route = { url: '/', method: 'GET', doc, security: [], is_charged: true };
+    const errors = ['quota_exceeded', 'conflict'] as const;
+    const document = openApiDocument(PROGRAM, [{ ...route, errors }]) as {
+      paths: Record<string, { get: { responses: Record<string, Json> } }>;
+      components: { schemas: Record<string, Json> };
+    };
+    const { 409: refused, 429: later } = document.paths['/']?.get.responses ?? {};
+    expect(refused).toMatchObject({
+      description: 'conflict, directory_not_empty',
+      content: {
+        'application/json': {
+          schema: {
+            anyOf: [
+              { $ref: '#/components/schemas/ConflictError' },
+              { $ref: '#/components/schemas/DirectoryNotEmptyError' },
+            ],
+          },
+        },
       },
     });
-    expect(openApiDocument('program', [])).not.toHaveProperty('webhooks');
+    expect(Object.keys(later?.headers ?? {})).toEqual([
+      'X-Request-Id',
+      'RateLimit-Policy',
+      'RateLimit',
+      'X-RateLimit-Limit',
+      'X-RateLimit-Remaining',
+      'Retry-After',
+    ]);
+    expect(Object.keys(document.components.schemas).sort()).toEqual([
+      'ConflictError',
+      'DirectoryNotEmptyError',
+      'Error',
+      'QuotaExceededError',
+      'TooManyRequestsError',
+    ]);
+    const error = { code: 'quota_exceeded', message: 'no' };
+    const details = { dimension: 'api_requests', limit: 1, current: null, requested: 1, retry_after_ms: 5 };
+    const schema = document.components.schemas.QuotaExceededError ?? {};
+    expect(problemOf(schema, { success: false, error: { ...error, details } })).toBeNull();
+    expect(problemOf(schema, { success: false, error: { ...error, code: 'conflict' } })).not.toBeNull();
+    const { limit, ...incomplete } = details;
+    expect(problemOf(schema, { success: false, error: { ...error, details: incomplete } })).toMatchObject({
+      field: 'error.details.limit',
+    });
+  });
+
+  it('has the ten events as webhooks, each with an example', () => {
+    const { webhooks } = openApiDocument(PROGRAM, []) as unknown as {
+      webhooks: Record<string, { post: { operationId: string; requestBody: { content: Json } } }>;
+    };
+    expect(Object.keys(webhooks)).toEqual([...EVENT_TYPES]);
+    for (const [type, { post }] of Object.entries(webhooks)) {
+      const { schema, example } = post.requestBody.content['application/json'] as Record<string, object>;
+      expect(problemOf(schema ?? { not: {} }, example), type).toBeNull();
+      expect(example).toMatchObject({ event_type: type });
+    }
+    expect(webhooks['process.exited']?.post.operationId).toBe('onProcessExited');
   });
 });

@@ -10,7 +10,7 @@ import { startDaemon } from '../../support/daemon/running-daemon.ts';
 
 interface Operation {
   summary: string;
-  security?: object[];
+  security: object[];
   parameters: { in: string; name: string; required: boolean; schema: object }[];
   requestBody?: { required: boolean; content: Record<string, { schema: { properties: object } }> };
   responses: Record<string, { content?: Record<string, { schema?: object }> }>;
@@ -64,14 +64,19 @@ describe("the daemon's document", () => {
       ]);
     expect(described('/api/v1/files', 'get')).toEqual([
       ['200', 'success'],
+      ['206', 'the range that was asked for'],
+      ['304', 'the caller has this version already'],
       ['400', 'invalid_request'],
+      ['401', 'unauthorized'],
       ['403', 'permission_denied, forbidden'],
       ['404', 'not_found'],
       ['409', 'not_a_directory, is_a_directory, not_a_file'],
       ['412', 'precondition_failed'],
       ['416', 'range_not_satisfiable'],
       ['429', 'too_many_requests'],
-      ['default', 'an error of the catalogue'],
+      ['500', 'internal_error'],
+      ['503', 'outbox_unavailable'],
+      ['default', 'any other error'],
     ]);
     for (const path of Object.keys(paths).filter((each) => each.startsWith('/api/v1/files')))
       for (const method of Object.keys(paths[path] ?? {}))
@@ -88,7 +93,7 @@ describe("the daemon's document", () => {
           expect(parameters, where).toContainEqual(expect.objectContaining({ in: 'path', name }));
         }
         const access = accessOf(method.toUpperCase(), path.replaceAll(/\{(\w+)\}/g, ':$1'));
-        expect(security === undefined, where).toBe(access === 'health' || access === 'open');
+        expect(security.length === 0, where).toBe(access === 'health' || access === 'open');
         expect(Object.keys(responses), where).toContain('default');
       }
     }
@@ -111,7 +116,9 @@ describe("the daemon's document", () => {
     });
     const publish = paths['/api/v1/webhook/publish']?.post;
     expect(publish?.requestBody).toMatchObject({ required: true });
-    expect(Object.keys(publish?.responses ?? {})).toEqual(['202', 'default']);
+    expect(Object.keys(publish?.responses ?? {})).toEqual(
+      expect.arrayContaining(['202', '409', '413', '415', '503', 'default']),
+    );
     const output = paths['/api/v1/processes/{process_id}/output']?.get?.responses['200'];
     expect(Object.keys(output?.content ?? {})).toEqual(['text/event-stream']);
   });

@@ -20,6 +20,12 @@ import { portIn, serverTarget } from './port-target.ts';
 const PATH = '/api/v1/sandboxes/:sandbox_id/ports/:port';
 /** What OpenAPI can describe; servers may know others. */
 const DOCUMENTED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+const DOC = {
+  tag: 'ports',
+  summary: 'Pass a request to an HTTP server on a port of the sandbox',
+  media: '*/*',
+  errors: ['conflict', 'too_many_requests', 'bad_gateway'],
+} as const;
 /** Only running sandboxes answer, and it keeps them from being idle. */
 const CALL = { answered_by: 'running', is_use: true } as const;
 /** What the daemon's answer may take beyond the time that it has to connect. */
@@ -30,11 +36,14 @@ export async function registerPortRoutes(app: HttpApp, parts: PassThroughParts):
   const others = METHODS.filter((method) => method !== 'CONNECT' && !DOCUMENTED.includes(method));
   const unknown = others.filter((method) => !app.supportedMethods.includes(method));
   for (const method of unknown) app.addHttpMethod(method, { hasBody: true });
-  const doc = { summary: 'Pass a request to an HTTP server on a port of the sandbox', media: '*/*' };
   await withStreamedBodies(app, (routes) => {
-    for (const url of [PATH, `${PATH}/*`]) {
+    for (const [url, operation_id] of [
+      [PATH, 'callPort'],
+      [`${PATH}/*`, 'callPortPath'],
+    ] as const) {
       const handler = (request: FastifyRequest, reply: FastifyReply) => answer(parts, request, reply);
       const scope = 'sandboxes:write' as const;
+      const doc = { ...DOC, operation_id };
       routes.route({ method: DOCUMENTED, url, config: { scope, doc }, handler });
       routes.route({ method: others, url, config: { scope }, handler });
     }

@@ -1,0 +1,63 @@
+import { EXAMPLES } from '../../contract/documents/examples.ts';
+import { EVENT_TYPES, type EventType } from '../../contract/events.ts';
+import { eventSchema } from '../../contract/schema/events.ts';
+import { exampleOf } from './openapi-example.ts';
+import { headerParameters } from './openapi-parameters.ts';
+
+const SUMMARIES: Readonly<Record<EventType, string>> = {
+  'sandbox.ready': 'The sandbox listens, watches, and has started its main command',
+  'sandbox.paused': 'A pause is complete',
+  'sandbox.resumed': 'A resume is complete',
+  'sandbox.killed': 'The sandbox has ended, and its processes with it',
+  'sandbox.deleted': 'The deletion of the sandbox is committed',
+  'process.started': 'A process was started, or started again',
+  'process.exited': 'A process has ended by itself, or as it was asked to',
+  'process.crashed': 'A process was ended by a signal that nobody asked for, or for lack of memory',
+  'file.modified': 'Something changed in the watched directory',
+  'agent.event': 'The payload that was published',
+};
+
+/** Headers of every delivery. */
+const HEADERS: Readonly<Record<string, string>> = {
+  'ce-specversion': '1.0',
+  'ce-id': 'the `event_id`',
+  'ce-source': '/sandboxes/ and the id of the sandbox',
+  'ce-type': 'the `event_type`',
+  'ce-time': 'the `timestamp`',
+  'X-Service-Attempt': '1, 2, …; not signed',
+};
+
+/** Headers that depend on the secret or on the event. */
+const MORE_HEADERS: Readonly<Record<string, string>> = {
+  'ce-sequence': 'the `sequence`; absent on sandbox.deleted',
+  'X-Service-Signature': 'with a secret: the HMAC-SHA256 of the body under it, 64 hex digits',
+  'webhook-id': 'Standard Webhooks, with a secret that starts with whsec_: the `event_id`',
+  'webhook-timestamp': 'Standard Webhooks: when the attempt was made, in seconds',
+  'webhook-signature': 'Standard Webhooks: v1 and the signature of id, timestamp and body',
+};
+
+/** The requests that the webhook gets, by their `event_type`. Contract section 2. */
+export function webhookDocuments(): Record<string, object> {
+  return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: delivery(type) }]));
+}
+
+function delivery(type: EventType): object {
+  const schema = eventSchema(type);
+  const words = type.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return {
+    operationId: `on${words}`,
+    tags: ['events'],
+    summary: SUMMARIES[type],
+    security: [],
+    parameters: [...headerParameters(HEADERS, true), ...headerParameters(MORE_HEADERS)],
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema, example: exampleOf(schema, EXAMPLES) } },
+    },
+    responses: {
+      '2XX': { description: 'delivered' },
+      '4XX': { description: 'refused: sent again only after 408, 425 and 429, or by a replay' },
+      '5XX': { description: 'sent again later' },
+    },
+  };
+}

@@ -1,0 +1,151 @@
+import {
+  ArchiveQuery,
+  CopiedData,
+  DeletedData,
+  FileEntryData,
+  FileListQuery,
+  FilePageData,
+  FileQuery,
+  FileRemoveQuery,
+  FileWatchQuery,
+  FileWriteQuery,
+  MovedData,
+  TwoPathsBody,
+  TwoPathsQuery,
+  UnpackedData,
+  WrittenData,
+} from '../schema/files.ts';
+import { tagged } from './route-doc.ts';
+
+/** Errors of file operations, told of the path or the field at fault. Source: contract section 4, "Files". */
+const FINDING = [
+  'invalid_request',
+  'permission_denied',
+  'forbidden',
+  'not_found',
+  'not_a_directory',
+] as const;
+const READING = [...FINDING, 'is_a_directory', 'not_a_file', 'too_many_requests'] as const;
+const CHANGING = [
+  ...FINDING,
+  'is_a_directory',
+  'not_a_file',
+  'conflict',
+  'no_space',
+  'shutting_down',
+] as const;
+
+const conditional = {
+  Range: 'the bytes to send',
+  'If-Range': 'send the range only of this version, otherwise everything',
+  'If-Match': 'answer 412 for any other version',
+  'If-None-Match': 'answer 304 for this version',
+  'If-Modified-Since': 'answer 304 for what has not changed since, without If-None-Match',
+  'If-Unmodified-Since': 'answer 412 for what has changed since, without If-Match',
+};
+const download = {
+  query: FileQuery,
+  headers: conditional,
+  answer_headers: { ETag: 'the version of the file', 'Last-Modified': 'when the file was last changed' },
+  errors: [...READING, 'precondition_failed', 'range_not_satisfiable'],
+} as const;
+const unchanged = 'the caller has this version already';
+const upload = {
+  query: FileWriteQuery,
+  data: WrittenData,
+  status: 201,
+  also: { 200: 'it was there: the file has new content, or the directory stays as it is' },
+  body_media: 'application/octet-stream',
+  answer_headers: { ETag: 'the version of the written file' },
+  headers: {
+    'If-Match': 'write only over this version',
+    'If-None-Match': '*: write only where there is nothing',
+    'If-Unmodified-Since': 'write only over what has not changed since, without If-Match',
+  },
+  errors: [...CHANGING, 'already_exists', 'precondition_failed', 'too_many_requests'],
+} as const;
+const two_paths = {
+  query: TwoPathsQuery,
+  body: TwoPathsBody,
+  example: { source: '/work/main.py', destination: '/work/old.py', overwrite: true },
+} as const;
+
+/** What both programs document of file operations. */
+export const FILE_DOCS = tagged('files', {
+  'GET /files': {
+    operation_id: 'downloadFile',
+    summary: 'Download a file',
+    media: 'application/octet-stream',
+    also: { 206: 'the range that was asked for', 304: unchanged },
+    ...download,
+  },
+  'HEAD /files': {
+    operation_id: 'headFile',
+    summary: 'Ask for the size and version of a file',
+    also: { 304: unchanged },
+    ...download,
+  },
+  'GET /files/stat': {
+    operation_id: 'statFile',
+    summary: 'Describe a path',
+    query: FileQuery,
+    data: FileEntryData,
+    errors: FINDING,
+  },
+  'GET /files/list': {
+    operation_id: 'listFiles',
+    summary: 'List a directory',
+    query: FileListQuery,
+    data: FilePageData,
+    errors: FINDING,
+  },
+  'GET /files/watch': {
+    operation_id: 'watchFiles',
+    summary: 'Watch directories over a WebSocket',
+    query: FileWatchQuery,
+    status: 101,
+    errors: ['invalid_request', 'permission_denied'],
+  },
+  'GET /files/archive': {
+    operation_id: 'downloadArchive',
+    summary: 'Download a directory as an archive',
+    query: ArchiveQuery,
+    media: 'application/x-tar',
+    errors: [...READING, 'conflict'],
+  },
+  'PUT /files/archive': {
+    operation_id: 'uploadArchive',
+    summary: 'Unpack an archive into a directory',
+    query: FileQuery,
+    data: UnpackedData,
+    body_media: 'application/x-tar',
+    errors: [...CHANGING, 'too_many_requests'],
+  },
+  'POST /files': {
+    operation_id: 'createFile',
+    summary: 'Write a file, or make a directory with mkdir=true',
+    ...upload,
+  },
+  'PUT /files': { operation_id: 'writeFile', summary: 'Write a file', ...upload },
+  'DELETE /files': {
+    operation_id: 'removeFile',
+    summary: 'Remove a file or directory',
+    query: FileRemoveQuery,
+    data: DeletedData,
+    errors: [...FINDING, 'conflict', 'directory_not_empty', 'shutting_down'],
+  },
+  'POST /files/move': {
+    operation_id: 'moveFile',
+    summary: 'Move a file or directory',
+    ...two_paths,
+    data: MovedData,
+    errors: [...CHANGING, 'already_exists', 'directory_not_empty'],
+  },
+  'POST /files/copy': {
+    operation_id: 'copyFile',
+    summary: 'Copy a file or directory',
+    ...two_paths,
+    data: CopiedData,
+    errors: [...CHANGING, 'already_exists', 'directory_not_empty', 'too_many_requests'],
+  },
+});

@@ -1,0 +1,59 @@
+import { type TSchema, Type } from 'typebox';
+import type { ErrorCode } from '../errors.ts';
+import { DIMENSIONS } from '../quotas.ts';
+import { orNull } from './field.ts';
+import { integerFrom } from './query.ts';
+
+/** Schemas of the `details` of errors, for documents. Contract section 4, "Error codes", and section 7, "Errors of the manager". */
+
+const Field = Type.Optional(Type.String({ description: 'the field, query parameter or header at fault' }));
+const Path = Type.Optional(Type.String({ description: 'the path at fault' }));
+const Status = Type.Optional(orNull(Type.String({ description: 'the status of the sandbox' })));
+const RetryAfter = Type.Optional(integerFrom(0));
+const Whole = integerFrom(0);
+
+const atPath = Type.Object({ path: Path, field: Field });
+const later = Type.Object({ retry_after_s: RetryAfter });
+
+/** What an error's `details` can say, by its code; the others have none. */
+export const ERROR_DETAILS: Partial<Record<ErrorCode, TSchema>> = {
+  invalid_request: atPath,
+  forbidden: Type.Object({
+    scope: Type.Optional(Type.String({ description: 'the scope that the request needs' })),
+    path: Path,
+    field: Field,
+    port: Type.Optional(Whole),
+  }),
+  permission_denied: atPath,
+  not_found: atPath,
+  conflict: Type.Object({
+    status: Status,
+    field: Field,
+    path: Path,
+    accepted: Type.Optional(Type.Integer({ minimum: 0, description: 'the bytes that stdin took' })),
+  }),
+  is_a_directory: atPath,
+  not_a_directory: atPath,
+  not_a_file: atPath,
+  already_exists: atPath,
+  directory_not_empty: atPath,
+  gone: Type.Object({ stream: Type.Optional(Type.String()), first_offset: Type.Optional(Whole) }),
+  precondition_failed: Type.Object({ path: Path, etag: Type.Optional(orNull(Type.String())) }),
+  range_not_satisfiable: Type.Object({ path: Path, size: Type.Optional(Whole) }),
+  no_space: atPath,
+  too_many_requests: Type.Object({ path: Path, retry_after_s: RetryAfter }),
+  quota_exceeded: Type.Object({
+    dimension: Type.Enum(DIMENSIONS),
+    limit: Whole,
+    current: orNull(Whole),
+    requested: Whole,
+    retry_after_ms: orNull(Whole),
+  }),
+  bad_gateway: Type.Object({ port: Type.Optional(Whole) }),
+  outbox_full: later,
+  outbox_unavailable: later,
+  unavailable: later,
+  capacity_exhausted: Type.Object({
+    resource: Type.Optional(Type.String({ description: 'what the node has too little of' })),
+  }),
+};
