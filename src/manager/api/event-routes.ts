@@ -106,12 +106,11 @@ async function follow(
   from: Position,
   writer: SseResponse,
 ): Promise<void> {
-  const { followers } = feed;
-  const leave = followers.add();
+  const follower = feed.followers.add(team_id);
   try {
     let position = from;
     while (!writer.gone.aborted) {
-      const more = followers.next(team_id);
+      const more = follower.next();
       const rows = await feed.rows(team_id, position, filter);
       for (const row of rows) {
         position = row;
@@ -122,6 +121,6 @@ async function follow(
       if (rows.length < filter.limit) await untilDisconnect(more, writer.gone);
     }
   } finally {
-    leave();
+    follower.leave();
   }
 }

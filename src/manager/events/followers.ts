@@ -11,11 +11,23 @@ export interface FollowedFeed {
   teams(after: Position, limit: number): Promise<(Position & { team_id: string })[]>;
 }
 
+/** One who follows a team's events. */
+export interface Follower {
+  /** Resolves once the team has events that were not there when this was called; it may do so without any. */
+  next(): Promise<void>;
+  /** Call it at the end. */
+  leave(): void;
+}
+
+/** A wait of each follower's own: one of a whole team would keep something of all who have left. */
+interface Waiting extends Follower {
+  wake(): void;
+}
+
 /** Who waits for events: one poll for all followers of this replica, whichever replica adds them. */
 export class Followers {
   readonly #feed: FollowedFeed;
-  /** The next event of each followed team. */
-  readonly #awaited = new Map<string, PromiseWithResolvers<void>>();
+  readonly #of_team = new Map<string, Set<Waiting>>();
   /** Up to where events have been polled; null while nobody follows. */
   #position: Position | null = null;
   #count = 0;
@@ -29,20 +41,24 @@ export class Followers {
     return this.#count;
   }
 
-  /** Counts one more, until the function given back is called. */
-  add(): () => void {
-    this.#count += 1;
-    return () => {
-      this.#count -= 1;
-      if (this.#count === 0) this.#awaited.clear();
+  /** One more, until it leaves. */
+  add(team_id: string): Follower {
+    let awaited: PromiseWithResolvers<void> | null = null;
+    const follower: Waiting = {
+      next() {
+        awaited ??= Promise.withResolvers<void>();
+        return awaited.promise;
+      },
+      wake() {
+        awaited?.resolve();
+        awaited = null;
+      },
+      leave: () => this.#remove(team_id, follower),
     };
-  }
-
-  /** Resolves once a team has events that were not there when this was called; it may do so without any. */
-  next(team_id: string): Promise<void> {
-    const awaited = this.#awaited.get(team_id) ?? Promise.withResolvers<void>();
-    this.#awaited.set(team_id, awaited);
-    return awaited.promise;
+    const others = this.#of_team.get(team_id) ?? new Set();
+    this.#of_team.set(team_id, others.add(follower));
+    this.#count += 1;
+    return follower;
   }
 
   /** Wakes the followers of teams that have new events; true where others may follow at once. */
@@ -52,10 +68,9 @@ export class Followers {
       return false;
     }
     if (this.#position === null) {
-      // Events may have come between what followers read and this.
-      const waiting = [...this.#awaited.keys()];
       this.#position = await this.#feed.end();
-      for (const team_id of waiting) this.#wake(team_id);
+      // Events may have come between what followers have read and this.
+      for (const team_id of this.#of_team.keys()) this.#wake(team_id);
       return false;
     }
     const added = await this.#feed.teams(this.#position, POLLED_EVENTS);
@@ -65,7 +80,13 @@ export class Followers {
   }
 
   #wake(team_id: string): void {
-    this.#awaited.get(team_id)?.resolve();
-    this.#awaited.delete(team_id);
+    for (const follower of this.#of_team.get(team_id) ?? []) follower.wake();
+  }
+
+  #remove(team_id: string, follower: Waiting): void {
+    const others = this.#of_team.get(team_id);
+    if (!others?.delete(follower)) return;
+    this.#count -= 1;
+    if (others.size === 0) this.#of_team.delete(team_id);
   }
 }
