@@ -42,20 +42,19 @@ describe("a sandbox's own life, without a webhook", () => {
     expect(await handedOver(sandboxes, 1)).toEqual(left);
   });
 
-  it('is not believed where another program has written it, live or after the end', async () => {
+  it('is not believed under another key, or where another program has written it', async () => {
     const sandboxes = await Sandboxes.open('local-unsafe');
     const { runtime } = sandboxes;
     await runtime.create(spec('sbx-1'));
     await runtime.pause('sbx-1', null);
+    const stranger = { ...TRUST, record_key: 'b8'.repeat(32) };
+    expect(await runtime.lifecycle('sbx-1', stranger, 0)).toMatchObject({ events: [], refused: 2 });
+    await runtime.end('sbx-1');
     const db = new Database(sandboxes.rootfs('sbx-1', OUTBOX));
     db.exec(`UPDATE records SET body = replace(body, 'team_1', 'team_2') WHERE sequence = 1;
       INSERT INTO records SELECT 99, 'evt_00000000-0000-7000-8000-000000000000', 'sandbox.resumed', sandbox_id, 99, headers,
         body, checksum, ' sandbox.forged', created_at_ms, mac FROM records WHERE sequence = 2;`);
     db.close();
-    expect(typesOf((await runtime.lifecycle('sbx-1', TRUST, 0))?.events)).toEqual(['2 paused']);
-    const stranger = { ...TRUST, record_key: 'b8'.repeat(32) };
-    expect(await runtime.lifecycle('sbx-1', stranger, 0)).toMatchObject({ events: [], refused: 1 });
-    await runtime.end('sbx-1');
     expect(typesOf(await handedOver(sandboxes, 0))).toEqual(['2 paused', '3 killed']);
   });
 
