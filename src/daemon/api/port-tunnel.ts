@@ -1,7 +1,9 @@
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../../base/clock.ts';
-import { isUpgrade, takeUpgrade, type Upgrade } from '../../base/http/listener.ts';
+import { joinUpgrade } from '../../base/http/join-upgrade.ts';
+import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
+import { connectRelayed } from '../../base/http/relay.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -16,8 +18,6 @@ export interface PortContext {
 }
 
 const SWITCHING = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${PORT_PROTOCOL}\r\n\r\n`;
-/** What is read from a port at once: in smaller pieces a long download costs much more. */
-const PIECE_BYTES = 128 * 1024;
 
 /**
  * Turns the connection of a request into one to a TCP port of the sandbox: of its loopback, or of an address of its own.
@@ -34,20 +34,24 @@ export async function answerPort(
   if (port === null) throw invalidField('port', 'must be a whole number from 1 to 65535');
   if (port === daemon.port) throw new ApiError('forbidden', "This is the daemon's own port.");
   const gone = disconnectSignal(reply);
-  const connection = await dial(daemon.clock, port, gone);
+  const server = await dial(daemon.clock, port, gone);
   const upgrade = takeUpgrade(request, reply);
-  if (upgrade && !gone.aborted) connection.join(upgrade);
-  else connection.close();
+  if (!upgrade || gone.aborted) return void server.destroy();
+  upgrade.socket.write(SWITCHING);
+  joinUpgrade(upgrade, server);
 }
 
-async function dial(clock: Clock, port: number, gone: AbortSignal): Promise<PortConnection> {
+async function dial(clock: Clock, port: number, gone: AbortSignal): Promise<Socket> {
   const over = new AbortController();
   const timer = clock.after(CONNECT_TIMEOUT_MS, () => over.abort());
   const signal = AbortSignal.any([gone, over.signal]);
   try {
     for (const host of ownAddresses()) {
-      const connection = new PortConnection(host, port);
-      if (await connection.opened(signal)) return connection;
+      const server = connectRelayed({ host, port, noDelay: true });
+      server.on('error', () => {}); // 'close' follows
+      // Nothing is read before there is somebody to take it.
+      server.pause();
+      if (await isAccepted(server, signal)) return server;
       if (signal.aborted) break;
     }
   } finally {
@@ -65,72 +69,14 @@ function ownAddresses(): string[] {
   return ['127.0.0.1', '::1', ...others.map(({ address }) => address)];
 }
 
-/** One connection to a port. */
-class PortConnection {
-  readonly #server: Socket;
-  #tunnel: Socket | null = null;
-  #piece: Buffer | null = null;
-  /** Whether the tunnel has not taken the last piece yet. */
-  #is_waiting = false;
-
-  constructor(host: string, port: number) {
-    this.#server = connect({
-      ...{ host, port, noDelay: true },
-      onread: {
-        buffer: () => {
-          this.#piece ??= Buffer.allocUnsafeSlow(PIECE_BYTES);
-          return this.#piece;
-        },
-        callback: (bytes) => this.#take(this.#piece as Buffer, bytes),
-      },
-    });
-    this.#server.on('error', () => {}); // 'close' follows
-    this.#server.pause();
-  }
-
-  /** Whether the server has accepted it; false if it has not, or `signal` aborts. */
-  async opened(signal: AbortSignal): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const giveUp = () => this.#server.destroy();
-    signal.addEventListener('abort', giveUp);
-    this.#server.once('connect', () => resolve(true)).once('close', () => resolve(false));
-    if (signal.aborted) giveUp();
-    const is_open = await promise;
-    signal.removeEventListener('abort', giveUp);
-    return is_open && !this.#server.destroyed;
-  }
-
-  /**
-   * Passes bytes both ways, no faster than either side takes them. What the server has sent before its end still
-   * arrives; when the tunnel closes, nothing more is sent.
-   */
-  join({ socket, head }: Upgrade): void {
-    this.#tunnel = socket;
-    socket.on('error', () => {});
-    socket.once('close', () => this.close());
-    socket.write(SWITCHING);
-    if (head.length > 0) this.#server.write(head);
-    socket.pipe(this.#server);
-    this.#server.once('close', () => socket.destroySoon());
-    this.#server.resume();
-  }
-
-  /** Idempotent. */
-  close(): void {
-    this.#server.destroy();
-  }
-
-  #take(piece: Buffer, bytes: number): boolean {
-    const tunnel = this.#tunnel as Socket;
-    tunnel.write(piece.subarray(0, bytes), this.#onTaken);
-    // The buffer is used again: nothing is read before the system has taken this piece.
-    this.#is_waiting = tunnel.writableLength > 0;
-    return !this.#is_waiting;
-  }
-
-  readonly #onTaken = (): void => {
-    if (!this.#is_waiting || this.#tunnel?.writableLength !== 0) return;
-    this.#is_waiting = false;
-    this.#server.resume();
-  };
+/** Whether a server accepts a connection; false if it does not, or `signal` aborts. */
+async function isAccepted(server: Socket, signal: AbortSignal): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const giveUp = () => server.destroy();
+  signal.addEventListener('abort', giveUp);
+  server.once('connect', () => resolve(true)).once('close', () => resolve(false));
+  if (signal.aborted) giveUp();
+  const is_open = await promise;
+  signal.removeEventListener('abort', giveUp);
+  return is_open && !server.destroyed;
 }

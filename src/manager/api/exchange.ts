@@ -3,11 +3,13 @@ import {
   request as httpRequest,
   type IncomingMessage,
   type RequestOptions,
+  type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { joinUpgrade } from '../../base/http/join-upgrade.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
+import { relay as relayBytes } from '../../base/http/relay.ts';
 import type { ApiError } from '../../contract/errors.ts';
 import { boundInterimAnswers } from '../../runtime/control-client.ts';
 import { isFinal } from './daemon-answer.ts';
@@ -18,7 +20,7 @@ export type MessageHeaders = Record<string, string | string[]>;
 /** A server that a request is passed to. Nothing of its answers can be trusted. */
 export interface Upstream {
   /** A connection of this request's own: a reused one may still hold the rest of an earlier answer. */
-  connection: Pick<RequestOptions, 'socketPath' | 'agent' | 'createConnection'>;
+  connection: Pick<RequestOptions, 'createConnection'>;
   /** The target; never split or decoded here. */
   path: string;
   /** Whether it may answer while it still takes the body; otherwise the rest of the body is dropped. */
@@ -132,11 +134,31 @@ function relay(reply: FastifyReply, head: IncomingMessage, { answerHeaders }: Up
   const own = reply.getHeaders();
   reply.hijack();
   const { raw } = reply;
-  raw.writeHead(head.statusCode as number, { ...answerHeaders(head), ...(own as Record<string, string>) });
+  const headers = { ...answerHeaders(head), ...(own as Record<string, string>) };
+  raw.writeHead(head.statusCode as number, headers);
   raw.flushHeaders();
-  head.pipe(raw);
-  head.once('error', () => raw.destroy());
+  if (!relayRest(raw, head, Number(headers['content-length']))) head.pipe(raw);
+  head.once('error', () => {
+    if (!raw.writableEnded) raw.destroy();
+  });
   raw.once('close', () => head.destroy());
+}
+
+/** Passes a body of known length on past the parser and the streams; false, and nothing is changed, if it cannot be. */
+function relayRest(raw: ServerResponse, head: IncomingMessage, length: number): boolean {
+  const { socket: source } = head;
+  const { socket: target } = raw;
+  const bytes = length - head.readableLength;
+  const has_body = raw.req.method !== 'HEAD' && raw.statusCode !== 204 && raw.statusCode !== 304;
+  if (!(bytes > 0) || !has_body || head.complete || !target) return false;
+  const onDone = () => {
+    raw.end();
+    source.destroySoon();
+  };
+  if (!relayBytes(source, { target, bytes, onDone })) return false;
+  const parsed = head.read();
+  if (parsed !== null) target.write(parsed);
+  return true;
 }
 
 /** Connects two upgraded sockets. */

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUpgrade } from '../../base/http/listener.ts';
+import { connectRelayed } from '../../base/http/relay.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { answerHeaders, upgradeHead } from './daemon-answer.ts';
@@ -40,7 +41,7 @@ export async function passThrough(
     throw invalidField('Upgrade', 'is allowed with GET only');
   checkBody(request);
   await exchange(request, reply, {
-    connection: { socketPath: socket, agent: false },
+    connection: { createConnection: () => connectRelayed({ path: socket }) },
     path,
     is_duplex: false,
     headers: { ...forwarded(request), [CONTROL_SCOPE_HEADER]: scope },

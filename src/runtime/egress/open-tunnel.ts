@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
+import { connectRelayed } from '../../base/http/relay.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import { boundInterimAnswers } from '../control-client.ts';
 
@@ -38,7 +39,7 @@ export function openTunnel(
     headers: { host: 'localhost', connection: 'Upgrade', upgrade: protocol, [CONTROL_SCOPE_HEADER]: SCOPE },
     signal,
     // The end of one direction is passed on, not answered with the end of the other.
-    createConnection: () => connect({ path: socket_path, allowHalfOpen: true }),
+    createConnection: () => connectRelayed({ path: socket_path, allowHalfOpen: true }),
   });
   boundInterimAnswers(request);
   request.on('error', reject);

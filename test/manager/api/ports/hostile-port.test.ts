@@ -99,6 +99,20 @@ describe('a hostile server in a sandbox', () => {
     expect(answer.toLowerCase()).not.toContain('content-length');
   });
 
+  it('is cut at the length that it says also in a long answer, and the next answer is the next', async () => {
+    const long = 'x'.repeat(3_000_000);
+    const head = `HTTP/1.1 200 OK\r\nContent-Length: ${long.length}\r\n\r\n`;
+    const next = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
+    const more = await scene((socket) => socket.end(`${head}${long}HTTP/1.1 200 OK\r\nForged: 1\r\n\r\n`));
+    const received = await more.send('GET /', next);
+    expect(statusesOf(received)).toEqual([200, 200]);
+    expect(received).not.toContain('Forged');
+    expect(received.indexOf(`${long}HTTP/1.1 200 OK\r\n`)).toBe(received.indexOf('\r\n\r\n') + 4);
+    await eventually(() => expect(more.sockets.size).toBe(0));
+    const less = await scene((socket) => socket.end(head + long.slice(1)));
+    expect(statusesOf(await less.send('GET /', next))).toEqual([200]);
+  });
+
   it('begins a WebSocket only as one begins, and without headers of its own', async () => {
     const head =
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSet-Cookie: a=b\r\n';
