@@ -120,8 +120,8 @@ export class FileThreads implements Pick<Service, 'stop'> {
   }
 
   async #call(work: Work): Promise<Line> {
-    this.#idle?.cancel();
     const journal_folder = await this.#parts.journal.address();
+    this.#idle?.cancel();
     if (this.#is_stopped) throw new ApiError('shutting_down');
     const { worker, lines } = this.#leastBusy({ own_paths: this.#parts.own_paths, journal_folder });
     const { port1, port2 } = new MessageChannel();
