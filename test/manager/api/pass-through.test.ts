@@ -121,7 +121,7 @@ describe("a sandbox's own routes through the manager", () => {
   it('charge each file operation once, whatever it does inside', async () => {
     const { manager, client, writer, path } = await scene();
     const admin = await client('team_1', 'admin');
-    const rate = { limit_value: 1_000, interval_ms: 3_600_000, burst_value: 1_000 };
+    const rate = { limit_value: 1_000, interval_ms: 3_600_000_000, burst_value: 1_000 };
     expect((await admin.call('PUT', '/internal/v1/teams/team_1/quotas/api_requests', rate)).status).toBe(200);
     const file = join(scratchFolder(), 'file');
     const at = `path=${encodeURIComponent(file)}`;
