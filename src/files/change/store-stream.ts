@@ -4,7 +4,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { freeBuffer } from '../free-buffer.ts';
 
 /** Bytes that wait for the disk: it writes them together, while the next ones arrive. */
-const WAITING_BYTES = 256 * 1024;
+const WAITING_BYTES = 128 * 1024;
 
 /**
  * Writes a stream to the end of a file, as fast as the slower of both; returns the number of bytes. Leaves file and

@@ -14,7 +14,7 @@ import type { Exchange } from '../process-output.ts';
 import { BodyWriter } from './body-writer.ts';
 
 /** Large enough that the system calls cost little, small enough for many downloads at once. Each has two. */
-const CHUNK_BYTES = 128 * 1024;
+const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Answers GET and HEAD `/files` with the bytes of a file, as RFC 9110 says of conditions and ranges, and closes it. A file
