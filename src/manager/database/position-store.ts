@@ -1,7 +1,8 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 
 import type { Position } from './cursor.ts';
 import type { Database, Transaction } from './database.ts';
+import type { Dialect } from './tables.ts';
 
 /** Key of the advisory lock under which the offset is moved; any number that nothing else uses. */
 const POSITIONS_LOCK = 7_205_760;
@@ -13,6 +14,16 @@ const CLUSTER = 'usage_cluster';
 
 /** The tables that are read in commit order. */
 type OrderedTable = 'usage_windows' | 'events';
+
+/**
+ * The condition for rows after a position. SQLite, where every `xid` is 0, finds the first of them by an index only
+ * where `seq` is compared by itself: of a row value that ends in the rowid it uses the columns before that.
+ */
+export function isAfter(dialect: Dialect, { xid, seq }: Position): RawBuilder<boolean> {
+  return dialect === 'sqlite'
+    ? sql<boolean>`xid = ${xid} and seq > ${seq}`
+    : sql<boolean>`(xid, seq) > (${xid}, ${seq})`;
+}
 
 /**
  * The positions of rows in commit order: on PostgreSQL by the id of the transaction that wrote them, on SQLite by row

@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import type { FeedEventType } from '../../contract/feed.ts';
 import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import { isAfter } from '../database/position-store.ts';
 import type { EventTable } from '../database/tables.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
 
@@ -106,8 +107,13 @@ export class FeedStore {
     { limit, event_type, sandbox_id }: FeedFilter,
   ): Promise<EventRow[]> {
     let query = this.#after(after).selectAll().where('team_id', '=', team_id).limit(limit);
-    if (event_type !== undefined) query = query.where('event_type', '=', event_type);
-    if (sandbox_id !== undefined) query = query.where('sandbox_id', '=', sandbox_id);
+    if (sandbox_id !== undefined) {
+      query = query.where('sandbox_id', '=', sandbox_id);
+      // Not by the index of kinds: of a team's events of one kind few are of one sandbox.
+      if (event_type !== undefined) query = query.where(sql<boolean>`event_type || '' = ${event_type}`);
+    } else if (event_type !== undefined) {
+      query = query.where('event_type', '=', event_type);
+    }
     return query.execute();
   }
 
@@ -130,13 +136,10 @@ export class FeedStore {
   }
 
   /** On PostgreSQL, rows of transactions that started after one that is still open are left for a later page. */
-  #after({ xid, seq }: Position) {
-    const query = this.#database.db
-      .selectFrom('events')
-      .where(sql<boolean>`(xid, seq) > (${xid}, ${seq})`)
-      .orderBy('xid')
-      .orderBy('seq');
-    if (this.#database.dialect === 'sqlite') return query;
+  #after(position: Position) {
+    const { db, dialect } = this.#database;
+    const query = db.selectFrom('events').where(isAfter(dialect, position)).orderBy('xid').orderBy('seq');
+    if (dialect === 'sqlite') return query;
     return query.where(sql<boolean>`xid < usage_horizon()`);
   }
 

@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import { unitOf, type WindowType } from '../../contract/usage.ts';
 import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import { isAfter } from '../database/position-store.ts';
 import type { LeaseTable, UsageWindowTable } from '../database/usage-tables.ts';
 import type { Span } from './spans.ts';
 
@@ -146,7 +147,7 @@ export class UsageStore {
       .selectFrom('usage_windows')
       .selectAll()
       .where('team_id', '=', team_id)
-      .where(sql<boolean>`(xid, seq) > (${after.xid}, ${after.seq})`)
+      .where(isAfter(this.#database.dialect, after))
       .orderBy('xid')
       .orderBy('seq')
       .limit(limit);

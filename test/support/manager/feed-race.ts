@@ -9,7 +9,7 @@ import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { registerEventRoutes } from '../../../src/manager/api/event-routes.ts';
 import { PassedShares } from '../../../src/manager/api/team-connections.ts';
-import { openDatabase } from '../../../src/manager/database/database.ts';
+import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { openSeal } from '../../../src/manager/database/seal.ts';
 import { Feed } from '../../../src/manager/events/feed.ts';
 import { followJob } from '../../../src/manager/events/jobs.ts';
@@ -20,6 +20,8 @@ const TEAM = 'team_1';
 const READ_EVERY_MS = 5;
 const LEAST_LIFE_MS = 50;
 const SETTLED_MS = 600_000;
+/** A follower that reads nothing for so long reads nothing more. */
+const STALLED_MS = 30_000;
 
 /** What three followers came to; each count but the first two is 0 where all is well. */
 export interface FeedRace {
@@ -75,7 +77,7 @@ export async function raceFeed(
     let kills = 0;
     let failure: Error | null = null;
     for (const each of followers) each.catch((error: Error) => (failure = error));
-    for (; large.length < events && failure === null; kills++) {
+    for (; (await writtenTo(database)) < events && failure === null; kills++) {
       const child = write('write');
       // Its start is not what is to be killed: on a busy machine it would never come to anything else.
       await Promise.race([once(child.stdout as Readable, 'data'), once(child, 'exit')]);
@@ -86,9 +88,8 @@ export async function raceFeed(
     const [code] = await once(write('settle'), 'exit', { signal: AbortSignal.timeout(SETTLED_MS) });
     if (code !== 0) throw new Error(`the last manager ended with ${code}`);
     const truth = recordedIn(lives);
-    const all = truth.recorded.size + truth.gone.length;
-    for (let waits = 0; waits < 2_000 && reads.some((read) => read.length < all); waits++)
-      await sleep(READ_EVERY_MS);
+    const all = truth.recorded.size + truth.gone.size;
+    await readUpTo(reads, all);
     reading.abort();
     await Promise.all(followers);
     const sum: FeedRace = { events: all, kills, missed: 0, twice: 0, unknown: 0, out_of_order: 0 };
@@ -101,6 +102,26 @@ export async function raceFeed(
     (writer as ChildProcess | null)?.kill('SIGKILL');
     await app.close();
     await database.close();
+  }
+}
+
+async function writtenTo({ db }: Database): Promise<number> {
+  const { count } = await db
+    .selectFrom('events')
+    .select(db.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** Resolves when each follower has read so many, or none reads on. */
+async function readUpTo(reads: Read[], all: number): Promise<void> {
+  let before = -1;
+  for (let waited_ms = 0; reads.some((read) => read.length < all); waited_ms += READ_EVERY_MS) {
+    const sum = reads.reduce((total, read) => total + read.length, 0);
+    if (sum > before) waited_ms = 0;
+    if (waited_ms > STALLED_MS) return;
+    before = sum;
+    await sleep(READ_EVERY_MS);
   }
 }
 
@@ -169,10 +190,10 @@ async function served(feed: Feed): Promise<{ url: string; close: () => Promise<v
 /** What the daemons have recorded, by event id, and which sandboxes were deleted. */
 function recordedIn(lives: string) {
   const recorded = new Map<string, { body: string; sequence: number }>();
-  const gone: string[] = [];
+  const gone = new Set<string>();
   for (const name of readdirSync(lives)) {
     if (name.endsWith('.read')) continue;
-    if (name.endsWith('.gone')) gone.push(name.slice(0, -'.gone'.length));
+    if (name.endsWith('.gone')) gone.add(name.slice(0, -'.gone'.length));
     for (const event of journalOf(join(lives, name))) recorded.set(event.event_id, event);
   }
   return { recorded, gone };
@@ -196,7 +217,7 @@ function compared(read: Read, { recorded, gone }: ReturnType<typeof recordedIn>)
   return {
     missed: keys.filter((key) => !times.has(key)).length,
     twice: [...times.values()].filter((count) => count > 1).length,
-    unknown: unknown + [...times.keys()].filter((key) => !recorded.has(key) && !gone.includes(key)).length,
+    unknown: unknown + [...times.keys()].filter((key) => !recorded.has(key) && !gone.has(key)).length,
     out_of_order,
   };
 }
