@@ -131,7 +131,7 @@ async function claims(bench: Bench, url: string) {
     },
     /** Teams are as large as teams are. */
     async reset() {
-      await sql`truncate sandboxes`.execute(database.db);
+      await sql`truncate sandboxes cascade`.execute(database.db);
       await sandboxes.write(async (tx) => {
         for (let i = 0; i < CONNECTIONS * ACTIVE_SANDBOXES; i++) {
           await sandboxes.insert(tx, rowIn(i % CONNECTIONS));

@@ -14,7 +14,7 @@ import { figure, skipped } from './support/table.ts';
 const CLAIMS = sized(200, 10);
 const ROUNDS = sized(50, 1);
 const WRITERS = 8;
-const WINDOWS = sized(100_000, 500);
+const WINDOWS = sized(100_000, 800);
 
 /** Many claims at once where one place is left, again and again: exactly one is admitted. */
 export const claimsForOnePlace: Benchmark = {
