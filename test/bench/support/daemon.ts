@@ -12,8 +12,7 @@ export const DIST = process.env.BENCH_DIST ?? join(root, 'dist');
 const BUILT = join(DIST, 'sandboxd.cjs');
 
 /** What is measured: the built program, or its source where nothing is built. */
-export const PROGRAM =
-  process.env.BENCH_SANDBOXD ?? (existsSync(BUILT) ? BUILT : join(root, 'bin/sandboxd.ts'));
+export const PROGRAM = existsSync(BUILT) ? BUILT : join(root, 'bin/sandboxd.ts');
 
 export const SECRET = 'whole-bodies-only';
 

@@ -1,21 +1,11 @@
-import type { Trust } from './belief.ts';
+import type { PendingRow, Trust } from './belief.ts';
 import { type LifecycleEvent, undeliveredRecord } from './undelivered-record.ts';
-
-/** A record as it was read from a place that others may have written: any column may be anything. */
-export interface FoundLifecycle {
-  event_id: string;
-  event_type: string;
-  sandbox_id: string;
-  sequence: number;
-  headers: string;
-  body: string;
-  checksum: number;
-  created_at_ms: number;
-  mac: unknown;
-}
 
 /** Nothing of it is of use here: the record is not to be delivered. */
 const DELIVERY = { id: 0, deadline_ms: 0, due_ms: 0, probe_ms: null, attempts: 0, failures: 0 };
+
+/** A record as it was read from a place that others may have written: any column may be anything. */
+export type FoundLifecycle = Omit<PendingRow, keyof typeof DELIVERY>;
 
 /** What a daemon says of a sandbox's life is far shorter: its longest text is the reason of a pause. */
 const BODY_MAX = 64 * 1024;
