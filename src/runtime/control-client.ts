@@ -1,9 +1,43 @@
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import { connectRelayed } from '../base/http/relay.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 
 /** A compromised daemon could answer without end. */
 const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 const INFORMATIONAL_MAX = 8;
+
+/** Where a sandbox's daemon is: the path of its control socket, or what connects to it, half-open. */
+export type DaemonAddress = string | (() => Promise<Socket>);
+
+/** A new connection to a control socket; rejects with the system's error. */
+export function connectControl(path: string): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = connectRelayed({ path, allowHalfOpen: true });
+  socket.on('error', reject).once('connect', () => resolve(socket));
+  return promise;
+}
+
+/** How a request reaches a daemon: over a connection of its own. */
+export function connecting(address: DaemonAddress): Pick<RequestOptions, 'createConnection'> {
+  if (typeof address === 'string') {
+    return { createConnection: () => connectRelayed({ path: address, allowHalfOpen: true }) };
+  }
+  return {
+    createConnection(_options, onMade) {
+      address().then(
+        (socket) => onMade(null, socket),
+        (error) => onMade(error, null as never),
+      );
+      return undefined;
+    },
+  };
+}
 
 /** The daemon's answer, or why there is none in time. Nothing in `data` and `error` has been validated. */
 export type DaemonResponse =
@@ -22,9 +56,9 @@ interface DaemonRequest {
 }
 
 /** Sends one request to a sandbox's daemon over its control socket. Never rejects. Source: contract section 4, "The local API". */
-export async function requestDaemon(socket_path: string, request: DaemonRequest): Promise<DaemonResponse> {
+export async function requestDaemon(address: DaemonAddress, request: DaemonRequest): Promise<DaemonResponse> {
   const { body, within_ms } = request;
-  const outgoing = open(socket_path, request, AbortSignal.timeout(within_ms));
+  const outgoing = open(address, request, AbortSignal.timeout(within_ms));
   try {
     outgoing.end(body === undefined ? undefined : JSON.stringify(body));
     const response = await head(outgoing);
@@ -49,9 +83,9 @@ export interface Hold {
 }
 
 /** Quiesces a sandbox within `within_ms`; resolves with the daemon's answer if it refuses. Never rejects. */
-export async function hold(socket_path: string, within_ms: number): Promise<Hold | DaemonResponse> {
+export async function hold(address: DaemonAddress, within_ms: number): Promise<Hold | DaemonResponse> {
   const giving_up = new AbortController();
-  const outgoing = open(socket_path, { method: 'POST', path: '/sandbox/hold' }, giving_up.signal);
+  const outgoing = open(address, { method: 'POST', path: '/sandbox/hold' }, giving_up.signal);
   outgoing.flushHeaders();
   const timer = AbortSignal.timeout(within_ms);
   timer.onabort = () => giving_up.abort();
@@ -117,12 +151,15 @@ export function boundInterimAnswers(outgoing: ClientRequest): void {
 }
 
 function open(
-  socketPath: string,
+  address: DaemonAddress,
   { method, path, scope = method === 'GET' ? 'read' : 'manage' }: Omit<DaemonRequest, 'within_ms'>,
   signal: AbortSignal,
 ) {
   const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: scope };
-  const outgoing = httpRequest({ socketPath, method, path: `/api/v1${path}`, headers, signal, agent: false });
+  const outgoing = httpRequest({
+    ...connecting(address),
+    ...{ method, path: `/api/v1${path}`, headers, signal },
+  });
   // `head` reports errors before the answer; later ones change nothing.
   outgoing.on('error', () => {});
   boundInterimAnswers(outgoing);

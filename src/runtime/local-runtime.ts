@@ -1,7 +1,8 @@
-import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
+import { constants, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
+import { connectControl } from './control-client.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import { Egress } from './egress/egress.ts';
 import type { Isolation } from './isolation.ts';
@@ -215,10 +216,9 @@ export class LocalRuntime implements Runtime {
     return true;
   }
 
-  /** The path of the daemon's control socket, or null if there is none. */
-  controlSocket(sandbox_id: string): string | null {
-    const { socket_address } = this.#files(sandbox_id);
-    return existsSync(socket_address) ? socket_address : null;
+  /** A new connection to the daemon's control socket. */
+  async connect(...[sandbox_id]: Parameters<Runtime['connect']>) {
+    return connectControl(this.#files(sandbox_id).socket_address);
   }
 
   /** Whether the sandbox has a network namespace of its own. */

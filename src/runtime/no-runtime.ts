@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net';
+import { ApiError } from '../contract/errors.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from './networks/unmetered-networks.ts';
 import type {
@@ -85,9 +87,9 @@ export class NoRuntime implements Runtime {
     return true;
   }
 
-  /** There is no daemon. */
-  controlSocket(): string | null {
-    return null;
+  /** Throws `conflict`: there is no daemon. */
+  async connect(_sandbox_id: string): Promise<Socket> {
+    throw new ApiError('conflict', 'Sandboxes of --runtime none have no daemon to pass this request to.');
   }
 
   /** Always false. */

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { EventType } from '../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
@@ -156,10 +157,11 @@ export interface Runtime {
   isAlive(sandbox_id: string): Promise<boolean>;
 
   /**
-   * The path of the Unix socket that serves the daemon's API without a token, for the passed-through routes; null if there
-   * is none. Connecting fails if the daemon has died.
+   * A new connection to the daemon's API, which asks for no token on it, for the passed-through routes. The end of one
+   * direction is not the end of the other. Rejects with `conflict` where there are no daemons, and with the system's
+   * error if the daemon has died.
    */
-  controlSocket(sandbox_id: string): string | null;
+  connect(sandbox_id: string): Promise<Socket>;
 
   /** Whether the sandbox's TCP ports are its own; otherwise they are the machine's, and nobody can tell whose. */
   hasOwnPorts(sandbox_id: string): boolean;

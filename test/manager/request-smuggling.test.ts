@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectControl } from '../../src/runtime/control-client.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
 import { DaemonRuntime } from '../support/manager/daemon-runtime.ts';
 import { startManager } from '../support/manager/running-manager.ts';
@@ -149,8 +150,8 @@ async function hostileDaemon(answer: string | ((write: (text: string) => boolean
   await new Promise<void>((resolve) => server.listen(socket_path, resolve));
   onTestFinished(() => void server.close());
   class HostileRuntime extends NoRuntime {
-    override controlSocket(): string {
-      return socket_path;
+    override async connect() {
+      return connectControl(socket_path);
     }
   }
   const running = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`, {

@@ -94,7 +94,7 @@ describe('the local runtime', () => {
     expect(await runtime.inspect('sbx-1')).toBe('absent');
     expect(await runtime.pause('sbx-1', null)).toBe('lost');
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
-    expect(runtime.controlSocket('sbx-1')).toBeNull();
+    await expect(runtime.connect('sbx-1')).rejects.toMatchObject({ code: 'ENOENT' });
     await runtime.remove('sbx-1');
     await expect(runtime.inspect('../etc')).rejects.toMatchObject({ code: 'not_found' });
   });

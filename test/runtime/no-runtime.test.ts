@@ -13,7 +13,7 @@ it('a runtime without sandboxes lets every change succeed and keeps nothing', as
   ]);
   expect(await runtime.fork('sbx-1', spec('sbx-2'))).toEqual({ outcome: 'created', pod_name: 'none-sbx-2' });
   expect(await runtime.list()).toEqual([]);
-  expect(runtime.controlSocket()).toBeNull();
+  await expect(runtime.connect('sbx-1')).rejects.toMatchObject({ code: 'conflict' });
   expect(await runtime.end()).toEqual({ outcome: 'absent' });
   for await (const page of runtime.handOver()) expect.unreachable(JSON.stringify(page));
   await runtime.remove();

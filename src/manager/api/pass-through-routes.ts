@@ -49,9 +49,6 @@ async function answer(
     throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not supported by this path');
   }
   await admitCall(parts, route, sandbox_id, request, reply);
-  const socket = parts.runtime.controlSocket(sandbox_id);
-  if (socket === null) {
-    throw new ApiError('conflict', 'Sandboxes of --runtime none have no daemon to pass this request to.');
-  }
-  await passThrough(request, reply, { socket, path, scope: route.scope });
+  const connect = () => parts.runtime.connect(sandbox_id);
+  await passThrough(request, reply, { connect, path, scope: route.scope });
 }

@@ -1,6 +1,6 @@
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUpgrade } from '../../base/http/listener.ts';
-import { connectRelayed } from '../../base/http/relay.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { answerHeaders, upgradeHead } from './daemon-answer.ts';
@@ -23,7 +23,8 @@ const FORWARDED_UPGRADE = ['sec-websocket-key', 'sec-websocket-version'];
 
 /** Where a request goes. `path` is built by the manager, never taken from the caller. */
 export interface Target {
-  socket: string;
+  /** A new connection to the daemon. Throws ApiError where there can be none. */
+  connect(): Promise<Socket>;
   path: string;
   scope: ControlScope;
 }
@@ -35,13 +36,18 @@ export interface Target {
 export async function passThrough(
   request: FastifyRequest,
   reply: FastifyReply,
-  { socket, path, scope }: Target,
+  { connect, path, scope }: Target,
 ): Promise<void> {
   if (isUpgrade(request) && request.method !== 'GET')
     throw invalidField('Upgrade', 'is allowed with GET only');
   checkBody(request);
+  const socket = await connect().catch((error) => {
+    throw error instanceof ApiError ? error : noAnswer();
+  });
+  // The caller may have gone meanwhile.
+  if (request.raw.socket.destroyed) socket.destroy();
   await exchange(request, reply, {
-    connection: { createConnection: () => connectRelayed({ path: socket }) },
+    connection: { createConnection: () => socket },
     path,
     is_duplex: false,
     headers: { ...forwarded(request), [CONTROL_SCOPE_HEADER]: scope },

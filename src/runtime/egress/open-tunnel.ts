@@ -1,8 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import { connectRelayed } from '../../base/http/relay.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
-import { boundInterimAnswers } from '../control-client.ts';
+import { boundInterimAnswers, connecting, type DaemonAddress } from '../control-client.ts';
 
 const SCOPE: ControlScope = 'manage';
 
@@ -28,7 +27,7 @@ export class TunnelRefused extends Error {
  * connection's error, such as ECONNREFUSED, or with TunnelRefused.
  */
 export function openTunnel(
-  socket_path: string,
+  address: DaemonAddress,
   { path, protocol }: TunnelRequest,
   signal: AbortSignal,
 ): Promise<Socket> {
@@ -39,7 +38,7 @@ export function openTunnel(
     headers: { host: 'localhost', connection: 'Upgrade', upgrade: protocol, [CONTROL_SCOPE_HEADER]: SCOPE },
     signal,
     // The end of one direction is passed on, not answered with the end of the other.
-    createConnection: () => connectRelayed({ path: socket_path, allowHalfOpen: true }),
+    ...connecting(address),
   });
   boundInterimAnswers(request);
   request.on('error', reject);

@@ -66,7 +66,7 @@ export class SandboxNode {
 
   /** What a command in a sandbox writes. */
   async output(sandbox_id: string, shell: string): Promise<string> {
-    const answer = await requestDaemon(this.#runtime.controlSocket(sandbox_id) ?? '', {
+    const answer = await requestDaemon(() => this.#runtime.connect(sandbox_id), {
       ...{ method: 'POST', path: '/processes?wait_ms=60000', body: { shell }, within_ms: 70_000 },
     });
     if (answer.outcome !== 'answered' || answer.status >= 300) throw new Error(JSON.stringify(answer));

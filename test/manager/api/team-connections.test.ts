@@ -3,6 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { PassedShares, TeamConnections } from '../../../src/manager/api/team-connections.ts';
+import { connectControl } from '../../../src/runtime/control-client.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
@@ -104,8 +105,8 @@ describe('what is passed through', () => {
     await new Promise<void>((resolve) => server.listen(socket_path, resolve));
     onTestFinished(() => void server.close());
     class StreamingRuntime extends NoRuntime {
-      override controlSocket(): string {
-        return socket_path;
+      override async connect() {
+        return connectControl(socket_path);
       }
     }
     const running = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`, {

@@ -1,4 +1,6 @@
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { connectControl } from '../../../src/runtime/control-client.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type { Runtime, RuntimeChange, RuntimeSpec, RuntimeState } from '../../../src/runtime/runtime.ts';
 import { type Running, startDaemon } from '../daemon/running-daemon.ts';
@@ -12,7 +14,7 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
   readonly #folder = scratchFolder();
 
   override async create({ sandbox_id, team_id }: RuntimeSpec): Promise<{ pod_name: string }> {
-    const socket = this.controlSocket(sandbox_id);
+    const socket = this.#socket(sandbox_id);
     const identity = ['--sandbox-id', sandbox_id, '--team-id', team_id];
     this.#daemons.set(sandbox_id, await startDaemon('--control-socket', socket, ...identity));
     this.states.set(sandbox_id, 'running');
@@ -40,8 +42,12 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
     return state !== 'lost' && state !== 'absent';
   }
 
-  override controlSocket(sandbox_id?: string): string {
-    return join(this.#folder, `${(sandbox_id as string).slice(-12)}.sock`);
+  override async connect(sandbox_id: string): Promise<Socket> {
+    return connectControl(this.#socket(sandbox_id));
+  }
+
+  #socket(sandbox_id: string): string {
+    return join(this.#folder, `${sandbox_id.slice(-12)}.sock`);
   }
 
   /** Its ports are those of this machine: the tests' own. */

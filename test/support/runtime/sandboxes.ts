@@ -101,8 +101,7 @@ export class Sandboxes {
   /** What the sandbox's own API answers. */
   // biome-ignore lint/suspicious/noExplicitAny: what the API answers is what a test looks at.
   async ask(sandbox_id: string, method: string, path: string, body?: object): Promise<any> {
-    const socket = this.runtime.controlSocket(sandbox_id) ?? '';
-    const answer = await requestDaemon(socket, {
+    const answer = await requestDaemon(() => this.runtime.connect(sandbox_id), {
       method,
       path,
       within_ms: 30_000,

@@ -90,8 +90,7 @@ async function connectTo(
   { sandbox_id, port }: { sandbox_id: string; port: number },
   { raw }: FastifyRequest,
 ): Promise<Socket> {
-  const control_socket = runtime.controlSocket(sandbox_id);
-  if (control_socket === null || !runtime.hasOwnPorts(sandbox_id)) {
+  if (!runtime.hasOwnPorts(sandbox_id)) {
     const why =
       "This sandbox has no network of its own, and so no ports that could be told from the machine's.";
     throw new ApiError('conflict', why);
@@ -102,7 +101,7 @@ async function connectTo(
   raw.socket.once('close', giveUp);
   try {
     const request = { path: `${PORTS_PATH}/${port}`, protocol: PORT_PROTOCOL };
-    const socket = await openTunnel(control_socket, request, over.signal);
+    const socket = await openTunnel(() => runtime.connect(sandbox_id), request, over.signal);
     if (raw.socket.destroyed) socket.destroy();
     return socket;
   } catch (error) {
