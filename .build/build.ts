@@ -1,5 +1,5 @@
 import { chmodSync, copyFileSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { build, type Plugin } from 'rolldown';
+import { build, type OutputChunk, type Plugin } from 'rolldown';
 import { licenceText, packagesOf } from './image/licences.ts';
 import { withoutOptionals } from './image/optionals.ts';
 
@@ -32,10 +32,15 @@ const BUNDLES: Record<string, string>[] = [
   { 'meter-thread': 'src/network/meter/meter-thread.ts' },
 ];
 
+/** What others import: it runs in any JavaScript, in a browser as well. */
+const LIBRARIES: Record<string, string>[] = [{ client: 'src/client/client.ts' }];
+
 rmSync('dist', { recursive: true, force: true });
 const modules: string[] = [];
+const modulesOf = ({ output }: { output: ({ type: string } | OutputChunk)[] }) =>
+  output.flatMap((file) => ('moduleIds' in file ? file.moduleIds : []));
 for (const input of BUNDLES) {
-  const { output } = await build({
+  const bundle = await build({
     input,
     platform: 'node',
     external: ['better-sqlite3', 'koffi', '@lydell/node-pty', 'pg-native'],
@@ -50,7 +55,11 @@ for (const input of BUNDLES) {
       dynamicImportInCjs: false,
     },
   });
-  modules.push(...output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : [])));
+  modules.push(...modulesOf(bundle));
+}
+for (const input of LIBRARIES) {
+  const output = { dir: 'dist', format: 'esm', entryFileNames: '[name].mjs', cleanDir: false } as const;
+  modules.push(...modulesOf(await build({ input, platform: 'neutral', logLevel: 'warn', output })));
 }
 writeFileSync('dist/LICENSES', licenceText('.', packagesOf(modules)));
 for (const name of PROGRAMS) {

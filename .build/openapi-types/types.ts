@@ -1,0 +1,63 @@
+import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
+
+/** What of a document becomes types. */
+interface Document {
+  paths: Record<string, Record<string, Operation>>;
+}
+
+interface Operation {
+  security: Record<string, string[]>[];
+  parameters?: object[];
+  requestBody?: { content: Record<string, { schema: object }> };
+  responses: Record<string, { content?: Record<string, { schema: object }> }>;
+}
+
+/** Routes that nobody but the manager reaches, and servers in sandboxes, whose answers are their own. */
+const isCalled = (path: string, { security }: Operation) =>
+  !path.includes('/ports/') &&
+  (security.length === 0 || security.some((each) => !Object.hasOwn(each, 'control_socket')));
+
+interface Declaration {
+  name?: { text: string };
+}
+
+const HEADER = '// Made from the OpenAPI document by `npm run client-types`. Do not edit.\n\n';
+
+/**
+ * The types of the routes of an OpenAPI document, as a module: parameters, bodies, and the answers of successes. Errors
+ * have one shape, which the client throws.
+ */
+export async function typesOf(document: object): Promise<string> {
+  const { paths, ...rest } = structuredClone(document) as Document;
+  const called = Object.entries(paths).flatMap(([path, operations]) => {
+    const kept = Object.entries(operations).filter(([, operation]) => isCalled(path, operation));
+    const item = Object.fromEntries(kept.map(([method, operation]) => [method, withoutErrors(operation)]));
+    return kept.length === 0 ? [] : [[path, item]];
+  });
+  const trimmed = { ...rest, webhooks: {}, components: {}, paths: Object.fromEntries(called) };
+  const nodes = await openapiTS(trimmed as unknown as OpenAPI3, { defaultNonNullable: false });
+  const kept = nodes.filter((node) => /^(paths|operations)$/.test((node as Declaration).name?.text ?? ''));
+  return HEADER + withoutNothing(astToString(kept));
+}
+
+function withoutErrors({ responses, requestBody, ...rest }: Operation): object {
+  const successes = Object.entries(responses).filter(([status]) => /^[123]/.test(status));
+  const answers = successes.map(([status, { content }]) => [
+    status,
+    { description: '', ...(content ? { content: withoutExamples(content) } : {}) },
+  ]);
+  const body = requestBody && { ...requestBody, content: withoutExamples(requestBody.content) };
+  return { ...rest, ...(body ? { requestBody: body } : {}), responses: Object.fromEntries(answers) };
+}
+
+function withoutExamples(content: Record<string, { schema: object }>): object {
+  return Object.fromEntries(Object.entries(content).map(([media, { schema }]) => [media, { schema }]));
+}
+
+/** Leaves out members that say that there is nothing, of which there are thousands. */
+function withoutNothing(types: string): string {
+  return types
+    .replaceAll(/^ +\w+\?: never;\n/gm, '')
+    .replaceAll(/^ +headers: \{\n +\[name: string\]: unknown;\n +\};\n/gm, '')
+    .replaceAll(/^ +parameters: \{\n +\};\n/gm, '');
+}

@@ -1,0 +1,182 @@
+import createFetchClient from 'openapi-fetch';
+import { errorOfAnswer, SandboxdError, unreachable } from './error.ts';
+import { pause } from './pause.ts';
+import { DEFAULT_RETRY, delayBeforeRetry, type RetryPolicy } from './retry.ts';
+import type { AnswerOf, CallOptions, InitArguments, InitOf, PathOf, RawBody } from './routes.ts';
+
+/** Where a client calls, and how. */
+export interface ClientOptions {
+  /** The root of the server, such as `https://sandboxes.example.com`; a path in it is kept. */
+  url: string;
+  /** The bearer token, or what gives it for each attempt. */
+  token?: string | (() => string | Promise<string>);
+  /** Instead of the global `fetch`. */
+  fetch?: typeof fetch;
+  retry?: Partial<RetryPolicy>;
+}
+
+/** A call of any route, with nothing checked by the compiler. */
+export interface RawCall extends CallOptions {
+  path?: Record<string, string>;
+  query?: Record<string, unknown> | undefined;
+  body?: unknown;
+}
+
+/** Answers of these POSTs are kept under an `Idempotency-Key`, which makes them safe to repeat. */
+const KEYED = new Set(['/api/v1/sandboxes', '/api/v1/webhook/publish']);
+const IDEMPOTENCY_KEY = 'Idempotency-Key';
+
+/** Calls the routes of one document. */
+export class HttpClient<Paths> {
+  readonly #options: ClientOptions;
+  readonly #policy: RetryPolicy;
+  readonly #client: ReturnType<typeof createFetchClient<Record<string, never>>>;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#policy = { ...DEFAULT_RETRY, ...options.retry };
+    const own_fetch = options.fetch ?? fetch;
+    // A redirection could lead the token astray; the programs send none. A browser's fetch wants its own `this`.
+    this.#client = createFetchClient({
+      baseUrl: options.url,
+      redirect: 'manual',
+      fetch: (request) => own_fetch(request),
+    });
+  }
+
+  GET<Path extends PathOf<Paths, 'get'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'get'>>) {
+    return this.#call<Path, 'get'>('GET', path, init);
+  }
+
+  HEAD<Path extends PathOf<Paths, 'head'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'head'>>) {
+    return this.#call<Path, 'head'>('HEAD', path, init);
+  }
+
+  POST<Path extends PathOf<Paths, 'post'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'post'>>) {
+    return this.#call<Path, 'post'>('POST', path, init);
+  }
+
+  PUT<Path extends PathOf<Paths, 'put'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'put'>>) {
+    return this.#call<Path, 'put'>('PUT', path, init);
+  }
+
+  DELETE<Path extends PathOf<Paths, 'delete'>>(
+    path: Path,
+    ...init: InitArguments<InitOf<Paths, Path, 'delete'>>
+  ) {
+    return this.#call<Path, 'delete'>('DELETE', path, init);
+  }
+
+  async #call<Path, Method>(method: string, path: string, [init]: [init?: RawCall]) {
+    const response = await this.send(method, path, init);
+    return (await this.#answerOf(method, response)) as AnswerOf<Paths, Path, Method>;
+  }
+
+  async #answerOf(method: string, response: Response): Promise<unknown> {
+    if (method === 'HEAD') return response;
+    if (response.status === 204) return undefined;
+    const type = response.headers.get('content-type') ?? '';
+    if (!type.startsWith('application/json')) return response;
+    const json: unknown = await response.json().catch((cause: unknown) => {
+      throw unreachable(cause);
+    });
+    return (json as { success?: unknown } | null)?.success === true
+      ? (json as { data?: unknown }).data
+      : json;
+  }
+
+  /**
+   * Calls a route and gives the answer of a success with its body unread. Throws a `SandboxdError` otherwise. Repeats
+   * GET, HEAD, PUT, DELETE, and what carries an `Idempotency-Key`, after failures that may pass.
+   */
+  async send(method: string, path: string, init: RawCall = {}): Promise<Response> {
+    checkPath(init.path ?? {});
+    const headers = new Headers(init.headers);
+    const has_own_key = method === 'POST' && KEYED.has(path) && !headers.has(IDEMPOTENCY_KEY);
+    if (has_own_key) headers.set(IDEMPOTENCY_KEY, randomKey());
+    const is_safe = method !== 'POST' || headers.has(IDEMPOTENCY_KEY) || namesItsProcess(path, init.body);
+    const is_repeatable = is_safe && init.retry !== false && !(init.body instanceof ReadableStream);
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.#attempt(method, path, init, headers);
+      if (answer instanceof Response) return answer;
+      const failed = { error: answer, attempt, has_own_key };
+      const wait_ms = is_repeatable ? delayBeforeRetry(failed, this.#policy, Math.random()) : null;
+      if (wait_ms === null) throw answer;
+      await pause(wait_ms, init.signal);
+    }
+  }
+
+  async #attempt(
+    method: string,
+    path: string,
+    { path: parameters, query, body, signal }: RawCall,
+    given: Headers,
+  ): Promise<Response | SandboxdError> {
+    const headers = new Headers(given);
+    const token = await this.token();
+    if (token !== null && !headers.has('authorization')) headers.set('authorization', `Bearer ${token}`);
+    if (isRaw(body) && !headers.has('content-type')) headers.set('content-type', 'application/octet-stream');
+    const request: Record<string, unknown> = {
+      params: { path: parameters, query },
+      headers,
+      signal,
+      parseAs: 'stream',
+      ...(body === undefined ? {} : { body, bodySerializer: serialized }),
+      ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
+    };
+    try {
+      // The compiler knows the routes by the methods above.
+      const { response, error } = await this.#client.request(
+        method as never,
+        path as never,
+        request as never,
+      );
+      // A redirection that is not followed has status 0 in browsers.
+      return response.ok ? response : errorOfAnswer(response, error);
+    } catch (error) {
+      signal?.throwIfAborted();
+      return unreachable(error);
+    }
+  }
+
+  /** The bearer token for one attempt, or null. */
+  async token(): Promise<string | null> {
+    const { token } = this.#options;
+    return (typeof token === 'function' ? await token() : token) ?? null;
+  }
+}
+
+/** Ids can come from a hostile sandbox: in a URL, `..` would make another route of the one that is called. */
+function checkPath(parameters: Record<string, string>): void {
+  for (const [field, value] of Object.entries(parameters)) {
+    if (!/^\.{0,2}$/.test(value)) continue;
+    const message = `${field}: must not be empty, . or ..`;
+    throw new SandboxdError({ code: 'invalid_request', message, status: 0, details: { field } });
+  }
+}
+
+function serialized(body: unknown): unknown {
+  return isRaw(body) ? body : JSON.stringify(body);
+}
+
+function isRaw(body: unknown): body is RawBody {
+  return (
+    typeof body === 'string' ||
+    body instanceof Uint8Array ||
+    body instanceof ArrayBuffer ||
+    body instanceof Blob ||
+    body instanceof ReadableStream
+  );
+}
+
+/** A start that chooses the id of its process: the same again gives that process. */
+function namesItsProcess(path: string, body: unknown): boolean {
+  return path.endsWith('/processes') && (body as { process_id?: unknown } | null)?.process_id !== undefined;
+}
+
+/** `crypto.randomUUID` is missing where a page comes over plain HTTP. */
+function randomKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, '0'))
+    .join('');
+}

@@ -1,0 +1,17 @@
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { typesOf } from '../../.build/openapi-types/types.ts';
+import { startDaemon } from '../support/daemon/running-daemon.ts';
+import { startManager } from '../support/manager/running-manager.ts';
+import { scratchFolder } from '../support/scratch.ts';
+
+const OPENAPI = '../../src/client/openapi';
+
+it("the client's types are made from the documents that the programs serve (else: npm run client-types)", async () => {
+  const { manager } = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`);
+  const { call } = await startDaemon('--webhook-url', 'http://127.0.0.1:9/');
+  const of_manager = await (await fetch(`${manager.url}/openapi.json`)).json();
+  const { json: of_daemon } = await call('GET', '/openapi.json', { token: null });
+  await expect(await typesOf(of_manager as object)).toMatchFileSnapshot(`${OPENAPI}/manager-api.ts`);
+  await expect(await typesOf(of_daemon)).toMatchFileSnapshot(`${OPENAPI}/daemon-api.ts`);
+});
