@@ -378,9 +378,9 @@ describe('whatever a receiver, a disk and an operator do', () => {
             if (next === 'break') delivery.store.is_out_of_order = true;
             if (next === 'mend') delivery.store.is_out_of_order = false;
             if (next === 'restart') {
-              watch();
               delivery.store.takeOutcomes();
               await delivery.clock.advance(0);
+              watch();
               delivery = await delivery.restart();
             }
           }
