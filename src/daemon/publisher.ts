@@ -70,15 +70,21 @@ export class Publisher {
   }
 
   /**
-   * Stores an `agent.event`; `payload` is JSON text and is stored unchanged. Throws `webhook_not_configured`
-   * (also where the webhook is not sent this kind), `shutting_down`, `outbox_full`, `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
+   * Stores an `agent.event`; `payload` is JSON text and is stored unchanged, and so is `traceparent`, which is checked
+   * before. Throws `webhook_not_configured` (also where the webhook is not sent this kind), `shutting_down`, `outbox_full`, `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
    */
-  async publish(payload: string, idempotency_key?: string): Promise<Receipt> {
+  async publish(payload: string, idempotency_key?: string, traceparent?: string): Promise<Receipt> {
     if (!this.#has_webhook) throw new ApiError('webhook_not_configured');
     if (!this.takes('agent.event')) throw new ApiError('webhook_not_configured', NOT_SENT);
     if (this.#is_closed) throw new ApiError('shutting_down');
     const happened_at_ms = this.#clock.wallMs();
-    const draft = { event_type: 'agent.event' as const, happened_at_ms, payload, idempotency_key };
+    const draft = {
+      event_type: 'agent.event' as const,
+      happened_at_ms,
+      payload,
+      idempotency_key,
+      traceparent,
+    };
     const result = await this.#sink.append({ drafts: [draft] });
     switch (result.outcome) {
       case 'committed':

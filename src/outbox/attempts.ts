@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { traceOf } from '../base/http/trace-context.ts';
 import type { Log } from '../base/log.ts';
 import type { DeliveryState } from '../contract/deliveries.ts';
 import { type AttemptResult, decide, endpointVerdict, retryAfterMs } from '../webhook/retry.ts';
@@ -103,13 +104,13 @@ export class Attempts {
     return verdict;
   }
 
-  #record({ event_id, event_type }: DueRecord, outcome: AttemptOutcome): void {
+  #record({ event_id, event_type, headers }: DueRecord, outcome: AttemptOutcome): void {
     this.#unrecorded += 1;
     void this.#parts.store.record(outcome).then(() => {
       this.#unrecorded -= 1;
       const { decision, attempt, status, error, error_detail } = outcome;
       if (decision.state === 'failed' || decision.state === 'expired') {
-        const facts = { event_id, event_type, attempt, status, error, error_detail };
+        const facts = { event_id, event_type, attempt, status, error, error_detail, ...traceOf(headers) };
         this.#parts.log.warn(facts, ENDED[decision.state]);
       }
       this.#waiting.get(event_id)?.();

@@ -17,6 +17,8 @@ export interface EventDraft {
   idempotency_key?: string | undefined;
   /** It is recorded, and nobody is to receive it: the record has no delivery. */
   unsent?: true | undefined;
+  /** Stored with the record and sent with every attempt; checked. */
+  traceparent?: string | undefined;
 }
 
 /** Rows of the watched tree, opaque to the store, that change together with the events they caused. */

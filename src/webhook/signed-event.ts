@@ -16,6 +16,8 @@ export interface Envelope extends Identity {
   /** Null for `sandbox.deleted`, which has no place in the sandbox's own order. */
   sequence: number | null;
   payload: string;
+  /** W3C Trace Context, checked; sent as it is. */
+  traceparent?: string | undefined;
 }
 
 /** What is stored of an event and sent unchanged with every attempt: the exact body and the static headers. */
@@ -32,20 +34,19 @@ export interface SignedEvent {
 export function signedEvent(envelope: Envelope, program: string, secret: string): SignedEvent {
   const time = timestamp(envelope.happened_at_ms);
   const body = bodyOf(envelope, time);
-  return {
-    headers: {
-      'Content-Type': 'application/json',
-      'User-Agent': `${program}/${VERSION}`,
-      ...(secret === '' ? {} : { 'X-Service-Signature': sign(secret, body) }),
-      'ce-specversion': '1.0',
-      'ce-id': envelope.event_id,
-      'ce-source': `/sandboxes/${encodeURI(envelope.sandbox_id)}`,
-      'ce-type': envelope.event_type,
-      'ce-time': time,
-      ...(envelope.sequence === null ? {} : { 'ce-sequence': String(envelope.sequence) }),
-    },
-    body,
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json',
+    'User-Agent': `${program}/${VERSION}`,
+    ...(secret === '' ? {} : { 'X-Service-Signature': sign(secret, body) }),
+    'ce-specversion': '1.0',
+    'ce-id': envelope.event_id,
+    'ce-source': `/sandboxes/${encodeURI(envelope.sandbox_id)}`,
+    'ce-type': envelope.event_type,
+    'ce-time': time,
+    ...(envelope.sequence === null ? {} : { 'ce-sequence': String(envelope.sequence) }),
   };
+  if (envelope.traceparent !== undefined) headers.traceparent = envelope.traceparent;
+  return { headers, body };
 }
 
 function bodyOf(envelope: Envelope, time: string): string {

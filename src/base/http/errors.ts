@@ -1,8 +1,9 @@
-import { STATUS_CODES } from 'node:http';
+import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, type ErrorCode, errorBody } from '../../contract/errors.ts';
 import { kernelRandom } from '../entropy.ts';
 import type { Log } from '../log.ts';
+import { traceOf } from './trace-context.ts';
 
 /** The catalogue's code for each of fastify's errors. */
 const CODES: Record<string, ErrorCode> = {
@@ -23,7 +24,7 @@ export function answerError(
   reply: FastifyReply,
 ) {
   const known = error instanceof ApiError ? error : toCatalogue(error, request);
-  if (known.code === 'internal_error') logFailure(log, error, request.id);
+  if (known.code === 'internal_error') logFailure(log, error, request);
   return reply.code(known.status).headers(retryHeaders(known)).send(errorBody(known));
 }
 
@@ -34,15 +35,22 @@ export interface PlainAnswer {
   headers: Record<string, string>;
 }
 
+/** What the log says of a request that failed. */
+interface FailedRequest {
+  id: string;
+  headers: IncomingHttpHeaders;
+}
+
 /** The answer of a route that works without an application; errors as in `answerError`. */
-export function errorAnswer(log: Log, error: Error, request_id: string): PlainAnswer {
+export function errorAnswer(log: Log, error: Error, request: FailedRequest): PlainAnswer {
   const known = error instanceof ApiError ? error : new ApiError('internal_error');
-  if (known.code === 'internal_error') logFailure(log, error, request_id);
+  if (known.code === 'internal_error') logFailure(log, error, request);
   return { status: known.status, text: JSON.stringify(errorBody(known)), headers: retryHeaders(known) };
 }
 
-function logFailure(log: Log, error: Error, request_id: string): void {
-  log.error({ request_id, reason: error.message, stack: error.stack }, 'a request failed');
+function logFailure(log: Log, error: Error, { id, headers }: FailedRequest): void {
+  const { message, stack } = error;
+  log.error({ request_id: id, ...traceOf(headers), reason: message, stack }, 'a request failed');
 }
 
 function retryHeaders({ details }: ApiError): Record<string, string> {

@@ -30,6 +30,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 /** Headers that depend on the secret or on the event. */
 const MORE_HEADERS: Readonly<Record<string, string>> = {
   'ce-sequence': 'the `sequence`; absent on sandbox.deleted',
+  traceparent: 'the trace (W3C Trace Context) of the publish, where it had one',
   'X-Service-Signature': 'with a secret: the HMAC-SHA256 of the body under it, 64 hex digits',
   'webhook-id': 'Standard Webhooks, with a secret that starts with whsec_: the `event_id`',
   'webhook-timestamp': 'Standard Webhooks: when the attempt was made, in seconds',

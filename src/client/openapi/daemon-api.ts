@@ -182,6 +182,8 @@ export interface operations {
             header?: {
                 /** @description a repeated key with the same payload returns the first answer */
                 "Idempotency-Key"?: string;
+                /** @description W3C Trace Context; the delivery carries it on. Ignored where it is not valid */
+                traceparent?: string;
             };
         };
         requestBody: {

@@ -5,7 +5,7 @@ import type { RequestMetrics } from '../../base/http/request-metrics.ts';
 import type { Log } from '../../base/log.ts';
 import type { ControlToken } from '../control-token.ts';
 import { Listeners } from '../listeners.ts';
-import type { Receipt } from '../publisher.ts';
+import type { Publisher } from '../publisher.ts';
 import type { StartGate } from '../start/start-gate.ts';
 import { Guard } from './guard.ts';
 import { LazyApp } from './lazy-app.ts';
@@ -22,7 +22,7 @@ export interface LocalApiParts {
   /** Whether requests pass the closed gate, to be refused by their routes. */
   isGateBypassed: () => boolean;
   /** See `Publisher.publish`. */
-  publish: (payload: string, idempotency_key: string | undefined) => Promise<Receipt>;
+  publish: Publisher['publish'];
   requests: RequestMetrics;
   log: Log;
   /** Creates the application, on the first request; `prepare` adds the hooks that run before every route. */

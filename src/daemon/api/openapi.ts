@@ -30,7 +30,10 @@ const PUBLISH_DOCS = tagged('events', {
     data: ReceiptData,
     status: 202,
     body: PublishBody,
-    headers: { 'Idempotency-Key': 'a repeated key with the same payload returns the first answer' },
+    headers: {
+      'Idempotency-Key': 'a repeated key with the same payload returns the first answer',
+      traceparent: 'W3C Trace Context; the delivery carries it on. Ignored where it is not valid',
+    },
     errors: ['conflict', ...PUBLISHING],
   },
   'POST /webhook/test': {

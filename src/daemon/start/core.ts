@@ -69,7 +69,7 @@ export class DaemonCore {
       token: this.token,
       gate: this.gate,
       isGateBypassed: () => this.#disk.is_waiting,
-      publish: async (payload, key) => this.publisher.publish(payload, key),
+      publish: async (payload, key, traceparent) => this.publisher.publish(payload, key, traceparent),
       requests: metrics.requests,
       log,
       createApp,

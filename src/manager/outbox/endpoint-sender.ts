@@ -60,8 +60,11 @@ export class EndpointSender implements Sender {
       const request = await this.#request(record);
       if (!request) return NOT_MADE;
       const { url, body } = request;
+      const stored: Record<string, string> = JSON.parse(request.headers);
+      // For the log line of a record that is not delivered.
+      if (stored.traceparent !== undefined) record.headers = { traceparent: stored.traceparent };
       const headers = {
-        ...JSON.parse(request.headers),
+        ...stored,
         ...this.#standardWebhooks(record.event_id, request, started_at_ms),
         'X-Service-Attempt': String(attempt),
       };

@@ -96,7 +96,8 @@ function unpack<Value>(row: Row, take: (reader: Reader) => Value): Value[] {
 function putAppend(row: Row, { drafts, tree, requires }: Append): void {
   row.push(tree, requires, drafts.length);
   for (const draft of drafts) {
-    row.push(draft.event_type, draft.happened_at_ms, draft.payload, draft.idempotency_key, draft.unsent);
+    row.push(draft.event_type, draft.happened_at_ms, draft.payload, draft.idempotency_key);
+    row.push(draft.unsent, draft.traceparent);
   }
 }
 
@@ -111,6 +112,7 @@ function takeAppend(reader: Reader): Append {
       payload: reader.take(),
       idempotency_key: reader.take(),
       unsent: reader.take(),
+      traceparent: reader.take(),
     });
   }
   return { drafts, ...(tree && { tree }), ...(requires !== undefined && { requires }) };

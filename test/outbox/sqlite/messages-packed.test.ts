@@ -22,6 +22,8 @@ const append: fc.Arbitrary<Append> = fc.record(
           happened_at_ms: number,
           payload: text,
           idempotency_key: text,
+          unsent: fc.constant(true as const),
+          traceparent: text,
         },
         { requiredKeys: ['event_type', 'happened_at_ms', 'payload'] },
       ),

@@ -4,9 +4,10 @@ import { errorAnswer, type PlainAnswer } from '../../../base/http/errors.ts';
 import { hostLines } from '../../../base/http/host-lines.ts';
 import type { Connections, Router } from '../../../base/http/listener.ts';
 import type { RequestMetrics } from '../../../base/http/request-metrics.ts';
+import { traceparentOf } from '../../../base/http/trace-context.ts';
 import type { Log } from '../../../base/log.ts';
 import { BODY_MAX_BYTES } from '../../../contract/defaults.ts';
-import type { Receipt } from '../../publisher.ts';
+import type { Publisher } from '../../publisher.ts';
 import { idempotencyKey, payloadText } from './payload.ts';
 
 /** The path of the route. */
@@ -26,7 +27,7 @@ export interface DirectPublishParts {
   /** Whether a connection came over the control socket. */
   isControl: (socket: Socket) => boolean;
   /** Throws as `Publisher.publish`. */
-  publish: (payload: string, idempotency_key: string | undefined) => Promise<Receipt>;
+  publish: Publisher['publish'];
   /** An id for each request. */
   nextId: () => string;
   connections: Pick<Connections, 'requestComplete' | 'answered'>;
@@ -110,10 +111,10 @@ export class DirectPublish implements Router {
     try {
       const payload = payloadText(body);
       const key = idempotencyKey(request.headers['idempotency-key']);
-      const receipt = await this.#parts.publish(payload, key);
+      const receipt = await this.#parts.publish(payload, key, traceparentOf(request.headers.traceparent));
       return { status: 202, text: JSON.stringify({ success: true, data: receipt }), headers: {} };
     } catch (error) {
-      return errorAnswer(this.#parts.log, error as Error, id);
+      return errorAnswer(this.#parts.log, error as Error, { id, headers: request.headers });
     }
   }
 }

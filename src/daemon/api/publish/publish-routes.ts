@@ -1,5 +1,6 @@
 import type { HttpApp } from '../../../base/http/app.ts';
 import { success } from '../../../base/http/app.ts';
+import { traceparentOf } from '../../../base/http/trace-context.ts';
 import { WEBHOOK_TEST_WAIT_MS } from '../../../contract/defaults.ts';
 import type { DeliveryDetail } from '../../../contract/deliveries.ts';
 import { ApiError } from '../../../contract/errors.ts';
@@ -28,6 +29,7 @@ export function registerPublishRoutes(app: HttpApp, daemon: PublishContext): voi
     const receipt = await daemon.publisher.publish(
       payload,
       idempotencyKey(request.headers['idempotency-key']),
+      traceparentOf(request.headers.traceparent),
     );
     reply.code(202);
     return success(receipt);

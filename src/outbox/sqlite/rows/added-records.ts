@@ -107,11 +107,14 @@ export class AddedRecords {
   #insert(draft: EventDraft, event_id: string): { event_id: string; sequence: number } {
     const { row, clock, limits, record_key } = this.#state;
     const { sandbox_id, team_id, secret } = this.#state.owner as Ownership;
-    const { event_type, happened_at_ms, payload } = draft;
+    const { event_type, happened_at_ms, payload, traceparent } = draft;
     const sequence = row.next_sequence++;
     const id = row.next_id++;
-    const envelope = { event_id, event_type, happened_at_ms, sandbox_id, team_id, sequence, payload };
-    const { headers, body } = signedEvent(envelope, 'sandboxd', secret);
+    const { headers, body } = signedEvent(
+      { event_id, event_type, happened_at_ms, sandbox_id, team_id, sequence, payload, traceparent },
+      'sandboxd',
+      secret,
+    );
     const headers_text = JSON.stringify(headers);
     const size_bytes = recordSizeBytes(headers_text, body);
     const created_at_ms = clock.wallMs();

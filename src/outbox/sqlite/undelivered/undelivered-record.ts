@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import { traceparentOf } from '../../../base/http/trace-context.ts';
 import { DELIVERY_WINDOW_MS } from '../../../contract/defaults.ts';
 import { ATTEMPT_ERRORS } from '../../../contract/deliveries.ts';
 import { EVENT_TYPES } from '../../../contract/events.ts';
@@ -173,5 +174,7 @@ function headersOf(text: string): Record<string, string> | null {
   const is_known = Object.entries(headers).every(
     ([name, value]) => HEADERS.has(name) && typeof value === 'string' && HEADER_VALUE.test(value),
   );
+  const { traceparent } = headers as { traceparent?: string };
+  if (traceparent !== traceparentOf(traceparent)) return null;
   return is_known ? (headers as Record<string, string>) : null;
 }

@@ -13,6 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
@@ -272,6 +273,28 @@ describe('a hand-over', () => {
     }
   });
 
+  it('keeps the trace of a publish, and sets a record aside whose trace no daemon has stored', async () => {
+    const daemon = await start(await refusing());
+    const [planted] = await publish(daemon, 1);
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    await fetch(`${daemon.url}/api/v1/webhook/publish`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', traceparent },
+      body: '{"payload":{}}',
+    });
+    await daemon.end('SIGKILL');
+    const db = new Database(join(daemon.state_dir, 'outbox.db'));
+    db.function('crc32', (headers, body) => crc32(String(body), crc32(String(headers))));
+    db.prepare(
+      "UPDATE records SET headers = json_set(headers, '$.traceparent', 'of my own') WHERE event_id = ?",
+    ).run(planted);
+    db.prepare('UPDATE records SET checksum = crc32(headers, body) WHERE event_id = ?').run(planted);
+    db.close();
+    const { records, set_aside } = read(daemon.state_dir);
+    expect(records.map(({ headers }) => headers.traceparent)).toEqual([undefined, traceparent]);
+    expect(set_aside).toBe(1);
+  });
+
   it('trusts neither tables, headers nor journals that a process of the sandbox has put there', async () => {
     const daemon = await start(await refusing());
     await publish(daemon, 3);
@@ -282,7 +305,6 @@ describe('a hand-over', () => {
     writeSync(openSync(`${path}-journal`, 'w'), victim);
     const db = new Database(path);
     db.unsafeMode();
-    const { crc32 } = await import('node:zlib');
     db.function('crc32', (text, before) => crc32(String(text), Number(before)));
     const planted = '{"Host":"elsewhere","Authorization":"Bearer stolen"}';
     db.prepare(
