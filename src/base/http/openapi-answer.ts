@@ -72,10 +72,11 @@ function errorAnswer(codes: readonly ErrorCode[], headers: object): object {
   return { description: codes.join(', '), headers, content: { 'application/json': content } };
 }
 
-function contentOf({ data, media, content, is_also_stream }: RouteDoc): object {
+function contentOf({ operation_id, data, media, content, is_also_stream }: RouteDoc): object {
   if (media !== undefined) return { content: { [media]: { schema: content ?? mediaSchema(media) } } };
   if (!data) return {};
-  const schema = envelope({ success: { const: true }, data });
+  const { title = `${operation_id[0]?.toUpperCase()}${operation_id.slice(1)}` }: { title?: string } = data;
+  const schema = { ...envelope({ success: { const: true }, data }), title: `${title}Response` };
   const example = { success: true, data: exampleOf(data, EXAMPLES) };
   const stream = is_also_stream ? { 'text/event-stream': { schema: mediaSchema('text/event-stream') } } : {};
   return { content: { 'application/json': { schema, example }, ...stream } };

@@ -1,6 +1,6 @@
 import { EXAMPLES } from '../../contract/documents/examples.ts';
 import { EVENT_TYPES, type EventType } from '../../contract/events.ts';
-import { eventSchema } from '../../contract/schema/events.ts';
+import { eventName, eventSchema } from '../../contract/schema/events.ts';
 import { exampleOf } from './openapi-example.ts';
 import { headerParameters } from './openapi-parameters.ts';
 
@@ -44,9 +44,8 @@ export function webhookDocuments(): Record<string, object> {
 
 function delivery(type: EventType): object {
   const schema = eventSchema(type);
-  const words = type.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return {
-    operationId: `on${words}`,
+    operationId: `on${eventName(type)}`,
     tags: ['events'],
     summary: SUMMARIES[type],
     security: [],

@@ -5,6 +5,7 @@ import { type RouteDoc, TAGS } from '../../contract/documents/route-doc.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { VERSION } from '../version.ts';
 import { ANSWER_HEADERS, answers, errorSchemas, mediaSchema } from './openapi-answer.ts';
+import { withNamedSchemas } from './openapi-components.ts';
 import { exampleOf } from './openapi-example.ts';
 import { headerParameters, pathParameters, queryParameters } from './openapi-parameters.ts';
 import { webhookDocuments } from './openapi-webhooks.ts';
@@ -47,6 +48,9 @@ export function openApiDocument(program: DocumentedProgram, routes: readonly Doc
   // Webhooks have the tag `events`.
   const used = new Set(['events', ...routes.map(({ doc }) => doc.tag)]);
   const tags = Object.entries(TAGS).filter(([tag]) => used.has(tag));
+  const named: Record<string, object> = {};
+  const content = withNamedSchemas({ paths, webhooks: webhookDocuments() }, named);
+  const errors = withNamedSchemas(errorSchemas(routes.flatMap(errorsOf)), named);
   return {
     openapi: '3.1.0',
     info: {
@@ -57,10 +61,9 @@ export function openApiDocument(program: DocumentedProgram, routes: readonly Doc
     },
     servers: [{ url: '/', description: 'the program that serves this document' }],
     tags: tags.map(([name, what]) => ({ name, description: what })),
-    paths,
-    webhooks: webhookDocuments(),
+    ...content,
     components: {
-      schemas: errorSchemas(routes.flatMap(errorsOf)),
+      schemas: { ...errors, ...named },
       headers: usedHeaders(routes.some(({ is_charged }) => is_charged === true)),
       securitySchemes: security_schemes,
     },

@@ -7,13 +7,13 @@ import {
   ContextListData,
   ContextSignalBody,
 } from '../schema/contexts.ts';
-import { closedObject } from '../schema/field.ts';
+import { namedObject } from '../schema/field.ts';
 import { DeletedData } from '../schema/files.ts';
 import { PtySizeBody } from '../schema/process-request.ts';
 import { tagged } from './route-doc.ts';
 
 const ONE = '/contexts/:context_id';
-const doneData = (what: string) => closedObject({ [what]: Type.Literal(true) });
+const doneData = (what: string, title: string) => namedObject(title, { [what]: Type.Literal(true) });
 const writing = ['not_found', 'conflict'] as const;
 
 /** What both programs document of the context routes. Contract section 4, "Contexts". */
@@ -56,21 +56,21 @@ export const CONTEXT_DOCS = tagged('contexts', {
     operation_id: 'writeContextInput',
     summary: 'Write to a context',
     body: ContextInputBody,
-    data: doneData('written'),
+    data: doneData('written', 'ContextWritten'),
     errors: writing,
   },
   [`POST ${ONE}/resize`]: {
     operation_id: 'resizeContext',
     summary: "Resize a context's terminal",
     body: PtySizeBody,
-    data: doneData('resized'),
+    data: doneData('resized', 'ContextResized'),
     errors: writing,
   },
   [`POST ${ONE}/signal`]: {
     operation_id: 'signalContext',
     summary: 'Send a signal to a context',
     body: ContextSignalBody,
-    data: doneData('signaled'),
+    data: doneData('signaled', 'ContextSignaled'),
     errors: writing,
   },
   [`POST ${ONE}/restart`]: {

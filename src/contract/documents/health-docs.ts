@@ -1,15 +1,18 @@
 import { Type } from 'typebox';
 import type { ErrorCode } from '../errors.ts';
-import { closedObject } from '../schema/field.ts';
+import { namedObject } from '../schema/field.ts';
 import { type RouteDoc, type RouteDocs, tagged } from './route-doc.ts';
 
 /** The answer of `/readyz`; each program adds facts of its own. */
-const ReadyData = Type.Object({
-  ready: Type.Literal(true),
-  degraded: Type.Optional(
-    Type.Array(Type.String(), { description: 'what was lost or is only polled, in words' }),
-  ),
-});
+const ReadyData = Type.Object(
+  {
+    ready: Type.Literal(true),
+    degraded: Type.Optional(
+      Type.Array(Type.String(), { description: 'what was lost or is only polled, in words' }),
+    ),
+  },
+  { title: 'Readiness' },
+);
 
 /**
  * What both programs document of health and metrics; `not_ready` are the errors of one that is not ready. Contract
@@ -20,7 +23,7 @@ export function healthDocs(not_ready: readonly ErrorCode[]): RouteDocs {
     'GET /healthz': {
       operation_id: 'getHealth',
       summary: 'Liveness',
-      data: closedObject({ alive: Type.Literal(true) }),
+      data: namedObject('Health', { alive: Type.Literal(true) }),
     },
     'GET /readyz': {
       operation_id: 'getReadiness',

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { closedObject, environmentOf, PlainText, Time } from './field.ts';
+import { environmentOf, namedObject, PlainText, Time } from './field.ts';
 import { PtySizeBody } from './process-request.ts';
 import { integerFrom } from './query.ts';
 
@@ -9,9 +9,9 @@ import { integerFrom } from './query.ts';
 const SECONDS_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 1000);
 
 /** The body of `POST /contexts`. `repl` may hold anything: no such context is made. */
-export const ContextBody = closedObject({
+export const ContextBody = namedObject('CreateContextRequest', {
   type: Type.Optional(Type.Enum(['cmd', 'repl'])),
-  cmd: Type.Optional(closedObject({ command: Type.Array(PlainText, { minItems: 1 }) })),
+  cmd: Type.Optional(namedObject('ContextCommand', { command: Type.Array(PlainText, { minItems: 1 }) })),
   repl: Type.Optional(Type.Unknown()),
   wait_until_done: Type.Optional(Type.Boolean()),
   cwd: Type.Optional(Type.String({ pattern: '^[^\\u0000]*$', description: 'a string without NUL' })),
@@ -28,16 +28,16 @@ export type ContextRequest = Static<typeof ContextBody>;
 export const ContextParams = Type.Object({ context_id: Type.String() });
 
 /** The body of `input` and `exec`. */
-export const ContextInputBody = closedObject({ data: Type.String() });
+export const ContextInputBody = namedObject('ContextInput', { data: Type.String() });
 
 /** The body of `signal`. */
-export const ContextSignalBody = closedObject({ signal: Type.String() });
+export const ContextSignalBody = namedObject('ContextSignal', { signal: Type.String() });
 
 const output = { output_raw: Type.String(), stdout: Type.String(), stderr: Type.String() };
-const end = { exit_code: Type.Integer(), state: Type.Enum(['stopped', 'crashed']) };
+const end = { exit_code: Type.Integer(), state: Type.Enum(['stopped', 'crashed'], { title: 'ContextEnd' }) };
 
 /** A context as the API shows it. */
-export const ContextData = closedObject({
+export const ContextData = namedObject('Context', {
   id: Type.String(),
   type: Type.Literal('cmd'),
   cwd: Type.String(),
@@ -52,10 +52,10 @@ export const ContextData = closedObject({
 });
 
 /** Every context. */
-export const ContextListData = closedObject({ contexts: Type.Array(ContextData) });
+export const ContextListData = namedObject('ContextList', { contexts: Type.Array(ContextData) });
 
 /** What came of `exec`. */
-export const ContextExecData = closedObject({
+export const ContextExecData = namedObject('ContextResult', {
   ...output,
   exit_code: Type.Optional(end.exit_code),
   state: Type.Optional(end.state),

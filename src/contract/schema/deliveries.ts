@@ -2,34 +2,37 @@ import { Type } from 'typebox';
 import { ERROR_DETAIL_MAX_CHARACTERS, LIST_LIMIT, LIST_LIMIT_MAX } from '../defaults.ts';
 import { ATTEMPT_ERRORS, DELIVERY_STATES, FINAL_STATES } from '../deliveries.ts';
 import { EVENT_TYPES } from '../events.ts';
-import { closedObject, OptionalTime, orNull, Time } from './field.ts';
+import { closedObject, namedObject, OptionalTime, orNull, Time } from './field.ts';
 import { pageLimit } from './query.ts';
 
 /** Schemas of the delivery routes of both programs. Contract section 4, "Deliveries", and section 7, "Sandboxes". */
 
+const DeliveryState = Type.Enum(DELIVERY_STATES, { title: 'DeliveryState' });
+const Kind = Type.Enum(EVENT_TYPES, { title: 'EventType' });
+
 /** The query of a list of deliveries. */
 export const DeliveryQuery = closedObject({
-  state: Type.Optional(Type.Enum(DELIVERY_STATES)),
-  event_type: Type.Optional(Type.Enum(EVENT_TYPES)),
+  state: Type.Optional(DeliveryState),
+  event_type: Type.Optional(Kind),
   limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
   cursor: Type.Optional(Type.Integer({ minimum: 1, description: 'the next_cursor of the previous page' })),
 });
 
 /** The query of a replay of all records in a state. */
-export const ReplayQuery = closedObject({ state: Type.Enum(FINAL_STATES) });
+export const ReplayQuery = closedObject({ state: Type.Enum(FINAL_STATES, { title: 'FinalState' }) });
 
 const OptionalStatus = orNull(Type.Integer());
-const OptionalError = orNull(Type.Enum(ATTEMPT_ERRORS));
+const OptionalError = orNull(Type.Enum(ATTEMPT_ERRORS, { title: 'AttemptError' }));
 
 const OptionalDetail = orNull(
   Type.String({ maxLength: ERROR_DETAIL_MAX_CHARACTERS, description: 'why the attempt failed, in one line' }),
 );
 
-const View = closedObject({
+const View = namedObject('Delivery', {
   event_id: Type.String(),
-  event_type: Type.Enum(EVENT_TYPES),
+  event_type: Kind,
   sequence: orNull(Type.Integer()),
-  state: Type.Enum(DELIVERY_STATES),
+  state: DeliveryState,
   created_at: Time,
   finished_at: OptionalTime,
   next_attempt_at: OptionalTime,
@@ -39,7 +42,7 @@ const View = closedObject({
   last_error_detail: OptionalDetail,
 });
 
-const Attempt = closedObject({
+const Attempt = namedObject('DeliveryAttempt', {
   attempt: Type.Integer(),
   started_at: Time,
   duration_ms: Type.Integer(),
@@ -58,23 +61,26 @@ const Detail = {
 };
 
 const of_sandbox = { sandbox_id: Type.String() };
-const pageOf = <Entry extends Type.TSchema>(entry: Entry) =>
-  closedObject({ deliveries: Type.Array(entry), next_cursor: orNull(Type.String()) });
+const pageOf = <Entry extends Type.TSchema>(entry: Entry, title: string) =>
+  namedObject(title, { deliveries: Type.Array(entry), next_cursor: orNull(Type.String()) });
 
 /** One delivery with its body and attempts. */
-export const DeliveryData = closedObject(Detail);
+export const DeliveryData = namedObject('DeliveryDetail', Detail);
 
 /** A page of deliveries. */
-export const DeliveryPageData = pageOf(View);
+export const DeliveryPageData = pageOf(View, 'DeliveryPage');
 
 /** One delivery as the manager shows it. */
-export const TeamDeliveryData = closedObject({ ...Detail, ...of_sandbox });
+export const TeamDeliveryData = namedObject('TeamDeliveryDetail', { ...Detail, ...of_sandbox });
 
 /** A page of deliveries as the manager shows it. */
-export const TeamDeliveryPageData = pageOf(closedObject({ ...View.properties, ...of_sandbox }));
+export const TeamDeliveryPageData = pageOf(
+  namedObject('TeamDelivery', { ...View.properties, ...of_sandbox }),
+  'TeamDeliveryPage',
+);
 
 /** How many records are replayed. */
-export const ReplayedData = closedObject({ replayed: Type.Integer() });
+export const ReplayedData = namedObject('Replayed', { replayed: Type.Integer() });
 
 /** The path of one delivery. */
 export const EventParams = Type.Object({ event_id: Type.String() });

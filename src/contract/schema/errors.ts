@@ -12,13 +12,16 @@ const Status = Type.Optional(orNull(Type.String({ description: 'the status of th
 const RetryAfter = Type.Optional(integerFrom(0));
 const Whole = integerFrom(0);
 
-const atPath = Type.Object({ path: Path, field: Field });
-const later = Type.Object({ retry_after_s: RetryAfter });
+/** Further fields may be added. */
+const detailsOf = (title: string, fields: Type.TProperties) => Type.Object(fields, { title });
+
+const atPath = detailsOf('PathDetails', { path: Path, field: Field });
+const later = detailsOf('RetryDetails', { retry_after_s: RetryAfter });
 
 /** What an error's `details` can say, by its code; the others have none. */
 export const ERROR_DETAILS: Partial<Record<ErrorCode, TSchema>> = {
   invalid_request: atPath,
-  forbidden: Type.Object({
+  forbidden: detailsOf('ForbiddenDetails', {
     scope: Type.Optional(Type.String({ description: 'the scope that the request needs' })),
     path: Path,
     field: Field,
@@ -26,7 +29,7 @@ export const ERROR_DETAILS: Partial<Record<ErrorCode, TSchema>> = {
   }),
   permission_denied: atPath,
   not_found: atPath,
-  conflict: Type.Object({
+  conflict: detailsOf('ConflictDetails', {
     status: Status,
     field: Field,
     path: Path,
@@ -37,23 +40,29 @@ export const ERROR_DETAILS: Partial<Record<ErrorCode, TSchema>> = {
   not_a_file: atPath,
   already_exists: atPath,
   directory_not_empty: atPath,
-  gone: Type.Object({ stream: Type.Optional(Type.String()), first_offset: Type.Optional(Whole) }),
-  precondition_failed: Type.Object({ path: Path, etag: Type.Optional(orNull(Type.String())) }),
-  range_not_satisfiable: Type.Object({ path: Path, size: Type.Optional(Whole) }),
+  gone: detailsOf('GoneDetails', {
+    stream: Type.Optional(Type.String()),
+    first_offset: Type.Optional(Whole),
+  }),
+  precondition_failed: detailsOf('PreconditionDetails', {
+    path: Path,
+    etag: Type.Optional(orNull(Type.String())),
+  }),
+  range_not_satisfiable: detailsOf('RangeDetails', { path: Path, size: Type.Optional(Whole) }),
   no_space: atPath,
-  too_many_requests: Type.Object({ path: Path, retry_after_s: RetryAfter }),
-  quota_exceeded: Type.Object({
-    dimension: Type.Enum(DIMENSIONS),
+  too_many_requests: detailsOf('TooManyRequestsDetails', { path: Path, retry_after_s: RetryAfter }),
+  quota_exceeded: detailsOf('QuotaDetails', {
+    dimension: Type.Enum(DIMENSIONS, { title: 'Dimension' }),
     limit: Whole,
     current: orNull(Whole),
     requested: Whole,
     retry_after_ms: orNull(Whole),
   }),
-  bad_gateway: Type.Object({ port: Type.Optional(Whole) }),
+  bad_gateway: detailsOf('PortDetails', { port: Type.Optional(Whole) }),
   outbox_full: later,
   outbox_unavailable: later,
   unavailable: later,
-  capacity_exhausted: Type.Object({
+  capacity_exhausted: detailsOf('CapacityDetails', {
     resource: Type.Optional(Type.String({ description: 'what the node has too little of' })),
   }),
 };

@@ -1,6 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import type { EventType } from '../events.ts';
-import { closedObject, orNull, Time } from './field.ts';
+import { namedObject, orNull, Time } from './field.ts';
 import { integerFrom } from './query.ts';
 
 /** Schemas of the delivered events, for documents. Contract section 2, "Event kinds and payloads". */
@@ -10,7 +10,11 @@ const OptionalText = orNull(Text);
 const Whole = integerFrom(0);
 
 /** What a sandbox or process uses. */
-export const ResourceUsageData = closedObject({ cpu_ms: Whole, memory_bytes: Whole, processes: Whole });
+export const ResourceUsageData = namedObject('ResourceUsage', {
+  cpu_ms: Whole,
+  memory_bytes: Whole,
+  processes: Whole,
+});
 
 const ended = {
   process_id: Text,
@@ -26,19 +30,26 @@ const ended = {
 
 /** The payload of each event type. */
 export const EVENT_PAYLOADS = {
-  'sandbox.ready': closedObject({ http_port: Whole, version: Text, watch_dir: OptionalText }),
-  'sandbox.paused': closedObject({ reason: OptionalText, resource_usage: ResourceUsageData }),
-  'sandbox.resumed': closedObject({ reason: OptionalText, paused_ms: Whole }),
-  'sandbox.killed': closedObject({
+  'sandbox.ready': namedObject('SandboxReadyPayload', {
+    http_port: Whole,
+    version: Text,
+    watch_dir: OptionalText,
+  }),
+  'sandbox.paused': namedObject('SandboxPausedPayload', {
+    reason: OptionalText,
+    resource_usage: ResourceUsageData,
+  }),
+  'sandbox.resumed': namedObject('SandboxResumedPayload', { reason: OptionalText, paused_ms: Whole }),
+  'sandbox.killed': namedObject('SandboxKilledPayload', {
     reason: Type.Enum(['signal', 'main_process_exited', 'api']),
     signal: OptionalText,
     uptime_ms: Whole,
   }),
-  'sandbox.deleted': closedObject({
+  'sandbox.deleted': namedObject('SandboxDeletedPayload', {
     reason: Type.Enum(['api', 'ttl_expired', 'runtime_lost']),
     actor: OptionalText,
   }),
-  'process.started': closedObject({
+  'process.started': namedObject('ProcessStartedPayload', {
     process_id: Text,
     pid: Whole,
     command: Type.Array(Text),
@@ -46,13 +57,16 @@ export const EVENT_PAYLOADS = {
     name: OptionalText,
     restart_count: Whole,
   }),
-  'process.exited': closedObject({ ...ended, reason: Type.Optional(Type.Literal('unknown')) }),
-  'process.crashed': closedObject({
+  'process.exited': namedObject('ProcessExitedPayload', {
+    ...ended,
+    reason: Type.Optional(Type.Literal('unknown')),
+  }),
+  'process.crashed': namedObject('ProcessCrashedPayload', {
     ...ended,
     reason: Type.Enum(['signal', 'oom']),
     core_dumped: Type.Boolean(),
   }),
-  'file.modified': closedObject({
+  'file.modified': namedObject('FileModifiedPayload', {
     event_type: Type.Enum(['create', 'write', 'remove', 'rename', 'chmod']),
     path: Text,
     path_base64: Type.Optional(Text),
@@ -60,12 +74,17 @@ export const EVENT_PAYLOADS = {
     old_path_base64: Type.Optional(Text),
     is_directory: Type.Boolean(),
   }),
-  'agent.event': Type.Record(Text, Type.Unknown()),
+  'agent.event': Type.Record(Text, Type.Unknown(), { title: 'AgentEventPayload' }),
 } as const satisfies Record<EventType, TSchema>;
+
+/** An event's type as the name of a type, such as `ProcessExited`. */
+export function eventName(event_type: EventType): string {
+  return event_type.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
 
 /** The schema of the body of an event. */
 export function eventSchema(event_type: EventType): TSchema {
-  return closedObject({
+  return namedObject(event_type === 'agent.event' ? 'AgentEvent' : `${eventName(event_type)}Event`, {
     event_id: Text,
     event_type: Type.Literal(event_type),
     timestamp: Time,

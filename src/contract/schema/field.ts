@@ -7,6 +7,11 @@ export function closedObject<Fields extends Type.TProperties>(fields: Fields) {
   return Type.Object(fields, { additionalProperties: false });
 }
 
+/** The same as a component of documents under the name `title`: a type of clients that are generated from them. */
+export function namedObject<Fields extends Type.TProperties>(title: string, fields: Fields) {
+  return Type.Object(fields, { title, additionalProperties: false });
+}
+
 /** A value or null. */
 export function orNull<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()]);

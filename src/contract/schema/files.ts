@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { FILE_LIST_LIMIT } from '../defaults.ts';
-import { closedObject, orNull, Time } from './field.ts';
+import { closedObject, namedObject, orNull, Time } from './field.ts';
 import { Flag, integerFrom, pageLimit } from './query.ts';
 
 /** Schemas of file operations. Contract section 4, "Files". */
@@ -53,7 +53,7 @@ export const FileWatchQuery = closedObject({ user: path.user });
 export const TwoPathsQuery = closedObject({ user: path.user });
 
 /** The body of a move or copy. */
-export const TwoPathsBody = closedObject({
+export const TwoPathsBody = namedObject('TwoPaths', {
   source: Type.Optional(Type.String()),
   source_base64: Type.Optional(Type.String()),
   destination: Type.Optional(Type.String()),
@@ -62,7 +62,7 @@ export const TwoPathsBody = closedObject({
 });
 
 /** A file or directory as the API shows it. */
-export const FileEntryData = closedObject({
+export const FileEntryData = namedObject('FileEntry', {
   name: Type.String(),
   path: Type.String(),
   path_base64: Type.Optional(Type.String()),
@@ -79,7 +79,7 @@ export const FileEntryData = closedObject({
 });
 
 /** A page of a directory's entries. */
-export const FilePageData = closedObject({
+export const FilePageData = namedObject('FilePage', {
   path: Type.String(),
   path_base64: Type.Optional(Type.String()),
   entries: Type.Array(FileEntryData),
@@ -88,20 +88,20 @@ export const FilePageData = closedObject({
 
 /** A finished upload, or a directory that was asked for. */
 export const WrittenData = Type.Union([
-  closedObject({
+  namedObject('WrittenFile', {
     written: Type.Literal(true),
     path: Type.String(),
     path_base64: Type.Optional(Type.String()),
     size: integerFrom(0),
     etag: Type.String(),
   }),
-  closedObject({ created: Type.Boolean() }),
+  namedObject('MadeDirectory', { created: Type.Boolean() }),
 ]);
 
 /** What was removed, moved or copied. */
-export const DeletedData = closedObject({ deleted: Type.Literal(true) });
-export const MovedData = closedObject({ moved: Type.Literal(true) });
-export const CopiedData = closedObject({ copied: Type.Literal(true) });
+export const DeletedData = namedObject('Deleted', { deleted: Type.Literal(true) });
+export const MovedData = namedObject('Moved', { moved: Type.Literal(true) });
+export const CopiedData = namedObject('Copied', { copied: Type.Literal(true) });
 
 /** What was unpacked. */
-export const UnpackedData = closedObject({ entries: integerFrom(0), bytes: integerFrom(0) });
+export const UnpackedData = namedObject('Unpacked', { entries: integerFrom(0), bytes: integerFrom(0) });

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { RESTART_POLICIES } from '../processes.ts';
-import { closedObject, environmentOf, PlainText } from './field.ts';
+import { environmentOf, namedObject, PlainText } from './field.ts';
 import { integerFrom } from './query.ts';
 
 /** Schemas of the bodies of the process routes. Contract section 4, "Processes". */
@@ -9,10 +9,13 @@ const milliseconds = (minimum: number) => integerFrom(minimum, Number.MAX_SAFE_I
 const Name = Type.String({ pattern: '^[^\\u0000]+$', description: 'a non-empty string without NUL' });
 
 /** The size of a terminal in characters; the kernel stores its sides in 16 bits. */
-export const PtySizeBody = closedObject({ cols: integerFrom(1, 65_535), rows: integerFrom(1, 65_535) });
+export const PtySizeBody = namedObject('TerminalSize', {
+  cols: integerFrom(1, 65_535),
+  rows: integerFrom(1, 65_535),
+});
 
 /** `max_restarts`: 0 means none, absent means no limit. `backoff_ms` is the delay before the first restart. */
-const RestartBody = closedObject({
+const RestartBody = namedObject('RestartPolicy', {
   policy: Type.Enum(RESTART_POLICIES),
   max_restarts: Type.Optional(integerFrom(0, Number.MAX_SAFE_INTEGER)),
   backoff_ms: Type.Optional(milliseconds(0)),
@@ -21,7 +24,7 @@ const RestartBody = closedObject({
 /** When a process counts as ready: something listens on the TCP port, or the text appeared in its output. */
 const ReadyBody = Type.Object(
   { port: Type.Optional(integerFrom(1, 65_535)), log: Type.Optional(Type.String({ minLength: 1 })) },
-  { additionalProperties: false, description: 'exactly one of port and log' },
+  { additionalProperties: false, title: 'ReadyProbe', description: 'exactly one of port and log' },
 );
 
 /** The body of `POST /processes`. `checkProcessRequest` checks what it cannot express. */
@@ -50,11 +53,15 @@ export const ProcessBody = Type.Object(
     pty: Type.Optional(PtySizeBody),
     ready: Type.Optional(ReadyBody),
   },
-  { additionalProperties: false, description: 'exactly one of command and shell' },
+  {
+    additionalProperties: false,
+    title: 'StartProcessRequest',
+    description: 'exactly one of command and shell',
+  },
 );
 
 /** The body of a signal. */
-export const SignalBody = closedObject({
+export const SignalBody = namedObject('ProcessSignal', {
   signal: Type.String(),
   scope: Type.Optional(Type.Enum(['group', 'leader'])),
 });

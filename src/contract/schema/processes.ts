@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { PROCESS_WAIT_MAX_MS } from '../defaults.ts';
 import { OUTPUT_STREAMS } from '../processes.ts';
 import { ResourceUsageData } from './events.ts';
-import { closedObject, OptionalTime, orNull, Time } from './field.ts';
+import { closedObject, namedObject, OptionalTime, orNull, Time } from './field.ts';
 import { Flag, integerFrom } from './query.ts';
 
 /** Schemas of the paths, queries and answers of the process routes. Contract section 4, "Processes". */
@@ -44,11 +44,11 @@ export const WaitQuery = closedObject({
 export const StdinQuery = closedObject({ end: Flag, offset: Type.Optional(integerFrom(0)) });
 
 /** A process as the API shows it. */
-export const ProcessData = closedObject({
+export const ProcessData = namedObject('Process', {
   process_id: Type.String(),
   name: OptionalText,
   pid: Type.Integer(),
-  state: Type.Enum(['running', 'paused', 'exited', 'crashed', 'restarting']),
+  state: Type.Enum(['running', 'paused', 'exited', 'crashed', 'restarting'], { title: 'ProcessState' }),
   command: Type.Array(Type.String()),
   cwd: Type.String(),
   user: OptionalText,
@@ -64,13 +64,13 @@ export const ProcessData = closedObject({
 });
 
 /** Every process that is kept. */
-export const ProcessListData = closedObject({ processes: Type.Array(ProcessData) });
+export const ProcessListData = namedObject('ProcessList', { processes: Type.Array(ProcessData) });
 
 /** A started process; with `wait_ms` also the end of its output. */
-export const StartedData = closedObject({
+export const StartedData = namedObject('StartedProcess', {
   ...ProcessData.properties,
   output: Type.Optional(
-    closedObject({
+    namedObject('StartedOutput', {
       stdout: Type.String(),
       stderr: Type.String(),
       stdout_truncated: Type.Boolean(),

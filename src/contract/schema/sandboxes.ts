@@ -1,16 +1,16 @@
 import { Type } from 'typebox';
 import { DELIVERY_STATES } from '../deliveries.ts';
 import { ResourceUsageData } from './events.ts';
-import { closedObject, OptionalTime, orNull } from './field.ts';
+import { namedObject, OptionalTime, orNull } from './field.ts';
 import { integerFrom } from './query.ts';
 
 /** Schemas of the answers of a daemon's sandbox routes, for documents. Contract section 4, "The sandbox". */
 
 const Text = Type.String();
 const Whole = integerFrom(0);
-const State = Type.Enum(['awaiting_init', 'running', 'paused', 'stopping']);
+const State = Type.Enum(['awaiting_init', 'running', 'paused', 'stopping'], { title: 'SandboxState' });
 
-const Outbox = closedObject({
+const Outbox = namedObject('OutboxCounts', {
   ...(Object.fromEntries(DELIVERY_STATES.map((state) => [state, Whole])) as Record<
     (typeof DELIVERY_STATES)[number],
     typeof Whole
@@ -18,7 +18,7 @@ const Outbox = closedObject({
   bytes: Whole,
 });
 
-const Watcher = closedObject({
+const Watcher = namedObject('WatcherState', {
   watch_dir: Text,
   state: Type.Enum(['starting', 'watching', 'waiting', 'stopped']),
   directories_watched: Whole,
@@ -32,25 +32,25 @@ const Watcher = closedObject({
 });
 
 /** The sandbox as its daemon shows it. */
-export const SandboxViewData = closedObject({
+export const SandboxViewData = namedObject('SandboxView', {
   sandbox_id: Text,
   team_id: Text,
   state: State,
   version: Text,
   uptime_ms: Whole,
   outbox: Outbox,
-  endpoint: orNull(closedObject({ healthy: Type.Boolean(), next_probe_at: OptionalTime })),
+  endpoint: orNull(namedObject('EndpointHealth', { healthy: Type.Boolean(), next_probe_at: OptionalTime })),
   watcher: orNull(Watcher),
   resource_usage: ResourceUsageData,
 });
 
 /** The state after a change of it. */
-export const StateData = closedObject({ state: State });
+export const StateData = namedObject('ChangedState', { state: State });
 
 /** The sandbox's own `sandbox.*` records, as its manager reads them. */
-export const LifecycleData = closedObject({
+export const LifecycleData = namedObject('LifecycleRecords', {
   records: Type.Array(
-    closedObject({
+    namedObject('LifecycleRecord', {
       event_id: Type.String(),
       event_type: Type.String(),
       sandbox_id: Type.String(),

@@ -16,7 +16,7 @@ export const WatchIgnore = Type.Array(
 );
 
 /** The kinds of events that a webhook is sent. */
-export const SentKinds = Type.Array(Type.Enum(EVENT_TYPES), {
+export const SentKinds = Type.Array(Type.Enum(EVENT_TYPES, { title: 'EventType' }), {
   minItems: 1,
   uniqueItems: true,
   description: `a list of at least one, none of them twice, of ${EVENT_TYPES.join(', ')}`,

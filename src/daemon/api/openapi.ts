@@ -13,13 +13,16 @@ import { PROCESS_DOCS } from '../../contract/documents/process-docs.ts';
 import { type RouteDoc, type RouteDocs, tagged } from '../../contract/documents/route-doc.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { DeliveryData } from '../../contract/schema/deliveries.ts';
-import { closedObject } from '../../contract/schema/field.ts';
+import { namedObject } from '../../contract/schema/field.ts';
 import { LifecycleData, SandboxViewData, StateData } from '../../contract/schema/sandboxes.ts';
 import { accessOf, type RouteAccess } from './route-access.ts';
 
-const PublishBody = closedObject({ payload: Type.Record(Type.String(), Type.Unknown()) });
-const ReceiptData = closedObject({ event_id: Type.String(), sequence: Type.Integer({ minimum: 1 }) });
-const NamesData = closedObject({ names: Type.Array(Type.String()) });
+const PublishBody = namedObject('PublishRequest', { payload: Type.Record(Type.String(), Type.Unknown()) });
+const ReceiptData = namedObject('PublishReceipt', {
+  event_id: Type.String(),
+  sequence: Type.Integer({ minimum: 1 }),
+});
+const NamesData = namedObject('EnvironmentNames', { names: Type.Array(Type.String()) });
 
 const PUBLISHING = ['webhook_not_configured', 'outbox_full', 'shutting_down'] as const;
 

@@ -6,7 +6,7 @@ import { success } from '../../base/http/app.ts';
 import { WEBHOOK_EGRESSES } from '../../contract/egress.ts';
 import { ApiError, FieldError, invalidField, OptionError, StartError } from '../../contract/errors.ts';
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
-import { closedObject, environmentOf, orNull, PlainText } from '../../contract/schema/field.ts';
+import { environmentOf, namedObject, orNull, PlainText } from '../../contract/schema/field.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { parseCidr } from '../../webhook/address.ts';
@@ -31,12 +31,12 @@ export interface SandboxContext {
 /** The init body's field for each option that an error may name. */
 const FIELDS: Record<string, string> = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
 
-const InitBody = closedObject({
+const InitBody = namedObject('InitSandboxRequest', {
   sandbox_id: Type.String({ minLength: 1 }),
   team_id: Type.String(),
   // Absent for a sandbox that was claimed without a webhook.
   webhook: Type.Optional(
-    closedObject({
+    namedObject('InitWebhook', {
       url: Type.String(),
       secret: Type.Optional(Type.String()),
       watch_dir: Type.Optional(Type.String()),
@@ -52,9 +52,9 @@ const InitBody = closedObject({
   record_key: Type.Optional(Type.String()),
 });
 
-const EnvBody = closedObject({ env: environmentOf(orNull(PlainText)) });
+const EnvBody = namedObject('EnvironmentRequest', { env: environmentOf(orNull(PlainText)) });
 
-const ReasonBody = closedObject({
+const ReasonBody = namedObject('SandboxReason', {
   reason: Type.Optional(orNull(Type.String({ maxLength: 1024 }))),
   flush_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
 });

@@ -7,7 +7,7 @@ import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { RESUMED } from '../../contract/documents/route-doc.ts';
 import { invalidField } from '../../contract/errors.ts';
 import { FEED_EVENT_TYPES } from '../../contract/feed.ts';
-import { closedObject, orNull, Time } from '../../contract/schema/field.ts';
+import { closedObject, namedObject, orNull, Time } from '../../contract/schema/field.ts';
 import { pageLimit } from '../../contract/schema/query.ts';
 import { type Position, START } from '../database/cursor.ts';
 import type { Feed } from '../events/feed.ts';
@@ -15,11 +15,13 @@ import type { FeedFilter } from '../events/feed-store.ts';
 import { callerOf } from './auth.ts';
 import type { PassedShares } from './team-connections.ts';
 
-const PageData = closedObject({
+const Kind = Type.Enum(FEED_EVENT_TYPES, { title: 'LifecycleEventType' });
+
+const PageData = namedObject('EventPage', {
   events: Type.Array(
-    closedObject({
+    namedObject('LifecycleEvent', {
       event_id: Type.String(),
-      event_type: Type.Enum(FEED_EVENT_TYPES),
+      event_type: Kind,
       sandbox_id: Type.String(),
       sequence: orNull(Type.Integer({ minimum: 1 })),
       timestamp: Time,
@@ -32,7 +34,7 @@ const PageData = closedObject({
 const PageQuery = closedObject({
   cursor: Type.Optional(Type.String({ minLength: 1 })),
   limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
-  event_type: Type.Optional(Type.Enum(FEED_EVENT_TYPES)),
+  event_type: Type.Optional(Kind),
   sandbox_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256, pattern: '^[!-~]+$' })),
 });
 

@@ -9,7 +9,7 @@ import {
   type PolicyStatus,
   type QuotaStatus,
 } from '../../contract/quotas.ts';
-import { closedObject, orNull } from '../../contract/schema/field.ts';
+import { namedObject, orNull } from '../../contract/schema/field.ts';
 import { integerFrom, NoQuery } from '../../contract/schema/query.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
 import { asDimension, asPolicy, PolicyBody } from '../quotas/policy.ts';
@@ -32,9 +32,9 @@ const Whole = integerFrom(0, Number.MAX_SAFE_INTEGER);
 const OptionalWhole = orNull(Whole);
 const OptionalInterval = orNull(integerFrom(1, Number.MAX_SAFE_INTEGER));
 
-const QuotaData = closedObject({
+const QuotaData = namedObject('Quota', {
   team_id: Type.String(),
-  dimension: Type.Enum(DIMENSIONS),
+  dimension: Type.Enum(DIMENSIONS, { title: 'Dimension' }),
   kind: Type.Enum(DIMENSION_KINDS),
   limit_value: OptionalWhole,
   interval_ms: OptionalInterval,

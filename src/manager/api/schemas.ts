@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
 import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
-import { closedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
+import { closedObject, namedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
 import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 import { Duration, TemplateName } from '../sandboxes/claim-request.ts';
@@ -17,13 +17,13 @@ const METADATA_PAIR = '^[A-Za-z0-9_./-]{1,63}:[^\\u0000]{0,256}$';
 /** Schemas of the sandbox routes for `/openapi.json`. Source: contract section 7. */
 
 /** The status of a sandbox. */
-export const Status = Type.Enum(MANAGED_STATUSES);
+export const Status = Type.Enum(MANAGED_STATUSES, { title: 'ActiveStatus' });
 
 /** The status in a record, which is kept for a while after the deletion. */
-const RecordStatus = Type.Enum([...MANAGED_STATUSES, 'deleted']);
+const RecordStatus = Type.Enum([...MANAGED_STATUSES, 'deleted'], { title: 'RecordStatus' });
 
 /** The answer to a claim. */
-export const ClaimedData = closedObject({
+export const ClaimedData = namedObject('ClaimedSandbox', {
   sandbox_id: Type.String(),
   status: Status,
   pod_name: Type.String(),
@@ -33,7 +33,7 @@ export const ClaimedData = closedObject({
 
 const Whole = integerFrom(0, Number.MAX_SAFE_INTEGER);
 
-const Traffic = closedObject({
+const Traffic = namedObject('Traffic', {
   passed_bytes: Whole,
   passed_packets: Whole,
   dropped_bytes: Whole,
@@ -42,7 +42,7 @@ const Traffic = closedObject({
 });
 
 /** One sandbox. */
-export const SandboxData = closedObject({
+export const SandboxData = namedObject('Sandbox', {
   id: Type.String(),
   template_id: Type.String(),
   team_id: Type.String(),
@@ -53,20 +53,20 @@ export const SandboxData = closedObject({
   idle_ttl: Duration,
   pod_name: orNull(Type.String()),
   runtime_generation: Type.Integer(),
-  resources: closedObject({
+  resources: namedObject('SandboxResources', {
     memory: Type.String(),
     cpu: Type.Union([Type.Number(), Type.String()]),
     disk: Type.String(),
   }),
-  bandwidth: closedObject({
+  bandwidth: namedObject('SandboxBandwidth', {
     egress_bandwidth_bytes_per_second: Whole,
     ingress_bandwidth_bytes_per_second: Whole,
     bandwidth_burst_bytes: Whole,
   }),
-  network: closedObject({ mode: Type.Enum(SANDBOX_NETWORK_MODES) }),
-  network_usage: orNull(closedObject({ egress: Traffic, ingress: Traffic })),
+  network: namedObject('SandboxNetwork', { mode: Type.Enum(SANDBOX_NETWORK_MODES) }),
+  network_usage: orNull(namedObject('NetworkUsage', { egress: Traffic, ingress: Traffic })),
   webhook: orNull(
-    closedObject({
+    namedObject('SandboxWebhook', {
       url: Type.String(),
       watch_dir: orNull(Type.String()),
       watch_ignore: WatchIgnore,
@@ -84,14 +84,14 @@ export const SandboxData = closedObject({
 });
 
 /** A page of sandboxes. */
-export const SandboxListData = closedObject({
+export const SandboxListData = namedObject('SandboxList', {
   sandboxes: Type.Array(SandboxData),
   count: Type.Integer(),
   has_more: Type.Boolean(),
 });
 
 /** The status of a sandbox with its times. */
-export const StatusData = closedObject({
+export const StatusData = namedObject('SandboxStatus', {
   sandbox_id: Type.String(),
   template_id: Type.String(),
   team_id: Type.String(),
@@ -104,23 +104,33 @@ export const StatusData = closedObject({
 });
 
 /** The answer to a pause. */
-export const PausedData = closedObject({ sandbox_id: Type.String(), paused: Type.Boolean(), status: Status });
+export const PausedData = namedObject('PausedSandbox', {
+  sandbox_id: Type.String(),
+  paused: Type.Boolean(),
+  status: Status,
+});
 
 /** The answer to a resume. */
-export const ResumedData = closedObject({ sandbox_id: Type.String(), resumed: Type.Boolean() });
+export const ResumedData = namedObject('ResumedSandbox', {
+  sandbox_id: Type.String(),
+  resumed: Type.Boolean(),
+});
 
 /** The answer to a fork. */
-export const ForkedData = closedObject({ source_sandbox_id: Type.String(), sandbox: SandboxData });
+export const ForkedData = namedObject('ForkedSandbox', {
+  source_sandbox_id: Type.String(),
+  sandbox: SandboxData,
+});
 
 /** The answer to a refresh. */
-export const RefreshedData = closedObject({
+export const RefreshedData = namedObject('RefreshedSandbox', {
   sandbox_id: Type.String(),
   expires_at: OptionalTime,
   hard_expires_at: OptionalTime,
 });
 
 /** The answer to a deletion. */
-export const DeletedData = closedObject({ message: Type.String() });
+export const DeletedData = namedObject('DeletedSandbox', { message: Type.String() });
 
 /** The path of one sandbox. */
 export const SandboxParams = Type.Object({ sandbox_id: Type.String() });

@@ -1,19 +1,21 @@
 import { Type } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { closedObject, Time } from '../../contract/schema/field.ts';
+import { closedObject, namedObject, Time } from '../../contract/schema/field.ts';
 import { pageLimit } from '../../contract/schema/query.ts';
 import { WINDOW_TYPES } from '../../contract/usage.ts';
 import type { Usage } from '../usage/usage.ts';
 import { callerOf } from './auth.ts';
 
-const PageData = closedObject({
+const Kind = Type.Enum(WINDOW_TYPES, { title: 'WindowType' });
+
+const PageData = namedObject('UsagePage', {
   windows: Type.Array(
-    closedObject({
+    namedObject('UsageWindow', {
       window_id: Type.String(),
       region_id: Type.String(),
       cluster_id: Type.String(),
-      window_type: Type.Enum(WINDOW_TYPES),
+      window_type: Kind,
       subject_type: Type.Literal('sandbox'),
       subject_id: Type.String(),
       sandbox_id: Type.String(),
@@ -30,7 +32,7 @@ const PageData = closedObject({
 const PageQuery = closedObject({
   cursor: Type.Optional(Type.String()),
   limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
-  window_type: Type.Optional(Type.Enum(WINDOW_TYPES)),
+  window_type: Type.Optional(Kind),
 });
 
 /** Registers the route of closed usage windows, in commit order. Source: contract section 7, `/api/v1/usage/windows`. */

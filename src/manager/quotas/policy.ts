@@ -9,7 +9,7 @@ import {
   factsOf,
   type QuotaPolicy,
 } from '../../contract/quotas.ts';
-import { closedObject, orNull } from '../../contract/schema/field.ts';
+import { closedObject, namedObject, orNull } from '../../contract/schema/field.ts';
 import { integerFrom } from '../../contract/schema/query.ts';
 
 /** The result of a check: a value, or what is wrong with it. */
@@ -28,7 +28,7 @@ const Rate = closedObject({
 });
 
 /** A policy of either kind, as the body of a PUT; null is as good as absent. `asPolicy` checks the kind. */
-export const PolicyBody = closedObject({
+export const PolicyBody = namedObject('QuotaPolicy', {
   kind: Type.Optional(orNull(Type.Enum(DIMENSION_KINDS))),
   limit_value,
   interval_ms: Type.Optional(orNull(interval_ms)),

@@ -1,14 +1,17 @@
 import { type Static, Type } from 'typebox';
 import { invalidField } from '../../contract/errors.ts';
-import { closedObject } from '../../contract/schema/field.ts';
+import { namedObject } from '../../contract/schema/field.ts';
 import { checkVariables, Duration, Memory, memoryOf, Variables } from './claim-request.ts';
 
-const Durations = closedObject({ ttl: Type.Optional(Duration), hard_ttl: Type.Optional(Duration) });
+const Durations = namedObject('ForkConfig', {
+  ttl: Type.Optional(Duration),
+  hard_ttl: Type.Optional(Duration),
+});
 
 /** The schema of a PUT of a sandbox. Source: contract section 7. */
-export const ChangeBody = closedObject({
-  config: closedObject({
-    resources: Type.Optional(closedObject({ memory: Type.Optional(Memory) })),
+export const ChangeBody = namedObject('ChangeSandboxRequest', {
+  config: namedObject('ChangeConfig', {
+    resources: Type.Optional(namedObject('ResourcesChange', { memory: Type.Optional(Memory) })),
     env_vars: Type.Optional(Variables),
     ttl: Type.Optional(Duration),
     hard_ttl: Type.Optional(Duration),
@@ -20,13 +23,15 @@ export const ChangeBody = closedObject({
 });
 
 /** The schema of a fork's body; durations are the source's unless given. */
-export const ForkBody = closedObject({ config: Type.Optional(Durations) });
+export const ForkBody = namedObject('ForkSandboxRequest', { config: Type.Optional(Durations) });
 
 /** The schema of a refresh's body; `duration` in seconds. */
-export const RefreshBody = closedObject({ duration: Type.Optional(Duration) });
+export const RefreshBody = namedObject('RefreshSandboxRequest', { duration: Type.Optional(Duration) });
 
 /** The schema of a pause's or resume's body. */
-export const ReasonBody = closedObject({ reason: Type.Optional(Type.String({ maxLength: 1024 })) });
+export const ReasonBody = namedObject('SandboxReason', {
+  reason: Type.Optional(Type.String({ maxLength: 1024 })),
+});
 
 /** A validated change; fields that are undefined are left as they are. */
 export interface ChangeRequest {

@@ -9,7 +9,7 @@ import {
   type SandboxNetworkMode,
 } from '../../contract/network.ts';
 import { type SandboxResources, TEMPLATE } from '../../contract/sandboxes.ts';
-import { closedObject, environmentOf, PlainText } from '../../contract/schema/field.ts';
+import { environmentOf, namedObject, PlainText } from '../../contract/schema/field.ts';
 import { integerFrom } from '../../contract/schema/query.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 import type { RuntimeWebhook } from '../../runtime/runtime.ts';
@@ -66,7 +66,7 @@ const Burst = Type.Integer({
 
 const NOT_ENFORCED = 'is not enforced here: the network is not metered (--network host-unmetered)';
 
-const Webhook = closedObject({
+const Webhook = namedObject('WebhookRequest', {
   url: Type.String({ maxLength: TEXT_MAX }),
   secret: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
   watch_dir: Type.Optional(
@@ -80,11 +80,25 @@ const Webhook = closedObject({
   events: Type.Optional(SentKinds),
 });
 
+const Resources = namedObject('ResourcesRequest', {
+  memory: Type.Optional(Memory),
+  cpu: Type.Optional(Cpu),
+  disk: Type.Optional(Size),
+});
+const Bandwidth = namedObject('BandwidthRequest', {
+  egress_bandwidth_bytes_per_second: Type.Optional(Bytes),
+  ingress_bandwidth_bytes_per_second: Type.Optional(Bytes),
+  bandwidth_burst_bytes: Type.Optional(Burst),
+});
+const Network = namedObject('NetworkRequest', {
+  mode: Type.Optional(Type.Enum(SANDBOX_NETWORK_MODES, { default: 'allow-all' })),
+});
+
 /** The schema of a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
-export const ClaimBody = closedObject({
+export const ClaimBody = namedObject('ClaimSandboxRequest', {
   template: Type.Optional(Type.String({ ...template_name, default: DEFAULT_TEMPLATE })),
   config: Type.Optional(
-    closedObject({
+    namedObject('ClaimConfig', {
       webhook: Type.Optional(Webhook),
       metadata: Type.Optional(Metadata),
       env_vars: Type.Optional(Variables),
@@ -92,23 +106,9 @@ export const ClaimBody = closedObject({
       hard_ttl: Type.Optional(Duration),
       idle_ttl: Type.Optional(Duration),
       auto_resume: Type.Optional(Type.Boolean({ default: false })),
-      resources: Type.Optional(
-        closedObject({
-          memory: Type.Optional(Memory),
-          cpu: Type.Optional(Cpu),
-          disk: Type.Optional(Size),
-        }),
-      ),
-      bandwidth: Type.Optional(
-        closedObject({
-          egress_bandwidth_bytes_per_second: Type.Optional(Bytes),
-          ingress_bandwidth_bytes_per_second: Type.Optional(Bytes),
-          bandwidth_burst_bytes: Type.Optional(Burst),
-        }),
-      ),
-      network: Type.Optional(
-        closedObject({ mode: Type.Optional(Type.Enum(SANDBOX_NETWORK_MODES, { default: 'allow-all' })) }),
-      ),
+      resources: Type.Optional(Resources),
+      bandwidth: Type.Optional(Bandwidth),
+      network: Type.Optional(Network),
     }),
   ),
 });

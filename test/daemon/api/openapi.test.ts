@@ -7,6 +7,7 @@ import { EVENT_TYPES } from '../../../src/contract/events.ts';
 import { accessOf } from '../../../src/daemon/api/route-access.ts';
 import { registerDaemonRoutes } from '../../../src/daemon/api/routes.ts';
 import { startDaemon } from '../../support/daemon/running-daemon.ts';
+import { dereferenced } from '../../support/dereferenced.ts';
 
 interface Operation {
   summary: string;
@@ -32,7 +33,7 @@ async function documentOf(): Promise<Document> {
   const { call } = await startDaemon('--webhook-url', NOBODY, '--shutdown-grace-ms', '0');
   const { status, json } = await call('GET', '/openapi.json', { token: null });
   expect(status).toBe(200);
-  return json as unknown as Document;
+  return dereferenced(json as unknown as Document);
 }
 
 describe("the daemon's document", () => {
@@ -125,7 +126,7 @@ describe("the daemon's document", () => {
 
   it('has schemas that the answers match', async () => {
     const { call, publish } = await startDaemon('--webhook-url', NOBODY, '--shutdown-grace-ms', '0');
-    const { paths } = (await call('GET', '/openapi.json')).json as unknown as Document;
+    const { paths } = dereferenced((await call('GET', '/openapi.json')).json as unknown as Document);
     const { event_id } = (await publish('{}')).json.data;
     const query = '?wait_ms=60000';
     const body = '{"process_id":"p","command":["true"]}';

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { problemOf } from '../../../src/base/schema.ts';
+import { dereferenced } from '../../support/dereferenced.ts';
 import { startScripted } from '../../support/manager/scripted-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -13,7 +14,7 @@ interface Document {
 
 it('the answers of the manager match the schemas of its document', async () => {
   const { manager, client } = await startScripted(`sqlite:${join(scratchFolder(), 'manager.db')}`);
-  const { paths } = (await (await fetch(`${manager.url}/openapi.json`)).json()) as Document;
+  const { paths } = dereferenced((await (await fetch(`${manager.url}/openapi.json`)).json()) as Document);
   const all = ['sandboxes:write', 'quota:read', 'usage:read', 'webhooks:read', 'admin'] as const;
   const team = await client('team_1', ...all);
   const webhook = {
