@@ -2,6 +2,7 @@ import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
 
 /** What of a document becomes types. */
 interface Document {
+  components: { schemas: Record<string, object> };
   paths: Record<string, Record<string, Operation>>;
 }
 
@@ -28,16 +29,29 @@ const HEADER = '// Made from the OpenAPI document by `npm run client-types`. Do 
  * have one shape, which the client throws.
  */
 export async function typesOf(document: object): Promise<string> {
-  const { paths, ...rest } = structuredClone(document) as Document;
+  const { paths, components, ...rest } = structuredClone(document) as Document;
   const called = Object.entries(paths).flatMap(([path, operations]) => {
     const kept = Object.entries(operations).filter(([, operation]) => isCalled(path, operation));
     const item = Object.fromEntries(kept.map(([method, operation]) => [method, withoutErrors(operation)]));
     return kept.length === 0 ? [] : [[path, item]];
   });
-  const trimmed = { ...rest, webhooks: {}, components: {}, paths: Object.fromEntries(called) };
+  const used = Object.fromEntries(called);
+  const trimmed = { ...rest, webhooks: {}, paths: used, components: { schemas: {} } };
+  addSchemas(used, components.schemas, trimmed.components.schemas);
   const nodes = await openapiTS(trimmed as unknown as OpenAPI3, { defaultNonNullable: false });
-  const kept = nodes.filter((node) => /^(paths|operations)$/.test((node as Declaration).name?.text ?? ''));
+  const kept = nodes.filter((node) =>
+    /^(paths|operations|components)$/.test((node as Declaration).name?.text ?? ''),
+  );
   return HEADER + withoutNothing(astToString(kept));
+}
+
+/** Copies the named schemas that `part` refers to, and those that they refer to. */
+function addSchemas(part: unknown, all: Record<string, object>, found: Record<string, object>): void {
+  for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+    if (Object.hasOwn(found, name)) continue;
+    found[name] = all[name] as object;
+    addSchemas(found[name], all, found);
+  }
 }
 
 function withoutErrors({ responses, requestBody, ...rest }: Operation): object {

@@ -176,6 +176,519 @@ export interface paths {
         get: operations["getDocument"];
     };
 }
+export interface components {
+    schemas: {
+        PublishRequest: {
+            payload: {
+                [key: string]: unknown;
+            };
+        };
+        PublishReceiptResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["PublishReceipt"];
+        };
+        PublishReceipt: {
+            event_id: string;
+            sequence: number;
+        };
+        DeliveryDetailResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["DeliveryDetail"];
+        };
+        DeliveryDetail: {
+            event_id: string;
+            event_type: components["schemas"]["EventType"];
+            sequence: number | null;
+            state: components["schemas"]["DeliveryState"];
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            next_attempt_at: string | null;
+            attempt_count: number;
+            last_status: number | null;
+            last_error: components["schemas"]["AttemptError"] | null;
+            last_error_detail: string | null;
+            body: string;
+            headers: {
+                [key: string]: string;
+            };
+            attempts: components["schemas"]["DeliveryAttempt"][];
+        };
+        /** @enum {unknown} */
+        EventType: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
+        /** @enum {unknown} */
+        DeliveryState: "pending" | "delivered" | "failed" | "expired" | "foreign";
+        /** @enum {unknown} */
+        AttemptError: "dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked";
+        DeliveryAttempt: {
+            attempt: number;
+            /** Format: date-time */
+            started_at: string;
+            duration_ms: number;
+            status: number | null;
+            error: components["schemas"]["AttemptError"] | null;
+            error_detail: string | null;
+            next_attempt_at: string | null;
+            response_body: string | null;
+        };
+        DeliveryPageResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["DeliveryPage"];
+        };
+        DeliveryPage: {
+            deliveries: components["schemas"]["Delivery"][];
+            next_cursor: string | null;
+        };
+        Delivery: {
+            event_id: string;
+            event_type: components["schemas"]["EventType"];
+            sequence: number | null;
+            state: components["schemas"]["DeliveryState"];
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            next_attempt_at: string | null;
+            attempt_count: number;
+            last_status: number | null;
+            last_error: components["schemas"]["AttemptError"] | null;
+            last_error_detail: string | null;
+        };
+        /** @enum {unknown} */
+        FinalState: "failed" | "expired" | "delivered";
+        ReplayedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Replayed"];
+        };
+        Replayed: {
+            replayed: number;
+        };
+        SandboxViewResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["SandboxView"];
+        };
+        SandboxView: {
+            sandbox_id: string;
+            team_id: string;
+            state: components["schemas"]["SandboxState"];
+            version: string;
+            uptime_ms: number;
+            outbox: components["schemas"]["OutboxCounts"];
+            endpoint: components["schemas"]["EndpointHealth"] | null;
+            watcher: components["schemas"]["WatcherState"] | null;
+            resource_usage: components["schemas"]["ResourceUsage"];
+        };
+        /** @enum {unknown} */
+        SandboxState: "awaiting_init" | "running" | "paused" | "stopping";
+        OutboxCounts: {
+            pending: number;
+            delivered: number;
+            failed: number;
+            expired: number;
+            foreign: number;
+            bytes: number;
+        };
+        EndpointHealth: {
+            healthy: boolean;
+            next_probe_at: string | null;
+        };
+        WatcherState: {
+            watch_dir: string;
+            /** @enum {unknown} */
+            state: "starting" | "watching" | "waiting" | "stopped";
+            directories_watched: number;
+            directories_compared: number;
+            directories_unreadable: number;
+            index_size: number;
+            queued: number;
+            events: number;
+            reconciles: {
+                [key: string]: number;
+            };
+            degraded: string | null;
+        };
+        ResourceUsage: {
+            cpu_ms: number;
+            memory_bytes: number;
+            processes: number;
+        };
+        SandboxReason: {
+            reason?: string | null;
+            flush_ms?: number;
+        };
+        ChangedStateResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ChangedState"];
+        };
+        ChangedState: {
+            state: components["schemas"]["SandboxState"];
+        };
+        EnvironmentRequest: {
+            env: {
+                [key: string]: string | null;
+            };
+        };
+        EnvironmentNamesResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["EnvironmentNames"];
+        };
+        EnvironmentNames: {
+            names: string[];
+        };
+        InitSandboxRequest: {
+            sandbox_id: string;
+            team_id: string;
+            webhook?: components["schemas"]["InitWebhook"];
+            env?: {
+                [key: string]: string;
+            };
+            record_key?: string;
+        };
+        InitWebhook: {
+            url: string;
+            secret?: string;
+            watch_dir?: string;
+            /** @description a list of at most 100 globs of 1 to 256 characters */
+            watch_ignore?: string[];
+            /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
+            events?: components["schemas"]["EventType"][];
+            allow_cidrs?: string[];
+            /** @enum {unknown} */
+            egress?: "direct" | "manager";
+        };
+        /** @description exactly one of command and shell */
+        StartProcessRequest: {
+            /** @description an array of strings without NUL, of which the first is the program */
+            command?: string[];
+            /** @description a non-empty string without NUL */
+            shell?: string;
+            /** @description 1 to 128 of A-Z a-z 0-9 _ - . : and not . or .. */
+            process_id?: string;
+            /** @description a non-empty string without NUL */
+            cwd?: string;
+            env?: {
+                [key: string]: string;
+            };
+            /** @description a string without NUL */
+            user?: string;
+            /** @description a string without NUL */
+            name?: string;
+            /** @enum {unknown} */
+            stdin?: "pipe" | "ignore";
+            timeout_ms?: number;
+            restart?: components["schemas"]["RestartPolicy"];
+            pty?: components["schemas"]["TerminalSize"];
+            ready?: components["schemas"]["ReadyProbe"];
+        };
+        RestartPolicy: {
+            /** @enum {unknown} */
+            policy: "never" | "on-failure" | "always";
+            max_restarts?: number;
+            backoff_ms?: number;
+        };
+        TerminalSize: {
+            cols: number;
+            rows: number;
+        };
+        /** @description exactly one of port and log */
+        ReadyProbe: {
+            port?: number;
+            log?: string;
+        };
+        StartedProcessResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["StartedProcess"];
+        };
+        StartedProcess: {
+            process_id: string;
+            name: string | null;
+            pid: number;
+            state: components["schemas"]["ProcessState"];
+            command: string[];
+            cwd: string;
+            user: string | null;
+            exit_code: number | null;
+            signal: string | null;
+            timed_out: boolean;
+            /** Format: date-time */
+            started_at: string;
+            exited_at: string | null;
+            duration_ms: number | null;
+            restart_count: number;
+            ready: boolean | null;
+            resource_usage: components["schemas"]["ResourceUsage"];
+            output?: components["schemas"]["StartedOutput"];
+        };
+        /** @enum {unknown} */
+        ProcessState: "running" | "paused" | "exited" | "crashed" | "restarting";
+        StartedOutput: {
+            stdout: string;
+            stderr: string;
+            stdout_truncated: boolean;
+            stderr_truncated: boolean;
+        };
+        ProcessListResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ProcessList"];
+        };
+        ProcessList: {
+            processes: components["schemas"]["Process"][];
+        };
+        Process: {
+            process_id: string;
+            name: string | null;
+            pid: number;
+            state: components["schemas"]["ProcessState"];
+            command: string[];
+            cwd: string;
+            user: string | null;
+            exit_code: number | null;
+            signal: string | null;
+            timed_out: boolean;
+            /** Format: date-time */
+            started_at: string;
+            exited_at: string | null;
+            duration_ms: number | null;
+            restart_count: number;
+            ready: boolean | null;
+            resource_usage: components["schemas"]["ResourceUsage"];
+        };
+        ProcessResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Process"];
+        };
+        ProcessSignal: {
+            signal: string;
+            /** @enum {unknown} */
+            scope?: "group" | "leader";
+        };
+        CreateContextRequest: {
+            /** @enum {unknown} */
+            type?: "cmd" | "repl";
+            cmd?: components["schemas"]["ContextCommand"];
+            repl?: unknown;
+            wait_until_done?: boolean;
+            /** @description a string without NUL */
+            cwd?: string;
+            env_vars?: {
+                [key: string]: string;
+            };
+            pty_size?: components["schemas"]["TerminalSize"];
+            idle_timeout_sec?: number;
+            ttl_sec?: number;
+        };
+        ContextCommand: {
+            command: string[];
+        };
+        ContextResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Context"];
+        };
+        Context: {
+            id: string;
+            /** @constant */
+            type: "cmd";
+            cwd: string;
+            running: boolean;
+            paused: boolean;
+            /** Format: date-time */
+            created_at: string;
+            exit_code?: number;
+            state?: components["schemas"]["ContextEnd"];
+            output_raw?: string;
+            stdout?: string;
+            stderr?: string;
+        };
+        /** @enum {unknown} */
+        ContextEnd: "stopped" | "crashed";
+        ContextListResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextList"];
+        };
+        ContextList: {
+            contexts: components["schemas"]["Context"][];
+        };
+        DeletedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Deleted"];
+        };
+        Deleted: {
+            /** @constant */
+            deleted: true;
+        };
+        ContextInput: {
+            data: string;
+        };
+        ContextWrittenResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextWritten"];
+        };
+        ContextWritten: {
+            /** @constant */
+            written: true;
+        };
+        ContextResultResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextResult"];
+        };
+        ContextResult: {
+            output_raw: string;
+            stdout: string;
+            stderr: string;
+            exit_code?: number;
+            state?: components["schemas"]["ContextEnd"];
+        };
+        ContextResizedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextResized"];
+        };
+        ContextResized: {
+            /** @constant */
+            resized: true;
+        };
+        ContextSignal: {
+            signal: string;
+        };
+        ContextSignaledResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextSignaled"];
+        };
+        ContextSignaled: {
+            /** @constant */
+            signaled: true;
+        };
+        CreateFileResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["WrittenFile"] | components["schemas"]["MadeDirectory"];
+        };
+        WrittenFile: {
+            /** @constant */
+            written: true;
+            path: string;
+            path_base64?: string;
+            size: number;
+            etag: string;
+        };
+        MadeDirectory: {
+            created: boolean;
+        };
+        WriteFileResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["WrittenFile"] | components["schemas"]["MadeDirectory"];
+        };
+        FileEntryResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["FileEntry"];
+        };
+        FileEntry: {
+            name: string;
+            path: string;
+            path_base64?: string;
+            /** @enum {unknown} */
+            type: "file" | "dir" | "symlink" | "other";
+            size: number;
+            mode: string;
+            /** Format: date-time */
+            mod_time: string;
+            is_link: boolean;
+            link_target: string | null;
+            uid: number;
+            gid: number;
+            user: string;
+            group: string;
+        };
+        FilePageResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["FilePage"];
+        };
+        FilePage: {
+            path: string;
+            path_base64?: string;
+            entries: components["schemas"]["FileEntry"][];
+            next_cursor: string | null;
+        };
+        UnpackedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Unpacked"];
+        };
+        Unpacked: {
+            entries: number;
+            bytes: number;
+        };
+        TwoPaths: {
+            source?: string;
+            source_base64?: string;
+            destination?: string;
+            destination_base64?: string;
+            /** @description default: false */
+            overwrite?: boolean;
+        };
+        MovedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Moved"];
+        };
+        Moved: {
+            /** @constant */
+            moved: true;
+        };
+        CopiedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Copied"];
+        };
+        Copied: {
+            /** @constant */
+            copied: true;
+        };
+        HealthResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Health"];
+        };
+        Health: {
+            /** @constant */
+            alive: true;
+        };
+        ReadinessResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Readiness"];
+        };
+        Readiness: {
+            /** @constant */
+            ready: true;
+            /** @description what was lost or is only polled, in words */
+            degraded?: string[];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
 export interface operations {
     publishEvent: {
         parameters: {
@@ -188,24 +701,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    payload: {
-                        [key: string]: unknown;
-                    };
-                };
+                "application/json": components["schemas"]["PublishRequest"];
             };
         };
         responses: {
             202: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            sequence: number;
-                        };
-                    };
+                    "application/json": components["schemas"]["PublishReceiptResponse"];
                 };
             };
         };
@@ -214,41 +716,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            /** @enum {unknown} */
-                            event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                            sequence: number | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                            /** Format: date-time */
-                            created_at: string;
-                            finished_at: string | null;
-                            next_attempt_at: string | null;
-                            attempt_count: number;
-                            last_status: number | null;
-                            last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                            last_error_detail: string | null;
-                            body: string;
-                            headers: {
-                                [key: string]: string;
-                            };
-                            attempts: {
-                                attempt: number;
-                                /** Format: date-time */
-                                started_at: string;
-                                duration_ms: number;
-                                status: number | null;
-                                error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                error_detail: string | null;
-                                next_attempt_at: string | null;
-                                response_body: string | null;
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["DeliveryDetailResponse"];
                 };
             };
         };
@@ -256,8 +724,8 @@ export interface operations {
     listDeliveries: {
         parameters: {
             query?: {
-                state?: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                event_type?: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
+                state?: components["schemas"]["DeliveryState"];
+                event_type?: components["schemas"]["EventType"];
                 limit?: number;
                 cursor?: number;
             };
@@ -265,29 +733,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            deliveries: {
-                                event_id: string;
-                                /** @enum {unknown} */
-                                event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                                sequence: number | null;
-                                /** @enum {unknown} */
-                                state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                                /** Format: date-time */
-                                created_at: string;
-                                finished_at: string | null;
-                                next_attempt_at: string | null;
-                                attempt_count: number;
-                                last_status: number | null;
-                                last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                last_error_detail: string | null;
-                            }[];
-                            next_cursor: string | null;
-                        };
-                    };
+                    "application/json": components["schemas"]["DeliveryPageResponse"];
                 };
             };
         };
@@ -302,41 +748,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            /** @enum {unknown} */
-                            event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                            sequence: number | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                            /** Format: date-time */
-                            created_at: string;
-                            finished_at: string | null;
-                            next_attempt_at: string | null;
-                            attempt_count: number;
-                            last_status: number | null;
-                            last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                            last_error_detail: string | null;
-                            body: string;
-                            headers: {
-                                [key: string]: string;
-                            };
-                            attempts: {
-                                attempt: number;
-                                /** Format: date-time */
-                                started_at: string;
-                                duration_ms: number;
-                                status: number | null;
-                                error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                error_detail: string | null;
-                                next_attempt_at: string | null;
-                                response_body: string | null;
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["DeliveryDetailResponse"];
                 };
             };
         };
@@ -351,41 +763,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            /** @enum {unknown} */
-                            event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                            sequence: number | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                            /** Format: date-time */
-                            created_at: string;
-                            finished_at: string | null;
-                            next_attempt_at: string | null;
-                            attempt_count: number;
-                            last_status: number | null;
-                            last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                            last_error_detail: string | null;
-                            body: string;
-                            headers: {
-                                [key: string]: string;
-                            };
-                            attempts: {
-                                attempt: number;
-                                /** Format: date-time */
-                                started_at: string;
-                                duration_ms: number;
-                                status: number | null;
-                                error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                error_detail: string | null;
-                                next_attempt_at: string | null;
-                                response_body: string | null;
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["DeliveryDetailResponse"];
                 };
             };
         };
@@ -393,19 +771,13 @@ export interface operations {
     replayDeliveries: {
         parameters: {
             query: {
-                state: "failed" | "expired" | "delivered";
+                state: components["schemas"]["FinalState"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            replayed: number;
-                        };
-                    };
+                    "application/json": components["schemas"]["ReplayedResponse"];
                 };
             };
         };
@@ -429,50 +801,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            sandbox_id: string;
-                            team_id: string;
-                            /** @enum {unknown} */
-                            state: "awaiting_init" | "running" | "paused" | "stopping";
-                            version: string;
-                            uptime_ms: number;
-                            outbox: {
-                                pending: number;
-                                delivered: number;
-                                failed: number;
-                                expired: number;
-                                foreign: number;
-                                bytes: number;
-                            };
-                            endpoint: {
-                                healthy: boolean;
-                                next_probe_at: string | null;
-                            } | null;
-                            watcher: {
-                                watch_dir: string;
-                                /** @enum {unknown} */
-                                state: "starting" | "watching" | "waiting" | "stopped";
-                                directories_watched: number;
-                                directories_compared: number;
-                                directories_unreadable: number;
-                                index_size: number;
-                                queued: number;
-                                events: number;
-                                reconciles: {
-                                    [key: string]: number;
-                                };
-                                degraded: string | null;
-                            } | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["SandboxViewResponse"];
                 };
             };
         };
@@ -480,23 +809,13 @@ export interface operations {
     pauseSandbox: {
         requestBody?: {
             content: {
-                "application/json": {
-                    reason?: string | null;
-                    flush_ms?: number;
-                };
+                "application/json": components["schemas"]["SandboxReason"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @enum {unknown} */
-                            state: "awaiting_init" | "running" | "paused" | "stopping";
-                        };
-                    };
+                    "application/json": components["schemas"]["ChangedStateResponse"];
                 };
             };
         };
@@ -504,23 +823,13 @@ export interface operations {
     resumeSandbox: {
         requestBody?: {
             content: {
-                "application/json": {
-                    reason?: string | null;
-                    flush_ms?: number;
-                };
+                "application/json": components["schemas"]["SandboxReason"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @enum {unknown} */
-                            state: "awaiting_init" | "running" | "paused" | "stopping";
-                        };
-                    };
+                    "application/json": components["schemas"]["ChangedStateResponse"];
                 };
             };
         };
@@ -528,23 +837,13 @@ export interface operations {
     setEnvironment: {
         requestBody: {
             content: {
-                "application/json": {
-                    env: {
-                        [key: string]: string | null;
-                    };
-                };
+                "application/json": components["schemas"]["EnvironmentRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            names: string[];
-                        };
-                    };
+                    "application/json": components["schemas"]["EnvironmentNamesResponse"];
                 };
             };
         };
@@ -552,39 +851,13 @@ export interface operations {
     initSandbox: {
         requestBody: {
             content: {
-                "application/json": {
-                    sandbox_id: string;
-                    team_id: string;
-                    webhook?: {
-                        url: string;
-                        secret?: string;
-                        watch_dir?: string;
-                        /** @description a list of at most 100 globs of 1 to 256 characters */
-                        watch_ignore?: string[];
-                        /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
-                        events?: ("sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event")[];
-                        allow_cidrs?: string[];
-                        /** @enum {unknown} */
-                        egress?: "direct" | "manager";
-                    };
-                    env?: {
-                        [key: string]: string;
-                    };
-                    record_key?: string;
-                };
+                "application/json": components["schemas"]["InitSandboxRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @enum {unknown} */
-                            state: "awaiting_init" | "running" | "paused" | "stopping";
-                        };
-                    };
+                    "application/json": components["schemas"]["ChangedStateResponse"];
                 };
             };
         };
@@ -593,36 +866,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            processes: {
-                                process_id: string;
-                                name: string | null;
-                                pid: number;
-                                /** @enum {unknown} */
-                                state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                                command: string[];
-                                cwd: string;
-                                user: string | null;
-                                exit_code: number | null;
-                                signal: string | null;
-                                timed_out: boolean;
-                                /** Format: date-time */
-                                started_at: string;
-                                exited_at: string | null;
-                                duration_ms: number | null;
-                                restart_count: number;
-                                ready: boolean | null;
-                                resource_usage: {
-                                    cpu_ms: number;
-                                    memory_bytes: number;
-                                    processes: number;
-                                };
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessListResponse"];
                 };
             };
         };
@@ -636,118 +880,18 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description an array of strings without NUL, of which the first is the program */
-                    command?: string[];
-                    /** @description a non-empty string without NUL */
-                    shell?: string;
-                    /** @description 1 to 128 of A-Z a-z 0-9 _ - . : and not . or .. */
-                    process_id?: string;
-                    /** @description a non-empty string without NUL */
-                    cwd?: string;
-                    env?: {
-                        [key: string]: string;
-                    };
-                    /** @description a string without NUL */
-                    user?: string;
-                    /** @description a string without NUL */
-                    name?: string;
-                    /** @enum {unknown} */
-                    stdin?: "pipe" | "ignore";
-                    timeout_ms?: number;
-                    restart?: {
-                        /** @enum {unknown} */
-                        policy: "never" | "on-failure" | "always";
-                        max_restarts?: number;
-                        backoff_ms?: number;
-                    };
-                    pty?: {
-                        cols: number;
-                        rows: number;
-                    };
-                    /** @description exactly one of port and log */
-                    ready?: {
-                        port?: number;
-                        log?: string;
-                    };
-                };
+                "application/json": components["schemas"]["StartProcessRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                            output?: {
-                                stdout: string;
-                                stderr: string;
-                                stdout_truncated: boolean;
-                                stderr_truncated: boolean;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["StartedProcessResponse"];
                 };
             };
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                            output?: {
-                                stdout: string;
-                                stderr: string;
-                                stdout_truncated: boolean;
-                                stderr_truncated: boolean;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["StartedProcessResponse"];
                 };
             };
         };
@@ -762,34 +906,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessResponse"];
                 };
             };
         };
@@ -807,34 +924,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessResponse"];
                 };
             };
         };
@@ -896,34 +986,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessResponse"];
                 };
             };
         };
@@ -937,11 +1000,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    signal: string;
-                    /** @enum {unknown} */
-                    scope?: "group" | "leader";
-                };
+                "application/json": components["schemas"]["ProcessSignal"];
             };
         };
         responses: {
@@ -958,10 +1017,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    cols: number;
-                    rows: number;
-                };
+                "application/json": components["schemas"]["TerminalSize"];
             };
         };
         responses: {
@@ -994,28 +1050,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            contexts: {
-                                id: string;
-                                /** @constant */
-                                type: "cmd";
-                                cwd: string;
-                                running: boolean;
-                                paused: boolean;
-                                /** Format: date-time */
-                                created_at: string;
-                                exit_code?: number;
-                                /** @enum {unknown} */
-                                state?: "stopped" | "crashed";
-                                output_raw?: string;
-                                stdout?: string;
-                                stderr?: string;
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextListResponse"];
                 };
             };
         };
@@ -1023,51 +1058,13 @@ export interface operations {
     createContext: {
         requestBody: {
             content: {
-                "application/json": {
-                    /** @enum {unknown} */
-                    type?: "cmd" | "repl";
-                    cmd?: {
-                        command: string[];
-                    };
-                    repl?: unknown;
-                    wait_until_done?: boolean;
-                    /** @description a string without NUL */
-                    cwd?: string;
-                    env_vars?: {
-                        [key: string]: string;
-                    };
-                    pty_size?: {
-                        cols: number;
-                        rows: number;
-                    };
-                    idle_timeout_sec?: number;
-                    ttl_sec?: number;
-                };
+                "application/json": components["schemas"]["CreateContextRequest"];
             };
         };
         responses: {
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            /** @constant */
-                            type: "cmd";
-                            cwd: string;
-                            running: boolean;
-                            paused: boolean;
-                            /** Format: date-time */
-                            created_at: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                            output_raw?: string;
-                            stdout?: string;
-                            stderr?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResponse"];
                 };
             };
         };
@@ -1082,26 +1079,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            /** @constant */
-                            type: "cmd";
-                            cwd: string;
-                            running: boolean;
-                            paused: boolean;
-                            /** Format: date-time */
-                            created_at: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                            output_raw?: string;
-                            stdout?: string;
-                            stderr?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResponse"];
                 };
             };
         };
@@ -1116,14 +1094,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            deleted: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["DeletedResponse"];
                 };
             };
         };
@@ -1138,26 +1109,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            /** @constant */
-                            type: "cmd";
-                            cwd: string;
-                            running: boolean;
-                            paused: boolean;
-                            /** Format: date-time */
-                            created_at: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                            output_raw?: string;
-                            stdout?: string;
-                            stderr?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResponse"];
                 };
             };
         };
@@ -1183,22 +1135,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    data: string;
-                };
+                "application/json": components["schemas"]["ContextInput"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextWrittenResponse"];
                 };
             };
         };
@@ -1212,26 +1155,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    data: string;
-                };
+                "application/json": components["schemas"]["ContextInput"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            output_raw: string;
-                            stdout: string;
-                            stderr: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResultResponse"];
                 };
             };
         };
@@ -1245,23 +1175,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    cols: number;
-                    rows: number;
-                };
+                "application/json": components["schemas"]["TerminalSize"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            resized: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResizedResponse"];
                 };
             };
         };
@@ -1275,22 +1195,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    signal: string;
-                };
+                "application/json": components["schemas"]["ContextSignal"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            signaled: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextSignaledResponse"];
                 };
             };
         };
@@ -1360,38 +1271,12 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["WriteFileResponse"];
                 };
             };
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["WriteFileResponse"];
                 };
             };
         };
@@ -1424,38 +1309,12 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["CreateFileResponse"];
                 };
             };
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["CreateFileResponse"];
                 };
             };
         };
@@ -1472,14 +1331,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            deleted: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["DeletedResponse"];
                 };
             };
         };
@@ -1524,27 +1376,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            name: string;
-                            path: string;
-                            path_base64?: string;
-                            /** @enum {unknown} */
-                            type: "file" | "dir" | "symlink" | "other";
-                            size: number;
-                            mode: string;
-                            /** Format: date-time */
-                            mod_time: string;
-                            is_link: boolean;
-                            link_target: string | null;
-                            uid: number;
-                            gid: number;
-                            user: string;
-                            group: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["FileEntryResponse"];
                 };
             };
         };
@@ -1563,32 +1395,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            path: string;
-                            path_base64?: string;
-                            entries: {
-                                name: string;
-                                path: string;
-                                path_base64?: string;
-                                /** @enum {unknown} */
-                                type: "file" | "dir" | "symlink" | "other";
-                                size: number;
-                                mode: string;
-                                /** Format: date-time */
-                                mod_time: string;
-                                is_link: boolean;
-                                link_target: string | null;
-                                uid: number;
-                                gid: number;
-                                user: string;
-                                group: string;
-                            }[];
-                            next_cursor: string | null;
-                        };
-                    };
+                    "application/json": components["schemas"]["FilePageResponse"];
                 };
             };
         };
@@ -1626,14 +1433,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            entries: number;
-                            bytes: number;
-                        };
-                    };
+                    "application/json": components["schemas"]["UnpackedResponse"];
                 };
             };
         };
@@ -1657,27 +1457,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    source?: string;
-                    source_base64?: string;
-                    destination?: string;
-                    destination_base64?: string;
-                    /** @description default: false */
-                    overwrite?: boolean;
-                };
+                "application/json": components["schemas"]["TwoPaths"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            moved: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["MovedResponse"];
                 };
             };
         };
@@ -1690,27 +1476,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    source?: string;
-                    source_base64?: string;
-                    destination?: string;
-                    destination_base64?: string;
-                    /** @description default: false */
-                    overwrite?: boolean;
-                };
+                "application/json": components["schemas"]["TwoPaths"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            copied: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["CopiedResponse"];
                 };
             };
         };
@@ -1719,14 +1491,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            alive: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["HealthResponse"];
                 };
             };
         };
@@ -1735,16 +1500,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            ready: true;
-                            /** @description what was lost or is only polled, in words */
-                            degraded?: string[];
-                        };
-                    };
+                    "application/json": components["schemas"]["ReadinessResponse"];
                 };
             };
         };

@@ -220,11 +220,798 @@ export interface paths {
         get: operations["getDocument"];
     };
 }
+export interface components {
+    schemas: {
+        ClaimSandboxRequest: {
+            /**
+             * @description 1 to 64 of A-Z a-z 0-9 _ - .
+             * @default default
+             */
+            template?: string;
+            config?: components["schemas"]["ClaimConfig"];
+        };
+        ClaimConfig: {
+            webhook?: components["schemas"]["WebhookRequest"];
+            metadata?: {
+                [key: string]: string;
+            };
+            env_vars?: {
+                [key: string]: string;
+            };
+            ttl?: number;
+            hard_ttl?: number;
+            idle_ttl?: number;
+            /** @default false */
+            auto_resume?: boolean;
+            resources?: components["schemas"]["ResourcesRequest"];
+            bandwidth?: components["schemas"]["BandwidthRequest"];
+            network?: components["schemas"]["NetworkRequest"];
+        };
+        WebhookRequest: {
+            url: string;
+            secret?: string;
+            /** @description an absolute path of at most 4096 characters */
+            watch_dir?: string;
+            /** @description a list of at most 100 globs of 1 to 256 characters */
+            watch_ignore?: string[];
+            /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
+            events?: components["schemas"]["EventType"][];
+        };
+        /** @enum {unknown} */
+        EventType: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
+        ResourcesRequest: {
+            /** @description a size like 128Mi or 1Gi, from 128Mi to 2048Ti */
+            memory?: string;
+            /** @description cores, like 0.5 or 2 */
+            cpu?: number | string;
+            /** @description a size like 128Mi or 1Gi, from 128Mi to 2048Ti */
+            disk?: string;
+        };
+        BandwidthRequest: {
+            egress_bandwidth_bytes_per_second?: number;
+            ingress_bandwidth_bytes_per_second?: number;
+            /** @description 0 is one second of the rate; values below 65536 are raised to 65536 */
+            bandwidth_burst_bytes?: number;
+        };
+        NetworkRequest: {
+            /**
+             * @default allow-all
+             * @enum {unknown}
+             */
+            mode?: "allow-all" | "block-all";
+        };
+        ClaimedSandboxResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ClaimedSandbox"];
+        };
+        ClaimedSandbox: {
+            sandbox_id: string;
+            status: components["schemas"]["ActiveStatus"];
+            pod_name: string;
+            template: string;
+            cluster_id: string;
+        };
+        /** @enum {unknown} */
+        ActiveStatus: "starting" | "running" | "paused" | "terminating" | "failed";
+        SandboxListResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["SandboxList"];
+        };
+        SandboxList: {
+            sandboxes: components["schemas"]["Sandbox"][];
+            count: number;
+            has_more: boolean;
+        };
+        Sandbox: {
+            id: string;
+            template_id: string;
+            team_id: string;
+            status: components["schemas"]["RecordStatus"];
+            failure: "runtime_lost" | null;
+            paused: boolean;
+            auto_resume: boolean;
+            idle_ttl: number;
+            pod_name: string | null;
+            runtime_generation: number;
+            resources: components["schemas"]["SandboxResources"];
+            bandwidth: components["schemas"]["SandboxBandwidth"];
+            network: components["schemas"]["SandboxNetwork"];
+            network_usage: components["schemas"]["NetworkUsage"] | null;
+            webhook: components["schemas"]["SandboxWebhook"] | null;
+            metadata: {
+                [key: string]: string;
+            };
+            env_names: string[];
+            expires_at: string | null;
+            hard_expires_at: string | null;
+            claimed_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        /** @enum {unknown} */
+        RecordStatus: "starting" | "running" | "paused" | "terminating" | "failed" | "deleted";
+        SandboxResources: {
+            memory: string;
+            cpu: number | string;
+            disk: string;
+        };
+        SandboxBandwidth: {
+            egress_bandwidth_bytes_per_second: number;
+            ingress_bandwidth_bytes_per_second: number;
+            bandwidth_burst_bytes: number;
+        };
+        SandboxNetwork: {
+            /** @enum {unknown} */
+            mode: "allow-all" | "block-all";
+        };
+        NetworkUsage: {
+            egress: components["schemas"]["Traffic"];
+            ingress: components["schemas"]["Traffic"];
+        };
+        Traffic: {
+            passed_bytes: number;
+            passed_packets: number;
+            dropped_bytes: number;
+            dropped_packets: number;
+            waited_ms: number;
+        };
+        SandboxWebhook: {
+            url: string;
+            watch_dir: string | null;
+            /** @description a list of at most 100 globs of 1 to 256 characters */
+            watch_ignore: string[];
+            /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
+            events: components["schemas"]["EventType"][];
+            has_secret: boolean;
+        };
+        SandboxResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Sandbox"];
+        };
+        ChangeSandboxRequest: {
+            config: components["schemas"]["ChangeConfig"];
+        };
+        ChangeConfig: {
+            resources?: components["schemas"]["ResourcesChange"];
+            env_vars?: {
+                [key: string]: string;
+            };
+            ttl?: number;
+            hard_ttl?: number;
+            idle_ttl?: number;
+            auto_resume?: boolean;
+            /** @description refused: can only be set at claim */
+            webhook?: unknown;
+        };
+        ResourcesChange: {
+            /** @description a size like 128Mi or 1Gi, from 128Mi to 2048Ti */
+            memory?: string;
+        };
+        DeletedSandboxResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["DeletedSandbox"];
+        };
+        DeletedSandbox: {
+            message: string;
+        };
+        SandboxStatusResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["SandboxStatus"];
+        };
+        SandboxStatus: {
+            sandbox_id: string;
+            template_id: string;
+            team_id: string;
+            pod_name: string | null;
+            status: components["schemas"]["RecordStatus"];
+            claimed_at: string | null;
+            expires_at: string | null;
+            hard_expires_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        RefreshSandboxRequest: {
+            duration?: number;
+        };
+        RefreshedSandboxResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["RefreshedSandbox"];
+        };
+        RefreshedSandbox: {
+            sandbox_id: string;
+            expires_at: string | null;
+            hard_expires_at: string | null;
+        };
+        SandboxReason: {
+            reason?: string;
+        };
+        PausedSandboxResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["PausedSandbox"];
+        };
+        PausedSandbox: {
+            sandbox_id: string;
+            paused: boolean;
+            status: components["schemas"]["ActiveStatus"];
+        };
+        ResumedSandboxResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ResumedSandbox"];
+        };
+        ResumedSandbox: {
+            sandbox_id: string;
+            resumed: boolean;
+        };
+        ForkSandboxRequest: {
+            config?: components["schemas"]["ForkConfig"];
+        };
+        ForkConfig: {
+            ttl?: number;
+            hard_ttl?: number;
+        };
+        ForkedSandboxResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ForkedSandbox"];
+        };
+        ForkedSandbox: {
+            source_sandbox_id: string;
+            sandbox: components["schemas"]["Sandbox"];
+        };
+        CreateFileResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["WrittenFile"] | components["schemas"]["MadeDirectory"];
+        };
+        WrittenFile: {
+            /** @constant */
+            written: true;
+            path: string;
+            path_base64?: string;
+            size: number;
+            etag: string;
+        };
+        MadeDirectory: {
+            created: boolean;
+        };
+        WriteFileResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["WrittenFile"] | components["schemas"]["MadeDirectory"];
+        };
+        DeletedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Deleted"];
+        };
+        Deleted: {
+            /** @constant */
+            deleted: true;
+        };
+        UnpackedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Unpacked"];
+        };
+        Unpacked: {
+            entries: number;
+            bytes: number;
+        };
+        ProcessListResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ProcessList"];
+        };
+        ProcessList: {
+            processes: components["schemas"]["Process"][];
+        };
+        Process: {
+            process_id: string;
+            name: string | null;
+            pid: number;
+            state: components["schemas"]["ProcessState"];
+            command: string[];
+            cwd: string;
+            user: string | null;
+            exit_code: number | null;
+            signal: string | null;
+            timed_out: boolean;
+            /** Format: date-time */
+            started_at: string;
+            exited_at: string | null;
+            duration_ms: number | null;
+            restart_count: number;
+            ready: boolean | null;
+            resource_usage: components["schemas"]["ResourceUsage"];
+        };
+        /** @enum {unknown} */
+        ProcessState: "running" | "paused" | "exited" | "crashed" | "restarting";
+        ResourceUsage: {
+            cpu_ms: number;
+            memory_bytes: number;
+            processes: number;
+        };
+        /** @description exactly one of command and shell */
+        StartProcessRequest: {
+            /** @description an array of strings without NUL, of which the first is the program */
+            command?: string[];
+            /** @description a non-empty string without NUL */
+            shell?: string;
+            /** @description 1 to 128 of A-Z a-z 0-9 _ - . : and not . or .. */
+            process_id?: string;
+            /** @description a non-empty string without NUL */
+            cwd?: string;
+            env?: {
+                [key: string]: string;
+            };
+            /** @description a string without NUL */
+            user?: string;
+            /** @description a string without NUL */
+            name?: string;
+            /** @enum {unknown} */
+            stdin?: "pipe" | "ignore";
+            timeout_ms?: number;
+            restart?: components["schemas"]["RestartPolicy"];
+            pty?: components["schemas"]["TerminalSize"];
+            ready?: components["schemas"]["ReadyProbe"];
+        };
+        RestartPolicy: {
+            /** @enum {unknown} */
+            policy: "never" | "on-failure" | "always";
+            max_restarts?: number;
+            backoff_ms?: number;
+        };
+        TerminalSize: {
+            cols: number;
+            rows: number;
+        };
+        /** @description exactly one of port and log */
+        ReadyProbe: {
+            port?: number;
+            log?: string;
+        };
+        StartedProcessResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["StartedProcess"];
+        };
+        StartedProcess: {
+            process_id: string;
+            name: string | null;
+            pid: number;
+            state: components["schemas"]["ProcessState"];
+            command: string[];
+            cwd: string;
+            user: string | null;
+            exit_code: number | null;
+            signal: string | null;
+            timed_out: boolean;
+            /** Format: date-time */
+            started_at: string;
+            exited_at: string | null;
+            duration_ms: number | null;
+            restart_count: number;
+            ready: boolean | null;
+            resource_usage: components["schemas"]["ResourceUsage"];
+            output?: components["schemas"]["StartedOutput"];
+        };
+        StartedOutput: {
+            stdout: string;
+            stderr: string;
+            stdout_truncated: boolean;
+            stderr_truncated: boolean;
+        };
+        ProcessResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Process"];
+        };
+        ProcessSignal: {
+            signal: string;
+            /** @enum {unknown} */
+            scope?: "group" | "leader";
+        };
+        ContextListResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextList"];
+        };
+        ContextList: {
+            contexts: components["schemas"]["Context"][];
+        };
+        Context: {
+            id: string;
+            /** @constant */
+            type: "cmd";
+            cwd: string;
+            running: boolean;
+            paused: boolean;
+            /** Format: date-time */
+            created_at: string;
+            exit_code?: number;
+            state?: components["schemas"]["ContextEnd"];
+            output_raw?: string;
+            stdout?: string;
+            stderr?: string;
+        };
+        /** @enum {unknown} */
+        ContextEnd: "stopped" | "crashed";
+        CreateContextRequest: {
+            /** @enum {unknown} */
+            type?: "cmd" | "repl";
+            cmd?: components["schemas"]["ContextCommand"];
+            repl?: unknown;
+            wait_until_done?: boolean;
+            /** @description a string without NUL */
+            cwd?: string;
+            env_vars?: {
+                [key: string]: string;
+            };
+            pty_size?: components["schemas"]["TerminalSize"];
+            idle_timeout_sec?: number;
+            ttl_sec?: number;
+        };
+        ContextCommand: {
+            command: string[];
+        };
+        ContextResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Context"];
+        };
+        ContextInput: {
+            data: string;
+        };
+        ContextResultResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextResult"];
+        };
+        ContextResult: {
+            output_raw: string;
+            stdout: string;
+            stderr: string;
+            exit_code?: number;
+            state?: components["schemas"]["ContextEnd"];
+        };
+        ContextWrittenResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextWritten"];
+        };
+        ContextWritten: {
+            /** @constant */
+            written: true;
+        };
+        ContextResizedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextResized"];
+        };
+        ContextResized: {
+            /** @constant */
+            resized: true;
+        };
+        ContextSignal: {
+            signal: string;
+        };
+        ContextSignaledResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["ContextSignaled"];
+        };
+        ContextSignaled: {
+            /** @constant */
+            signaled: true;
+        };
+        /** @enum {unknown} */
+        DeliveryState: "pending" | "delivered" | "failed" | "expired" | "foreign";
+        DeliveryPageResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["DeliveryPage"];
+        };
+        DeliveryPage: {
+            deliveries: components["schemas"]["Delivery"][];
+            next_cursor: string | null;
+        };
+        Delivery: {
+            event_id: string;
+            event_type: components["schemas"]["EventType"];
+            sequence: number | null;
+            state: components["schemas"]["DeliveryState"];
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            next_attempt_at: string | null;
+            attempt_count: number;
+            last_status: number | null;
+            last_error: components["schemas"]["AttemptError"] | null;
+            last_error_detail: string | null;
+        };
+        /** @enum {unknown} */
+        AttemptError: "dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked";
+        DeliveryDetailResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["DeliveryDetail"];
+        };
+        DeliveryDetail: {
+            event_id: string;
+            event_type: components["schemas"]["EventType"];
+            sequence: number | null;
+            state: components["schemas"]["DeliveryState"];
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            next_attempt_at: string | null;
+            attempt_count: number;
+            last_status: number | null;
+            last_error: components["schemas"]["AttemptError"] | null;
+            last_error_detail: string | null;
+            body: string;
+            headers: {
+                [key: string]: string;
+            };
+            attempts: components["schemas"]["DeliveryAttempt"][];
+        };
+        DeliveryAttempt: {
+            attempt: number;
+            /** Format: date-time */
+            started_at: string;
+            duration_ms: number;
+            status: number | null;
+            error: components["schemas"]["AttemptError"] | null;
+            error_detail: string | null;
+            next_attempt_at: string | null;
+            response_body: string | null;
+        };
+        /** @enum {unknown} */
+        FinalState: "failed" | "expired" | "delivered";
+        ReplayedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Replayed"];
+        };
+        Replayed: {
+            replayed: number;
+        };
+        FileEntryResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["FileEntry"];
+        };
+        FileEntry: {
+            name: string;
+            path: string;
+            path_base64?: string;
+            /** @enum {unknown} */
+            type: "file" | "dir" | "symlink" | "other";
+            size: number;
+            mode: string;
+            /** Format: date-time */
+            mod_time: string;
+            is_link: boolean;
+            link_target: string | null;
+            uid: number;
+            gid: number;
+            user: string;
+            group: string;
+        };
+        FilePageResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["FilePage"];
+        };
+        FilePage: {
+            path: string;
+            path_base64?: string;
+            entries: components["schemas"]["FileEntry"][];
+            next_cursor: string | null;
+        };
+        TwoPaths: {
+            source?: string;
+            source_base64?: string;
+            destination?: string;
+            destination_base64?: string;
+            /** @description default: false */
+            overwrite?: boolean;
+        };
+        MovedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Moved"];
+        };
+        Moved: {
+            /** @constant */
+            moved: true;
+        };
+        CopiedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Copied"];
+        };
+        Copied: {
+            /** @constant */
+            copied: true;
+        };
+        /** @enum {unknown} */
+        LifecycleEventType: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted";
+        EventPageResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["EventPage"];
+        };
+        EventPage: {
+            events: components["schemas"]["LifecycleEvent"][];
+            next_cursor: string;
+        };
+        LifecycleEvent: {
+            event_id: string;
+            event_type: components["schemas"]["LifecycleEventType"];
+            sandbox_id: string;
+            sequence: number | null;
+            /** Format: date-time */
+            timestamp: string;
+            /** @description the exact body of the webhook's request */
+            body: string;
+        };
+        TeamDeliveryPageResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["TeamDeliveryPage"];
+        };
+        TeamDeliveryPage: {
+            deliveries: components["schemas"]["TeamDelivery"][];
+            next_cursor: string | null;
+        };
+        TeamDelivery: {
+            event_id: string;
+            event_type: components["schemas"]["EventType"];
+            sequence: number | null;
+            state: components["schemas"]["DeliveryState"];
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            next_attempt_at: string | null;
+            attempt_count: number;
+            last_status: number | null;
+            last_error: components["schemas"]["AttemptError"] | null;
+            last_error_detail: string | null;
+            sandbox_id: string;
+        };
+        TeamDeliveryDetailResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["TeamDeliveryDetail"];
+        };
+        TeamDeliveryDetail: {
+            event_id: string;
+            event_type: components["schemas"]["EventType"];
+            sequence: number | null;
+            state: components["schemas"]["DeliveryState"];
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            next_attempt_at: string | null;
+            attempt_count: number;
+            last_status: number | null;
+            last_error: components["schemas"]["AttemptError"] | null;
+            last_error_detail: string | null;
+            body: string;
+            headers: {
+                [key: string]: string;
+            };
+            attempts: components["schemas"]["DeliveryAttempt"][];
+            sandbox_id: string;
+        };
+        ListQuotasResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Quota"][];
+        };
+        Quota: {
+            team_id: string;
+            dimension: components["schemas"]["Dimension"];
+            /** @enum {unknown} */
+            kind: "capacity" | "rate";
+            limit_value: number | null;
+            interval_ms: number | null;
+            burst_value: number | null;
+            current: number | null;
+            remaining: number | null;
+            unlimited: boolean;
+            /** @enum {unknown} */
+            unit: "count" | "claims" | "requests" | "bytes";
+            /** @enum {unknown} */
+            source: "team_override" | "region_default" | "unlimited";
+            enforced: boolean;
+        };
+        /** @enum {unknown} */
+        Dimension: "active_sandboxes" | "sandbox_claims" | "api_requests" | "network_egress_bytes" | "network_ingress_bytes";
+        QuotaResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Quota"];
+        };
+        QuotaPolicy: {
+            kind?: ("capacity" | "rate") | null;
+            limit_value: number;
+            interval_ms?: number | null;
+            burst_value?: number | null;
+        };
+        /** @enum {unknown} */
+        WindowType: "sandbox.runtime_mib_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes";
+        UsagePageResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["UsagePage"];
+        };
+        UsagePage: {
+            windows: components["schemas"]["UsageWindow"][];
+            next_cursor: string;
+        };
+        UsageWindow: {
+            window_id: string;
+            region_id: string;
+            cluster_id: string;
+            window_type: components["schemas"]["WindowType"];
+            /** @constant */
+            subject_type: "sandbox";
+            subject_id: string;
+            sandbox_id: string;
+            /** Format: date-time */
+            window_start: string;
+            /** Format: date-time */
+            window_end: string;
+            value: number;
+            /** @enum {unknown} */
+            unit: "mib_milliseconds" | "bytes";
+            /** Format: date-time */
+            recorded_at: string;
+        };
+        HealthResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Health"];
+        };
+        Health: {
+            /** @constant */
+            alive: true;
+        };
+        ReadinessResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Readiness"];
+        };
+        Readiness: {
+            /** @constant */
+            ready: true;
+            /** @description what was lost or is only polled, in words */
+            degraded?: string[];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
 export interface operations {
     listSandboxes: {
         parameters: {
             query?: {
-                status?: "starting" | "running" | "paused" | "terminating" | "failed";
+                status?: components["schemas"]["ActiveStatus"];
                 template_id?: string;
                 paused?: boolean;
                 metadata?: string[];
@@ -235,77 +1022,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            sandboxes: {
-                                id: string;
-                                template_id: string;
-                                team_id: string;
-                                /** @enum {unknown} */
-                                status: "starting" | "running" | "paused" | "terminating" | "failed" | "deleted";
-                                failure: "runtime_lost" | null;
-                                paused: boolean;
-                                auto_resume: boolean;
-                                idle_ttl: number;
-                                pod_name: string | null;
-                                runtime_generation: number;
-                                resources: {
-                                    memory: string;
-                                    cpu: number | string;
-                                    disk: string;
-                                };
-                                bandwidth: {
-                                    egress_bandwidth_bytes_per_second: number;
-                                    ingress_bandwidth_bytes_per_second: number;
-                                    bandwidth_burst_bytes: number;
-                                };
-                                network: {
-                                    /** @enum {unknown} */
-                                    mode: "allow-all" | "block-all";
-                                };
-                                network_usage: {
-                                    egress: {
-                                        passed_bytes: number;
-                                        passed_packets: number;
-                                        dropped_bytes: number;
-                                        dropped_packets: number;
-                                        waited_ms: number;
-                                    };
-                                    ingress: {
-                                        passed_bytes: number;
-                                        passed_packets: number;
-                                        dropped_bytes: number;
-                                        dropped_packets: number;
-                                        waited_ms: number;
-                                    };
-                                } | null;
-                                webhook: {
-                                    url: string;
-                                    watch_dir: string | null;
-                                    /** @description a list of at most 100 globs of 1 to 256 characters */
-                                    watch_ignore: string[];
-                                    /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
-                                    events: ("sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event")[];
-                                    has_secret: boolean;
-                                } | null;
-                                metadata: {
-                                    [key: string]: string;
-                                };
-                                env_names: string[];
-                                expires_at: string | null;
-                                hard_expires_at: string | null;
-                                claimed_at: string | null;
-                                /** Format: date-time */
-                                created_at: string;
-                                /** Format: date-time */
-                                updated_at: string;
-                            }[];
-                            count: number;
-                            has_more: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["SandboxListResponse"];
                 };
             };
         };
@@ -319,74 +1036,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    /**
-                     * @description 1 to 64 of A-Z a-z 0-9 _ - .
-                     * @default default
-                     */
-                    template?: string;
-                    config?: {
-                        webhook?: {
-                            url: string;
-                            secret?: string;
-                            /** @description an absolute path of at most 4096 characters */
-                            watch_dir?: string;
-                            /** @description a list of at most 100 globs of 1 to 256 characters */
-                            watch_ignore?: string[];
-                            /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
-                            events?: ("sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event")[];
-                        };
-                        metadata?: {
-                            [key: string]: string;
-                        };
-                        env_vars?: {
-                            [key: string]: string;
-                        };
-                        ttl?: number;
-                        hard_ttl?: number;
-                        idle_ttl?: number;
-                        /** @default false */
-                        auto_resume?: boolean;
-                        resources?: {
-                            /** @description a size like 128Mi or 1Gi, from 128Mi to 2048Ti */
-                            memory?: string;
-                            /** @description cores, like 0.5 or 2 */
-                            cpu?: number | string;
-                            /** @description a size like 128Mi or 1Gi, from 128Mi to 2048Ti */
-                            disk?: string;
-                        };
-                        bandwidth?: {
-                            egress_bandwidth_bytes_per_second?: number;
-                            ingress_bandwidth_bytes_per_second?: number;
-                            /** @description 0 is one second of the rate; values below 65536 are raised to 65536 */
-                            bandwidth_burst_bytes?: number;
-                        };
-                        network?: {
-                            /**
-                             * @default allow-all
-                             * @enum {unknown}
-                             */
-                            mode?: "allow-all" | "block-all";
-                        };
-                    };
-                };
+                "application/json": components["schemas"]["ClaimSandboxRequest"];
             };
         };
         responses: {
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            sandbox_id: string;
-                            /** @enum {unknown} */
-                            status: "starting" | "running" | "paused" | "terminating" | "failed";
-                            pod_name: string;
-                            template: string;
-                            cluster_id: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ClaimedSandboxResponse"];
                 };
             };
         };
@@ -401,73 +1057,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            template_id: string;
-                            team_id: string;
-                            /** @enum {unknown} */
-                            status: "starting" | "running" | "paused" | "terminating" | "failed" | "deleted";
-                            failure: "runtime_lost" | null;
-                            paused: boolean;
-                            auto_resume: boolean;
-                            idle_ttl: number;
-                            pod_name: string | null;
-                            runtime_generation: number;
-                            resources: {
-                                memory: string;
-                                cpu: number | string;
-                                disk: string;
-                            };
-                            bandwidth: {
-                                egress_bandwidth_bytes_per_second: number;
-                                ingress_bandwidth_bytes_per_second: number;
-                                bandwidth_burst_bytes: number;
-                            };
-                            network: {
-                                /** @enum {unknown} */
-                                mode: "allow-all" | "block-all";
-                            };
-                            network_usage: {
-                                egress: {
-                                    passed_bytes: number;
-                                    passed_packets: number;
-                                    dropped_bytes: number;
-                                    dropped_packets: number;
-                                    waited_ms: number;
-                                };
-                                ingress: {
-                                    passed_bytes: number;
-                                    passed_packets: number;
-                                    dropped_bytes: number;
-                                    dropped_packets: number;
-                                    waited_ms: number;
-                                };
-                            } | null;
-                            webhook: {
-                                url: string;
-                                watch_dir: string | null;
-                                /** @description a list of at most 100 globs of 1 to 256 characters */
-                                watch_ignore: string[];
-                                /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
-                                events: ("sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event")[];
-                                has_secret: boolean;
-                            } | null;
-                            metadata: {
-                                [key: string]: string;
-                            };
-                            env_names: string[];
-                            expires_at: string | null;
-                            hard_expires_at: string | null;
-                            claimed_at: string | null;
-                            /** Format: date-time */
-                            created_at: string;
-                            /** Format: date-time */
-                            updated_at: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["SandboxResponse"];
                 };
             };
         };
@@ -481,95 +1071,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    config: {
-                        resources?: {
-                            /** @description a size like 128Mi or 1Gi, from 128Mi to 2048Ti */
-                            memory?: string;
-                        };
-                        env_vars?: {
-                            [key: string]: string;
-                        };
-                        ttl?: number;
-                        hard_ttl?: number;
-                        idle_ttl?: number;
-                        auto_resume?: boolean;
-                        /** @description refused: can only be set at claim */
-                        webhook?: unknown;
-                    };
-                };
+                "application/json": components["schemas"]["ChangeSandboxRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            template_id: string;
-                            team_id: string;
-                            /** @enum {unknown} */
-                            status: "starting" | "running" | "paused" | "terminating" | "failed" | "deleted";
-                            failure: "runtime_lost" | null;
-                            paused: boolean;
-                            auto_resume: boolean;
-                            idle_ttl: number;
-                            pod_name: string | null;
-                            runtime_generation: number;
-                            resources: {
-                                memory: string;
-                                cpu: number | string;
-                                disk: string;
-                            };
-                            bandwidth: {
-                                egress_bandwidth_bytes_per_second: number;
-                                ingress_bandwidth_bytes_per_second: number;
-                                bandwidth_burst_bytes: number;
-                            };
-                            network: {
-                                /** @enum {unknown} */
-                                mode: "allow-all" | "block-all";
-                            };
-                            network_usage: {
-                                egress: {
-                                    passed_bytes: number;
-                                    passed_packets: number;
-                                    dropped_bytes: number;
-                                    dropped_packets: number;
-                                    waited_ms: number;
-                                };
-                                ingress: {
-                                    passed_bytes: number;
-                                    passed_packets: number;
-                                    dropped_bytes: number;
-                                    dropped_packets: number;
-                                    waited_ms: number;
-                                };
-                            } | null;
-                            webhook: {
-                                url: string;
-                                watch_dir: string | null;
-                                /** @description a list of at most 100 globs of 1 to 256 characters */
-                                watch_ignore: string[];
-                                /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
-                                events: ("sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event")[];
-                                has_secret: boolean;
-                            } | null;
-                            metadata: {
-                                [key: string]: string;
-                            };
-                            env_names: string[];
-                            expires_at: string | null;
-                            hard_expires_at: string | null;
-                            claimed_at: string | null;
-                            /** Format: date-time */
-                            created_at: string;
-                            /** Format: date-time */
-                            updated_at: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["SandboxResponse"];
                 };
             };
         };
@@ -584,13 +1092,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            message: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["DeletedSandboxResponse"];
                 };
             };
         };
@@ -605,23 +1107,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            sandbox_id: string;
-                            template_id: string;
-                            team_id: string;
-                            pod_name: string | null;
-                            /** @enum {unknown} */
-                            status: "starting" | "running" | "paused" | "terminating" | "failed" | "deleted";
-                            claimed_at: string | null;
-                            expires_at: string | null;
-                            hard_expires_at: string | null;
-                            /** Format: date-time */
-                            created_at: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["SandboxStatusResponse"];
                 };
             };
         };
@@ -635,23 +1121,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    duration?: number;
-                };
+                "application/json": components["schemas"]["RefreshSandboxRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            sandbox_id: string;
-                            expires_at: string | null;
-                            hard_expires_at: string | null;
-                        };
-                    };
+                    "application/json": components["schemas"]["RefreshedSandboxResponse"];
                 };
             };
         };
@@ -665,24 +1141,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    reason?: string;
-                };
+                "application/json": components["schemas"]["SandboxReason"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            sandbox_id: string;
-                            paused: boolean;
-                            /** @enum {unknown} */
-                            status: "starting" | "running" | "paused" | "terminating" | "failed";
-                        };
-                    };
+                    "application/json": components["schemas"]["PausedSandboxResponse"];
                 };
             };
         };
@@ -696,22 +1161,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    reason?: string;
-                };
+                "application/json": components["schemas"]["SandboxReason"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            sandbox_id: string;
-                            resumed: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["ResumedSandboxResponse"];
                 };
             };
         };
@@ -725,87 +1181,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": {
-                    config?: {
-                        ttl?: number;
-                        hard_ttl?: number;
-                    };
-                };
+                "application/json": components["schemas"]["ForkSandboxRequest"];
             };
         };
         responses: {
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            source_sandbox_id: string;
-                            sandbox: {
-                                id: string;
-                                template_id: string;
-                                team_id: string;
-                                /** @enum {unknown} */
-                                status: "starting" | "running" | "paused" | "terminating" | "failed" | "deleted";
-                                failure: "runtime_lost" | null;
-                                paused: boolean;
-                                auto_resume: boolean;
-                                idle_ttl: number;
-                                pod_name: string | null;
-                                runtime_generation: number;
-                                resources: {
-                                    memory: string;
-                                    cpu: number | string;
-                                    disk: string;
-                                };
-                                bandwidth: {
-                                    egress_bandwidth_bytes_per_second: number;
-                                    ingress_bandwidth_bytes_per_second: number;
-                                    bandwidth_burst_bytes: number;
-                                };
-                                network: {
-                                    /** @enum {unknown} */
-                                    mode: "allow-all" | "block-all";
-                                };
-                                network_usage: {
-                                    egress: {
-                                        passed_bytes: number;
-                                        passed_packets: number;
-                                        dropped_bytes: number;
-                                        dropped_packets: number;
-                                        waited_ms: number;
-                                    };
-                                    ingress: {
-                                        passed_bytes: number;
-                                        passed_packets: number;
-                                        dropped_bytes: number;
-                                        dropped_packets: number;
-                                        waited_ms: number;
-                                    };
-                                } | null;
-                                webhook: {
-                                    url: string;
-                                    watch_dir: string | null;
-                                    /** @description a list of at most 100 globs of 1 to 256 characters */
-                                    watch_ignore: string[];
-                                    /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
-                                    events: ("sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event")[];
-                                    has_secret: boolean;
-                                } | null;
-                                metadata: {
-                                    [key: string]: string;
-                                };
-                                env_names: string[];
-                                expires_at: string | null;
-                                hard_expires_at: string | null;
-                                claimed_at: string | null;
-                                /** Format: date-time */
-                                created_at: string;
-                                /** Format: date-time */
-                                updated_at: string;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["ForkedSandboxResponse"];
                 };
             };
         };
@@ -906,38 +1288,12 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["WriteFileResponse"];
                 };
             };
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["WriteFileResponse"];
                 };
             };
         };
@@ -974,38 +1330,12 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["CreateFileResponse"];
                 };
             };
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                            path: string;
-                            path_base64?: string;
-                            size: number;
-                            etag: string;
-                        } | {
-                            created: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["CreateFileResponse"];
                 };
             };
         };
@@ -1026,14 +1356,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            deleted: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["DeletedResponse"];
                 };
             };
         };
@@ -1112,14 +1435,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            entries: number;
-                            bytes: number;
-                        };
-                    };
+                    "application/json": components["schemas"]["UnpackedResponse"];
                 };
             };
         };
@@ -1134,36 +1450,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            processes: {
-                                process_id: string;
-                                name: string | null;
-                                pid: number;
-                                /** @enum {unknown} */
-                                state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                                command: string[];
-                                cwd: string;
-                                user: string | null;
-                                exit_code: number | null;
-                                signal: string | null;
-                                timed_out: boolean;
-                                /** Format: date-time */
-                                started_at: string;
-                                exited_at: string | null;
-                                duration_ms: number | null;
-                                restart_count: number;
-                                ready: boolean | null;
-                                resource_usage: {
-                                    cpu_ms: number;
-                                    memory_bytes: number;
-                                    processes: number;
-                                };
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessListResponse"];
                 };
             };
         };
@@ -1181,118 +1468,18 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description an array of strings without NUL, of which the first is the program */
-                    command?: string[];
-                    /** @description a non-empty string without NUL */
-                    shell?: string;
-                    /** @description 1 to 128 of A-Z a-z 0-9 _ - . : and not . or .. */
-                    process_id?: string;
-                    /** @description a non-empty string without NUL */
-                    cwd?: string;
-                    env?: {
-                        [key: string]: string;
-                    };
-                    /** @description a string without NUL */
-                    user?: string;
-                    /** @description a string without NUL */
-                    name?: string;
-                    /** @enum {unknown} */
-                    stdin?: "pipe" | "ignore";
-                    timeout_ms?: number;
-                    restart?: {
-                        /** @enum {unknown} */
-                        policy: "never" | "on-failure" | "always";
-                        max_restarts?: number;
-                        backoff_ms?: number;
-                    };
-                    pty?: {
-                        cols: number;
-                        rows: number;
-                    };
-                    /** @description exactly one of port and log */
-                    ready?: {
-                        port?: number;
-                        log?: string;
-                    };
-                };
+                "application/json": components["schemas"]["StartProcessRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                            output?: {
-                                stdout: string;
-                                stderr: string;
-                                stdout_truncated: boolean;
-                                stderr_truncated: boolean;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["StartedProcessResponse"];
                 };
             };
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                            output?: {
-                                stdout: string;
-                                stderr: string;
-                                stdout_truncated: boolean;
-                                stderr_truncated: boolean;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["StartedProcessResponse"];
                 };
             };
         };
@@ -1309,34 +1496,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessResponse"];
                 };
             };
         };
@@ -1356,34 +1516,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessResponse"];
                 };
             };
         };
@@ -1451,34 +1584,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            process_id: string;
-                            name: string | null;
-                            pid: number;
-                            /** @enum {unknown} */
-                            state: "running" | "paused" | "exited" | "crashed" | "restarting";
-                            command: string[];
-                            cwd: string;
-                            user: string | null;
-                            exit_code: number | null;
-                            signal: string | null;
-                            timed_out: boolean;
-                            /** Format: date-time */
-                            started_at: string;
-                            exited_at: string | null;
-                            duration_ms: number | null;
-                            restart_count: number;
-                            ready: boolean | null;
-                            resource_usage: {
-                                cpu_ms: number;
-                                memory_bytes: number;
-                                processes: number;
-                            };
-                        };
-                    };
+                    "application/json": components["schemas"]["ProcessResponse"];
                 };
             };
         };
@@ -1494,11 +1600,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    signal: string;
-                    /** @enum {unknown} */
-                    scope?: "group" | "leader";
-                };
+                "application/json": components["schemas"]["ProcessSignal"];
             };
         };
         responses: {
@@ -1517,10 +1619,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    cols: number;
-                    rows: number;
-                };
+                "application/json": components["schemas"]["TerminalSize"];
             };
         };
         responses: {
@@ -1538,28 +1637,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            contexts: {
-                                id: string;
-                                /** @constant */
-                                type: "cmd";
-                                cwd: string;
-                                running: boolean;
-                                paused: boolean;
-                                /** Format: date-time */
-                                created_at: string;
-                                exit_code?: number;
-                                /** @enum {unknown} */
-                                state?: "stopped" | "crashed";
-                                output_raw?: string;
-                                stdout?: string;
-                                stderr?: string;
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextListResponse"];
                 };
             };
         };
@@ -1573,51 +1651,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @enum {unknown} */
-                    type?: "cmd" | "repl";
-                    cmd?: {
-                        command: string[];
-                    };
-                    repl?: unknown;
-                    wait_until_done?: boolean;
-                    /** @description a string without NUL */
-                    cwd?: string;
-                    env_vars?: {
-                        [key: string]: string;
-                    };
-                    pty_size?: {
-                        cols: number;
-                        rows: number;
-                    };
-                    idle_timeout_sec?: number;
-                    ttl_sec?: number;
-                };
+                "application/json": components["schemas"]["CreateContextRequest"];
             };
         };
         responses: {
             201: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            /** @constant */
-                            type: "cmd";
-                            cwd: string;
-                            running: boolean;
-                            paused: boolean;
-                            /** Format: date-time */
-                            created_at: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                            output_raw?: string;
-                            stdout?: string;
-                            stderr?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResponse"];
                 };
             };
         };
@@ -1634,26 +1674,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            /** @constant */
-                            type: "cmd";
-                            cwd: string;
-                            running: boolean;
-                            paused: boolean;
-                            /** Format: date-time */
-                            created_at: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                            output_raw?: string;
-                            stdout?: string;
-                            stderr?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResponse"];
                 };
             };
         };
@@ -1670,14 +1691,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            deleted: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["DeletedResponse"];
                 };
             };
         };
@@ -1693,26 +1707,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    data: string;
-                };
+                "application/json": components["schemas"]["ContextInput"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            output_raw: string;
-                            stdout: string;
-                            stderr: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResultResponse"];
                 };
             };
         };
@@ -1728,22 +1729,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    data: string;
-                };
+                "application/json": components["schemas"]["ContextInput"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            written: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextWrittenResponse"];
                 };
             };
         };
@@ -1759,23 +1751,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    cols: number;
-                    rows: number;
-                };
+                "application/json": components["schemas"]["TerminalSize"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            resized: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResizedResponse"];
                 };
             };
         };
@@ -1791,22 +1773,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    signal: string;
-                };
+                "application/json": components["schemas"]["ContextSignal"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            signaled: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextSignaledResponse"];
                 };
             };
         };
@@ -1823,26 +1796,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            id: string;
-                            /** @constant */
-                            type: "cmd";
-                            cwd: string;
-                            running: boolean;
-                            paused: boolean;
-                            /** Format: date-time */
-                            created_at: string;
-                            exit_code?: number;
-                            /** @enum {unknown} */
-                            state?: "stopped" | "crashed";
-                            output_raw?: string;
-                            stdout?: string;
-                            stderr?: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["ContextResponse"];
                 };
             };
         };
@@ -1864,8 +1818,8 @@ export interface operations {
     listDeliveries: {
         parameters: {
             query?: {
-                state?: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                event_type?: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
+                state?: components["schemas"]["DeliveryState"];
+                event_type?: components["schemas"]["EventType"];
                 limit?: number;
                 cursor?: number;
             };
@@ -1877,29 +1831,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            deliveries: {
-                                event_id: string;
-                                /** @enum {unknown} */
-                                event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                                sequence: number | null;
-                                /** @enum {unknown} */
-                                state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                                /** Format: date-time */
-                                created_at: string;
-                                finished_at: string | null;
-                                next_attempt_at: string | null;
-                                attempt_count: number;
-                                last_status: number | null;
-                                last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                last_error_detail: string | null;
-                            }[];
-                            next_cursor: string | null;
-                        };
-                    };
+                    "application/json": components["schemas"]["DeliveryPageResponse"];
                 };
             };
         };
@@ -1916,41 +1848,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            /** @enum {unknown} */
-                            event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                            sequence: number | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                            /** Format: date-time */
-                            created_at: string;
-                            finished_at: string | null;
-                            next_attempt_at: string | null;
-                            attempt_count: number;
-                            last_status: number | null;
-                            last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                            last_error_detail: string | null;
-                            body: string;
-                            headers: {
-                                [key: string]: string;
-                            };
-                            attempts: {
-                                attempt: number;
-                                /** Format: date-time */
-                                started_at: string;
-                                duration_ms: number;
-                                status: number | null;
-                                error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                error_detail: string | null;
-                                next_attempt_at: string | null;
-                                response_body: string | null;
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["DeliveryDetailResponse"];
                 };
             };
         };
@@ -1958,7 +1856,7 @@ export interface operations {
     replayDeliveries: {
         parameters: {
             query: {
-                state: "failed" | "expired" | "delivered";
+                state: components["schemas"]["FinalState"];
             };
             path: {
                 /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
@@ -1968,13 +1866,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            replayed: number;
-                        };
-                    };
+                    "application/json": components["schemas"]["ReplayedResponse"];
                 };
             };
         };
@@ -1991,41 +1883,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            /** @enum {unknown} */
-                            event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                            sequence: number | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                            /** Format: date-time */
-                            created_at: string;
-                            finished_at: string | null;
-                            next_attempt_at: string | null;
-                            attempt_count: number;
-                            last_status: number | null;
-                            last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                            last_error_detail: string | null;
-                            body: string;
-                            headers: {
-                                [key: string]: string;
-                            };
-                            attempts: {
-                                attempt: number;
-                                /** Format: date-time */
-                                started_at: string;
-                                duration_ms: number;
-                                status: number | null;
-                                error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                error_detail: string | null;
-                                next_attempt_at: string | null;
-                                response_body: string | null;
-                            }[];
-                        };
-                    };
+                    "application/json": components["schemas"]["DeliveryDetailResponse"];
                 };
             };
         };
@@ -2064,27 +1922,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            name: string;
-                            path: string;
-                            path_base64?: string;
-                            /** @enum {unknown} */
-                            type: "file" | "dir" | "symlink" | "other";
-                            size: number;
-                            mode: string;
-                            /** Format: date-time */
-                            mod_time: string;
-                            is_link: boolean;
-                            link_target: string | null;
-                            uid: number;
-                            gid: number;
-                            user: string;
-                            group: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["FileEntryResponse"];
                 };
             };
         };
@@ -2107,32 +1945,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            path: string;
-                            path_base64?: string;
-                            entries: {
-                                name: string;
-                                path: string;
-                                path_base64?: string;
-                                /** @enum {unknown} */
-                                type: "file" | "dir" | "symlink" | "other";
-                                size: number;
-                                mode: string;
-                                /** Format: date-time */
-                                mod_time: string;
-                                is_link: boolean;
-                                link_target: string | null;
-                                uid: number;
-                                gid: number;
-                                user: string;
-                                group: string;
-                            }[];
-                            next_cursor: string | null;
-                        };
-                    };
+                    "application/json": components["schemas"]["FilePageResponse"];
                 };
             };
         };
@@ -2164,27 +1977,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    source?: string;
-                    source_base64?: string;
-                    destination?: string;
-                    destination_base64?: string;
-                    /** @description default: false */
-                    overwrite?: boolean;
-                };
+                "application/json": components["schemas"]["TwoPaths"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            moved: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["MovedResponse"];
                 };
             };
         };
@@ -2201,27 +2000,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    source?: string;
-                    source_base64?: string;
-                    destination?: string;
-                    destination_base64?: string;
-                    /** @description default: false */
-                    overwrite?: boolean;
-                };
+                "application/json": components["schemas"]["TwoPaths"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            copied: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["CopiedResponse"];
                 };
             };
         };
@@ -2231,7 +2016,7 @@ export interface operations {
             query?: {
                 cursor?: string;
                 limit?: number;
-                event_type?: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted";
+                event_type?: components["schemas"]["LifecycleEventType"];
                 sandbox_id?: string;
             };
             header?: {
@@ -2242,24 +2027,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            events: {
-                                event_id: string;
-                                /** @enum {unknown} */
-                                event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted";
-                                sandbox_id: string;
-                                sequence: number | null;
-                                /** Format: date-time */
-                                timestamp: string;
-                                /** @description the exact body of the webhook's request */
-                                body: string;
-                            }[];
-                            next_cursor: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["EventPageResponse"];
                     "text/event-stream": string;
                 };
             };
@@ -2268,8 +2036,8 @@ export interface operations {
     listTeamDeliveries: {
         parameters: {
             query?: {
-                state?: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                event_type?: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
+                state?: components["schemas"]["DeliveryState"];
+                event_type?: components["schemas"]["EventType"];
                 limit?: number;
                 cursor?: number;
             };
@@ -2277,30 +2045,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            deliveries: {
-                                event_id: string;
-                                /** @enum {unknown} */
-                                event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                                sequence: number | null;
-                                /** @enum {unknown} */
-                                state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                                /** Format: date-time */
-                                created_at: string;
-                                finished_at: string | null;
-                                next_attempt_at: string | null;
-                                attempt_count: number;
-                                last_status: number | null;
-                                last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                last_error_detail: string | null;
-                                sandbox_id: string;
-                            }[];
-                            next_cursor: string | null;
-                        };
-                    };
+                    "application/json": components["schemas"]["TeamDeliveryPageResponse"];
                 };
             };
         };
@@ -2315,42 +2060,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            /** @enum {unknown} */
-                            event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                            sequence: number | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                            /** Format: date-time */
-                            created_at: string;
-                            finished_at: string | null;
-                            next_attempt_at: string | null;
-                            attempt_count: number;
-                            last_status: number | null;
-                            last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                            last_error_detail: string | null;
-                            body: string;
-                            headers: {
-                                [key: string]: string;
-                            };
-                            attempts: {
-                                attempt: number;
-                                /** Format: date-time */
-                                started_at: string;
-                                duration_ms: number;
-                                status: number | null;
-                                error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                error_detail: string | null;
-                                next_attempt_at: string | null;
-                                response_body: string | null;
-                            }[];
-                            sandbox_id: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["TeamDeliveryDetailResponse"];
                 };
             };
         };
@@ -2365,42 +2075,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            event_id: string;
-                            /** @enum {unknown} */
-                            event_type: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
-                            sequence: number | null;
-                            /** @enum {unknown} */
-                            state: "pending" | "delivered" | "failed" | "expired" | "foreign";
-                            /** Format: date-time */
-                            created_at: string;
-                            finished_at: string | null;
-                            next_attempt_at: string | null;
-                            attempt_count: number;
-                            last_status: number | null;
-                            last_error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                            last_error_detail: string | null;
-                            body: string;
-                            headers: {
-                                [key: string]: string;
-                            };
-                            attempts: {
-                                attempt: number;
-                                /** Format: date-time */
-                                started_at: string;
-                                duration_ms: number;
-                                status: number | null;
-                                error: ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked") | null;
-                                error_detail: string | null;
-                                next_attempt_at: string | null;
-                                response_body: string | null;
-                            }[];
-                            sandbox_id: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["TeamDeliveryDetailResponse"];
                 };
             };
         };
@@ -2408,19 +2083,13 @@ export interface operations {
     replayTeamDeliveries: {
         parameters: {
             query: {
-                state: "failed" | "expired" | "delivered";
+                state: components["schemas"]["FinalState"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            replayed: number;
-                        };
-                    };
+                    "application/json": components["schemas"]["ReplayedResponse"];
                 };
             };
         };
@@ -2429,28 +2098,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            team_id: string;
-                            /** @enum {unknown} */
-                            dimension: "active_sandboxes" | "sandbox_claims" | "api_requests" | "network_egress_bytes" | "network_ingress_bytes";
-                            /** @enum {unknown} */
-                            kind: "capacity" | "rate";
-                            limit_value: number | null;
-                            interval_ms: number | null;
-                            burst_value: number | null;
-                            current: number | null;
-                            remaining: number | null;
-                            unlimited: boolean;
-                            /** @enum {unknown} */
-                            unit: "count" | "claims" | "requests" | "bytes";
-                            /** @enum {unknown} */
-                            source: "team_override" | "region_default" | "unlimited";
-                            enforced: boolean;
-                        }[];
-                    };
+                    "application/json": components["schemas"]["ListQuotasResponse"];
                 };
             };
         };
@@ -2465,28 +2113,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            team_id: string;
-                            /** @enum {unknown} */
-                            dimension: "active_sandboxes" | "sandbox_claims" | "api_requests" | "network_egress_bytes" | "network_ingress_bytes";
-                            /** @enum {unknown} */
-                            kind: "capacity" | "rate";
-                            limit_value: number | null;
-                            interval_ms: number | null;
-                            burst_value: number | null;
-                            current: number | null;
-                            remaining: number | null;
-                            unlimited: boolean;
-                            /** @enum {unknown} */
-                            unit: "count" | "claims" | "requests" | "bytes";
-                            /** @enum {unknown} */
-                            source: "team_override" | "region_default" | "unlimited";
-                            enforced: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["QuotaResponse"];
                 };
             };
         };
@@ -2502,39 +2129,13 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    kind?: ("capacity" | "rate") | null;
-                    limit_value: number;
-                    interval_ms?: number | null;
-                    burst_value?: number | null;
-                };
+                "application/json": components["schemas"]["QuotaPolicy"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            team_id: string;
-                            /** @enum {unknown} */
-                            dimension: "active_sandboxes" | "sandbox_claims" | "api_requests" | "network_egress_bytes" | "network_ingress_bytes";
-                            /** @enum {unknown} */
-                            kind: "capacity" | "rate";
-                            limit_value: number | null;
-                            interval_ms: number | null;
-                            burst_value: number | null;
-                            current: number | null;
-                            remaining: number | null;
-                            unlimited: boolean;
-                            /** @enum {unknown} */
-                            unit: "count" | "claims" | "requests" | "bytes";
-                            /** @enum {unknown} */
-                            source: "team_override" | "region_default" | "unlimited";
-                            enforced: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["QuotaResponse"];
                 };
             };
         };
@@ -2551,28 +2152,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            team_id: string;
-                            /** @enum {unknown} */
-                            dimension: "active_sandboxes" | "sandbox_claims" | "api_requests" | "network_egress_bytes" | "network_ingress_bytes";
-                            /** @enum {unknown} */
-                            kind: "capacity" | "rate";
-                            limit_value: number | null;
-                            interval_ms: number | null;
-                            burst_value: number | null;
-                            current: number | null;
-                            remaining: number | null;
-                            unlimited: boolean;
-                            /** @enum {unknown} */
-                            unit: "count" | "claims" | "requests" | "bytes";
-                            /** @enum {unknown} */
-                            source: "team_override" | "region_default" | "unlimited";
-                            enforced: boolean;
-                        };
-                    };
+                    "application/json": components["schemas"]["QuotaResponse"];
                 };
             };
         };
@@ -2582,39 +2162,13 @@ export interface operations {
             query?: {
                 cursor?: string;
                 limit?: number;
-                window_type?: "sandbox.runtime_mib_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes";
+                window_type?: components["schemas"]["WindowType"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            windows: {
-                                window_id: string;
-                                region_id: string;
-                                cluster_id: string;
-                                /** @enum {unknown} */
-                                window_type: "sandbox.runtime_mib_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes";
-                                /** @constant */
-                                subject_type: "sandbox";
-                                subject_id: string;
-                                sandbox_id: string;
-                                /** Format: date-time */
-                                window_start: string;
-                                /** Format: date-time */
-                                window_end: string;
-                                value: number;
-                                /** @enum {unknown} */
-                                unit: "mib_milliseconds" | "bytes";
-                                /** Format: date-time */
-                                recorded_at: string;
-                            }[];
-                            next_cursor: string;
-                        };
-                    };
+                    "application/json": components["schemas"]["UsagePageResponse"];
                 };
             };
         };
@@ -2623,14 +2177,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            alive: true;
-                        };
-                    };
+                    "application/json": components["schemas"]["HealthResponse"];
                 };
             };
         };
@@ -2639,16 +2186,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        data: {
-                            /** @constant */
-                            ready: true;
-                            /** @description what was lost or is only polled, in words */
-                            degraded?: string[];
-                        };
-                    };
+                    "application/json": components["schemas"]["ReadinessResponse"];
                 };
             };
         };

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { SCOPES } from '../../../src/contract/tokens.ts';
+import { dereferenced } from '../../support/dereferenced.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -13,10 +14,10 @@ interface Operation {
 
 it('describes every route with its parameters, its body and the scope that it needs', async () => {
   const { manager } = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`);
-  const document = (await (await fetch(`${manager.url}/openapi.json`)).json()) as {
-    openapi: string;
-    paths: Record<string, Record<string, Operation>>;
-  };
+  const served = await (await fetch(`${manager.url}/openapi.json`)).json();
+  const document = dereferenced(
+    served as { openapi: string; paths: Record<string, Record<string, Operation>> },
+  );
   expect(document.openapi).toBe('3.1.0');
   const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method} ${path}`),
