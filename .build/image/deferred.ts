@@ -3,8 +3,8 @@ import type { Members } from './loader.ts';
 
 /** Modules of Node that are slow to load and not used during the start. */
 const DEFERRED = [
-  ...['child_process', 'crypto', 'dns', 'dns/promises', 'http2', 'https'],
-  ...['os', 'v8', 'worker_threads', 'zlib'],
+  ...['child_process', 'crypto', 'dns', 'dns/promises', 'fs/promises', 'http2', 'https'],
+  ...['os', 'timers/promises', 'tty', 'v8', 'worker_threads', 'zlib'],
 ];
 
 /** The members of the deferred modules in this Node, which is the one that the image holds. */

@@ -1,13 +1,16 @@
-import { mkdirSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+
+// Of `node:fs`, because `node:fs/promises` takes a good part of the start to load.
+const made = promisify(mkdir);
 
 /**
  * Creates a folder and its missing parents with mode 0700. Leaves an existing entry of this name unchanged. Throws the
  * system's error. The platform's recursive call is not used: it never returns if the root directory was removed.
  */
 export async function makeFolder(path: string): Promise<void> {
-  const make = () => mkdir(path, { mode: 0o700 }).catch(unlessThere);
+  const make = () => made(path, { mode: 0o700 }).catch(unlessThere);
   await make().catch(async (error) => {
     await makeFolder(parentOf(path, error));
     await make();

@@ -1,6 +1,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -74,6 +75,39 @@ describe('the tree for images', () => {
     const text = readFileSync(join(tree, library, 'LICENSES'), 'utf8');
     const { packages } = JSON.parse(readFileSync(join(tree, library, 'manifest.json'), 'utf8'));
     for (const [name, version] of Object.entries(packages)) expect(text).toContain(`${name} ${version} (`);
+  });
+
+  it('has loaded no more of Node when it listens than that takes', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void taken.close());
+    await new Promise((resolve) => taken.once('listening', resolve));
+    const preloaded = join(folder, 'loaded.cjs');
+    writeFileSync(preloaded, 'process.on("exit", () => console.log(process.moduleLoadList.join()));');
+    const args = [
+      '--port',
+      String((taken.address() as AddressInfo).port),
+      '--state-dir',
+      join(folder, 'none'),
+    ];
+    // The start ends where it would listen.
+    const { status, stdout } = spawnSync(
+      join(tree, library, 'node'),
+      ['--disable-sigusr1', '--require', preloaded, join(tree, library, 'sandboxd.cjs'), ...args],
+      { encoding: 'utf8', env: { MALLOC_ARENA_MAX: '1' } },
+    );
+    expect(status).toBe(1);
+    const loaded = stdout.split(',').map((name) => name.replace('NativeModule ', ''));
+    expect(loaded).toContain('http');
+    const slow = [
+      'assert',
+      'child_process',
+      'cluster',
+      'crypto',
+      'dns',
+      'internal/fs/promises',
+      'worker_threads',
+    ];
+    expect(loaded.filter((name) => slow.includes(name))).toEqual([]);
   });
 
   it('runs without any Node, shell tool or package of the machine', () => {
