@@ -53,15 +53,17 @@ export async function openDatabase(url: string): Promise<Database> {
   const { error } = await new Migrator({ db, provider }).migrateToLatest();
   if (error) {
     await db.destroy();
-    const { message, cause } = error as Error;
-    throw new StartError(
-      `--database cannot be used: ${(cause as Error | undefined)?.message ?? message}`,
-      1,
-      error,
-    );
+    throw new StartError(`--database cannot be used: ${reasonOf(error as Error)}`, 1, error);
   }
   const ballast = dialect === 'sqlite' ? new Ballast(`${path}-ballast`) : null;
   return { db, dialect, ballast, close: () => db.destroy() };
+}
+
+/** What applied a migration that is not known here was a later version: its tables may mean something else. */
+function reasonOf({ message, cause }: Error): string {
+  const later = /previously executed migration (\S+) is missing/.exec(message)?.[1];
+  if (later === undefined) return (cause as Error | undefined)?.message ?? message;
+  return `a newer sandbox-manager has migrated it (${later}): start that version, or restore a backup from before`;
 }
 
 function openPostgres(url: string): KyselyDialect {

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -20,6 +21,20 @@ describeOnStores('the database', (fresh) => {
     await first.db.insertInto('teams').values({ team_id: 'team_1' }).execute();
     await (await opened(url)).db.selectFrom('usage_windows').selectAll().execute();
     expect(await two.db.selectFrom('teams').selectAll().execute()).toEqual([{ team_id: 'team_1' }]);
+  });
+
+  it('is refused by name where a newer version has migrated it, and left as it is', async () => {
+    const url = await fresh();
+    const { db } = await opened(url);
+    const applied = sql`select name from kysely_migration order by name`;
+    await sql`insert into kysely_migration (name, timestamp) values ('999_of_tomorrow', 'tomorrow')`.execute(
+      db,
+    );
+    const { rows } = await applied.execute(db);
+    await expect(openDatabase(url)).rejects.toThrow(
+      /^--database cannot be used: a newer sandbox-manager has migrated it \(999_of_tomorrow\)/,
+    );
+    expect((await applied.execute(db)).rows).toEqual(rows);
   });
 
   it('gives whole numbers as numbers', async () => {
