@@ -1,10 +1,15 @@
 import type { Bench, Benchmark } from './support/bench.ts';
 import { DOWN_URL } from './support/daemon.ts';
+import type { Flood } from './support/flood.ts';
 import { inTurns } from './support/pairs.ts';
+import { cpuMs } from './support/process-figures.ts';
+import { sized } from './support/size.ts';
 import { slowSync } from './support/slow-sync.ts';
-import { comparison, skipped } from './support/table.ts';
+import { comparison, figure, skipped } from './support/table.ts';
 
 const CONNECTIONS = 64;
+const CPU_OF_ACK_US = 110;
+const CPU_RUN_MS = sized(5_000, 1_000);
 const SLOW_SYNC_MS = 5;
 const CLOUD_SYNC_MS = 2;
 
@@ -13,7 +18,8 @@ export const publish: Benchmark = {
   name: 'publish',
   async run(bench) {
     const flood = await bench.flood();
-    const { url } = await bench.daemon({ webhook_url: DOWN_URL });
+    const daemon = await bench.daemon({ webhook_url: DOWN_URL });
+    const { url } = daemon;
     const without_storage = await inTurns(
       flood,
       { bare: await bench.withoutStorage(), ours: url },
@@ -27,6 +33,29 @@ export const publish: Benchmark = {
         ...{ unit: 'acks/s', wanted: 0.8, wants: 'at least' },
       }),
     );
+    const signing = await bench.signingOnly();
+    const signed_only = await inTurns(
+      flood,
+      { bare: signing.url, ours: url },
+      { connections: CONNECTIONS },
+      ({ per_second }) => per_second,
+    );
+    bench.report(
+      comparison({
+        name: 'publish, consumer down; bare: signed, not stored',
+        ...signed_only,
+        ...{ unit: 'acks/s', wanted: 1, wants: 'at least' },
+      }),
+    );
+    const bare_us = await cpuOfAck(flood, signing);
+    const ours_us = await cpuOfAck(flood, daemon);
+    bench.report({
+      name: 'CPU time of an acknowledgement; bare: signed, not stored',
+      ...{ bare: `${figure(bare_us)} µs`, ours: `${figure(ours_us)} µs` },
+      ...{ ratio: `${figure(ours_us / bare_us)} ×`, wanted: `≤ ${CPU_OF_ACK_US} µs` },
+      verdict: ours_us <= CPU_OF_ACK_US ? 'ok' : 'missed',
+      measured: { ours: ours_us, ratio: ours_us / bare_us },
+    });
     const row_per_commit = await inTurns(
       flood,
       { bare: await bench.rowPerCommit(), ours: url },
@@ -42,6 +71,13 @@ export const publish: Benchmark = {
     );
   },
 };
+
+/** What each publish costs a server of CPU time, that of all its threads, in µs. */
+async function cpuOfAck(flood: Flood, { url, pid }: { url: string; pid: number }): Promise<number> {
+  const before_ms = cpuMs(pid);
+  const { acknowledged } = await flood({ url, connections: CONNECTIONS, duration_ms: CPU_RUN_MS });
+  return ((cpuMs(pid) - before_ms) / acknowledged) * 1000;
+}
 
 /** The same with one publisher: how long it waits for its answer, here and where a sync takes as long as in a cloud. */
 export const lonePublish: Benchmark = {

@@ -5,21 +5,23 @@ import Database from 'better-sqlite3';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createHttpApp, type HttpApp, success } from '../../../src/base/http/app.ts';
 import { Connections, createListener } from '../../../src/base/http/listener.ts';
+import { newEventIds } from '../../../src/base/ids.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { Guard } from '../../../src/daemon/api/guard.ts';
 import { payloadText } from '../../../src/daemon/api/publish/payload.ts';
 import { ControlToken } from '../../../src/daemon/control-token.ts';
+import { signedEvent } from '../../../src/webhook/signed-event.ts';
 import { serve } from './program.ts';
 
-export type BareServerVerbs = {
-  /** With a file, each publish is one row and one commit of that database; without, nothing is kept. */
-  listen: (input: { database: string | null }) => Promise<{ url: string }>;
-};
+/** Nothing is kept; each event is made and signed, and then forgotten; each is a row and a commit of a database. */
+export type Keeping = { how: 'nothing' } | { how: 'signed'; secret: string } | { how: 'row'; path: string };
+
+export type BareServerVerbs = { listen: (keeping: Keeping) => Promise<{ url: string }> };
 
 type Keep = (payload: string) => { event_id: string; sequence: number };
 
 /** The daemon's own way of taking a publish, up to where the outbox begins. */
-async function listen(database: string | null): Promise<{ url: string }> {
+async function listen(keeping: Keeping): Promise<{ url: string }> {
   const app = createHttpApp(createLog('silent'));
   const guard = new Guard({
     host: 'localhost',
@@ -31,7 +33,7 @@ async function listen(database: string | null): Promise<{ url: string }> {
     guard.check(request);
     done();
   });
-  registerPublish(app, database === null ? withoutStorage() : rowPerCommit(database));
+  registerPublish(app, keepOf(keeping));
   await app.ready();
   return { url: await listening(createListener(app, new Connections())) };
 }
@@ -42,6 +44,24 @@ function registerPublish(app: HttpApp, keep: Keep): void {
     reply.code(202);
     return success(receipt);
   });
+}
+
+function keepOf(keeping: Keeping): Keep {
+  if (keeping.how === 'row') return rowPerCommit(keeping.path);
+  return keeping.how === 'signed' ? signed(keeping.secret) : withoutStorage();
+}
+
+/** All that the daemon does to an event before it stores it. */
+function signed(secret: string): Keep {
+  const identity = { event_type: 'agent.event', sandbox_id: 'sbx_bench', team_id: 'team_bench' };
+  let sequence = 0;
+  return (payload) => {
+    const happened_at_ms = Date.now();
+    const [event_id = ''] = newEventIds(1, happened_at_ms);
+    sequence += 1;
+    signedEvent({ ...identity, event_id, happened_at_ms, sequence, payload }, 'sandboxd', secret);
+    return { event_id, sequence };
+  };
 }
 
 function withoutStorage(): Keep {
@@ -73,4 +93,4 @@ function listening(server: Server): Promise<string> {
   });
 }
 
-serve<BareServerVerbs>({ listen: ({ database }) => listen(database) });
+serve<BareServerVerbs>({ listen });

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BareServerVerbs } from './bare-server.ts';
+import type { BareServerVerbs, Keeping } from './bare-server.ts';
 import type { ConsumerVerbs, Consuming } from './consumer.ts';
-import { Daemon } from './daemon.ts';
+import { Daemon, SECRET } from './daemon.ts';
 import { type Flood, wrkFlood } from './flood.ts';
 import type { LoadVerbs } from './load.ts';
 import { Program, type Verbs } from './program.ts';
@@ -84,17 +84,23 @@ export class Bench {
 
   /** The server that keeps nothing; returns its address. */
   async withoutStorage(): Promise<string> {
-    return this.#bareServer(null);
+    return (await this.#bareServer({ how: 'nothing' })).url;
+  }
+
+  /** The server that makes and signs each event, and keeps nothing. */
+  signingOnly(): Promise<{ url: string; pid: number }> {
+    return this.#bareServer({ how: 'signed', secret: SECRET });
   }
 
   /** The server that commits each publish by itself; returns its address. */
   async rowPerCommit(env?: NodeJS.ProcessEnv): Promise<string> {
-    return this.#bareServer(join(this.folder(), 'events.db'), env);
+    return (await this.#bareServer({ how: 'row', path: join(this.folder(), 'events.db') }, env)).url;
   }
 
-  async #bareServer(database: string | null, env?: NodeJS.ProcessEnv): Promise<string> {
+  async #bareServer(keeping: Keeping, env?: NodeJS.ProcessEnv): Promise<{ url: string; pid: number }> {
     const server = await this.program<BareServerVerbs>(new URL('./bare-server.ts', import.meta.url), env);
-    return (await server.ask('listen', { database })).url;
+    const { url } = await server.ask('listen', keeping);
+    return { url, pid: server.pid };
   }
 
   /** The daemon, in a folder of its own unless one is given. */

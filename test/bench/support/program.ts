@@ -45,6 +45,10 @@ export class Program<V extends Verbs> {
     return new Program<V>(child);
   }
 
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
   /** Rejects where the program does or ends. */
   async ask<Name extends keyof V & string>(
     verb: Name,
