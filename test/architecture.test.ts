@@ -64,7 +64,7 @@ const OWNERS: Record<string, RegExp> = {
   'p-retry': /^src\/outbox\//,
   koffi: /^src\/base\/linux\/libc\.ts$/,
   'p-limit': /^src\/(webhook\/resolver|manager\/sandboxes\/limiter)\.ts$/,
-  'eventsource-parser': /^src\/ctl\/api\//,
+  'eventsource-parser': /^src\/(client\/streams|ctl\/api)\//,
   'openapi-fetch': /^src\/client\/http-client\.ts$/,
   'string-width': /^src\/ctl\/terminal\//,
   fastify: /^src\/(base|daemon|manager)\//,

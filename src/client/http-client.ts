@@ -3,6 +3,7 @@ import { errorOfAnswer, SandboxdError, unreachable } from './error.ts';
 import { pause } from './pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry, type RetryPolicy } from './retry.ts';
 import type { AnswerOf, CallOptions, InitArguments, InitOf, PathOf, RawBody } from './routes.ts';
+import { type OpenSocket, openSocket } from './streams/socket.ts';
 
 /** Where a client calls, and how. */
 export interface ClientOptions {
@@ -69,11 +70,12 @@ export class HttpClient<Paths> {
 
   async #call<Path, Method>(method: string, path: string, [init]: [init?: RawCall]) {
     const response = await this.send(method, path, init);
-    return (await this.#answerOf(method, response)) as AnswerOf<Paths, Path, Method>;
+    const answer = method === 'HEAD' ? response : await this.answerOf(response);
+    return answer as AnswerOf<Paths, Path, Method>;
   }
 
-  async #answerOf(method: string, response: Response): Promise<unknown> {
-    if (method === 'HEAD') return response;
+  /** The `data` of a JSON answer; undefined where there is nothing; otherwise the response itself. */
+  async answerOf(response: Response): Promise<unknown> {
     if (response.status === 204) return undefined;
     const type = response.headers.get('content-type') ?? '';
     if (!type.startsWith('application/json')) return response;
@@ -113,7 +115,7 @@ export class HttpClient<Paths> {
     given: Headers,
   ): Promise<Response | SandboxdError> {
     const headers = new Headers(given);
-    const token = await this.token();
+    const token = await this.#token();
     if (token !== null && !headers.has('authorization')) headers.set('authorization', `Bearer ${token}`);
     if (isRaw(body) && !headers.has('content-type')) headers.set('content-type', 'application/octet-stream');
     const request: Record<string, unknown> = {
@@ -139,8 +141,21 @@ export class HttpClient<Paths> {
     }
   }
 
-  /** The bearer token for one attempt, or null. */
-  async token(): Promise<string | null> {
+  /** Opens a WebSocket. Throws `unreachable` where there is no answer, or a refusal, of which nobody is told more. */
+  async connect(path: string, { path: parameters = {}, query = {}, signal }: RawCall): Promise<OpenSocket> {
+    checkPath(parameters);
+    const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(parameters[name] ?? ''),
+    );
+    const url = new URL(this.#options.url.replace(/\/$/, '') + filled);
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, String(value));
+    }
+    return openSocket(url, await this.#token(), signal);
+  }
+
+  async #token(): Promise<string | null> {
     const { token } = this.#options;
     return (typeof token === 'function' ? await token() : token) ?? null;
   }

@@ -727,7 +727,7 @@ export interface operations {
                 state?: components["schemas"]["DeliveryState"];
                 event_type?: components["schemas"]["EventType"];
                 limit?: number;
-                cursor?: number;
+                cursor?: string;
             };
         };
         responses: {

@@ -1821,7 +1821,7 @@ export interface operations {
                 state?: components["schemas"]["DeliveryState"];
                 event_type?: components["schemas"]["EventType"];
                 limit?: number;
-                cursor?: number;
+                cursor?: string;
             };
             path: {
                 /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
@@ -2039,7 +2039,7 @@ export interface operations {
                 state?: components["schemas"]["DeliveryState"];
                 event_type?: components["schemas"]["EventType"];
                 limit?: number;
-                cursor?: number;
+                cursor?: string;
             };
         };
         responses: {

@@ -15,7 +15,9 @@ export const DeliveryQuery = closedObject({
   state: Type.Optional(DeliveryState),
   event_type: Type.Optional(Kind),
   limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
-  cursor: Type.Optional(Type.Integer({ minimum: 1, description: 'the next_cursor of the previous page' })),
+  cursor: Type.Optional(
+    Type.String({ pattern: '^[1-9][0-9]{0,14}$', description: 'the next_cursor of the previous page' }),
+  ),
 });
 
 /** The query of a replay of all records in a state. */

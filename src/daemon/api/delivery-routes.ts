@@ -21,7 +21,9 @@ const replayAll = { querystring: ReplayQuery };
 export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryContext): void {
   app.get('/api/v1/webhook/deliveries', { schema: list }, async ({ query }) => {
     const { cursor, ...filter } = query;
-    return success(await daemon.store.list({ ...filter, before_id: cursor }));
+    return success(
+      await daemon.store.list({ ...filter, before_id: cursor === undefined ? cursor : Number(cursor) }),
+    );
   });
 
   app.get('/api/v1/webhook/deliveries/:event_id', { schema: one }, async ({ params }) => {

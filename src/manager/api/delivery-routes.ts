@@ -51,7 +51,12 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
 
   app.get(PATH, { config: reading(DOCS.list), schema: { querystring: DeliveryQuery } }, async (request) => {
     const { cursor, ...filter } = request.query;
-    return success(await delivery.views.list(callerOf(request).team_id, { ...filter, before_id: cursor }));
+    return success(
+      await delivery.views.list(callerOf(request).team_id, {
+        ...filter,
+        before_id: cursor === undefined ? cursor : Number(cursor),
+      }),
+    );
   });
 
   const schema = { params: EventParams };

@@ -1,0 +1,75 @@
+import { Files } from './files.ts';
+import type { HttpClient } from './http-client.ts';
+import type { paths } from './openapi/daemon-api.ts';
+import { cursorPages } from './pages.ts';
+import type { AnswerOf, InitOf } from './routes.ts';
+import { SandboxRoutes } from './sandbox-routes.ts';
+import { Attachment, type AttachOptions } from './streams/attachment.ts';
+import { type OutputEvent, type OutputOptions, outputOf } from './streams/output.ts';
+import { followEvents } from './streams/reconnect.ts';
+
+/** A delivery in a list. */
+export type Delivery = DeliveryPage['deliveries'][number];
+
+type DeliveryPage = AnswerOf<paths, '/api/v1/webhook/deliveries', 'get'>;
+type DeliveryQuery = NonNullable<InitOf<paths, '/api/v1/webhook/deliveries', 'get'>['query']>;
+
+/** An event as it was committed: `body` is the exact text of the webhook's request. */
+export interface StreamedEvent {
+  sequence: number;
+  event_type: string;
+  body: string;
+}
+
+/** Streams, files and pages of one sandbox: of its daemon itself, or through a manager. */
+export class Sandbox {
+  readonly files: Files;
+  readonly #routes: SandboxRoutes;
+
+  /** `sandbox_id`: at a manager; null for a daemon. */
+  constructor(client: HttpClient<unknown>, sandbox_id: string | null) {
+    this.#routes = new SandboxRoutes(client, sandbox_id);
+    this.files = new Files(this.#routes);
+  }
+
+  /** The output of a process, byte for byte, over as many connections as it takes, then its end. */
+  output(process_id: string, options: OutputOptions = {}): AsyncGenerator<OutputEvent, void> {
+    return outputOf(this.#routes, process_id, options);
+  }
+
+  /** Attaches to a process, as a terminal does. */
+  attach(process_id: string, options: AttachOptions = {}): Attachment {
+    return new Attachment(this.#routes, process_id, options);
+  }
+
+  /**
+   * Follows the sandbox's events from now on, or after `after`, the `sequence` of the last one that was seen; 0 is from
+   * the oldest that is kept. It reconnects where it was. Contract section 4, GET `/events/stream`.
+   */
+  async *events({
+    after,
+    signal,
+  }: {
+    after?: number;
+    signal?: AbortSignal;
+  } = {}): AsyncGenerator<StreamedEvent, void> {
+    const open = (last_id: string | null) => {
+      const id = last_id ?? after;
+      const resumed: Record<string, string> = id === undefined ? {} : { 'last-event-id': String(id) };
+      const headers = { accept: 'text/event-stream', ...resumed };
+      return this.#routes.send('GET', '/events/stream', { headers, ...(signal ? { signal } : {}) });
+    };
+    for await (const { id, event, data } of followEvents({ open, signal })) {
+      yield { sequence: Number(id), event_type: event, body: data };
+    }
+  }
+
+  /** The sandbox's deliveries, newest first, page by page. */
+  deliveries(query: DeliveryQuery = {}): AsyncGenerator<Delivery, void> {
+    return cursorPages(query.cursor, async (cursor) => {
+      const page = await this.#routes.data('GET', '/webhook/deliveries', { query: { ...query, cursor } });
+      const { deliveries, next_cursor } = page as DeliveryPage;
+      return { items: deliveries, next_cursor };
+    });
+  }
+}

@@ -1,0 +1,57 @@
+import { SandboxdError } from '../error.ts';
+import type { SandboxRoutes } from '../sandbox-routes.ts';
+import { type OutputGap, type OutputPiece, OutputPosition, objectIn } from './bytes.ts';
+import type { Process } from './process.ts';
+import { followEvents } from './reconnect.ts';
+
+/** Which output is read; at most one of `offset`, `tail_bytes` and `tail_lines`. Without: from the oldest that is kept. */
+export interface OutputOptions {
+  stream?: 'stdout' | 'stderr' | 'all';
+  offset?: number;
+  tail_bytes?: number;
+  tail_lines?: number;
+  /** Until the process has ended; otherwise up to what it has written by now. Default true. */
+  follow?: boolean;
+  /** While it is read, the process is held up rather than that output is missed. */
+  lossless?: boolean;
+  signal?: AbortSignal;
+}
+
+/** What comes of a process: its output, where some of it is no longer kept, and its end. */
+export type OutputEvent = OutputPiece | OutputGap | { type: 'exit'; process: Process };
+
+/**
+ * The output of a process, byte for byte, over as many connections as it takes, then its end. Contract section 4, GET
+ * `/processes/{id}/output`.
+ */
+export async function* outputOf(
+  routes: SandboxRoutes,
+  process_id: string,
+  { signal, follow = true, ...query }: OutputOptions,
+): AsyncGenerator<OutputEvent, void> {
+  const position = new OutputPosition();
+  const open = async (last_id: string | null): Promise<Response> => {
+    const resumed: Record<string, string> = last_id === null ? {} : { 'last-event-id': last_id };
+    const headers = { accept: 'text/event-stream', ...resumed };
+    const call = {
+      path: { process_id },
+      query: { ...query, follow },
+      headers,
+      ...(signal ? { signal } : {}),
+    };
+    return routes.send('GET', '/processes/{process_id}/output', call).catch((error: unknown) => {
+      // What is no longer kept shows by the next offset.
+      const is_gone = error instanceof SandboxdError && error.code === 'gone' && last_id !== null;
+      if (!is_gone) throw error;
+      const from_oldest = { ...call, query: { stream: query.stream, follow, lossless: query.lossless } };
+      const without_id = { ...from_oldest, headers: { accept: headers.accept } };
+      return routes.send('GET', '/processes/{process_id}/output', without_id);
+    });
+  };
+  for await (const { event, data } of followEvents({ open, signal, follow })) {
+    const value = objectIn(data);
+    if (event === 'output') yield* position.take(value);
+    if (event === 'gone') yield position.gap(value as unknown as OutputGap);
+    if (event === 'exit') return yield { type: 'exit', process: value as unknown as Process };
+  }
+}

@@ -1,0 +1,58 @@
+import { SandboxdError } from '../error.ts';
+import { pause } from '../pause.ts';
+import { DEFAULT_RETRY, delayBeforeRetry } from '../retry.ts';
+import { type ServerEvent, serverEvents } from './server-events.ts';
+
+/** How a stream is opened, once and again. */
+export interface Followed {
+  /** Opens the stream after the event of this id; null is the beginning that the caller chose. */
+  open(last_id: string | null): Promise<Response>;
+  signal: AbortSignal | undefined;
+  /** False: the end of the stream is the end. */
+  follow?: boolean;
+}
+
+const FIRST_WAIT_MS = 250;
+
+/**
+ * The events of a stream over as many connections as it takes: where one is lost, the next begins after the last event.
+ * It ends with its caller, with `signal` (whose reason is thrown), or with an error that will not pass.
+ */
+export async function* followEvents({ open, signal, follow = true }: Followed): AsyncGenerator<ServerEvent> {
+  let last_id: string | null = null;
+  let failures = 0;
+  let is_known = false;
+  for (;;) {
+    try {
+      const response = await open(last_id);
+      is_known = true;
+      for await (const event of serverEvents(response)) {
+        failures = 0;
+        last_id = event.id;
+        yield event;
+      }
+      signal?.throwIfAborted();
+      if (!follow) return;
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!is_known || !mayPass(error)) throw error;
+    }
+    failures += 1;
+    await pause(backoffMs(failures), signal);
+  }
+}
+
+/** The wait after so many failures in a row, in ms. */
+export function backoffMs(failures: number): number {
+  const error = new SandboxdError({ code: 'unreachable', message: '', status: 0 });
+  const policy = { ...DEFAULT_RETRY, retries: Number.POSITIVE_INFINITY, backoff_ms: FIRST_WAIT_MS };
+  return delayBeforeRetry({ error, attempt: failures, has_own_key: false }, policy, Math.random()) ?? 0;
+}
+
+/** Whether the same request may be answered later: nobody answered, or not now. A paused sandbox is a conflict. */
+export function mayPass(error: unknown): boolean {
+  if (!(error instanceof SandboxdError)) return false;
+  return (
+    error.code === 'unreachable' || error.status === 429 || error.status >= 502 || error.code === 'conflict'
+  );
+}

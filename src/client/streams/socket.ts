@@ -1,0 +1,72 @@
+import { unreachable } from '../error.ts';
+
+/** Characters that were received and not yet read at which a connection is given up, to be made again where it ended. */
+const UNREAD_MAX_CHARACTERS = 8 * 1024 * 1024;
+
+/** A WebSocket, and the texts that it receives until it is closed, from the first. */
+export interface OpenSocket {
+  socket: WebSocket;
+  texts: AsyncGenerator<string, void>;
+}
+
+/** Opens a WebSocket with a bearer token. Rejects with `unreachable`: what the handshake was answered, nobody is told. */
+export function openSocket(url: URL, token: string | null, signal?: AbortSignal): Promise<OpenSocket> {
+  signal?.throwIfAborted();
+  const headers = { authorization: `Bearer ${token}` };
+  const socket = token === null ? new WebSocket(url) : new WebSocket(url, { headers });
+  const texts = textsOf(socket);
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      reject(signal?.reason);
+      socket.close();
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const settle = (settled: () => void) => () => {
+      signal?.removeEventListener('abort', onAbort);
+      settled();
+    };
+    const refused = () => reject(unreachable(new Error('the WebSocket was refused')));
+    socket.addEventListener(
+      'open',
+      settle(() => resolve({ socket, texts })),
+      { once: true },
+    );
+    socket.addEventListener('close', settle(refused), { once: true });
+    // `close` follows.
+    socket.addEventListener('error', () => {}, { once: true });
+  });
+}
+
+/** A reader that is too slow has the socket closed under it, after what has been received. */
+function textsOf(socket: WebSocket): AsyncGenerator<string, void> {
+  const received: string[] = [];
+  let unread = 0;
+  let is_closed = false;
+  let wake = () => {};
+  socket.addEventListener('message', ({ data }: { data: unknown }) => {
+    const text = typeof data === 'string' ? data : '';
+    unread += text.length;
+    received.push(text);
+    if (unread > UNREAD_MAX_CHARACTERS) socket.close();
+    wake();
+  });
+  socket.addEventListener('close', () => {
+    is_closed = true;
+    wake();
+  });
+  return (async function* () {
+    for (;;) {
+      const text = received.shift();
+      if (text !== undefined) {
+        unread -= text.length;
+        yield text;
+      } else if (is_closed) {
+        return;
+      } else {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+  })();
+}
