@@ -17,6 +17,7 @@ import {
   timeoutDetail,
 } from './error-detail.ts';
 import { SharedLookup } from './lookup.ts';
+import { beginExchange, type EndExchange } from './parser-tier.ts';
 import type { SignedRequest } from './request.ts';
 import type { AttemptResult } from './retry.ts';
 import type { Connector } from './tunnelled.ts';
@@ -128,6 +129,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #end_ms: number;
   #timer: Timer;
   #given_up = false;
+  #endExchange: EndExchange | null = null;
   #status: number | null = null;
   #detail: string | null = null;
   #retry_after: string | null = null;
@@ -151,6 +153,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
+    this.#endExchange ??= beginExchange();
     // The deadline passed while this request waited for a connection: nothing of it may be sent.
     if (this.#given_up) controller.abort(new Error('given up'));
   }
@@ -161,6 +164,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
     text?: string,
   ): void {
+    this.#endExchange?.(true);
     if (status < 200) return;
     this.#status = status;
     this.#detail = statusDetail(status, text, this.#target.query);
@@ -215,6 +219,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #finish(error: AttemptError | null): void {
     this.#timer.cancel();
+    this.#endExchange?.(false);
     this.#resolve({
       status: this.#status,
       error,
