@@ -13,6 +13,7 @@ const call = {
 };
 
 const SET_FLAGS = 2;
+const SET_PIPE_SIZE = 1031;
 const CLOSE_ON_EXEC = 1;
 
 /** A system call that failed. */
@@ -46,4 +47,9 @@ export function makeFifo(path: string): void {
 /** Keeps a descriptor from programs that are started from now on. Throws SystemError. */
 export function closeOnExec(fd: number): void {
   checked('fcntl', call.fcntl(fd, SET_FLAGS, CLOSE_ON_EXEC));
+}
+
+/** Lets a pipe hold so many bytes, if the system does: an account may have only so much in all of its pipes. */
+export function widenPipe(fd: number, bytes: number): void {
+  call.fcntl(fd, SET_PIPE_SIZE, bytes);
 }

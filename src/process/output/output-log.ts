@@ -1,7 +1,7 @@
 import { OUTPUT_CHUNK_BYTES, OUTPUT_PENDING_BYTES, OUTPUT_PREVIEW_BYTES } from '../../contract/defaults.ts';
 import type { OutputStream } from '../../contract/processes.ts';
 import { ChangeSignal } from '../change-signal.ts';
-import { release } from './buffer-pool.ts';
+import { ReadMemory, release } from './buffer-pool.ts';
 import { KeptFiles, type OutputRead } from './kept-files.ts';
 import { OutputHolds } from './output-holds.ts';
 import { RecentOutput } from './recent-output.ts';
@@ -20,6 +20,8 @@ export class OutputLog {
   readonly changes: ChangeSignal;
   /** What lossless followers hold. */
   readonly holds: OutputHolds;
+  /** What output is read into before it is appended. */
+  readonly memory = new ReadMemory();
   /** Notified when less output waits for the disk or for a lossless follower. */
   readonly #room: ChangeSignal;
   readonly #recent = new RecentOutput();
@@ -86,7 +88,9 @@ export class OutputLog {
     return this.#tail;
   }
 
-  /** Takes over `data`, which the caller must not change afterwards. It can be read once it is written. */
+  /**
+   * Takes over `data`, which the caller must not change afterwards, and releases it. It can be read once it is written.
+   */
   append(data: Buffer): void {
     this.#pending.push(data);
     this.#pending_bytes += data.length;
@@ -97,9 +101,9 @@ export class OutputLog {
     this.#writing ??= this.#writePending();
   }
 
-  /** Resolves when the log is no longer full. */
+  /** Resolves when what was accepted is written, and no lossless follower is too far behind. */
   async whenRoom(): Promise<void> {
-    while (this.is_full) await this.#room.after(this.#room.version);
+    while (this.#pending_bytes > 0 || this.is_full) await this.#room.after(this.#room.version);
   }
 
   /** Keeps the newest output in memory until the returned function is called. */
@@ -118,10 +122,9 @@ export class OutputLog {
     this.#files.close();
   }
 
-  /** What is in memory from `offset` on, copied to `target`; null if it is not in memory, or at the end. */
-  readRecent(offset: number, target: Buffer): Buffer | null {
-    const length = this.#recent.read(offset, target);
-    return length > 0 ? target.subarray(0, length) : null;
+  /** What is in memory from `offset` on, see RecentOutput; null if it is not in memory, or at the end. */
+  readRecent(offset: number): Buffer | null {
+    return this.#recent.at(offset);
   }
 
   /**
@@ -151,9 +154,10 @@ export class OutputLog {
         release(data);
       }
       this.#pending_bytes -= batch_bytes;
-      this.changes.notify();
       this.#room.notify();
+      this.changes.notify();
     }
+    this.memory.leave();
     this.#writing = null;
   }
 }

@@ -2,6 +2,7 @@ import { OUTPUT_CHUNK_BYTES, OUTPUT_PENDING_BYTES } from '../../contract/default
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { OutputPosition, OutputStream, ProcessView } from '../../contract/processes.ts';
 import type { ChangeSignal } from '../change-signal.ts';
+import { release, retain } from './buffer-pool.ts';
 import type { OutputRead } from './kept-files.ts';
 import type { LosslessFollower, LosslessFollowers } from './lossless-followers.ts';
 import type { OutputLog } from './output-log.ts';
@@ -102,8 +103,7 @@ async function* readFrom(
   const { streams, follow = false, signal } = query;
   const ends = follow ? streams.map((stream) => source.logs[stream].follow()) : [];
   // Half of what may wait for a lossless reader: the process can write the other half meanwhile.
-  const bytes_max = query.whole_characters ? OUTPUT_CHUNK_BYTES : OUTPUT_PENDING_BYTES / 2;
-  const buffer = Buffer.allocUnsafeSlow(bytes_max);
+  const target = new ReadTarget(query.whole_characters ? OUTPUT_CHUNK_BYTES : OUTPUT_PENDING_BYTES / 2);
   follower?.take(position);
   try {
     while (!signal?.aborted) {
@@ -113,14 +113,15 @@ async function* readFrom(
       const whole_characters = query.whole_characters === true && !was_drained;
       let has_read = false;
       for (const stream of streams) {
-        const item = await readNext(source.logs[stream], position, buffer, whole_characters);
+        const item = await readNext(source.logs[stream], position, target, whole_characters);
         if (!item) continue;
         has_read = true;
         position[stream] = item.type === 'gone' ? item.offset : item.offset + item.data.length;
         follower?.offer();
         yield { ...item, position: { ...position } };
+        if (signal?.aborted) return; // what the caller has may still be on its way, and is not released
+        if (item.type === 'output') release(item.data);
         follower?.take(position);
-        if (signal?.aborted) return;
       }
       if (has_read) continue;
       if (was_drained) return yield { type: 'exit', process: await source.view(), position };
@@ -137,18 +138,41 @@ type Piece =
   | { type: 'output'; stream: OutputStream; offset: number; data: Buffer }
   | { type: 'gone'; stream: OutputStream; offset: number };
 
+/** Memory for what is read from the disk, made when that is first needed. */
+class ReadTarget {
+  readonly max_bytes: number;
+  #buffer: Buffer | null = null;
+
+  constructor(max_bytes: number) {
+    this.max_bytes = max_bytes;
+  }
+
+  get buffer(): Buffer {
+    this.#buffer ??= Buffer.allocUnsafeSlow(this.max_bytes);
+    return this.#buffer;
+  }
+}
+
+/** The next bytes, which the caller releases, or a gap; null at the end. */
 async function readNext(
   log: OutputLog,
   position: OutputPosition,
-  buffer: Buffer,
+  target: ReadTarget,
   whole_characters: boolean,
 ): Promise<Piece | null> {
-  const offset = position[log.stream];
-  const recent = log.readRecent(offset, buffer);
-  const read: OutputRead = recent ? { data: recent } : await log.read(offset, buffer.length, buffer);
-  if ('gone' in read) return { type: 'gone', stream: log.stream, offset: read.gone };
+  const { stream } = log;
+  const offset = position[stream];
+  const recent = log.readRecent(offset)?.subarray(0, target.max_bytes);
+  if (recent) retain(recent);
+  const read: OutputRead = recent
+    ? { data: recent }
+    : await log.read(offset, target.max_bytes, target.buffer);
+  if ('gone' in read) return { type: 'gone', stream, offset: read.gone };
   const data = whole_characters ? await wholeCharacters(log, offset, read.data) : read.data;
-  return data.length > 0 ? { type: 'output', stream: log.stream, offset, data } : null;
+  if (data.buffer !== read.data.buffer) release(read.data);
+  if (data.length > 0) return { type: 'output', stream, offset, data };
+  release(data);
+  return null;
 }
 
 /** Without the beginning of a character whose rest has not arrived yet. */

@@ -1,7 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
-import { copyOf } from './buffer-pool.ts';
 import type { OutputLog } from './output-log.ts';
 
 /** There is nothing by this name, or something that the daemon never creates. */
@@ -9,6 +8,12 @@ const NO_PIPE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
 /** The most that one drain reads: more than a pipe holds, but a descendant that floods the pipe cannot prolong it. */
 const DRAIN_MAX_BYTES = 1024 * 1024;
+
+/** What a pipe may hold whose process writes more than one read takes: woken up less often, both sides get more done. */
+const WIDE_PIPE_BYTES = 512 * 1024;
+
+/** Less is copied to memory of its own: it may be kept for long, and must not hold more memory than that. */
+const LITTLE_BYTES = 8 * 1024;
 
 /** Shared by all readers, since what is read is copied at once. */
 const read_buffer = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
@@ -29,6 +34,7 @@ export class PipeReader {
   readonly #onOutput: (data: Buffer) => void;
   readonly #socket: Socket;
   readonly #fd: number;
+  #is_wide = false;
   readonly #closed = Promise.withResolvers<void>();
 
   private constructor(fd: number, log: OutputLog, onOutput: (data: Buffer) => void) {
@@ -73,7 +79,7 @@ export class PipeReader {
         this.close();
         return;
       }
-      this.#accept(read_buffer.subarray(0, length));
+      this.#append(this.#copyOf(read_buffer.subarray(0, length)));
       taken += length;
     }
     if (this.#socket.destroyed) this.#closed.resolve(); // 'close' follows only after other work
@@ -87,17 +93,51 @@ export class PipeReader {
 
   /** Gives the socket whether to continue reading. */
   #accept(bytes: Uint8Array): boolean {
-    const data = copyOf(bytes);
-    this.#onOutput(data);
-    this.#log.append(data);
-    if (!this.#log.is_full) return true;
-    void this.#resumeWhenWritten();
+    this.#append(this.#copyOf(bytes));
+    if (bytes.length < read_buffer.length && !this.#log.is_full) return true;
+    void this.#readFlood().catch(() => this.close());
     return false;
   }
 
-  async #resumeWhenWritten(): Promise<void> {
-    await this.#log.whenRoom();
+  /**
+   * Reads a process that writes more than one read takes: each time what was read before is written, as much as there is
+   * by then. To be woken for each piece would take longer than to read it.
+   */
+  async #readFlood(): Promise<void> {
+    if (!this.#is_wide) await this.#widen();
+    do await this.#log.whenRoom();
+    while (!this.#socket.destroyed && this.#readOn());
     if (!this.#socket.destroyed) this.#socket.resume();
+  }
+
+  async #widen(): Promise<void> {
+    this.#is_wide = true;
+    const { widenPipe } = await import('../../base/linux/libc.ts');
+    if (!this.#socket.destroyed) widenPipe(this.#fd, WIDE_PIPE_BYTES);
+  }
+
+  /** Reads what there is to where it stays. Gives whether there was any; the end is left to the socket. */
+  #readOn(): boolean {
+    const { memory } = this.#log;
+    let has_read = false;
+    while (!this.#log.is_full) {
+      const room = memory.room();
+      const length = readAvailable(this.#fd, room);
+      if (!length) break;
+      this.#append(memory.take(length));
+      has_read = true;
+      if (length < room.length) break;
+    }
+    return has_read;
+  }
+
+  #copyOf(bytes: Uint8Array): Buffer {
+    return bytes.length < LITTLE_BYTES ? Buffer.from(bytes) : this.#log.memory.copyOf(bytes);
+  }
+
+  #append(data: Buffer): void {
+    this.#onOutput(data);
+    this.#log.append(data);
   }
 }
 

@@ -1,4 +1,13 @@
-import { OUTPUT_RECENT_BYTES } from '../../contract/defaults.ts';
+import { OUTPUT_CHUNK_BYTES, OUTPUT_RECENT_BYTES } from '../../contract/defaults.ts';
+import { release, retain } from './buffer-pool.ts';
+
+/** Bytes one after the other in memory. */
+interface Piece {
+  offset: number;
+  data: Buffer;
+  /** Room for more behind `data`, of memory that only this list writes to. */
+  room: Buffer | null;
+}
 
 /**
  * The newest output of a stream in memory, while anybody follows it: read back from the disk, it would reach a follower
@@ -7,45 +16,75 @@ import { OUTPUT_RECENT_BYTES } from '../../contract/defaults.ts';
  */
 export class RecentOutput {
   #followers = 0;
-  /** The byte at an offset has its place at the offset modulo the length. */
-  #ring: Buffer | null = null;
-  #first = 0;
+  /** Oldest first, without gaps. */
+  readonly #pieces: Piece[] = [];
   #end = 0;
 
   /** Keeps what is added from now on, first the byte at `offset`, until the returned function is called. */
   follow(offset: number): () => void {
+    if (this.#followers === 0) this.#end = offset;
     this.#followers += 1;
-    if (this.#ring === null) {
-      this.#ring = Buffer.allocUnsafeSlow(OUTPUT_RECENT_BYTES);
-      this.#first = this.#end = offset;
-    }
     return () => {
       this.#followers -= 1;
-      if (this.#followers === 0) this.#ring = null;
+      if (this.#followers === 0) this.#removeWhile(() => true);
     };
   }
 
-  /** Appends a copy of `data`, in place of the oldest bytes. */
+  /** Adds the next bytes. Much at once is kept where it is, see `retain`; little is copied, since it may be part of much. */
   add(data: Buffer): void {
-    const ring = this.#ring;
-    if (ring === null) return;
-    const end = this.#end + data.length;
-    for (let from = Math.max(0, data.length - ring.length); from < data.length; ) {
-      from += data.copy(ring, (this.#end + from) % ring.length, from);
-    }
-    this.#end = end;
-    this.#first = Math.max(this.#first, end - ring.length);
+    if (this.#followers === 0) return;
+    if (data.length >= OUTPUT_CHUNK_BYTES) this.#share(data);
+    else this.#copy(data);
+    this.#removeWhile((oldest) => this.#end - oldest.offset - oldest.data.length >= OUTPUT_RECENT_BYTES);
   }
 
-  /** Copies the bytes from `offset` on to `target`; gives their number, 0 if that offset is not in memory. */
-  read(offset: number, target: Buffer): number {
-    const ring = this.#ring;
-    if (ring === null || offset < this.#first || offset >= this.#end) return 0;
-    const length = Math.min(target.length, this.#end - offset);
-    for (let copied = 0; copied < length; ) {
-      const at = (offset + copied) % ring.length;
-      copied += ring.copy(target, copied, at, at + length - copied);
-    }
-    return length;
+  /**
+   * The bytes from `offset` on that are in memory in one piece; null if there are none. They are valid in this step only,
+   * or until the `release` of who calls `retain`.
+   */
+  at(offset: number): Buffer | null {
+    const piece = this.#pieces.findLast((each) => each.offset <= offset);
+    if (!piece || offset >= this.#end) return null;
+    return piece.data.subarray(offset - piece.offset);
   }
+
+  #share(data: Buffer): void {
+    const last = this.#pieces.at(-1);
+    if (last && !last.room && isBehind(last.data, data)) {
+      last.data = Buffer.from(data.buffer, last.data.byteOffset, last.data.length + data.length);
+    } else {
+      retain(data);
+      this.#pieces.push({ offset: this.#end, data, room: null });
+    }
+    this.#end += data.length;
+  }
+
+  #copy(data: Buffer): void {
+    for (let copied = 0; copied < data.length; ) {
+      let last = this.#pieces.at(-1);
+      if (!last?.room?.length) {
+        const room = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
+        last = { offset: this.#end, data: room.subarray(0, 0), room };
+        this.#pieces.push(last);
+      }
+      const room = last.room as Buffer;
+      const length = data.copy(room, 0, copied);
+      last.data = Buffer.from(room.buffer, 0, last.data.length + length);
+      last.room = room.subarray(length);
+      this.#end += length;
+      copied += length;
+    }
+  }
+
+  #removeWhile(isSpare: (oldest: Piece) => boolean): void {
+    for (let oldest = this.#pieces[0]; oldest && isSpare(oldest); oldest = this.#pieces[0]) {
+      this.#pieces.shift();
+      release(oldest.data);
+    }
+  }
+}
+
+/** Whether `next` begins in memory where `data` ends. */
+function isBehind(data: Buffer, next: Buffer): boolean {
+  return data.buffer === next.buffer && data.byteOffset + data.length === next.byteOffset;
 }

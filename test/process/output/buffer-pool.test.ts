@@ -1,42 +1,58 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { OUTPUT_CHUNK_BYTES } from '../../../src/contract/defaults.ts';
-import { copyOf, release } from '../../../src/process/output/buffer-pool.ts';
+import { ReadMemory, release, retain, SLAB_BYTES } from '../../../src/process/output/buffer-pool.ts';
 
-const KIB = 1024;
-
-test('a copy is equal to what was copied, whatever was copied and released before', () => {
-  const sizes = fc.array(fc.integer({ min: 0, max: OUTPUT_CHUNK_BYTES }), { maxLength: 20 });
+test('what is read stays as it is until its last use is released, whatever others read and release meanwhile', () => {
+  const step = fc.record({
+    stream: fc.nat(2),
+    length: fc.integer({ min: 0, max: OUTPUT_CHUNK_BYTES }),
+    uses: fc.integer({ min: 1, max: 3 }),
+    leaves: fc.boolean(),
+    releases: fc.nat(3),
+  });
   fc.assert(
-    fc.property(sizes, fc.integer({ min: 0, max: 255 }), (lengths, first) => {
-      const held = lengths.map((length, i) => {
-        const bytes = Buffer.alloc(length, (first + i) % 256);
-        const copy = copyOf(bytes);
-        if (i % 3 === 0) release(copy);
-        return i % 3 === 0 ? null : { bytes, copy };
-      });
-      for (const each of held) expect(each === null || each.bytes.equals(each.copy)).toBe(true);
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const memories = [new ReadMemory(), new ReadMemory(), new ReadMemory()];
+      const held: { bytes: Buffer; data: Buffer }[] = [];
+      for (const [i, { stream, length, uses, leaves, releases }] of steps.entries()) {
+        const memory = memories[stream] as ReadMemory;
+        const bytes = Buffer.alloc(length, i);
+        const data = memory.copyOf(bytes);
+        for (let use = 0; use < uses; use++) held.push({ bytes, data });
+        for (let use = 1; use < uses; use++) retain(data);
+        if (leaves) memory.leave();
+        for (const each of held) expect(each.bytes.equals(each.data)).toBe(true);
+        for (const each of held.splice(0, releases)) release(each.data);
+      }
+      for (const { data } of held) release(data);
+      for (const memory of memories) memory.leave();
     }),
   );
 });
 
-test('a copy stays as it is when the original changes', () => {
-  for (const size of [1, 8 * KIB, OUTPUT_CHUNK_BYTES]) {
-    const bytes = Buffer.alloc(size, 'a');
-    const copy = copyOf(bytes);
-    bytes.fill('b');
-    expect(copy.equals(Buffer.alloc(size, 'a'))).toBe(true);
-  }
+test('a slab is used again once all that was read into it is released, and memory of others never', () => {
+  const memory = new ReadMemory();
+  const [first, second] = [memory.take(10), memory.take(10)];
+  expect(second.buffer).toBe(first.buffer);
+  memory.leave();
+  release(first);
+  const meanwhile = memory.take(1);
+  expect(meanwhile.buffer).not.toBe(first.buffer);
+  memory.leave();
+  release(second);
+  const other = Buffer.alloc(SLAB_BYTES);
+  release(other);
+  expect(memory.room().buffer).toBe(first.buffer);
+  memory.leave();
+  release(meanwhile);
 });
 
-test('a released chunk is used again, and a small buffer or that of somebody else is not', () => {
-  const chunk = copyOf(Buffer.alloc(8 * KIB));
-  release(chunk);
-  expect(copyOf(Buffer.alloc(9 * KIB)).buffer).toBe(chunk.buffer);
-  const small = copyOf(Buffer.alloc(100));
-  release(small);
-  const other = Buffer.alloc(16 * KIB);
-  release(other);
-  const next = copyOf(Buffer.alloc(8 * KIB));
-  expect([small.buffer, other.buffer]).not.toContain(next.buffer);
+test('there is always room for a whole chunk', () => {
+  const memory = new ReadMemory();
+  for (let i = 0; i < 40; i++) {
+    expect(memory.room().length).toBeGreaterThanOrEqual(OUTPUT_CHUNK_BYTES);
+    release(memory.take(OUTPUT_CHUNK_BYTES - 1));
+  }
+  memory.leave();
 });

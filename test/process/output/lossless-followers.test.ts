@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { LOSSLESS_STALL_MS } from '../../../src/contract/defaults.ts';
+import { LOSSLESS_STALL_MS, OUTPUT_PENDING_BYTES } from '../../../src/contract/defaults.ts';
+import { SLAB_BYTES } from '../../../src/process/output/buffer-pool.ts';
 import type { OutputItem, OutputItems, OutputOptions } from '../../../src/process/output/output-reader.ts';
 import type { Supervisor } from '../../../src/process/supervisor.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -9,8 +10,8 @@ import { outputOf, program, start, until } from '../../support/process/harness.t
 
 const MIB = 1024 * 1024;
 const TOTAL = 40 * MIB;
-/** What a process may write beyond the slowest follower: what is read, one read more, and its pipe. */
-const AHEAD_MAX = 256 * 1024 + 2 * 64 * 1024;
+/** What others may have beyond the slowest follower: what is read, and one read more. */
+const AHEAD_MAX = OUTPUT_PENDING_BYTES + SLAB_BYTES;
 const TWO_STREAMS = { streams: ['stdout', 'stderr'], follow: true, lossless: true } as const;
 
 /** The hash of what flood.mjs writes. */
@@ -52,7 +53,7 @@ function heldEnd(supervisor: Supervisor, process_id: string): Promise<number> {
   return until(async () => {
     const query = { streams: ['stdout'], start: { tail_bytes: 0 } } as const;
     const { start: position } = await supervisor.output(process_id, query);
-    return position.stdout >= 256 * 1024 ? position.stdout : null;
+    return position.stdout >= OUTPUT_PENDING_BYTES ? position.stdout : null;
   });
 }
 

@@ -16,7 +16,7 @@ async function collect(items: AsyncIterable<OutputItem>): Promise<OutputItem[]> 
 
 test('a follower gets every byte and the end, though it came late and left often', async () => {
   const { supervisor } = await start();
-  const total = 6 * MIB;
+  const total = 24 * MIB;
   const { process } = await supervisor.spawn({ command: program('flood.mjs', String(total)) });
   const hash = createHash('sha256');
   let offset = 0;

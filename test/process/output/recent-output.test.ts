@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { OUTPUT_RECENT_BYTES } from '../../../src/contract/defaults.ts';
+import { OUTPUT_CHUNK_BYTES, OUTPUT_RECENT_BYTES } from '../../../src/contract/defaults.ts';
+import { ReadMemory, release } from '../../../src/process/output/buffer-pool.ts';
 import { RecentOutput } from '../../../src/process/output/recent-output.ts';
 
 /** Bytes that tell their offset in the stream. */
@@ -10,30 +11,43 @@ function bytesAt(offset: number, length: number): Buffer {
   return data;
 }
 
-test('the newest bytes are read back right at every offset, and none but them', () => {
-  const piece = fc.integer({ min: 1, max: OUTPUT_RECENT_BYTES + 70_000 });
-  const view = fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 1, max: 70_000 }));
-  const run = (start: number, lengths: number[], reads: [number, number][]) => {
+test('the newest bytes are read back right at every offset, whether they are shared or copied', () => {
+  const pieces = fc.array(fc.integer({ min: 1, max: OUTPUT_CHUNK_BYTES }), { minLength: 1, maxLength: 40 });
+  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 1, maxLength: 3 });
+  const run = (start: number, lengths: number[], whole: boolean, reads: number[]) => {
     const recent = new RecentOutput();
-    recent.follow(start);
+    const memory = new ReadMemory();
+    const leave = recent.follow(start);
     let end = start;
     for (const length of lengths) {
-      recent.add(bytesAt(end, length));
-      end += length;
+      const data = memory.copyOf(bytesAt(end, whole ? OUTPUT_CHUNK_BYTES : length));
+      recent.add(data);
+      end += data.length;
+      release(data);
       const first = Math.max(start, end - OUTPUT_RECENT_BYTES);
-      for (const [share, size] of reads) {
+      for (const share of reads) {
         const offset = first + Math.floor(share * (end - first - 1));
-        const target = Buffer.alloc(size);
-        const count = recent.read(offset, target);
-        expect(count).toBe(Math.min(size, end - offset));
-        expect(target.subarray(0, count).equals(bytesAt(offset, count))).toBe(true);
+        const found = recent.at(offset) as Buffer;
+        expect(found.length).toBeGreaterThan(0);
+        expect(found.equals(bytesAt(offset, found.length))).toBe(true);
+        expect(offset + found.length).toBeLessThanOrEqual(end);
       }
-      for (const offset of [first - 1, end]) expect(recent.read(offset, Buffer.alloc(1))).toBe(0);
+      expect(recent.at(end)).toBe(null);
     }
+    leave();
+    memory.leave();
   };
-  const lengths = fc.array(piece, { minLength: 1, maxLength: 4 });
-  const reads = fc.array(view, { minLength: 1, maxLength: 3 });
-  fc.assert(fc.property(fc.nat(3_000_000), lengths, reads, run), { numRuns: 20 });
+  fc.assert(fc.property(fc.nat(3_000_000), pieces, fc.boolean(), shares, run), { numRuns: 30 });
+});
+
+test('memory holds little more than the newest bytes, however small the pieces are', () => {
+  const recent = new RecentOutput();
+  const leave = recent.follow(0);
+  const piece = OUTPUT_CHUNK_BYTES / 4 + 1;
+  for (let at = 0; at < 4 * OUTPUT_RECENT_BYTES; at += piece) recent.add(bytesAt(at, piece));
+  expect(recent.at(2 * OUTPUT_RECENT_BYTES)).toBe(null);
+  expect(recent.at(3 * OUTPUT_RECENT_BYTES + piece)).not.toBe(null);
+  leave();
 });
 
 test('nothing is kept once the last follower has left', () => {
@@ -41,8 +55,12 @@ test('nothing is kept once the last follower has left', () => {
   const leave = [recent.follow(0), recent.follow(0)];
   recent.add(bytesAt(0, 100));
   leave[0]?.();
-  expect(recent.read(0, Buffer.alloc(200))).toBe(100);
+  expect(recent.at(0)?.length).toBe(100);
   leave[1]?.();
   recent.add(bytesAt(100, 100));
-  expect(recent.read(100, Buffer.alloc(200))).toBe(0);
+  expect(recent.at(100)).toBe(null);
+  recent.follow(200);
+  recent.add(bytesAt(200, 100));
+  expect(recent.at(150)).toBe(null);
+  expect(recent.at(200)?.equals(bytesAt(200, 100))).toBe(true);
 });
