@@ -32,6 +32,8 @@ export class KeptFiles {
   /** Oldest first; output is written to the last. */
   readonly #segments: Segment[];
   #file: number | null = null;
+  /** Resolves once no file is being renamed. */
+  #renamed: Promise<unknown> = Promise.resolve();
   /** The offset after bytes that were given up; null if no bytes are missing at the end. */
   #gap_end: number | null = null;
   #dropped_bytes = 0;
@@ -105,6 +107,7 @@ export class KeptFiles {
       const { path } = segment;
       const length = Math.min(max_bytes, segment.base + segment.size - offset);
       const data = await readAt(path, offset - segment.base, target?.subarray(0, length) ?? length);
+      if (!data) await this.#renamed; // until then it may not be known by its new name
       const is_same = this.#segments.includes(segment) && segment.path === path;
       if (data && is_same) return { data };
       if (is_same) return { gone: segment.base + segment.size };
@@ -137,8 +140,9 @@ export class KeptFiles {
     const base = this.end;
     this.close();
     if (full.size > 0 && full.path === path) {
-      await rename(path, `${path}.${full.base}`);
-      full.path = `${path}.${full.base}`;
+      const renamed = renameSegment(full, `${path}.${full.base}`);
+      this.#renamed = renamed.catch(() => {});
+      await renamed;
     }
     if (this.#gap_end !== null)
       closeSync(await openFile(`${path}.${base}`, WRITE_FLAGS | constants.O_TRUNC, 0o600));
@@ -158,4 +162,9 @@ export class KeptFiles {
       await rm(oldest.path, { force: true }).catch(() => {});
     }
   }
+}
+
+async function renameSegment(segment: Segment, path: string): Promise<void> {
+  await rename(segment.path, path);
+  segment.path = path;
 }

@@ -101,3 +101,27 @@ test('what the disk refuses becomes a gap with exact offsets, and the log goes o
   expect(await found.read(1000)).toEqual({ gone: 1500 });
   await mkdir(folder, { recursive: true });
 });
+
+test('what is kept can be read at every moment, also while its file is renamed', async () => {
+  const log = OutputLog.create(folder, 'stdout', new ChangeSignal());
+  const piece = Buffer.alloc(MIB);
+  const write = async () => {
+    log.append(piece);
+    await log.flush();
+  };
+  const gone: number[] = [];
+  let is_over = false;
+  const read = async () => {
+    while (!is_over) {
+      const offset = log.end - piece.length;
+      if ('gone' in (await log.read(offset, 1))) gone.push(offset);
+    }
+  };
+  await write();
+  const readers = [read(), read(), read()];
+  for (let written = 0; written < 200; written++) await write();
+  is_over = true;
+  await Promise.all(readers);
+  expect(gone).toEqual([]);
+  await log.close();
+});
