@@ -30,6 +30,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   ctl: ['contract', 'base', 'webhook', 'files'],
   // Others' programs and browsers run it: nothing of Node is in it, and no program of ours is built on it.
   client: ['contract'],
+  // It runs in browsers, and has all else from the programs' APIs.
+  console: ['contract'],
   'manager/config': ['contract', 'base', 'webhook'],
   'manager/database': ['contract', 'base'],
   'manager/sandboxes': [...FOUNDATION, 'runtime', 'manager/config', 'manager/database'],
@@ -64,7 +66,13 @@ const OWNERS: Record<string, RegExp> = {
   'p-retry': /^src\/outbox\//,
   koffi: /^src\/base\/linux\/libc\.ts$/,
   'p-limit': /^src\/(webhook\/resolver|manager\/sandboxes\/limiter)\.ts$/,
-  'eventsource-parser': /^src\/(client\/streams|ctl\/api)\//,
+  'eventsource-parser': /^src\/(client\/streams|ctl\/api|console\/api)\//,
+  preact: /^src\/console\//,
+  'preact/hooks': /^src\/console\//,
+  uplot: /^src\/console\/parts\//,
+  '@xterm/xterm': /^src\/console\/terminal\/screen\.ts$/,
+  '@xterm/addon-fit': /^src\/console\/terminal\/screen\.ts$/,
+  '@xterm/addon-web-links': /^src\/console\/terminal\/screen\.ts$/,
   'openapi-fetch': /^src\/client\/http-client\.ts$/,
   'string-width': /^src\/ctl\/terminal\//,
   fastify: /^src\/(base|daemon|manager)\//,
@@ -85,7 +93,7 @@ function sources(folder: string): Source[] {
   return readdirSync(join(ROOT, folder)).flatMap((name) => {
     const path = join(folder, name);
     if (statSync(join(ROOT, path)).isDirectory()) return sources(path);
-    return path.endsWith('.ts') ? [source(path)] : [];
+    return /\.tsx?$/.test(path) ? [source(path)] : [];
   });
 }
 
@@ -161,6 +169,7 @@ describe('the house', () => {
       ({ path, text }) =>
         path.startsWith('src/') &&
         path !== 'src/base/clock.ts' &&
+        path !== 'src/console/base/clock.ts' &&
         /(?<![.\w])(Date\.now\(|new Date\(\)|setTimeout\(|setInterval\()/.test(text),
     );
     // The log has its own stamps; a command's pause keeps its program running; the client runs without Node's clock.

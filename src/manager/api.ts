@@ -1,8 +1,10 @@
 import { createHttpApp, type HttpApp } from '../base/http/app.ts';
+import { consoleFiles } from '../base/http/page-files.ts';
 import { RequestMetrics } from '../base/http/request-metrics.ts';
 import type { Schedule } from '../base/schedule.ts';
 import type { NetworkState } from '../contract/network.ts';
 import { guardRoutes } from './api/auth.ts';
+import { registerConsoleRoutes } from './api/console-routes.ts';
 import { registerDeliveryRoutes } from './api/delivery-routes.ts';
 import { registerEventRoutes } from './api/event-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
@@ -19,8 +21,16 @@ import { NETWORK_JOB } from './network-job.ts';
 import type { Parts } from './parts.ts';
 import { explainRefusals } from './quotas/quotas.ts';
 
-/** Builds the API over the parts, ready to listen; changed policies wake a job of `schedule`. Source: contract section 7. */
-export async function makeApi(parts: Parts, tokens: TokenStore, schedule: Schedule): Promise<ApiServer> {
+/**
+ * Builds the API over the parts, ready to listen, with or without the console; changed policies wake a job of `schedule`.
+ * Source: contract section 7.
+ */
+export async function makeApi(
+  parts: Parts,
+  tokens: TokenStore,
+  schedule: Schedule,
+  has_console: boolean,
+): Promise<ApiServer> {
   const { services, quotas, usage, delivery, metrics } = parts;
   const { log, clock, store, runtime, seal } = services;
   const app: HttpApp = createHttpApp(log);
@@ -46,6 +56,7 @@ export async function makeApi(parts: Parts, tokens: TokenStore, schedule: Schedu
       }),
     (routes) => registerUsageRoutes(routes, usage),
     (routes) => registerHealthRoutes(routes, readinessOf(parts), metrics),
+    ...(has_console ? [(routes: HttpApp) => registerConsoleRoutes(routes, consoleFiles)] : []),
   ]);
   return server;
 }

@@ -65,7 +65,7 @@ export class Manager implements Service {
       }),
     );
     await networks.open(quotas.networkSources());
-    this.#server = await makeApi(parts, new TokenStore(db, this.#given.clock), schedule);
+    this.#server = await makeApi(parts, new TokenStore(db, this.#given.clock), schedule, config.console);
     await this.#server.listen(config.host, config.port);
     for (const service of this.#services) await service.start();
     log.info({ url: this.url, version: VERSION }, 'listening');

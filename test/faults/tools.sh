@@ -8,6 +8,7 @@ need() {
 }
 need bwrap bubblewrap
 need cc gcc
+need chromium chromium
 need debootstrap debootstrap
 need fsfreeze util-linux
 need git git

@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
+import { isUpgrade } from '../../base/http/listener.ts';
 import { ApiError } from '../../contract/errors.ts';
+import { tokenOfProtocols } from '../../contract/socket-token.ts';
 import type { Caller, Scope } from '../../contract/tokens.ts';
 import type { TokenStore } from '../database/token-store.ts';
 
@@ -8,6 +10,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that the caller's token needs; null if any token will do. */
     scope?: Scope | null;
+    /** Its WebSocket may prove the caller by a subprotocol, which browsers can set. */
+    takes_socket_token?: boolean;
   }
   interface FastifyRequest {
     /** Set before any handler of a route that is not open. */
@@ -54,9 +58,18 @@ async function authenticate(
   reply: FastifyReply,
   tokens: TokenStore,
 ): Promise<Caller> {
-  const token = /^Bearer +([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? '')?.[1];
-  const caller = token === undefined ? null : await tokens.find(token);
+  const token = tokenOf(request);
+  const caller = token === null ? null : await tokens.find(token);
   if (caller) return caller;
   reply.header('www-authenticate', 'Bearer');
   throw new ApiError('unauthorized', TOKEN_REQUIRED);
+}
+
+function tokenOf(request: FastifyRequest): string | null {
+  const { authorization, 'sec-websocket-protocol': protocols } = request.headers;
+  const { takes_socket_token } = request.routeOptions.config;
+  if (authorization === undefined && takes_socket_token === true && isUpgrade(request)) {
+    return tokenOfProtocols(protocols);
+  }
+  return /^Bearer +([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1] ?? null;
 }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { SOCKET_PROTOCOL } from '../../contract/socket-token.ts';
 
 /** The headers of a daemon's answer that reach a caller, in addition to type and length. */
 const HEADERS = [
@@ -48,12 +49,19 @@ export function isFinal({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200 && statusCode <= 599;
 }
 
-/** The response head that opens a WebSocket; null if the daemon's answer does not open one. Source: RFC 6455, section 4.2.2. */
-export function upgradeHead({ statusCode, headers }: IncomingMessage): string | null {
+/**
+ * The response head that opens a WebSocket, with the subprotocol of a caller that offered it; null if the daemon's answer
+ * does not open one. Source: RFC 6455, section 4.2.2.
+ */
+export function upgradeHead(
+  { statusCode, headers }: IncomingMessage,
+  offers_protocol = false,
+): string | null {
   const accept = headers['sec-websocket-accept'] ?? '';
   if (statusCode !== 101 || !/^[A-Za-z0-9+/]{27}=$/.test(accept)) return null;
   return (
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-    `Sec-WebSocket-Accept: ${accept}\r\n\r\n`
+    `Sec-WebSocket-Accept: ${accept}\r\n` +
+    `${offers_protocol ? `Sec-WebSocket-Protocol: ${SOCKET_PROTOCOL}\r\n` : ''}\r\n`
   );
 }

@@ -18,11 +18,11 @@ export interface PassThroughParts extends SandboxCallParts {
 export async function registerPassThroughRoutes(app: HttpApp, parts: PassThroughParts): Promise<void> {
   const register = (routes: HttpApp, streamed: boolean) => {
     for (const route of PASSED_ROUTES.filter(({ is_streamed }) => is_streamed === streamed)) {
-      const { method, path, scope, doc } = route;
+      const { method, path, scope, doc, is_upgrade } = route;
       routes.route({
         method,
         url: `${PATH}${path}`,
-        config: { scope: `sandboxes:${scope}`, doc },
+        config: { scope: `sandboxes:${scope}`, doc, takes_socket_token: is_upgrade },
         handler: (request, reply) => answer(parts, route, request, reply),
       });
     }

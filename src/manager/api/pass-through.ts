@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
+import { offersSocketProtocol } from '../../contract/socket-token.ts';
 import { answerHeaders, upgradeHead } from './daemon-answer.ts';
 import { exchange } from './exchange.ts';
 
@@ -52,7 +53,7 @@ export async function passThrough(
     is_duplex: false,
     headers: { ...forwarded(request), [CONTROL_SCOPE_HEADER]: scope },
     answerHeaders,
-    upgradeHead,
+    upgradeHead: (head) => upgradeHead(head, offersSocketProtocol(request.headers['sec-websocket-protocol'])),
     noAnswer,
   });
 }

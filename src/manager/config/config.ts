@@ -54,6 +54,8 @@ export interface ManagerConfig {
   /** Non-public addresses that sandboxes may reach. */
   readonly allow_sandbox_cidr: Cidr[];
   readonly secret_key_file: string;
+  /** Whether the console's page is served. */
+  readonly console: boolean;
   readonly node: NodeBudget;
   readonly log_level: LogLevel;
   /** As in the config file, undefined if missing; validated in `quotas/`. */
@@ -95,6 +97,7 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
     quota_fail_open: from.read('quota_fail_open', 'false', SWITCH_OPTION),
     allow_webhook_cidr: from.list('allow_webhook_cidr', CIDRS),
     allow_sandbox_cidr: from.list('allow_sandbox_cidr', CIDRS),
+    console: from.read('console', 'on', { ...SWITCH_OPTION, accepted: 'must be on or off' }),
     secret_key_file: from.read('secret_key_file', './sandbox-manager.key', FILE_PATH),
     node: {
       memory_mib: from.optional('node_memory', SIZE),

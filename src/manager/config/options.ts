@@ -54,6 +54,7 @@ export const OPTIONS = [
   { name: 'node_cpus', value: 'cores', description: 'cores for sandboxes, like 3.5' },
   { name: 'node_sandboxes', value: 'n', description: 'maximum number of running sandboxes' },
   { name: 'node_disk', value: 'size', description: 'disk of --data-dir for sandboxes, like 50Gi' },
+  { name: 'console', value: 'on|off', description: 'serve the console at /console (default: on)' },
   { name: 'log_level', value: 'level', description: 'level of the JSON log on stderr (default: info)' },
 ] as const satisfies OptionDefinition[];
 

@@ -1,0 +1,76 @@
+import { visible } from '../base/format.ts';
+
+/** One event as a line: its time, kind, sandbox, and what it says. */
+export interface EventLine {
+  /** Distinguishes lines; the id of the event. */
+  key: string;
+  event_type: string;
+  timestamp: string;
+  sandbox_id: string;
+  summary: string;
+  body: string;
+}
+
+/** Lines that are kept: older ones are dropped from the page, not from the outbox. */
+const KEPT_MAX = 20_000;
+
+/** The line of an event's body, whatever it holds. */
+export function lineOf(body: string, event_type: string, key: string): EventLine {
+  const event = objectOf(body);
+  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+  return {
+    key: text(event.event_id) || key,
+    event_type,
+    timestamp: text(event.timestamp),
+    sandbox_id: text(event.sandbox_id),
+    summary: visible(summaryOf(event_type, event.payload)),
+    body,
+  };
+}
+
+/** The lines with newer ones behind them, as many as are kept. */
+export function withLines(lines: readonly EventLine[], newer: readonly EventLine[]): EventLine[] {
+  const all = [...lines, ...newer];
+  return all.length > KEPT_MAX ? all.slice(-KEPT_MAX) : all;
+}
+
+function objectOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+const SUMMARY_MAX = 300;
+
+function summaryOf(event_type: string, payload: unknown): string {
+  const fields = (typeof payload === 'object' && payload !== null ? payload : {}) as Record<string, unknown>;
+  const show = (...names: string[]) =>
+    names
+      .filter((name) => fields[name] !== null && fields[name] !== undefined)
+      .map((name) => `${name} ${plain(fields[name])}`)
+      .join('  ');
+  switch (event_type) {
+    case 'process.started':
+      return `${plain(fields.name ?? fields.process_id)}  ${plain(fields.command)}`.slice(0, SUMMARY_MAX);
+    case 'process.exited':
+    case 'process.crashed':
+      return `${plain(fields.process_id)}  ${show('exit_code', 'signal', 'reason', 'duration_ms')}`;
+    case 'file.modified':
+      return `${plain(fields.event_type)}  ${plain(fields.path)}${fields.old_path ? `  from ${plain(fields.old_path)}` : ''}`;
+    case 'agent.event':
+      return JSON.stringify(payload ?? null).slice(0, SUMMARY_MAX);
+    default:
+      return show('reason', 'actor', 'signal', 'paused_ms', 'uptime_ms', 'http_port', 'version').slice(
+        0,
+        SUMMARY_MAX,
+      );
+  }
+}
+
+function plain(value: unknown): string {
+  if (Array.isArray(value)) return value.map(plain).join(' ');
+  return typeof value === 'object' ? JSON.stringify(value) : String(value ?? '');
+}

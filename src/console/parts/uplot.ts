@@ -1,0 +1,4 @@
+import UPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+
+export { UPlot };

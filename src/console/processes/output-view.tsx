@@ -1,0 +1,174 @@
+import { useMemo, useState } from 'preact/hooks';
+import { send } from '../api/http.ts';
+import { count, plural } from '../base/format.ts';
+import { Badge } from '../parts/badge.tsx';
+import { save } from '../parts/download.ts';
+import { Select } from '../parts/field.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { Lines } from '../parts/lines.tsx';
+import { Empty, ProblemNote } from '../parts/notes.tsx';
+import { tell } from '../parts/toasts.tsx';
+import type { OutputLine } from './output-log.ts';
+import { useOutput } from './use-output.ts';
+
+const HEIGHT_PX = 18;
+const STATES = { connecting: 'accent', live: 'good', waiting: 'warn', ended: 'idle' } as const;
+
+interface OutputProps {
+  path: string;
+  /** For the file that it is saved as. */
+  name: string;
+  onExit(): void;
+}
+
+/** The output of a process: followed, searched, and saved. */
+export function OutputView({ path, name, onExit }: OutputProps) {
+  const { lines, dropped, state } = useOutput(path, onExit);
+  const [stream, setStream] = useState('');
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const [is_following, setFollowing] = useState(true);
+  const shown = useMemo(
+    () => (stream === '' ? lines : lines.filter((line) => line.stream === stream)),
+    [lines, stream],
+  );
+  const found = useMemo(() => placesOf(shown, text), [shown, text]);
+  const current =
+    found.length === 0 ? null : (found[((at % found.length) + found.length) % found.length] ?? null);
+  const step = (by: number) => {
+    setFollowing(false);
+    setAt((before) => before + by);
+  };
+  const download = (which: 'stdout' | 'stderr') =>
+    tell(async () => {
+      const response = await send('GET', path, {
+        query: { stream: which },
+        headers: { accept: 'application/octet-stream' },
+      });
+      save(`${name}.${which}`, [await response.blob()]);
+    }, `${which} saved`);
+  return (
+    <section class="panel" aria-label="Output">
+      <div class="panel-head">
+        <h2>Output</h2>
+        <Badge tone={STATES[state.state]} text={state.state} />
+        <form
+          class="filters"
+          onSubmit={(event) => {
+            event.preventDefault();
+            step(1);
+          }}
+        >
+          <input
+            class="input"
+            data-key="slash"
+            aria-label="Search in the output"
+            placeholder="search"
+            value={text}
+            onInput={(event) => {
+              setText(event.currentTarget.value);
+              setAt(0);
+              setFollowing(event.currentTarget.value === '');
+            }}
+          />
+          <Select
+            label="Stream"
+            is_bare
+            value={stream}
+            options={[['', 'both'], 'stdout', 'stderr']}
+            onChange={setStream}
+          />
+          {text !== '' && (
+            <>
+              <span class="muted number" role="status">
+                {plural(found.length, 'line')}
+              </span>
+              <button type="button" class="button is-small" onClick={() => step(-1)}>
+                Previous
+              </button>
+              <button type="submit" class="button is-small">
+                Next
+              </button>
+            </>
+          )}
+        </form>
+        <div class="actions">
+          <button
+            type="button"
+            class="button is-small"
+            aria-pressed={is_following}
+            onClick={() => setFollowing(!is_following)}
+          >
+            {is_following ? 'Following' : 'Follow'}
+          </button>
+          {(['stdout', 'stderr'] as const).map((which) => (
+            <button key={which} type="button" class="button is-small" onClick={() => void download(which)}>
+              <Icon name="down" />
+              {which}
+            </button>
+          ))}
+        </div>
+      </div>
+      {state.problem && (
+        <div class="panel-body">
+          <ProblemNote problem={state.problem} />
+        </div>
+      )}
+      {dropped > 0 && (
+        <p class="pager">
+          {count(dropped)} earlier lines are not shown here; save the output to have all that the daemon
+          keeps.
+        </p>
+      )}
+      {shown.length === 0 ? (
+        <Empty title="It has written nothing yet" />
+      ) : (
+        <Lines
+          label="Output"
+          class="is-output"
+          items={shown}
+          height={HEIGHT_PX}
+          is_following={is_following}
+          onFollow={setFollowing}
+          shown={is_following ? null : current}
+        >
+          {(line, index) => (
+            <Line key={line.number} line={line} wanted={text} is_current={index === current} />
+          )}
+        </Lines>
+      )}
+    </section>
+  );
+}
+
+function Line({ line, wanted, is_current }: { line: OutputLine; wanted: string; is_current: boolean }) {
+  const at = wanted === '' ? -1 : line.text.toLowerCase().indexOf(wanted.toLowerCase());
+  return (
+    <div
+      class={`line mono${line.stream === 'stderr' ? ' is-error' : ''}${is_current ? ' is-current' : ''}`}
+      style={{ height: `${HEIGHT_PX}px` }}
+      dir="ltr"
+    >
+      <span class="grow">
+        {at < 0 ? (
+          line.text
+        ) : (
+          <>
+            {line.text.slice(0, at)}
+            <mark>{line.text.slice(at, at + wanted.length)}</mark>
+            {line.text.slice(at + wanted.length)}
+          </>
+        )}
+      </span>
+    </div>
+  );
+}
+
+function placesOf(lines: readonly OutputLine[], text: string): number[] {
+  if (text === '') return [];
+  const wanted = text.toLowerCase();
+  const places: number[] = [];
+  for (const [index, line] of lines.entries())
+    if (line.text.toLowerCase().includes(wanted)) places.push(index);
+  return places;
+}

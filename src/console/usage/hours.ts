@@ -1,0 +1,37 @@
+import type { UsageWindow, WindowType } from '../../contract/usage.ts';
+import { bytes, decimal } from '../base/format.ts';
+
+/** What a window type measures, for people. */
+export const TITLES: Record<WindowType, string> = {
+  'sandbox.runtime_mib_milliseconds': 'Memory leased',
+  'sandbox.egress_bytes': 'Egress',
+  'sandbox.ingress_bytes': 'Ingress',
+};
+
+const HOUR_S = 3_600;
+const MIB_MS_PER_GIB_HOUR = 1024 * HOUR_S * 1_000;
+
+/** A value of a window type in a unit for people. */
+export function amount(type: WindowType, value: number): string {
+  if (type !== 'sandbox.runtime_mib_milliseconds') return bytes(value);
+  const gib_hours = value / MIB_MS_PER_GIB_HOUR;
+  if (gib_hours !== 0 && gib_hours < 0.1) return `${(gib_hours * 1_000).toPrecision(3)} m GiB·h`;
+  return `${decimal(gib_hours)} GiB·h`;
+}
+
+/** The values by the hour in which they end: times in seconds, and sums; hours without windows are 0. */
+export function hourly(windows: readonly UsageWindow[]): [number[], number[]] {
+  const sums = new Map<number, number>();
+  for (const { window_end, value } of windows) {
+    // What ends at the full hour belongs to the hour before.
+    const hour = Math.ceil(new Date(window_end).getTime() / 1_000 / HOUR_S) * HOUR_S - HOUR_S;
+    if (Number.isFinite(hour)) sums.set(hour, (sums.get(hour) ?? 0) + value);
+  }
+  const hours = [...sums.keys()];
+  const times: number[] = [];
+  // One hour alone would have no width.
+  const first = Math.min(...hours) - HOUR_S;
+  const last = Math.max(...hours) + HOUR_S;
+  for (let hour = first; hour <= last; hour += HOUR_S) times.push(hour);
+  return [times, times.map((hour) => sums.get(hour) ?? 0)];
+}
