@@ -132,11 +132,14 @@ function parseBody(
   if (request.routeOptions.config.is_raw) return done(null, body);
   if (body.length === 0) return done(null, undefined);
   if (!isUtf8(body)) return done(invalidField('body', 'must be UTF-8'));
+  let value: unknown;
   try {
-    done(null, JSON.parse(body.toString('utf8')));
+    value = JSON.parse(body.toString('utf8'));
   } catch {
-    done(invalidField('body', 'must be JSON'));
+    return done(invalidField('body', 'must be JSON'));
   }
+  // Like no body to what follows, but no schema takes it.
+  done(value === null ? invalidField('body', 'must be an object') : null, value);
 }
 
 /** The function that checks one part of a route's requests. */

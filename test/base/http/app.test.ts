@@ -58,7 +58,7 @@ describe('an application', () => {
     ['{"name":"a","inner":{"n":0.5}}', 'inner.n: must be an integer'],
     ['[]', 'body: must be an object'],
     ['5', 'body: must be an object'],
-    ['null', 'body: is required'],
+    ['null', 'body: must be an object'],
     ['', 'body: is required'],
     ['{', 'body: must be JSON'],
   ])('refuses the body %s: %s', async (body, message) => {
@@ -84,6 +84,7 @@ describe('an application', () => {
     const call = await echo();
     expect((await call('POST', '/optional', '')).json.data).toBeNull();
     expect((await call('POST', '/optional')).json.data).toBeNull();
+    expect((await call('POST', '/optional', 'null')).status).toBe(400);
   });
 
   it('names an unknown parameter of a query', async () => {

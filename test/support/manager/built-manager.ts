@@ -11,6 +11,8 @@ export interface BuiltManager {
   token: string;
 }
 
+const SCOPES = ['sandboxes:write', 'quota:read', 'usage:read', 'webhooks:read', 'admin'];
+
 /** Starts it; when the test has ended, its sandboxes are deleted and nothing of them is left. */
 export async function startBuiltManager(...options: string[]): Promise<BuiltManager> {
   const folder = scratchFolder();
@@ -21,7 +23,7 @@ export async function startBuiltManager(...options: string[]): Promise<BuiltMana
     ...['--secret-key-file', join(folder, 'key'), ...options],
   ]);
   onTestFinished(() => manager.end('SIGTERM'));
-  const scopes = ['sandboxes:write', 'quota:read', 'usage:read'].flatMap((scope) => ['--scope', scope]);
+  const scopes = SCOPES.flatMap((scope) => ['--scope', scope]);
   const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, ...database);
   const built = { url: manager.url, token };
   onTestFinished(async () => {
@@ -35,9 +37,10 @@ export async function startBuiltManager(...options: string[]): Promise<BuiltMana
 
 /** A sandbox of such a manager: `path` is its path at the API. */
 export async function claimedFrom(...options: string[]) {
-  const call = callTo(await startBuiltManager(...options));
+  const manager = await startBuiltManager(...options);
+  const call = callTo(manager);
   const { text } = await call('POST', '/api/v1/sandboxes', { config: { resources: { cpu: 1 } } });
-  return { call, path: `/api/v1/sandboxes/${JSON.parse(text).data.sandbox_id}` };
+  return { ...manager, call, path: `/api/v1/sandboxes/${JSON.parse(text).data.sandbox_id}` };
 }
 
 function callTo({ url, token }: BuiltManager) {
