@@ -99,6 +99,10 @@ export const SANDBOXCTL_GUIDES: Guides = {
     examples: ['doctor', 'doctor --webhook-url https://example.com/hooks --watch-dir /workspace'],
     related: ['status', 'test'],
   },
+  console: {
+    examples: ['console', 'console --no-open --port 8900'],
+    related: ['status', 'ps', 'deliveries'],
+  },
   completion: { examples: ['completion bash >> ~/.bash_completion', 'completion fish'], related: [] },
 };
 

@@ -4,11 +4,17 @@ import { systemClock } from '../src/base/clock.ts';
 import { VERSION } from '../src/base/version.ts';
 import { DEFAULT_STATE_DIR, DEFAULT_URL } from '../src/contract/defaults.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
-import { notThrough, runCommand, runLocalCommand, runManagerCommand } from '../src/ctl/command.ts';
+import {
+  interruption,
+  notThrough,
+  runCommand,
+  runLocalCommand,
+  runManagerCommand,
+} from '../src/ctl/command.ts';
 import { ASKED, COMPLETE } from '../src/ctl/complete/asked.ts';
 import { EXIT, RUN_FAILED } from '../src/ctl/failure.ts';
 import { findTarget } from '../src/ctl/settings/target.ts';
-import { failureLine } from './command-line.ts';
+import { failureLine, integer } from './command-line.ts';
 import { SANDBOXCTL_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, nameGlobalOptions } from './help.ts';
 import type { CommandRunner } from './sandboxctl-arguments.ts';
@@ -94,6 +100,26 @@ program
       };
       return doctor(terminal, target, systemClock);
     }),
+  );
+
+program
+  .command('console')
+  .description('serve a page that shows the sandbox in a browser, on this machine, until interrupted')
+  .option('--port <port>', 'port to listen on; 0 picks a free one', integer(0, 65_535), 0)
+  .option('--no-open', 'print the URL and open no browser')
+  .action((options: { port: number; open: boolean }) =>
+    runner.withDaemon(
+      async (context) => {
+        const { serveConsole } = await import('../src/ctl/console/console.ts');
+        const { openBrowser } = await import('../src/ctl/console/open-browser.ts');
+        let close = () => {};
+        const open = (url: string) => {
+          if (options.open) close = openBrowser(url, process.env);
+        };
+        return serveConsole(context, { port: options.port, open }, interruption()).finally(() => close());
+      },
+      { through_manager: 'a manager serves a console itself, at /console/' },
+    ),
   );
 
 addCompletion(

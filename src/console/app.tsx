@@ -14,7 +14,7 @@ import { SandboxPage } from './sandboxes/sandbox-page.tsx';
 import { SandboxesPage } from './sandboxes/sandboxes-page.tsx';
 import { Banner } from './shell/banner.tsx';
 import { Help } from './shell/help.tsx';
-import { Nav } from './shell/nav.tsx';
+import { Nav, Tools } from './shell/nav.tsx';
 import { Palette } from './shell/palette.tsx';
 import { SignIn } from './shell/sign-in.tsx';
 import { UsagePage } from './usage/usage-page.tsx';
@@ -46,6 +46,9 @@ export function App() {
             <View key={view} segments={segments} />
           )}
         </main>
+        <footer class="phone-tools">
+          <Tools />
+        </footer>
       </div>
       <Toasts />
       <Help />

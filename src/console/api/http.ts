@@ -63,6 +63,7 @@ export async function send(method: string, path: string, options: RequestOptions
   });
   if (response.ok) return response;
   const problem = await problemIn(response);
+  if (problem.code === 'bad_gateway' && program.value === 'daemon') noteAway();
   if (problem.code === 'unauthorized' && program.value === 'manager' && token.value === used) {
     refusal.set('The manager does not know this token, or it has been revoked.');
   }

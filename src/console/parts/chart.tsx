@@ -69,6 +69,12 @@ export function Chart({ label, series, data, height = 180, format = String }: Ch
   );
 }
 
+const hours = new Intl.DateTimeFormat('sv-SE', { hour: '2-digit', minute: '2-digit' });
+
+function clock(time_s: number): string {
+  return hours.format(time_s * 1_000);
+}
+
 /** Without points, or with one, the last minutes. */
 function timeRange(first: number | null, last: number | null): [number, number] {
   const end = last ?? nowMs() / 1_000;
@@ -102,8 +108,8 @@ function optionsOf(series: readonly Series[], { width, height, format, Plot }: L
       y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.15)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, space: 80 },
-      { ...axis, size: 64, space: 34, values: (_plot, values) => values.map((value) => format(value)) },
+      { ...axis, grid: { show: false }, space: 70, size: 28, values: (_plot, values) => values.map(clock) },
+      { ...axis, size: 74, space: 34, values: (_plot, values) => values.map((value) => format(value)) },
     ],
     series: [
       {},

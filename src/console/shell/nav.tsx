@@ -14,7 +14,6 @@ const THEME_ICONS = { system: 'system', light: 'sun', dark: 'moon' } as const;
 export function Nav({ onSkip }: { onSkip(): void }) {
   const { segments } = useRoute();
   const of = useStore(program) ?? 'manager';
-  const chosen = useStore(theme);
   const [first = ''] = segments;
   return (
     <nav class="nav" aria-label="Console">
@@ -39,28 +38,37 @@ export function Nav({ onSkip }: { onSkip(): void }) {
           </li>
         ))}
       </ul>
-      <div class="nav-foot">
-        <button type="button" class="button is-plain" onClick={() => palette.set(true)}>
-          <Icon name="search" />
-          Go to
-          <kbd>Ctrl K</kbd>
-        </button>
-        <button type="button" class="button is-plain" onClick={() => help.set(true)}>
-          <Icon name="help" />
-          Keys
-          <kbd>?</kbd>
-        </button>
-        <button type="button" class="button is-plain" onClick={() => choose(NEXT[chosen])}>
-          <Icon name={THEME_ICONS[chosen]} />
-          Theme: {chosen}
-        </button>
-        {of === 'manager' && (
-          <button type="button" class="button is-plain" onClick={signOut}>
-            <Icon name="leave" />
-            Sign out
-          </button>
-        )}
-      </div>
+      <Tools />
     </nav>
+  );
+}
+
+/** What is not a view: at the foot of the navigation or, on a phone, of the page. */
+export function Tools() {
+  const of = useStore(program) ?? 'manager';
+  const chosen = useStore(theme);
+  return (
+    <div class="tools">
+      <button type="button" class="button is-plain" onClick={() => palette.set(true)}>
+        <Icon name="search" />
+        Go to
+        <kbd>Ctrl K</kbd>
+      </button>
+      <button type="button" class="button is-plain" onClick={() => help.set(true)}>
+        <Icon name="help" />
+        Keys
+        <kbd>?</kbd>
+      </button>
+      <button type="button" class="button is-plain" onClick={() => choose(NEXT[chosen])}>
+        <Icon name={THEME_ICONS[chosen]} />
+        Theme: {chosen}
+      </button>
+      {of === 'manager' && (
+        <button type="button" class="button is-plain" onClick={signOut}>
+          <Icon name="leave" />
+          Sign out
+        </button>
+      )}
+    </div>
   );
 }

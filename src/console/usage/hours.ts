@@ -9,14 +9,16 @@ export const TITLES: Record<WindowType, string> = {
 };
 
 const HOUR_S = 3_600;
-const MIB_MS_PER_GIB_HOUR = 1024 * HOUR_S * 1_000;
+const MIB_MS_PER_MIB_HOUR = HOUR_S * 1_000;
+const MIB_PER_GIB = 1024;
 
 /** A value of a window type in a unit for people. */
 export function amount(type: WindowType, value: number): string {
   if (type !== 'sandbox.runtime_mib_milliseconds') return bytes(value);
-  const gib_hours = value / MIB_MS_PER_GIB_HOUR;
-  if (gib_hours !== 0 && gib_hours < 0.1) return `${(gib_hours * 1_000).toPrecision(3)} m GiB·h`;
-  return `${decimal(gib_hours)} GiB·h`;
+  const mib_hours = value / MIB_MS_PER_MIB_HOUR;
+  return mib_hours < MIB_PER_GIB
+    ? `${decimal(mib_hours)} MiB·h`
+    : `${decimal(mib_hours / MIB_PER_GIB)} GiB·h`;
 }
 
 /** The values by the hour in which they end: times in seconds, and sums; hours without windows are 0. */

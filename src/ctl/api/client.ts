@@ -92,6 +92,11 @@ export class Client {
     throw this.#errorOf(response, parseAnswer(await this.#read(response)));
   }
 
+  /** Sends one request below `/api/v1`; resolves with whatever is answered, its body still to be read. */
+  ask(method: string, path: string, options: RequestOptions): Promise<IncomingMessage> {
+    return this.#send(method, path, options);
+  }
+
   /** Opens a WebSocket below `/api/v1`; resolves once the daemon has accepted, paused so that no early message is lost. */
   async connect(path: string, query: RequestOptions['query'] = {}): Promise<WebSocket> {
     const [{ WebSocket }, connection] = await Promise.all([import('ws'), this.#connection()]);

@@ -1,0 +1,112 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ApiError, errorBody } from '../../contract/errors.ts';
+import type { Client } from '../api/client.ts';
+import { Failure } from '../failure.ts';
+
+/** What of a request reaches the daemon, whose token is added here. */
+const REQUEST_HEADERS = [
+  'accept',
+  'content-length',
+  'content-type',
+  'if-match',
+  'if-none-match',
+  'last-event-id',
+  'range',
+];
+const ANSWER_HEADERS = [
+  'accept-ranges',
+  'content-length',
+  'content-range',
+  'etag',
+  'last-modified',
+  'retry-after',
+  'x-output-offset',
+];
+const TYPES = /^(application\/(json|octet-stream|x-tar|gzip)|text\/event-stream)(; charset=utf-8)?$/;
+/** Nothing of a sandbox runs as a page. */
+const GUARDS = {
+  'content-security-policy': "sandbox; default-src 'none'",
+  'x-content-type-options': 'nosniff',
+};
+const BAD_GATEWAY = 502;
+
+/** Whether the daemon answers. */
+export async function answersDaemon(client: Client): Promise<boolean> {
+  return client.call('GET', '/sandbox').then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Passes a request on, and streams the answer back. `path` is below `/api/v1`, with its query. */
+export async function passRequest(
+  client: Client,
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const ending = new AbortController();
+  response.once('close', () => ending.abort());
+  const has_body = request.method !== 'GET' && request.method !== 'HEAD';
+  let answer: IncomingMessage;
+  try {
+    answer = await client.ask(request.method ?? 'GET', path, {
+      headers: picked(request, REQUEST_HEADERS),
+      ...(has_body ? { body: request } : {}),
+      silence_timeout_ms: 0,
+      signal: ending.signal,
+    });
+  } catch (error) {
+    if (response.destroyed) return;
+    const message = error instanceof Failure ? error.message : 'The daemon does not answer.';
+    const body = JSON.stringify(errorBody(new ApiError('bad_gateway', message)));
+    response.writeHead(BAD_GATEWAY, { 'content-type': 'application/json', ...GUARDS }).end(body);
+    return;
+  }
+  const type = answer.headers['content-type'] ?? '';
+  response.writeHead(answer.statusCode ?? BAD_GATEWAY, {
+    ...picked(answer, ANSWER_HEADERS),
+    ...(answer.statusCode === 204
+      ? {}
+      : { 'content-type': TYPES.test(type) ? type : 'application/octet-stream' }),
+    ...GUARDS,
+  });
+  response.flushHeaders();
+  await pipeline(answer, response).catch(() => response.destroy());
+}
+
+/** Passes a WebSocket on, message by message. */
+export async function passSocket(
+  client: Client,
+  path: string,
+  { request, socket, head }: { request: IncomingMessage; socket: Duplex; head: Buffer },
+): Promise<void> {
+  const [name = '', query = ''] = path.split('?', 2);
+  try {
+    const [{ WebSocketServer }, far] = await Promise.all([
+      import('ws'),
+      client.connect(name, Object.fromEntries(new URLSearchParams(query))),
+    ]);
+    const server = new WebSocketServer({ noServer: true, perMessageDeflate: false });
+    server.handleUpgrade(request, socket, head, (near) => {
+      const close = (code: number) => (code >= 1000 && code < 1004 ? code : undefined);
+      near.on('message', (data, is_binary) => far.send(data, { binary: is_binary }));
+      far.on('message', (data, is_binary) => near.send(data, { binary: is_binary }));
+      near.on('close', () => far.close());
+      far.on('close', (code) => near.close(close(code)));
+      near.on('error', () => far.terminate());
+      far.on('error', () => near.terminate());
+      far.resume();
+    });
+  } catch {
+    socket.destroy();
+  }
+}
+
+function picked({ headers }: IncomingMessage, names: readonly string[]): OutgoingHttpHeaders {
+  return Object.fromEntries(
+    names.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]]])),
+  );
+}
