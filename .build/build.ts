@@ -1,5 +1,6 @@
 import { chmodSync, copyFileSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
+import { ascii } from './image/ascii.ts';
 import { licenceText, packagesOf } from './image/licences.ts';
 import { withoutOptionals } from './image/optionals.ts';
 
@@ -17,18 +18,29 @@ const separateOptions: Plugin = {
   },
 };
 
-const BUNDLES: Record<string, string>[] = [
+const inAscii: Plugin = {
+  name: 'in-ascii',
+  generateBundle(_options, bundle) {
+    for (const file of Object.values(bundle)) if (file.type === 'chunk') file.code = ascii(file.code);
+  },
+};
+
+/** What runs in every sandbox is as small as in images, and shares no file with the much larger manager. */
+const SMALL_BUNDLES: Record<string, string>[] = [
   { 'sandboxd-program': 'bin/sandboxd.ts' },
-  // The daemon starts in every sandbox, so it shares no file with the much larger manager.
   { 'sandboxd-options': 'bin/sandboxd-options.ts', 'sandboxctl-program': 'bin/sandboxctl.ts' },
-  { 'sandbox-manager-program': 'bin/sandbox-manager.ts' },
-  { 'sandbox-manager-options': 'bin/sandbox-manager-options.ts' },
-  { events: 'src/contract/events.ts', signature: 'src/webhook/signature.ts' },
   { 'writer-thread': 'src/outbox/sqlite/writer-thread.ts' },
-  { 'hand-over-reader': 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
   { 'watch-thread': 'src/watch/thread/watch-thread.ts' },
   { 'file-thread': 'src/files/thread/file-thread.ts' },
   { 'account-program': 'src/daemon/api/files/account-program.ts' },
+];
+
+const BUNDLES: Record<string, string>[] = [
+  ...SMALL_BUNDLES,
+  { 'sandbox-manager-program': 'bin/sandbox-manager.ts' },
+  { 'sandbox-manager-options': 'bin/sandbox-manager-options.ts' },
+  { events: 'src/contract/events.ts', signature: 'src/webhook/signature.ts' },
+  { 'hand-over-reader': 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
   { 'meter-thread': 'src/network/meter/meter-thread.ts' },
 ];
 
@@ -40,14 +52,16 @@ const modules: string[] = [];
 const modulesOf = ({ output }: { output: ({ type: string } | OutputChunk)[] }) =>
   output.flatMap((file) => ('moduleIds' in file ? file.moduleIds : []));
 for (const input of BUNDLES) {
+  const is_small = SMALL_BUNDLES.includes(input);
   const bundle = await build({
     input,
     platform: 'node',
     external: ['better-sqlite3', 'koffi', '@lydell/node-pty', 'pg-native'],
-    plugins: [separateOptions, withoutOptionals],
+    plugins: [separateOptions, withoutOptionals, ...(is_small ? [inAscii] : [])],
     logLevel: 'warn',
     output: {
       dir: 'dist',
+      ...(is_small ? { minify: true, comments: { legal: false } } : {}),
       format: 'cjs',
       entryFileNames: '[name].cjs',
       chunkFileNames: '[name]-[hash].cjs',

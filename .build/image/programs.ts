@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
+import { ascii } from './ascii.ts';
 import { deferredMembers } from './deferred.ts';
 import { withoutOptionals } from './optionals.ts';
 
@@ -82,14 +83,4 @@ export async function bundlePrograms(root: string, folder: string): Promise<stri
     if (!is_entry) writeFileSync(join(folder, `${name}.cjs`), `${prelude}image.require("./${entry}.cjs");\n`);
   }
   return modules;
-}
-
-/** The same program in ASCII only: other characters, which minified code has only in literals, are escaped. */
-function ascii(code: string): string {
-  return code.replace(/[^\p{ASCII}]/gu, (character) =>
-    character
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
 }

@@ -20,3 +20,14 @@ describe('what a built program loads', () => {
     expect(outside.filter((id) => !/^ajv/.test(id))).toEqual([]);
   });
 });
+
+describe('what runs in every sandbox', () => {
+  it('is kept by the engine in one byte a character', () => {
+    const parts = readdirSync(DIST).filter((name) =>
+      /^(sandboxd|sandboxctl|app|watch-thread)\b.*\.cjs$/.test(name),
+    );
+    expect(parts.length).toBeGreaterThan(5);
+    const wide = parts.filter((name) => /[^\p{ASCII}]/u.test(readFileSync(join(DIST, name), 'utf8')));
+    expect(wide).toEqual([]);
+  });
+});
