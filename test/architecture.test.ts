@@ -62,7 +62,7 @@ const OWNERS: Record<string, RegExp> = {
   kysely: /^src\/manager\//,
   pg: /^src\/manager\/database\//,
   ioredis: /^src\/manager\/quotas\//,
-  yaml: /^src\/(manager\/config|ctl\/settings)\/config-file\.ts$/,
+  yaml: /^src\/(manager\/config|ctl\/settings|runtime\/kubernetes\/api)\/config-file\.ts$/,
   'p-retry': /^src\/outbox\//,
   koffi: /^src\/base\/linux\/libc\.ts$/,
   'p-limit': /^src\/(webhook\/resolver|manager\/sandboxes\/limiter)\.ts$/,

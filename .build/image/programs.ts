@@ -16,6 +16,8 @@ const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
   { name: 'watch-thread', source: 'src/watch/thread/watch-thread.ts' },
   { name: 'file-thread', source: 'src/files/thread/file-thread.ts' },
   { name: 'account-program', source: 'src/daemon/api/files/account-program.ts' },
+  { name: 'keeper', source: 'src/runtime/kubernetes/keeper/keeper-program.ts' },
+  { name: 'hand-over-reader', source: 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
 ];
 
 const OWN = '\0image:';

@@ -6,6 +6,7 @@ import { Schedule } from '../base/schedule.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
 import type { ManagerConfig } from './config/config.ts';
+import { resourcesOf } from './config/templates.ts';
 import type { Database } from './database/database.ts';
 import { reasonOf } from './database/database-errors.ts';
 import { replicaName } from './database/replica.ts';
@@ -15,7 +16,7 @@ import { networkJob } from './network-job.ts';
 import { Delivery } from './outbox/delivery.ts';
 import { Quotas } from './quotas/quotas.ts';
 import type { ClaimRules } from './sandboxes/claim-request.ts';
-import { CLUSTER_ID, Claims } from './sandboxes/claims.ts';
+import { Claims } from './sandboxes/claims.ts';
 import { Deletions } from './sandboxes/deletion.ts';
 import { Forks } from './sandboxes/forks.ts';
 import { expiryJob, purgeJob, RecoveryJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
@@ -47,7 +48,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const { config, log, clock, runtime } = given;
   const replica = replicaName();
   const guard = new AddressGuard(config.allow_webhook_cidr);
-  const metered = { runtime, clock, region_id: config.region, cluster_id: CLUSTER_ID };
+  const metered = { runtime, clock, region_id: config.region, cluster_id: runtime.cluster_id };
   const usage = await Usage.open(database, metered, config.metering);
   // The last step that reads the database, because it is the first that keeps something open.
   const quotas = await Quotas.open({ config, database, clock, log });
@@ -80,6 +81,8 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     bandwidth: config.bandwidth,
     diskFor: (memory_mib) => quotas.node.defaultDiskMib(memory_mib),
     network: () => runtime.networks.state(),
+    resourcesOf: (template) =>
+      config.runtime === 'kubernetes' ? resourcesOf(template, config.templates) : {},
   };
   return {
     metrics: metricsOf({ services, delivery, quotas, usage, feed }),

@@ -14,7 +14,7 @@ import { startSummary } from './start-summary.ts';
 export async function runManager(config: ManagerConfig, program: string): Promise<number> {
   const is_told = process.stdout.isTTY || !existsSync(config.secret_key_file);
   const log = createLog(config.log_level);
-  const runtime = chooseRuntime(config, systemClock, log);
+  const runtime = await chooseRuntime(config, systemClock, log);
   const manager = new Manager({ config, log, clock: systemClock, runtime });
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let is_ending = false;

@@ -19,6 +19,7 @@ export interface StartFacts {
 const RUNTIMES: Record<ManagerConfig['runtime'], string> = {
   local: 'sandboxes are isolated from this machine and from each other',
   'local-unsafe': 'sandboxes are NOT isolated from this machine',
+  kubernetes: 'sandboxes are Pods of a cluster',
   none: 'only records of sandboxes; nothing runs',
 };
 
@@ -31,7 +32,7 @@ export function startSummary({ config, url, network, limitations, program }: Sta
   const facts: [string, string][] = [
     ['database', withoutPassword(database)],
     ['key file', `${secret_key_file} (keep it: what it seals cannot be read without it)`],
-    ...(runtime === 'none' ? [] : [['data', data_dir] as [string, string]]),
+    ...(runtime === 'none' || runtime === 'kubernetes' ? [] : [['data', data_dir] as [string, string]]),
     ['runtime', `${runtime}: ${RUNTIMES[runtime]}`],
     ...limitations.map((phrase): [string, string] => ['', phrase]),
     ...(runtime === 'none' ? [] : [['network', networkText(network)] as [string, string]]),

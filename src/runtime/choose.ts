@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import type { NetworkOption } from '../contract/network.ts';
+import type { SandboxTemplates } from '../contract/templates.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
 import { SandboxDisks } from './disk/sandbox-disks.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
@@ -14,7 +15,7 @@ import { builtProgram, ProgramCopies } from './program.ts';
 import type { Runtime } from './runtime.ts';
 
 /** The values of `--runtime`. Source: contract section 7. */
-export type RuntimeKind = 'local' | 'local-unsafe' | 'none';
+export type RuntimeKind = 'local' | 'local-unsafe' | 'kubernetes' | 'none';
 
 /** The options that choose and configure a runtime. */
 export interface RuntimeOptions {
@@ -26,16 +27,29 @@ export interface RuntimeOptions {
   /** Addresses that sandboxes may reach although they are the node's, another sandbox's, or link-local. */
   allow_sandbox_cidr: Cidr[];
   quota_fail_open: boolean;
+  /** Null: the service account of the Pod that this runs in. */
+  kubeconfig: string | null;
+  kubernetes_namespace: string | null;
+  kubernetes_image: string | null;
+  templates: SandboxTemplates;
 }
 
 /**
  * The runtime that `--runtime` names, not started; its `start` checks that it works here. Throws StartError if the built
  * daemon is missing, or the runtime cannot have the network.
  */
-export function chooseRuntime(options: RuntimeOptions, clock: Clock, log: Log): Runtime {
+export async function chooseRuntime(options: RuntimeOptions, clock: Clock, log: Log): Promise<Runtime> {
   const { runtime: kind, data_dir, allow_webhook_cidr, allow_sandbox_cidr } = options;
   const network = networkOf(options);
   if (kind === 'none') return new NoRuntime();
+  const webhook_cidrs = allow_webhook_cidr.map(cidrText);
+  if (kind === 'kubernetes') {
+    const { kubeconfig, kubernetes_namespace: namespace, kubernetes_image, templates } = options;
+    const { KubernetesRuntime } = await import('./kubernetes/kubernetes-runtime.ts');
+    const product_image = kubernetes_image ?? '';
+    const given = { kubeconfig, namespace, product_image, templates, webhook_cidrs };
+    return new KubernetesRuntime(given, clock, log);
+  }
   const folder = resolve(data_dir);
   const programs = new ProgramCopies(folder, builtProgram());
   const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
@@ -53,7 +67,7 @@ export function chooseRuntime(options: RuntimeOptions, clock: Clock, log: Log): 
       clock,
       log,
     }),
-    webhook_cidrs: allow_webhook_cidr.map(cidrText),
+    webhook_cidrs,
     clock,
     log,
   });

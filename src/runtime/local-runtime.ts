@@ -61,6 +61,7 @@ export interface LocalRuntimeParts {
  */
 export class LocalRuntime implements Runtime {
   /** See `Runtime`. */
+  readonly cluster_id = 'local';
   readonly networks: SandboxNetworks;
   readonly #parts: LocalRuntimeParts;
   readonly #builder: SandboxBuilder;
@@ -138,16 +139,12 @@ export class LocalRuntime implements Runtime {
 
   /** Freezes a sandbox; resolves once `sandbox.paused` is committed. */
   async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#setPaused(sandbox_id, true, reason);
+    return setPaused(this.#files(sandbox_id), true, reason, this.#parts);
   }
 
   /** Unfreezes a sandbox; resolves once `sandbox.resumed` is committed. */
   async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#setPaused(sandbox_id, false, reason);
-  }
-
-  async #setPaused(sandbox_id: string, is_paused: boolean, reason: string | null): Promise<RuntimeChange> {
-    return setPaused(this.#files(sandbox_id), is_paused, reason, this.#parts);
+    return setPaused(this.#files(sandbox_id), false, reason, this.#parts);
   }
 
   /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */

@@ -19,6 +19,8 @@ import type {
  * replica and every restart agrees with the database. Source: contract section 7, `--runtime`.
  */
 export class NoRuntime implements Runtime {
+  /** See `Runtime`. */
+  readonly cluster_id = 'local';
   /** There are none. */
   readonly networks: SandboxNetworks = new UnmeteredNetworks({
     mode: 'host-unmetered',

@@ -42,6 +42,8 @@ export interface RuntimeSpec {
   /** 1 to 64 of `A-Z a-z 0-9 _ - .`, not beginning with a dot: it names the sandbox's directory. */
   sandbox_id: string;
   team_id: string;
+  /** What it is made of, where the runtime has templates; elsewhere a label. */
+  template_id: string;
   webhook: RuntimeWebhook | null;
   /** Added to the runtime's plain environment. */
   env: Record<string, string>;
@@ -92,6 +94,9 @@ export type RuntimeState = 'running' | 'paused' | 'lost' | 'absent' | 'untracked
  * - recovery: `list` and `inspect`; a claim without a committed record is undone by `end` and `remove`
  */
 export interface Runtime {
+  /** The name of the cluster that its sandboxes are in; `local` for those of one machine. */
+  readonly cluster_id: string;
+
   /** The networks of its sandboxes. */
   readonly networks: SandboxNetworks;
 

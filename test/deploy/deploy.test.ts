@@ -13,7 +13,7 @@ const FOLDER = fileURLToPath(new URL('../../fixtures/deploy', import.meta.url));
 const EXPOSURE_OK_MAX = 5;
 const HARDENED = ['sandboxd.service', 'sandbox-manager-records.service'];
 const UNITS = readdirSync(join(FOLDER, 'systemd'));
-const PODS = readdirSync(join(FOLDER, 'kubernetes'));
+const PODS = readdirSync(join(FOLDER, 'kubernetes')).filter((name) => name.endsWith('.yaml'));
 const SCRIPTS = readdirSync(join(FOLDER, 'openrc'));
 
 function run(program: string, ...args: string[]): SpawnSyncReturns<string> {

@@ -11,10 +11,11 @@ import { scratchFolder } from '../support/scratch.ts';
 
 it('raw requests of those who may not change a sandbox change nothing of it, and turn no answer of its owner', async () => {
   const data_dir = join(scratchFolder(), 'data');
-  const runtime = chooseRuntime(
+  const runtime = await chooseRuntime(
     {
       ...{ runtime: 'local', network: 'host-unmetered', data_dir },
       ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false },
+      ...{ kubeconfig: null, kubernetes_namespace: null, kubernetes_image: null, templates: new Map() },
     },
     systemClock,
     createLog('silent'),

@@ -8,22 +8,26 @@ import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
-function chosen(runtime: RuntimeKind, network: NetworkOption = 'auto') {
+const NO_CLUSTER = {
+  ...{ kubeconfig: null, kubernetes_namespace: null, kubernetes_image: null, templates: new Map() },
+};
+
+async function chosen(runtime: RuntimeKind, network: NetworkOption = 'auto') {
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => void lines.push(line) });
   const options = {
     ...{ runtime, network, data_dir: join(scratchFolder(), 'data') },
-    ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false },
+    ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false, ...NO_CLUSTER },
   };
-  return { runtime: chooseRuntime(options, systemClock, log), log: lines.join('') };
+  return { runtime: await chooseRuntime(options, systemClock, log), log: lines.join('') };
 }
 
 it.each([
   ['none', NoRuntime, false],
   ['local', LocalRuntime, false],
   ['local-unsafe', LocalRuntime, true],
-] as const)('--runtime %s is chosen by name; only local-unsafe warns', (kind, type, does_warn) => {
-  const { runtime, log } = chosen(kind);
+] as const)('--runtime %s is chosen by name; only local-unsafe warns', async (kind, type, does_warn) => {
+  const { runtime, log } = await chosen(kind);
   expect(runtime).toBeInstanceOf(type);
   expect(log.includes('sandboxes are not isolated')).toBe(does_warn);
 });
@@ -32,7 +36,9 @@ it.each([
   ['local-unsafe', 'metered'],
   ['local-unsafe', 'none'],
   ['none', 'metered'],
-] as const)('--runtime %s refuses --network %s, which it could not give', (kind, network) => {
-  expect(() => chosen(kind, network)).toThrow(`--network ${network} needs --runtime local, not ${kind}`);
-  expect(chosen(kind, 'host-unmetered').runtime).toBeDefined();
+] as const)('--runtime %s refuses --network %s, which it could not give', async (kind, network) => {
+  await expect(chosen(kind, network)).rejects.toThrow(
+    `--network ${network} needs --runtime local, not ${kind}`,
+  );
+  expect((await chosen(kind, 'host-unmetered')).runtime).toBeDefined();
 });

@@ -52,7 +52,7 @@ export class Consumer {
   }
 }
 
-export async function startConsumer(): Promise<Consumer> {
+export async function startConsumer(host = '127.0.0.1'): Promise<Consumer> {
   const consumer = new Consumer();
   const server = createServer(async (request, response) => {
     const body = (await buffer(request).catch(() => Buffer.alloc(0))).toString('utf8');
@@ -61,8 +61,8 @@ export async function startConsumer(): Promise<Consumer> {
     consumer.deliveries.push(delivery);
     consumer.answer(delivery, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  consumer.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  consumer.url = `http://${host}:${(server.address() as AddressInfo).port}/hook`;
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();

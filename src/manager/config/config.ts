@@ -3,6 +3,7 @@ import { LOG_LEVELS, type LogLevel } from '../../base/log.ts';
 import {
   badOption,
   choiceOption,
+  FILLED_OPTION,
   type Given,
   integerOption,
   OptionValues,
@@ -10,6 +11,7 @@ import {
 } from '../../base/options.ts';
 import { StartError } from '../../contract/errors.ts';
 import { NETWORK_OPTIONS, type NetworkOption, type SandboxBandwidth } from '../../contract/network.ts';
+import type { SandboxTemplates } from '../../contract/templates.ts';
 import type { Cidr } from '../../webhook/address.ts';
 import { BANDWIDTH_KEYS, defaultBandwidth } from './bandwidth.ts';
 import {
@@ -19,10 +21,12 @@ import {
   FILE_PATH,
   LABEL,
   LISTEN_ADDRESS,
+  NAMESPACE,
   REDIS_URL,
   SIZE,
 } from './option-values.ts';
 import { OPTIONS, type OptionName, RUNTIMES } from './options.ts';
+import { configuredTemplates, TEMPLATES_KEY } from './templates.ts';
 
 /** The limits of a node for sandboxes; null: what the machine has. */
 export interface NodeBudget {
@@ -57,6 +61,13 @@ export interface ManagerConfig {
   /** Whether the console's page is served. */
   readonly console: boolean;
   readonly node: NodeBudget;
+  /** Null: the service account of the Pod that this runs in. */
+  readonly kubeconfig: string | null;
+  /** Null: that of the access to the cluster. */
+  readonly kubernetes_namespace: string | null;
+  /** Null with every runtime but `kubernetes`. */
+  readonly kubernetes_image: string | null;
+  readonly templates: SandboxTemplates;
   readonly log_level: LogLevel;
   /** As in the config file, undefined if missing; validated in `quotas/`. */
   readonly quotas: Readonly<Record<QuotaKey, unknown>>;
@@ -77,7 +88,12 @@ export type QuotaKey = (typeof QUOTA_KEYS)[number];
  * and exit code 2 for an unknown key or an invalid value.
  */
 export function managerConfig(command_line: Given, environment: Given, file: Given): ManagerConfig {
-  const known: readonly string[] = [...OPTIONS.map(({ name }) => name), ...QUOTA_KEYS, ...BANDWIDTH_KEYS];
+  const known: readonly string[] = [
+    ...OPTIONS.map(({ name }) => name),
+    ...QUOTA_KEYS,
+    ...BANDWIDTH_KEYS,
+    TEMPLATES_KEY,
+  ];
   const unknown = Object.keys(file).find((key) => !known.includes(key));
   if (unknown !== undefined) throw unknownKey(unknown, known);
   const from = new OptionValues<OptionName>(command_line, environment, file);
@@ -105,6 +121,10 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
       sandboxes: from.optional('node_sandboxes', integerOption(1, 1_000_000)),
       disk_mib: from.optional('node_disk', SIZE),
     },
+    kubeconfig: from.optional('kubeconfig', FILE_PATH),
+    kubernetes_namespace: from.optional('kubernetes_namespace', NAMESPACE),
+    kubernetes_image: from.optional('kubernetes_image', FILLED_OPTION),
+    templates: configuredTemplates(file),
     log_level: from.read('log_level', 'info', choiceOption(LOG_LEVELS)),
     quotas: Object.fromEntries(QUOTA_KEYS.map((key) => [key, file[key]])) as Record<QuotaKey, unknown>,
   };
@@ -118,6 +138,12 @@ function unknownKey(key: string, known: readonly string[]): StartError {
 }
 
 function checkTogether(config: ManagerConfig): void {
+  if (config.runtime === 'kubernetes') {
+    if (config.kubernetes_image === null)
+      throw badOption('kubernetes_image', 'is required with --runtime kubernetes');
+    if (config.templates.size === 0)
+      throw new StartError('--config: templates is required with --runtime kubernetes', 2);
+  }
   if (config.replicas === 1) return;
   if (config.redis === null) throw badOption('redis', 'is required with --replicas above 1');
   if (config.database.startsWith('sqlite:')) {

@@ -42,6 +42,12 @@ export const LABEL: OptionType<string> = {
   parse: (text) => (/^[A-Za-z0-9_.-]{1,64}$/.test(text) ? text : null),
 };
 
+/** The name of a namespace in a cluster. */
+export const NAMESPACE: OptionType<string> = {
+  accepted: 'must be 1 to 63 of a-z 0-9 -, beginning and ending with one of a-z 0-9',
+  parse: (text) => (/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text) ? text : null),
+};
+
 /** Ranges of addresses. */
 export const CIDRS = { accepted: 'must be address ranges like 10.0.0.0/8', parse: parseCidr };
 

@@ -2,7 +2,7 @@ import type { OptionDefinition } from '../../base/options.ts';
 import { NETWORK_OPTIONS } from '../../contract/network.ts';
 
 /** The values of `--runtime`. Source: contract section 7. */
-export const RUNTIMES = ['local', 'local-unsafe', 'none'] as const;
+export const RUNTIMES = ['local', 'local-unsafe', 'kubernetes', 'none'] as const;
 
 /** All options of the server. Source: contract section 7. */
 export const OPTIONS = [
@@ -49,6 +49,21 @@ export const OPTIONS = [
     value: 'path',
     description:
       'key that seals secrets in the database; created if missing (default: ./sandbox-manager.key)',
+  },
+  {
+    name: 'kubeconfig',
+    value: 'path',
+    description: 'access to the cluster of --runtime kubernetes (default: the service account of its Pod)',
+  },
+  {
+    name: 'kubernetes_namespace',
+    value: 'name',
+    description: 'namespace of the sandboxes (default: that of the access)',
+  },
+  {
+    name: 'kubernetes_image',
+    value: 'image',
+    description: 'image of this release, for the daemon and the keeper of every sandbox',
   },
   { name: 'node_memory', value: 'size', description: 'memory for sandboxes, like 8Gi' },
   { name: 'node_cpus', value: 'cores', description: 'cores for sandboxes, like 3.5' },

@@ -30,9 +30,10 @@ export class NodeCapacity {
   readonly #disk_of: string | null;
   readonly #store: QuotaStore;
 
-  /** Takes missing limits from this machine. With `--runtime none` there is no node, and only configured limits hold. */
+  /** Takes missing limits from this machine. Without a node of its own, only configured limits hold. */
   static open(config: ManagerConfig, store: QuotaStore): NodeCapacity {
-    if (config.runtime === 'none') return new NodeCapacity(config.node, null, store);
+    if (config.runtime === 'none' || config.runtime === 'kubernetes')
+      return new NodeCapacity(config.node, null, store);
     const machine = machineBudget(config.data_dir);
     const { memory_mib, cpu_millis, sandboxes, disk_mib } = config.node;
     const budget = {

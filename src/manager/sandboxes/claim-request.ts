@@ -143,18 +143,21 @@ export interface ClaimRules {
   diskFor(memory_mib: number): number;
   /** How the network of sandboxes works now. */
   network(): NetworkState;
+  /** The resources of a claim of a template without any. Throws `invalid_request` for an unknown template. */
+  resourcesOf(template: string): Partial<SandboxResources>;
 }
 
 /** Validates what the schema cannot express; throws `invalid_request` naming the field. */
 export function claimRequest(body: Static<typeof ClaimBody> | undefined, rules: ClaimRules): ClaimRequest {
   const config = body?.config ?? {};
   checkVariables(config.env_vars ?? {});
-  const memory = config.resources?.memory ?? DEFAULT_MEMORY;
-  const cpu = config.resources?.cpu ?? DEFAULT_CPU;
+  const template = body?.template ?? DEFAULT_TEMPLATE;
+  const asked: Partial<SandboxResources> = { ...rules.resourcesOf(template), ...config.resources };
+  const { memory = DEFAULT_MEMORY, cpu = DEFAULT_CPU } = asked;
   const memory_mib = memoryOf(memory);
-  const disk = config.resources?.disk ?? sizeText(rules.diskFor(memory_mib));
+  const { disk = sizeText(rules.diskFor(memory_mib)) } = asked;
   return {
-    template: body?.template ?? DEFAULT_TEMPLATE,
+    template,
     webhook: config.webhook ? webhookOf(config.webhook, rules.guard) : null,
     metadata: checkedMetadata(config.metadata ?? {}),
     env_vars: config.env_vars ?? null,
@@ -229,13 +232,8 @@ function webhookOf(webhook: Static<typeof Webhook>, guard: AddressGuard): Runtim
     throw invalidField('config.webhook.url', `must not be longer than ${TEXT_MAX} characters once encoded`);
   }
   const { secret = '', watch_dir, watch_ignore = [], events = null } = webhook;
-  return {
-    url: checked.url,
-    secret,
-    watch_dir: watch_dir === undefined ? null : resolve(watch_dir),
-    watch_ignore,
-    events,
-  };
+  const folder = watch_dir === undefined ? null : resolve(watch_dir);
+  return { url: checked.url, secret, watch_dir: folder, watch_ignore, events };
 }
 
 /** The wall time in ms at which `duration_s` seconds from `now_ms` are over; null if the duration is 0 (off). */

@@ -9,8 +9,6 @@ import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } f
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
-/** The cluster of every sandbox of this manager. */
-export const CLUSTER_ID = 'local';
 const NODE = 'local';
 
 /** The answer to a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
@@ -106,7 +104,7 @@ export class Claims {
         status: 'running',
         pod_name,
         template: row.template_id,
-        cluster_id: CLUSTER_ID,
+        cluster_id: runtime.cluster_id,
       };
       await store.write(async (tx) => {
         const running = await this.#operations.endOperation(tx, sandbox_id, 'claiming', {

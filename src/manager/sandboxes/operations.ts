@@ -187,6 +187,7 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
   return {
     sandbox_id: row.sandbox_id,
     team_id: row.team_id,
+    template_id: row.template_id,
     webhook: target && {
       url: target.webhook_url,
       secret: target.webhook_secret,

@@ -53,7 +53,14 @@ export class SandboxNode {
   async create(own: RuntimeSpec['bandwidth'] = bandwidth(0)): Promise<string> {
     const sandbox_id = `bench-${++this.#made}`;
     await this.#runtime.create({
-      ...{ sandbox_id, team_id: 'team', webhook: null, env: {}, record_key: 'a7'.repeat(32) },
+      ...{
+        sandbox_id,
+        team_id: 'team',
+        template_id: 'default',
+        webhook: null,
+        env: {},
+        record_key: 'a7'.repeat(32),
+      },
       ...{ memory_mib: 256, cpu_millis: 1_000, disk_mib: 256, network_mode: 'allow-all', bandwidth: own },
     });
     return sandbox_id;

@@ -136,6 +136,7 @@ export function spec(sandbox_id: string, given: Partial<RuntimeSpec> = {}): Runt
   return {
     sandbox_id,
     team_id: 'team_1',
+    template_id: 'default',
     webhook: null,
     env: {},
     record_key: RECORD_KEY,

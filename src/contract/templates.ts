@@ -1,0 +1,21 @@
+/** What a sandbox of a template is made of in a cluster. Source: contract section 7, "Kubernetes". */
+export interface SandboxTemplate {
+  /** The image that the sandbox sees as its root; with glibc, `/bin/sh` and `mkfifo`. */
+  readonly image: string;
+  /** The secret to pull it with; null: none. */
+  readonly image_pull_secret: string | null;
+  readonly runtime_class: string | null;
+  /** The class of its volume; null: the cluster's default. */
+  readonly storage_class: string | null;
+  /** User and group id of everything in it. */
+  readonly user: number;
+  /** The folder on its volume, which its forks get a copy of. */
+  readonly work_dir: string;
+  /** Whether its user ids are its own, and mean nothing on the node. */
+  readonly user_namespace: boolean;
+  /** What a claim gets that does not say otherwise, in a claim's own words. */
+  readonly resources: { readonly memory?: string; readonly cpu?: string | number; readonly disk?: string };
+}
+
+/** By name. */
+export type SandboxTemplates = ReadonlyMap<string, SandboxTemplate>;

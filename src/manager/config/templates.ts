@@ -1,0 +1,86 @@
+import { type Static, Type } from 'typebox';
+import type { Given } from '../../base/options.ts';
+import { problemOf } from '../../base/schema.ts';
+import { invalidField, StartError } from '../../contract/errors.ts';
+import { closedObject } from '../../contract/schema/field.ts';
+import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
+import { mebibytes, millicores } from './quantity.ts';
+
+/** The key of the config file that holds the templates. */
+export const TEMPLATES_KEY = 'templates';
+
+const SIZE_MIN_MIB = 128;
+const USER_MAX = 65_535;
+/** Beyond what the ids of a user namespace reach, and below what accounts of an image begin with. */
+const USER = 1_000;
+const WORK_DIR = '/workspace';
+
+const ObjectName = Type.String({
+  pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
+  description: 'the name of an object of the cluster',
+});
+const Template = closedObject({
+  image: Type.String({ pattern: '^[^\\s]{1,512}$', description: 'the name of an image' }),
+  image_pull_secret: Type.Optional(ObjectName),
+  runtime_class: Type.Optional(ObjectName),
+  storage_class: Type.Optional(ObjectName),
+  user: Type.Optional(Type.Integer({ minimum: 0, maximum: USER_MAX })),
+  work_dir: Type.Optional(
+    Type.String({ pattern: '^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$', description: 'an absolute path' }),
+  ),
+  user_namespace: Type.Optional(Type.Boolean()),
+  resources: Type.Optional(
+    closedObject({
+      memory: Type.Optional(Type.String()),
+      cpu: Type.Optional(Type.Union([Type.String(), Type.Number()])),
+      disk: Type.Optional(Type.String()),
+    }),
+  ),
+});
+const Name = Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: '1 to 64 of A-Z a-z 0-9 _ - .' });
+const Templates = Type.Record(Name, Template, { additionalProperties: false });
+
+/** What the daemon and its programs need of the root: a folder of the sandbox there would hide it. */
+const TAKEN =
+  /^\/(opt\/sandboxd|run\/sandboxd|var\/lib\/sandboxd|bin|dev|etc|lib\d*|proc|sbin|sys|usr)(\/|$)/;
+
+/** The templates of a config file; empty if it has none. Throws StartError with the path of what is wrong. */
+export function configuredTemplates(file: Given): SandboxTemplates {
+  const given = file[TEMPLATES_KEY] ?? {};
+  const fail = (path: string, problem: string) =>
+    new StartError(`--config: ${TEMPLATES_KEY}${path === '' ? '' : `.${path}`} ${problem}`, 2);
+  const fault = problemOf(Templates, given);
+  if (fault) throw fail(fault.field, fault.problem);
+  const entries = Object.entries(given as Static<typeof Templates>).map(([name, template]) => {
+    const { resources = {} } = template;
+    for (const key of ['memory', 'disk'] as const) {
+      const size = resources[key];
+      if (size === undefined || (mebibytes(size) ?? 0) >= SIZE_MIN_MIB) continue;
+      throw fail(`${name}.resources.${key}`, 'must be a size like 512Mi or 8Gi, of at least 128Mi');
+    }
+    if (resources.cpu !== undefined && millicores(resources.cpu) === null) {
+      throw fail(`${name}.resources.cpu`, 'must be a number of cores, like 3.5');
+    }
+    const { work_dir = WORK_DIR } = template;
+    if (TAKEN.test(work_dir)) throw fail(`${name}.work_dir`, 'must not hide a part of the system');
+    const made = {
+      image: template.image,
+      image_pull_secret: template.image_pull_secret ?? null,
+      runtime_class: template.runtime_class ?? null,
+      storage_class: template.storage_class ?? null,
+      user: template.user ?? USER,
+      work_dir,
+      user_namespace: template.user_namespace ?? true,
+      resources,
+    };
+    return [name, made] as const;
+  });
+  return new Map(entries);
+}
+
+/** The resources of a template's claims. Throws `invalid_request` for an unknown template. */
+export function resourcesOf(name: string, templates: SandboxTemplates): SandboxTemplate['resources'] {
+  const template = templates.get(name);
+  if (template === undefined) throw invalidField('template', 'is not one of the configured templates');
+  return template.resources;
+}

@@ -1,0 +1,37 @@
+import { StartError } from '../../contract/errors.ts';
+import type { ClusterClient } from './api/cluster-client.ts';
+
+/** What the manager does in its namespace, and nothing else; `fixtures/deploy/kubernetes/` grants exactly this. */
+export const NEEDED_RIGHTS: Record<string, readonly string[]> = {
+  pods: ['create', 'delete', 'get', 'list', 'watch'],
+  'pods/resize': ['patch'],
+  persistentvolumeclaims: ['create', 'delete', 'get', 'list', 'patch'],
+  secrets: ['create', 'delete', 'get'],
+};
+
+/** Throws StartError if the namespace is missing, or with every right that the manager has not. */
+export async function checkRights(client: ClusterClient, namespace: string): Promise<void> {
+  const asked = Object.entries(NEEDED_RIGHTS).flatMap(([named, verbs]) =>
+    verbs.map((verb) => ({ named, verb })),
+  );
+  const answers = await Promise.all(
+    asked.map(async ({ named, verb }) => {
+      const [resource = '', subresource] = named.split('/');
+      const review = {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SelfSubjectAccessReview',
+        spec: {
+          resourceAttributes: { namespace, verb, resource, ...(subresource ? { subresource } : {}) },
+        },
+      };
+      const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+      const { status } = await client.create<{ status?: { allowed?: boolean } }>(path, review);
+      return status?.allowed === true ? null : `${verb} ${named}`;
+    }),
+  );
+  const missing = answers.filter((each) => each !== null);
+  if (missing.length === 0) return;
+  throw new StartError(
+    `--runtime kubernetes: the rights in namespace ${namespace} are missing: ${missing.join(', ')}`,
+  );
+}

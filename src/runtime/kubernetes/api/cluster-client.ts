@@ -1,0 +1,161 @@
+import type { IncomingMessage } from 'node:http';
+import { Agent, request as httpsRequest } from 'node:https';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { ApiError } from '../../../contract/errors.ts';
+import type { ClusterAccess } from './config-file.ts';
+import type { WatchEvent } from './objects.ts';
+
+/** How long the cluster's API may take to answer, in ms. */
+const ANSWER_TIMEOUT_MS = 10_000;
+const CONNECTIONS_MAX = 64;
+
+/** The cluster's API has refused a request. */
+export class ClusterRefusal extends Error {
+  readonly status: number;
+  /** Kubernetes' own word, such as `AlreadyExists`. */
+  readonly reason: string;
+
+  constructor(status: number, reason: string, message: string) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+/** Requests of one namespace's objects. Each throws ClusterRefusal, and `unavailable` where the API does not answer. */
+export class ClusterClient {
+  readonly #access: ClusterAccess;
+  readonly #agent: Agent;
+
+  constructor(access: ClusterAccess) {
+    this.#access = access;
+    const { ca, client } = access;
+    this.#agent = new Agent({
+      ...{ keepAlive: true, maxSockets: CONNECTIONS_MAX, minVersion: 'TLSv1.2' },
+      ...(ca ? { ca } : {}),
+      ...(client ?? {}),
+    });
+  }
+
+  /** Closes its connections; later requests make new ones. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /** The path of a kind's objects in the namespace, or of one of them; `kind` may be followed by a query. */
+  path(kind: string, name?: string): string {
+    const folder = `/api/v1/namespaces/${encodeURIComponent(this.#access.namespace)}/${kind}`;
+    return name === undefined ? folder : `${folder}/${encodeURIComponent(name)}`;
+  }
+
+  /** The object or list at a path; null where there is none. */
+  async get<Kind>(path: string): Promise<Kind | null> {
+    return this.#orNull(this.send<Kind>('GET', path));
+  }
+
+  /** Creates an object; refused with `AlreadyExists` if there is one of its name. */
+  async create<Kind>(path: string, object: object): Promise<Kind> {
+    return this.send<Kind>('POST', path, object);
+  }
+
+  /** Merges a change into an object; a `metadata.resourceVersion` in it must be the present one. Null where there is none. */
+  async patch<Kind>(path: string, change: object): Promise<Kind | null> {
+    return this.#orNull(this.send<Kind>('PATCH', path, change));
+  }
+
+  /** The same for a list of which entries are known by their names. Source: Kubernetes, "strategic merge patch". */
+  async strategicPatch<Kind>(path: string, change: object): Promise<Kind> {
+    return this.send<Kind>('PATCH', path, change, 'application/strategic-merge-patch+json');
+  }
+
+  /** Asks for the removal of an object, after a grace period in seconds. True if there was one. */
+  async remove(path: string, grace_s?: number): Promise<boolean> {
+    const options = {
+      ...{ kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' },
+      ...(grace_s === undefined ? {} : { gracePeriodSeconds: grace_s }),
+    };
+    return (await this.#orNull(this.send('DELETE', path, options))) !== null;
+  }
+
+  /** Sends a request and reads the JSON of its answer. */
+  async send<Kind>(method: string, path: string, body?: object, type?: string): Promise<Kind> {
+    const response = await this.open(method, path, body, AbortSignal.timeout(ANSWER_TIMEOUT_MS), type);
+    return JSON.parse(await read(response)) as Kind;
+  }
+
+  /** What happens to objects after a version, until `signal`, the server, or a failure ends it. */
+  async *watch<Kind>(path: string, version: string, signal: AbortSignal): AsyncGenerator<WatchEvent<Kind>> {
+    const query = `${path.includes('?') ? '&' : '?'}watch=true&resourceVersion=${version}`;
+    const response = await this.open('GET', path + query, undefined, signal);
+    try {
+      for await (const line of createInterface({ input: response })) {
+        yield JSON.parse(line) as WatchEvent<Kind>;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw away(error);
+    } finally {
+      response.destroy();
+    }
+  }
+
+  /** Sends a request; resolves with an answer that is a success. */
+  async open(
+    method: string,
+    path: string,
+    body: object | undefined,
+    signal: AbortSignal,
+    type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+  ): Promise<IncomingMessage> {
+    const token = this.#access.token();
+    const content = body === undefined ? null : JSON.stringify(body);
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const outgoing = httpsRequest(new URL(path, this.#access.server), {
+      ...{ method, agent: this.#agent, signal },
+      headers: {
+        accept: 'application/json',
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(content === null ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(content) }),
+      },
+    });
+    outgoing.on('error', (error) => reject(away(error))).once('response', resolve);
+    outgoing.end(content ?? undefined);
+    const response = await promise;
+    const { statusCode: status = 0 } = response;
+    if (status >= 200 && status < 300) return response;
+    throw refusal(status, await read(response));
+  }
+
+  async #orNull<Kind>(answer: Promise<Kind>): Promise<Kind | null> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (error instanceof ClusterRefusal && error.status === 404) return null;
+      throw error;
+    }
+  }
+}
+
+async function read(response: IncomingMessage): Promise<string> {
+  try {
+    return await text(response);
+  } catch (error) {
+    throw away(error);
+  }
+}
+
+function away(error: unknown): ApiError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const why = typeof code === 'string' ? code : message;
+  return new ApiError('unavailable', `The Kubernetes API does not answer (${why}).`, { retry_after_s: 1 });
+}
+
+function refusal(status: number, answer: string): Error {
+  if (status === 429 || status >= 500) return away(new Error(`HTTP ${status}`));
+  try {
+    const { reason, message } = JSON.parse(answer) as { reason?: string; message?: string };
+    return new ClusterRefusal(status, String(reason ?? ''), String(message ?? `HTTP ${status}`));
+  } catch {
+    return new ClusterRefusal(status, '', `HTTP ${status}`);
+  }
+}

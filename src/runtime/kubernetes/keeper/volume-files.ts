@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  createWriteStream,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  type ReadStream,
+  readdirSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { ApiError } from '../../../contract/errors.ts';
+import { VOLUME } from './keeper-protocol.ts';
+
+const OUTBOX_COPY = 'outbox-copy.db';
+const OUTBOX = 'outbox.db';
+/** It keeps the paths of all folders on its way, and a sandbox can nest folders as deep as it has inodes. */
+const TAR = ['-c', 'ulimit -v 524288 && exec tar "$@"', 'tar'];
+const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
+const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** Writes the working folder as a tar stream, with modes, links and sparse files. Throws `internal_error`. */
+export async function packWork(volume: string, target: Writable): Promise<void> {
+  const folder = join(volume, VOLUME.work);
+  const args = ['-C', folder, ...FLAGS, '--sparse', '--warning=no-file-ignored', '-cf', '-'];
+  const named = ['--null', '--verbatim-files-from', '-T', '-'];
+  const tar = spawn('/bin/sh', [...TAR, ...args, ...named], { stdio: ['pipe', 'pipe', 'pipe'] });
+  // The folder itself is the cluster's, and that of the copy is made already.
+  const names = readdirSync(folder, { encoding: 'buffer' });
+  tar.stdin.on('error', () => {}); // it has ended; its exit is reported below
+  tar.stdin.end(Buffer.concat(names.flatMap((name) => [Buffer.from('./'), name, Buffer.from([0])])));
+  await Promise.all([pipeline(tar.stdout, target), ended(tar)]);
+}
+
+/** Fills the working folder from a tar stream. Throws `internal_error`. */
+export async function unpackWork(volume: string, source: Readable): Promise<void> {
+  const args = ['-C', join(volume, VOLUME.work), ...FLAGS, '-xpf', '-'];
+  const tar = spawn('/bin/sh', [...TAR, ...args], { stdio: ['pipe', 'ignore', 'pipe'] });
+  await Promise.all([pipeline(source, tar.stdin).catch(() => {}), ended(tar)]);
+}
+
+async function ended(tar: ReturnType<typeof spawn>): Promise<void> {
+  const [output, [code]] = await Promise.all([text(tar.stderr as Readable), once(tar, 'close')]);
+  if (code === 0) return;
+  const why = output.trim().split('\n')[0] || `tar exited with ${code}`;
+  throw new ApiError('internal_error', `The working folder could not be copied: ${why}`);
+}
+
+/** The copy of the outbox that a held daemon has made. Links of the sandbox's processes are not followed. */
+export function readOutboxCopy(volume: string): ReadStream {
+  const folder = openStateDir(volume);
+  if (folder === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
+  try {
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    return createReadStream('', { fd: openSync(`/proc/self/fd/${folder}/${OUTBOX_COPY}`, flags) });
+  } finally {
+    closeSync(folder);
+  }
+}
+
+/** Makes the outbox of a daemon that has not begun. */
+export async function writeOutbox(volume: string, source: Readable): Promise<void> {
+  const folder = join(volume, VOLUME.state, VOLUME.state_dir);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  await pipeline(source, createWriteStream(join(folder, OUTBOX), { flags: 'wx', mode: 0o600, flush: true }));
+}
+
+/** The state directory of an ended daemon; null if it is no directory any more. Nothing else may write to the volume. */
+export function stateDir(volume: string): string | null {
+  const path = join(volume, VOLUME.state, VOLUME.state_dir);
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : null;
+}
+
+function openStateDir(volume: string): number | null {
+  try {
+    return openSync(join(volume, VOLUME.state, VOLUME.state_dir), FOLDER_ONLY);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+    throw error;
+  }
+}

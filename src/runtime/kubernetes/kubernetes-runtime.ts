@@ -1,0 +1,236 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { StartError } from '../../contract/errors.ts';
+import type { SandboxView } from '../../contract/sandboxes.ts';
+import type { SandboxTemplates } from '../../contract/templates.ts';
+import { type DaemonResponse, requestDaemon } from '../control-client.ts';
+import { daemonError, namesIn } from '../daemon-answers.ts';
+import { lifecycleOf } from '../lifecycle.ts';
+import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
+import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
+import { CHANGE_TIMEOUT_MS, DAEMON_ANSWER_TIMEOUT_MS } from '../running-sandbox.ts';
+import type {
+  HandOverTrust,
+  Runtime,
+  RuntimeChange,
+  RuntimeEnd,
+  RuntimeFork,
+  RuntimeSpec,
+  RuntimeState,
+  UndeliveredPage,
+} from '../runtime.ts';
+import { checkRights } from './access.ts';
+import { ClusterClient } from './api/cluster-client.ts';
+import { clusterAccess } from './api/config-file.ts';
+import type { ObjectList, VolumeClaim } from './api/objects.ts';
+import { Keepers } from './keepers.ts';
+import { MANAGED_SELECTOR, objectName } from './names.ts';
+import { isUp } from './pod-state.ts';
+import { Pods } from './pods.ts';
+import { foundIn, Records } from './records.ts';
+import { resizePod } from './resize.ts';
+import { KubernetesBuilder } from './sandbox-builder.ts';
+import { KubernetesEnder } from './sandbox-ender.ts';
+
+/** How a `KubernetesRuntime` is configured. */
+export interface KubernetesOptions {
+  /** Null: the service account of the Pod that this runs in. */
+  kubeconfig: string | null;
+  /** Null: that of the kubeconfig or the service account. */
+  namespace: string | null;
+  /** The image of this product, for keepers, and for the daemon in every sandbox. */
+  product_image: string;
+  templates: SandboxTemplates;
+  /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
+  webhook_cidrs: string[];
+}
+
+const NOT_COUNTED = 'the network of Pods is not counted';
+
+/**
+ * Sandboxes as Pods of a cluster, one each, with a volume that outlives the Pod. All state is in the cluster, so that any
+ * replica may act; what decides is read with every call. Source: contract section 7, "Kubernetes".
+ */
+export class KubernetesRuntime implements Runtime {
+  /** See `Runtime`. */
+  readonly networks: SandboxNetworks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: NOT_COUNTED });
+  /** What the cluster is called. */
+  readonly cluster_id: string;
+  readonly #namespace: string;
+  readonly #client: ClusterClient;
+  readonly #pods: Pods;
+  readonly #records: Records;
+  readonly #keepers: Keepers;
+  readonly #builder: KubernetesBuilder;
+  readonly #ender: KubernetesEnder;
+
+  /** Throws StartError for a kubeconfig that cannot be used. */
+  constructor(options: KubernetesOptions, clock: Clock, log: Log) {
+    const access = clusterAccess(options.kubeconfig, options.namespace);
+    this.cluster_id = access.name;
+    this.#namespace = access.namespace;
+    const client = new ClusterClient(access);
+    this.#client = client;
+    const pods = new Pods(client, clock);
+    this.#pods = pods;
+    this.#records = new Records(client);
+    this.#keepers = new Keepers(client, pods, clock);
+    const { templates, product_image, webhook_cidrs } = options;
+    const parts = {
+      ...{ client, pods, records: this.#records, keepers: this.#keepers, templates, clock, log },
+      settings: { product_image },
+    };
+    const ender = new KubernetesEnder(parts);
+    this.#ender = ender;
+    this.#builder = new KubernetesBuilder({ ...parts, webhook_cidrs, remove: (id) => ender.remove(id) });
+  }
+
+  /** Checks that the cluster answers and allows what is needed. Throws StartError. */
+  async start(): Promise<void> {
+    try {
+      await checkRights(this.#client, this.#namespace);
+    } catch (error) {
+      if (error instanceof StartError) throw error;
+      throw new StartError(`--runtime kubernetes: ${(error as Error).message}`, 1, error);
+    }
+  }
+
+  /** Closes its connections to the cluster. Idempotent. */
+  async stop(): Promise<void> {
+    this.#client.close();
+  }
+
+  /** What the cluster does not enforce. */
+  limitations(): string[] {
+    return [NOT_COUNTED];
+  }
+
+  /** Creates a sandbox; the same spec again confirms it. Errors as in `KubernetesBuilder.create`. */
+  async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
+    await this.#builder.create(spec);
+    return { pod_name: objectName(spec.sandbox_id) };
+  }
+
+  /** Stops a sandbox's processes; resolves once `sandbox.paused` is committed. The Pod keeps what it has requested. */
+  async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
+    return this.#setPaused(sandbox_id, true, reason);
+  }
+
+  /** Continues a sandbox's processes; resolves once `sandbox.resumed` is committed. */
+  async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
+    return this.#setPaused(sandbox_id, false, reason);
+  }
+
+  async #setPaused(sandbox_id: string, is_paused: boolean, reason: string | null): Promise<RuntimeChange> {
+    const path = is_paused ? '/sandbox/pause' : '/sandbox/resume';
+    const changed = await this.#changeThroughDaemon(sandbox_id, 'POST', path, { reason });
+    const found = changed === 'done' ? await this.#records.read(sandbox_id) : null;
+    if (found !== null) await this.#records.change(found, { is_paused });
+    return changed;
+  }
+
+  /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
+  async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
+    if (await this.#isLost(source_id)) return { outcome: 'lost' };
+    await this.#builder.copy(source_id, child);
+    return { outcome: 'created', pod_name: objectName(child.sandbox_id) };
+  }
+
+  /** Changes memory (in place) and environment (of later processes). Throws `capacity_exhausted`, and what the daemon refuses. */
+  async change(
+    sandbox_id: string,
+    { env, memory_mib }: { env?: Record<string, string>; memory_mib?: number },
+  ): Promise<RuntimeChange> {
+    const found = await this.#records.read(sandbox_id);
+    if (!found || (await this.#isLost(sandbox_id))) return 'lost';
+    if (memory_mib !== undefined && memory_mib !== found.record.memory_mib) {
+      await resizePod(this.#client, this.#pods, { ...found.record, memory_mib });
+      await this.#records.change(found, { memory_mib });
+    }
+    if (env === undefined) return 'done';
+    const answer = await this.#ask(sandbox_id, 'PUT', '/sandbox/env', { env: {} });
+    const removed = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
+    return this.#changeThroughDaemon(sandbox_id, 'PUT', '/sandbox/env', { env: { ...removed, ...env } });
+  }
+
+  /** See `lifecycleOf`. */
+  async lifecycle(...[sandbox_id, trust, after]: Parameters<Runtime['lifecycle']>) {
+    return lifecycleOf(() => this.connect(sandbox_id), { ...trust, sandbox_id }, after);
+  }
+
+  /** See `KubernetesEnder.end`. */
+  async end(sandbox_id: string): Promise<RuntimeEnd> {
+    return this.#ender.end(sandbox_id);
+  }
+
+  /** See `KubernetesEnder.handOver`. */
+  async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
+    yield* this.#ender.handOver(sandbox_id, trust);
+  }
+
+  /** See `KubernetesEnder.remove`. */
+  async remove(sandbox_id: string): Promise<void> {
+    await this.#ender.remove(sandbox_id);
+  }
+
+  /** The sandbox's state, as its daemon answers. */
+  async inspect(sandbox_id: string): Promise<RuntimeState> {
+    const found = await this.#records.read(sandbox_id);
+    if (!found || found.record.state === 'creating') return 'absent';
+    if (await this.#isLost(sandbox_id)) return 'lost';
+    const answer = await this.#ask(sandbox_id, 'GET', '/sandbox');
+    if (answer.outcome === 'answered' && answer.status === 200) {
+      const { state } = (answer.data ?? {}) as Partial<SandboxView>;
+      return state === 'paused' || state === 'running' ? state : 'lost';
+    }
+    if (await this.#isLost(sandbox_id)) return 'lost';
+    return found.record.is_paused ? 'paused' : 'running';
+  }
+
+  /** Whether the sandbox's containers run, as their node has last said. */
+  async isAlive(sandbox_id: string): Promise<boolean> {
+    const recent = await this.#pods.readRecent(objectName(sandbox_id));
+    return (recent !== null && isUp(recent)) || !(await this.#isLost(sandbox_id));
+  }
+
+  /** A new connection to the daemon, through the keeper beside it. */
+  async connect(sandbox_id: string): Promise<Socket> {
+    return this.#keepers.connect(sandbox_id);
+  }
+
+  /** Always: every Pod has a network of its own. */
+  hasOwnPorts(_sandbox_id: string): boolean {
+    return true;
+  }
+
+  /** The ids of all sandboxes that have a volume claim in the namespace. */
+  async list(): Promise<string[]> {
+    const path = `${this.#client.path('persistentvolumeclaims')}?labelSelector=${MANAGED_SELECTOR}`;
+    const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
+    return (list?.items ?? []).flatMap((claim) => foundIn(claim)?.record.sandbox_id ?? []);
+  }
+
+  async #isLost(sandbox_id: string): Promise<boolean> {
+    const pod = await this.#pods.read(objectName(sandbox_id));
+    return pod === null || !isUp(pod);
+  }
+
+  #ask(sandbox_id: string, method: string, path: string, body?: object): Promise<DaemonResponse> {
+    const within_ms = method === 'POST' ? CHANGE_TIMEOUT_MS : DAEMON_ANSWER_TIMEOUT_MS;
+    const request = { method, path, within_ms, ...(body === undefined ? {} : { body }) };
+    return requestDaemon(() => this.#keepers.connect(sandbox_id), request);
+  }
+
+  async #changeThroughDaemon(
+    sandbox_id: string,
+    method: string,
+    path: string,
+    body: object,
+  ): Promise<RuntimeChange> {
+    const answer = await this.#ask(sandbox_id, method, path, body);
+    if (answer.outcome === 'answered' && answer.status === 200) return 'done';
+    if (await this.#isLost(sandbox_id)) return 'lost';
+    throw daemonError(answer);
+  }
+}

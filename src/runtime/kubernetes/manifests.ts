@@ -1,0 +1,209 @@
+import type { SandboxTemplate } from '../../contract/templates.ts';
+import { SOCKET, TOKEN } from '../isolation.ts';
+import { RUN_DIR } from '../rootfs.ts';
+import type { RuntimeSpec } from '../runtime.ts';
+import type { Meta } from './api/objects.ts';
+import { BEGIN_FILE, KEEPER_PORT, RUN_FOLDER, VOLUME } from './keeper/keeper-protocol.ts';
+import { labelsOf, objectName, readerName } from './names.ts';
+
+/** The containers of a Pod. */
+export const SANDBOX = 'sandbox';
+/** See `SANDBOX`. */
+export const KEEPER = 'keeper';
+/** The key of the Pod's secret. */
+export const KEY_FILE = 'key';
+
+/** The port of the daemon in each Pod's own network. */
+const DAEMON_PORT = 49_983;
+/** Where the product's image is in the sandbox, read-only. */
+const PROGRAM_DIR = '/opt/sandboxd';
+/** Where the programs are in the product's image. */
+const LIBRARY = '/usr/local/lib/sandboxd';
+const STATE_MOUNT = '/var/lib/sandboxd';
+const PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${PROGRAM_DIR}/usr/local/bin`;
+
+/** What a keeper needs; the reader of a large outbox has a heap of its own. */
+const KEEPER_RESOURCES = {
+  requests: { cpu: '10m', memory: '64Mi' },
+  limits: { cpu: '1', memory: '512Mi' },
+};
+const STOP_GRACE_S = 30;
+
+/** What every container is told of the cluster, which is nothing to a sandbox. */
+const CLUSTER_VARIABLES = [
+  'KUBERNETES_SERVICE_HOST',
+  'KUBERNETES_SERVICE_PORT',
+  'KUBERNETES_SERVICE_PORT_HTTPS',
+  'KUBERNETES_PORT',
+  ...['', '_ADDR', '_PORT', '_PROTO'].map((part) => `KUBERNETES_PORT_443_TCP${part}`),
+].join(' ');
+
+/** Reaps what the sandbox's processes leave, passes SIGTERM on, and ends with the daemon. A fork's daemon waits for its volume. */
+const INIT = `[ -z "$SANDBOXD_WAIT_FOR" ] || until [ -e "$SANDBOXD_WAIT_FOR" ]; do sleep 0.05; done
+unset SANDBOXD_WAIT_FOR ${CLUSTER_VARIABLES}
+"$@" &
+daemon=$!
+trap 'kill -TERM $daemon' TERM
+while kill -0 $daemon 2>/dev/null; do wait $daemon; code=$?; done
+exit $code`;
+
+/** What every Pod of this manager is made with. */
+export interface PodSettings {
+  /** The image of this product. */
+  product_image: string;
+}
+
+/** The claim of a sandbox's volume: as long as it is there, the sandbox exists. */
+export function claimManifest(spec: RuntimeSpec, { storage_class }: SandboxTemplate, annotations: object) {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: objectName(spec.sandbox_id), labels: labelsOf(spec.sandbox_id), annotations },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: `${spec.disk_mib}Mi` } },
+      ...(storage_class === null ? {} : { storageClassName: storage_class }),
+    },
+  };
+}
+
+/** The key of a sandbox's keeper, which only that container sees. */
+export function secretManifest(sandbox_id: string, owner: Meta, key: Buffer) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: objectName(sandbox_id),
+      labels: labelsOf(sandbox_id),
+      ownerReferences: [ownedBy(owner)],
+    },
+    type: 'Opaque',
+    immutable: true,
+    data: { [KEY_FILE]: key.toString('base64') },
+  };
+}
+
+/** The Pod of a sandbox. `waits`: its daemon begins only once the keeper says that the volume is complete. */
+export function podManifest(
+  spec: RuntimeSpec,
+  owner: Meta,
+  template: SandboxTemplate,
+  settings: PodSettings,
+  waits: boolean,
+) {
+  const { sandbox_id } = spec;
+  return pod(objectName(sandbox_id), sandbox_id, owner, template, {
+    containers: [sandboxContainer(spec, template, waits), keeperContainer(settings)],
+    volumes: [...volumesOf(sandbox_id), { name: 'program', image: { reference: settings.product_image } }],
+  });
+}
+
+/** The Pod that reads the volume of a sandbox that is no more. */
+export function readerManifest(
+  sandbox_id: string,
+  owner: Meta,
+  template: SandboxTemplate,
+  settings: PodSettings,
+) {
+  return pod(readerName(sandbox_id), sandbox_id, owner, template, {
+    containers: [keeperContainer(settings)],
+    volumes: volumesOf(sandbox_id),
+  });
+}
+
+function pod(name: string, sandbox_id: string, owner: Meta, template: SandboxTemplate, parts: object) {
+  const { user, user_namespace, runtime_class, image_pull_secret } = template;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, labels: labelsOf(sandbox_id), ownerReferences: [ownedBy(owner)] },
+    spec: {
+      // A sandbox that has died is lost: nothing may start another daemon on its volume.
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: STOP_GRACE_S,
+      ...(user_namespace ? { hostUsers: false } : {}),
+      ...(runtime_class === null ? {} : { runtimeClassName: runtime_class }),
+      ...(image_pull_secret === null ? {} : { imagePullSecrets: [{ name: image_pull_secret }] }),
+      securityContext: {
+        ...{ runAsUser: user, runAsGroup: user, fsGroup: user, runAsNonRoot: user !== 0 },
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      // Otherwise the cluster would delete the Pod of a node that is away, and with it what is known of it.
+      tolerations: ['not-ready', 'unreachable'].map((key) => ({
+        ...{ key: `node.kubernetes.io/${key}`, operator: 'Exists', effect: 'NoExecute' },
+      })),
+      ...parts,
+    },
+  };
+}
+
+const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
+
+function sandboxContainer(spec: RuntimeSpec, { image, work_dir }: SandboxTemplate, waits: boolean) {
+  const limits = resourcesOf(spec);
+  return {
+    name: SANDBOX,
+    image,
+    command: [
+      ...['/bin/sh', '-c', INIT, 'sh', `${PROGRAM_DIR}/usr/local/bin/sandboxd`],
+      ...['--await-init', '--port', String(DAEMON_PORT), '--state-dir', `${STATE_MOUNT}/${VOLUME.state_dir}`],
+      ...['--control-socket', `${RUN_DIR}/${SOCKET}`, '--control-token-file', `${RUN_DIR}/${TOKEN}`],
+    ],
+    workingDir: work_dir,
+    env: [
+      { name: 'PATH', value: PATH },
+      { name: 'HOME', value: work_dir },
+      ...(waits ? [{ name: 'SANDBOXD_WAIT_FOR', value: `${RUN_DIR}/${BEGIN_FILE}` }] : []),
+    ],
+    // What its daemon has said last tells why it did not start.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    resources: { requests: limits, limits },
+    resizePolicy: ['cpu', 'memory'].map((resourceName) => ({ resourceName, restartPolicy: 'NotRequired' })),
+    securityContext: CONFINED,
+    volumeMounts: [
+      { name: 'data', mountPath: work_dir, subPath: VOLUME.work },
+      { name: 'data', mountPath: STATE_MOUNT, subPath: VOLUME.state },
+      { name: 'control', mountPath: RUN_DIR, subPath: RUN_FOLDER },
+      { name: 'program', mountPath: PROGRAM_DIR, readOnly: true },
+    ],
+  };
+}
+
+function keeperContainer({ product_image }: PodSettings) {
+  return {
+    name: KEEPER,
+    image: product_image,
+    command: [
+      ...[`${LIBRARY}/node`, '--disable-sigusr1', `${LIBRARY}/keeper.cjs`],
+      ...['--key-file', `/keys/${KEY_FILE}`, '--control', '/control', '--volume', '/volume'],
+    ],
+    ports: [{ name: 'keeper', containerPort: KEEPER_PORT }],
+    resources: KEEPER_RESOURCES,
+    securityContext: { ...CONFINED, readOnlyRootFilesystem: true },
+    volumeMounts: [
+      { name: 'data', mountPath: '/volume' },
+      { name: 'control', mountPath: '/control' },
+      { name: 'key', mountPath: '/keys', readOnly: true },
+    ],
+  };
+}
+
+function volumesOf(sandbox_id: string) {
+  const name = objectName(sandbox_id);
+  return [
+    { name: 'data', persistentVolumeClaim: { claimName: name } },
+    { name: 'control', emptyDir: { sizeLimit: '1Mi' } },
+    { name: 'key', secret: { secretName: name } },
+  ];
+}
+
+/** What a sandbox has, and is scheduled by: no more and no less. */
+export function resourcesOf({ memory_mib, cpu_millis }: Pick<RuntimeSpec, 'memory_mib' | 'cpu_millis'>) {
+  return { memory: `${memory_mib}Mi`, cpu: `${cpu_millis}m` };
+}
+
+function ownedBy({ name, uid }: Meta) {
+  return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', name, uid };
+}

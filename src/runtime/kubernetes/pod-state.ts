@@ -1,0 +1,84 @@
+import { ApiError } from '../../contract/errors.ts';
+import type { ContainerStatus, Pod } from './api/objects.ts';
+import { KEEPER, SANDBOX } from './manifests.ts';
+
+/** Why a container does not start, and will not without somebody's help. */
+const STUCK = new Set([
+  'CreateContainerConfigError',
+  'CreateContainerError',
+  'ErrImageNeverPull',
+  'ErrImagePull',
+  'ImageInspectError',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'RunContainerError',
+]);
+/** The scheduler waits for a volume that is still being made. */
+const WAITS_FOR_VOLUME = /unbound|waiting for a volume|persistentvolumeclaim ".*" not found/i;
+
+/**
+ * A Pod that is being started.
+ * - `starting`: nothing is decided yet
+ * - `up`: its containers run, and it has an address
+ * - `failed`: it will not start; `error` says why
+ */
+export type PodStart =
+  | { state: 'starting' }
+  | { state: 'up'; host: string }
+  | { state: 'failed'; error: ApiError };
+
+/** What has become of a Pod that was asked for. Nothing in it holds a secret. */
+export function podStart(pod: Pod): PodStart {
+  const { phase, podIP, conditions = [], containerStatuses = [], reason, message } = pod.status ?? {};
+  if (pod.metadata.deletionTimestamp) return failed('internal_error', 'it was deleted');
+  for (const { name, state } of containerStatuses) {
+    const { waiting, terminated } = state ?? {};
+    if (waiting && STUCK.has(waiting.reason ?? '')) {
+      return failed('internal_error', `${name}: ${waiting.reason}: ${waiting.message ?? ''}`);
+    }
+    if (terminated) {
+      const why = terminated.message?.trim().split('\n').at(-1) || `exit code ${terminated.exitCode}`;
+      return failed('internal_error', `${name}: ${terminated.reason ?? 'ended'}: ${why}`);
+    }
+  }
+  if (phase === 'Failed') return failed('internal_error', `${reason ?? 'Failed'}: ${message ?? ''}`);
+  const scheduled = conditions.find(({ type }) => type === 'PodScheduled');
+  if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') {
+    const why = scheduled.message ?? '';
+    if (!WAITS_FOR_VOLUME.test(why)) return failed('capacity_exhausted', why);
+  }
+  const is_up = containerStatuses.length > 0 && containerStatuses.every(({ state }) => state?.running);
+  return is_up && podIP ? { state: 'up', host: podIP } : { state: 'starting' };
+}
+
+function failed(code: 'capacity_exhausted' | 'internal_error', why: string): PodStart {
+  const what = code === 'capacity_exhausted' ? 'The cluster has no room' : "The sandbox's Pod did not start";
+  return { state: 'failed', error: new ApiError(code, `${what}: ${why.trim().slice(0, 1024)}`) };
+}
+
+/** Whether the sandbox in a Pod can be reached, as far as the cluster knows; a keeper that has died has lost it. */
+export function isUp(pod: Pod): boolean {
+  const { phase, conditions = [] } = pod.status ?? {};
+  if (pod.metadata.deletionTimestamp || phase === 'Failed' || phase === 'Succeeded') return false;
+  const containers = [SANDBOX, KEEPER].map((name) => containerOf(pod, name)?.state);
+  if (containers.some((state) => state?.terminated)) return false;
+  // Nothing probes them: what runs and is not ready is on a node that the cluster has not heard of for a while.
+  const is_ready = conditions.find(({ type }) => type === 'Ready')?.status !== 'False';
+  return is_ready || !containers.every((state) => state?.running);
+}
+
+/** Whether nothing of the sandbox in a Pod runs any more, as its node has said. */
+export function hasEnded(pod: Pod): boolean {
+  const { phase } = pod.status ?? {};
+  if (phase === 'Failed' || phase === 'Succeeded') return true;
+  return containerOf(pod, SANDBOX)?.state?.terminated !== undefined;
+}
+
+/** Whether the keeper in a Pod runs, as far as the cluster knows. */
+export function hasKeeper(pod: Pod): boolean {
+  return containerOf(pod, KEEPER)?.state?.running !== undefined && !pod.metadata.deletionTimestamp;
+}
+
+function containerOf(pod: Pod, name: string): ContainerStatus | undefined {
+  return pod.status?.containerStatuses?.find((each) => each.name === name);
+}

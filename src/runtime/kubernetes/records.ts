@@ -1,0 +1,72 @@
+import { ApiError } from '../../contract/errors.ts';
+import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
+import type { Meta, VolumeClaim } from './api/objects.ts';
+import { objectName, RECORD_ANNOTATION } from './names.ts';
+
+/** The record of a sandbox, in its volume claim; it holds no secret. The states are those of `LocalRuntime`. */
+export interface KubernetesRecord {
+  sandbox_id: string;
+  team_id: string;
+  /** The template's name; the template itself may have changed since. */
+  template: string;
+  memory_mib: number;
+  cpu_millis: number;
+  state: 'creating' | 'created' | 'ending' | 'ended';
+  outcome: 'killed' | 'lost' | null;
+  /** The last state requested: the answer while its daemon gives none. */
+  is_paused: boolean;
+}
+
+/** A record as it was read: a change of it holds only if nobody else has changed it since. */
+export interface FoundRecord {
+  record: KubernetesRecord;
+  claim: Meta;
+}
+
+/** The annotations of a claim that is made with a record. */
+export function annotationsOf(record: KubernetesRecord): Record<string, string> {
+  return { [RECORD_ANNOTATION]: JSON.stringify(record) };
+}
+
+/** The records of sandboxes, any of which any replica may change. */
+export class Records {
+  readonly #client: ClusterClient;
+
+  constructor(client: ClusterClient) {
+    this.#client = client;
+  }
+
+  /** The record of a sandbox; null if nothing of it exists. */
+  async read(sandbox_id: string): Promise<FoundRecord | null> {
+    const path = this.#client.path('persistentvolumeclaims', objectName(sandbox_id));
+    const claim = await this.#client.get<VolumeClaim>(path);
+    return claim && foundIn(claim);
+  }
+
+  /** Changes a record. Throws `conflict` if it was changed or removed since it was read. */
+  async change({ record, claim }: FoundRecord, change: Partial<KubernetesRecord>): Promise<FoundRecord> {
+    const annotations = annotationsOf({ ...record, ...change });
+    const { resourceVersion, name } = claim;
+    try {
+      const path = this.#client.path('persistentvolumeclaims', name);
+      const changed = await this.#client.patch<VolumeClaim>(path, {
+        metadata: { resourceVersion, annotations },
+      });
+      if (changed !== null) return foundIn(changed) as FoundRecord;
+    } catch (error) {
+      if (!(error instanceof ClusterRefusal) || error.status !== 409) throw error;
+      // The cluster changes the claim as well, for example when it is bound.
+      const now = await this.read(record.sandbox_id);
+      if (now !== null && JSON.stringify(now.record) === JSON.stringify(record)) {
+        return this.change(now, change);
+      }
+    }
+    throw new ApiError('conflict', 'The sandbox was changed by another operation.');
+  }
+}
+
+/** The record in a claim; null for a claim of somebody else. */
+export function foundIn({ metadata }: VolumeClaim): FoundRecord | null {
+  const text = metadata.annotations?.[RECORD_ANNOTATION];
+  return text === undefined ? null : { record: JSON.parse(text) as KubernetesRecord, claim: metadata };
+}

@@ -1,0 +1,142 @@
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { SandboxTemplates } from '../../contract/templates.ts';
+import { requestDaemon } from '../control-client.ts';
+import { DAEMON_ANSWER_TIMEOUT_MS } from '../running-sandbox.ts';
+import type { HandOverTrust, RuntimeEnd, UndeliveredPage } from '../runtime.ts';
+import type { ClusterClient } from './api/cluster-client.ts';
+import type { Pod } from './api/objects.ts';
+import type { KeeperClient } from './keeper-client.ts';
+import type { Keepers } from './keepers.ts';
+import { type PodSettings, readerManifest } from './manifests.ts';
+import { objectName, readerName } from './names.ts';
+import { hasEnded, hasKeeper, isUp } from './pod-state.ts';
+import type { Pods } from './pods.ts';
+import type { FoundRecord, Records } from './records.ts';
+
+/** Twice the daemon's own grace period, and the commit of `sandbox.killed`. */
+const STOP_TIMEOUT_MS = 30_000;
+/** What a Pod gets to end that is no longer needed, in seconds. */
+const GRACE_S = 1;
+const REMOVE_TIMEOUT_MS = 60_000;
+const POLL_MS = 100;
+
+/** What a `KubernetesEnder` works with. */
+export interface KubernetesEnderParts {
+  client: ClusterClient;
+  pods: Pods;
+  records: Records;
+  keepers: Keepers;
+  templates: SandboxTemplates;
+  settings: PodSettings;
+  clock: Clock;
+  log: Log;
+}
+
+/** Ends sandboxes in the cluster and removes them. Every step may be repeated, after an interruption or by another manager. */
+export class KubernetesEnder {
+  readonly #parts: KubernetesEnderParts;
+
+  constructor(parts: KubernetesEnderParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Ends the sandbox's processes and its daemon; nothing of it runs afterwards. Throws `unavailable` where that cannot be
+   * known, because its node does not answer.
+   */
+  async end(sandbox_id: string): Promise<RuntimeEnd> {
+    const { records } = this.#parts;
+    const found = await records.read(sandbox_id);
+    if (!found || found.record.state === 'creating') {
+      await this.#kill(sandbox_id);
+      return { outcome: 'absent' };
+    }
+    if (found.record.state === 'ended') return { outcome: found.record.outcome ?? 'lost' };
+    const { outcome, record } = await this.#stop(sandbox_id, found);
+    await records.change(record, { state: 'ended', outcome });
+    return { outcome };
+  }
+
+  async #stop(
+    sandbox_id: string,
+    found: FoundRecord,
+  ): Promise<{ outcome: 'killed' | 'lost'; record: FoundRecord }> {
+    const { pods, records, keepers, log } = this.#parts;
+    const pod = await pods.read(objectName(sandbox_id));
+    if (pod === null || !isUp(pod)) {
+      if (pod !== null && !hasEnded(pod)) await this.#kill(sandbox_id);
+      // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
+      return { outcome: found.record.state === 'ending' ? 'killed' : 'lost', record: found };
+    }
+    const record = await records.change(found, { state: 'ending' });
+    const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
+    const answer = await requestDaemon(() => keepers.connect(sandbox_id), request);
+    const is_accepted = answer.outcome === 'answered' && answer.status === 202;
+    if (is_accepted && (await pods.wait(pod, STOP_TIMEOUT_MS, hasEnded)))
+      return { outcome: 'killed', record };
+    log.warn({ sandbox_id }, 'killing a daemon that did not stop in time');
+    await this.#kill(sandbox_id);
+    return { outcome: 'lost', record };
+  }
+
+  /** Ends the sandbox's Pod; the volume is left. Throws `unavailable` if its node does not say that it has ended. */
+  async #kill(sandbox_id: string): Promise<void> {
+    if (await this.#parts.pods.remove(objectName(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS)) return;
+    throw new ApiError('unavailable', "The sandbox's node does not say that it has ended.", {
+      retry_after_s: 1,
+    });
+  }
+
+  /** Reads what an ended sandbox's daemon had not delivered. Throws `conflict` if the sandbox has not ended. */
+  async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
+    const found = await this.#parts.records.read(sandbox_id);
+    if (!found || found.record.state === 'creating') return;
+    if (found.record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
+    const keeper = await this.#keeper(sandbox_id, found);
+    await keeper.untilReached();
+    yield* keeper.handOver({ ...trust, sandbox_id });
+  }
+
+  /** The keeper that reads the volume: that of the sandbox's Pod, or of a Pod made for it once that has ended. */
+  async #keeper(sandbox_id: string, found: FoundRecord): Promise<KeeperClient> {
+    const { pods, keepers, templates, settings } = this.#parts;
+    const pod = await pods.read(objectName(sandbox_id));
+    if (pod !== null && hasEnded(pod) && hasKeeper(pod)) return keepers.of(sandbox_id);
+    if (pod !== null) await this.#kill(sandbox_id);
+    const template = templates.get(found.record.template);
+    if (template === undefined) {
+      throw new Error(`the template ${found.record.template} of the sandbox is no longer configured`);
+    }
+    const reader = await pods.read(readerName(sandbox_id));
+    if (reader !== null && isReusable(reader)) return keepers.at(sandbox_id, await pods.untilUp(reader));
+    await pods.remove(readerName(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS);
+    const manifest = readerManifest(sandbox_id, found.claim, template, settings);
+    return keepers.at(sandbox_id, await pods.untilUp(await pods.create(manifest)));
+  }
+
+  /** Removes everything of a sandbox, running or not, and waits until it is gone. Idempotent. */
+  async remove(sandbox_id: string): Promise<void> {
+    const { client, pods, keepers, clock } = this.#parts;
+    const name = objectName(sandbox_id);
+    const claim = client.path('persistentvolumeclaims', name);
+    keepers.forget(sandbox_id);
+    await this.#kill(sandbox_id);
+    await pods.remove(readerName(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS);
+    await client.remove(client.path('secrets', name));
+    if (!(await client.remove(claim))) return;
+    const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
+    while ((await client.get(claim)) !== null) {
+      if (clock.monotonicMs() > until_ms) {
+        throw new ApiError('unavailable', "The sandbox's volume is not removed.", { retry_after_s: 1 });
+      }
+      await sleep(clock, POLL_MS);
+    }
+  }
+}
+
+function isReusable(reader: Pod): boolean {
+  const { phase } = reader.status ?? {};
+  return !reader.metadata.deletionTimestamp && phase !== 'Failed' && phase !== 'Succeeded';
+}

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { configuredTemplates, resourcesOf } from '../../../src/manager/config/templates.ts';
+
+it('a template needs its image alone', () => {
+  const templates = configuredTemplates({
+    templates: { small: { image: 'debian:12', resources: { cpu: 0.5 } } },
+  });
+  expect(templates.get('small')).toEqual({
+    ...{ image: 'debian:12', image_pull_secret: null, runtime_class: null, storage_class: null },
+    ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: { cpu: 0.5 } },
+  });
+  expect(resourcesOf('small', templates)).toEqual({ cpu: 0.5 });
+  expect(() => resourcesOf('constructor', templates)).toThrow('template: is not one of the configured');
+  expect(configuredTemplates({}).size).toBe(0);
+});
+
+it.each([
+  [[], 'templates must be an object'],
+  [{ a: {} }, 'templates.a.image is required'],
+  [{ a: { image: '' } }, 'templates.a.image must be the name of an image'],
+  [{ 'a b': { image: 'i' } }, 'templates.a b'],
+  [{ a: { image: 'i', volume: 1 } }, 'templates.a.volume unknown field'],
+  [{ a: { image: 'i', user: -1 } }, 'templates.a.user must be'],
+  [{ a: { image: 'i', storage_class: 'Fast' } }, 'templates.a.storage_class must be the name of an object'],
+  [{ a: { image: 'i', work_dir: '/usr/work' } }, 'templates.a.work_dir must not hide'],
+  [{ a: { image: 'i', work_dir: '/work/../usr' } }, 'templates.a.work_dir must be an absolute path'],
+  [{ a: { image: 'i', resources: { memory: '64Mi' } } }, 'templates.a.resources.memory must be a size'],
+  [{ a: { image: 'i', resources: { cpu: 'two' } } }, 'templates.a.resources.cpu must be a number'],
+])('%j is refused in one line that names what is wrong', (templates, message) => {
+  expect(() => configuredTemplates({ templates })).toThrow(`--config: ${message}`);
+});

@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../../src/base/clock.ts';
+import { requestDaemon } from '../../../../src/runtime/control-client.ts';
+import { Keeper } from '../../../../src/runtime/kubernetes/keeper/keeper.ts';
+import { connectDaemon, KeeperClient } from '../../../../src/runtime/kubernetes/keeper-client.ts';
+import { createDaemon, startDaemon } from '../../../support/daemon/running-daemon.ts';
+import { scratchFolder } from '../../../support/scratch.ts';
+
+const TRUST = { team_id: 'team_1', webhook_secret: '', record_key: 'a7'.repeat(32), sandbox_id: 'sbx-1' };
+
+async function handedOver(client: KeeperClient): Promise<unknown[]> {
+  const pages: unknown[] = [];
+  for await (const page of client.handOver(TRUST)) pages.push(page);
+  return pages;
+}
+
+/** A keeper over folders of the test's own, as in a Pod. */
+async function keeperOf() {
+  const folder = scratchFolder();
+  const [control, volume] = [join(folder, 'control'), join(folder, 'volume')];
+  for (const path of ['control/run', 'volume/work', 'volume/state'])
+    mkdirSync(join(folder, path), { recursive: true });
+  const key = randomBytes(32);
+  const port = await new Keeper(key, { control, volume }, systemClock).start(0);
+  const address = { host: '127.0.0.1', port, key };
+  return { control, volume, address, client: new KeeperClient(address, systemClock) };
+}
+
+it('serves the daemon to who has the key, and takes socket and token out of the sandbox', async () => {
+  const { control, address } = await keeperOf();
+  // Nobody listens yet: the connection waits for the daemon.
+  const asked = requestDaemon(() => connectDaemon(address, systemClock), {
+    ...{ method: 'GET', path: '/sandbox', within_ms: 30_000 },
+  });
+  writeFileSync(join(control, 'run/control-token'), 'secret');
+  await startDaemon('--control-socket', join(control, 'run/control.sock'));
+  expect(await asked).toMatchObject({ outcome: 'answered', status: 200 });
+  expect(['control.sock', 'control-token'].map((name) => existsSync(join(control, 'run', name)))).toEqual([
+    false,
+    false,
+  ]);
+  const stranger = { ...address, key: randomBytes(32) };
+  await expect(connectDaemon(stranger, systemClock)).rejects.toThrow();
+  await expect(new KeeperClient(stranger, systemClock).begin()).rejects.toMatchObject({
+    code: 'internal_error',
+  });
+});
+
+it('copies a volume, and follows no link of the sandbox to what is not in it', async () => {
+  const [source, child] = [await keeperOf(), await keeperOf()];
+  writeFileSync(join(source.volume, 'work/-file'), 'work');
+  mkdirSync(join(source.volume, 'state/daemon'));
+  writeFileSync(join(source.volume, 'state/daemon/outbox-copy.db'), 'outbox');
+  await source.client.copyTo(child.client);
+  const read = (path: string) => readFileSync(join(child.volume, path), 'utf8');
+  expect([read('work/-file'), read('state/daemon/outbox.db')]).toEqual(['work', 'outbox']);
+  await child.client.begin();
+  expect(existsSync(join(child.control, 'run/begin'))).toBe(true);
+
+  const hostile = await keeperOf();
+  symlinkSync(join(source.volume, 'state/daemon'), join(hostile.volume, 'state/daemon'));
+  await expect(hostile.client.copyTo((await keeperOf()).client)).rejects.toMatchObject({
+    message: 'The source has lost its outbox.',
+  });
+  const pages = await handedOver(hostile.client);
+  expect(pages).toEqual([
+    {
+      records: [],
+      lost_records: 0,
+      set_aside: 0,
+      trouble: 'the state directory and its records are missing',
+    },
+  ]);
+});
+
+it('hands nothing over while a daemon is using the outbox', async () => {
+  const { volume, client } = await keeperOf();
+  const daemon = createDaemon(join(volume, 'state/daemon'), '--sandbox-id', 'sbx-1');
+  onTestFinished(() => daemon.stop('signal', 'SIGTERM'));
+  await daemon.start();
+  await expect(handedOver(client)).rejects.toMatchObject({ code: 'conflict' });
+});

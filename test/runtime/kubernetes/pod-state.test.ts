@@ -1,0 +1,82 @@
+import { expect, it } from 'vitest';
+import type { Pod } from '../../../src/runtime/kubernetes/api/objects.ts';
+import { hasEnded, hasKeeper, isUp, podStart } from '../../../src/runtime/kubernetes/pod-state.ts';
+
+const RUNNING = { running: {} };
+const ENDED = { terminated: { exitCode: 137 } };
+
+function pod(status: Pod['status'], deletionTimestamp?: string): Pod {
+  const metadata = { name: 'sb-1', uid: '1', resourceVersion: '1' };
+  return {
+    metadata: { ...metadata, ...(deletionTimestamp ? { deletionTimestamp } : {}) },
+    spec: {},
+    status: status ?? {},
+  };
+}
+
+function containers(sandbox: object, keeper: object = RUNNING) {
+  return [
+    { name: 'sandbox', state: sandbox },
+    { name: 'keeper', state: keeper },
+  ];
+}
+
+const ready = (status: 'True' | 'False') => ({ conditions: [{ type: 'Ready', status }] });
+
+it.each([
+  [
+    'runs',
+    pod({ phase: 'Running', ...ready('True'), containerStatuses: containers(RUNNING) }),
+    true,
+    false,
+    true,
+  ],
+  [
+    'has a dead daemon',
+    pod({ phase: 'Running', ...ready('False'), containerStatuses: containers(ENDED) }),
+    false,
+    true,
+    true,
+  ],
+  [
+    'has a dead keeper',
+    pod({ phase: 'Running', containerStatuses: containers(RUNNING, ENDED) }),
+    false,
+    false,
+    false,
+  ],
+  [
+    'is on a lost node',
+    pod({ phase: 'Running', ...ready('False'), containerStatuses: containers(RUNNING) }),
+    false,
+    false,
+    true,
+  ],
+  [
+    'is being removed',
+    pod({ phase: 'Running', containerStatuses: containers(RUNNING) }, 'now'),
+    false,
+    false,
+    false,
+  ],
+  ['was evicted', pod({ phase: 'Failed', reason: 'Evicted' }), false, true, false],
+])('of a Pod that %s, the cluster tells what is left', (_case, found, is_up, has_ended, has_keeper) => {
+  expect([isUp(found), hasEnded(found), hasKeeper(found)]).toEqual([is_up, has_ended, has_keeper]);
+});
+
+const unschedulable = (message: string) =>
+  pod({ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] });
+
+it.each([
+  [pod({}), 'starting'],
+  [unschedulable('0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.'), 'starting'],
+  [unschedulable('0/1 nodes are available: 1 Insufficient memory.'), 'capacity_exhausted'],
+  [pod({ containerStatuses: containers({ waiting: { reason: 'ContainerCreating' } }) }), 'starting'],
+  [pod({ containerStatuses: containers({ waiting: { reason: 'ErrImagePull' } }) }), 'internal_error'],
+  [pod({ containerStatuses: containers(ENDED) }), 'internal_error'],
+  [pod({ containerStatuses: containers(RUNNING) }), 'starting'],
+  [pod({ podIP: '10.0.0.7', containerStatuses: containers(RUNNING) }), 'up'],
+])('a Pod that starts is told from one that will not: %#', (found, expected) => {
+  const start = podStart(found);
+  expect(start.state === 'failed' ? start.error.code : start.state).toBe(expected);
+});

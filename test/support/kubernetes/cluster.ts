@@ -1,0 +1,117 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+import { buildImage } from '../../../.build/image/build.ts';
+import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
+import { FolderVolumes } from './volumes.ts';
+
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const ARCHIVE = here('../../../../shared/kube/kube-tools.tar.zst');
+const TOOLS = ['kubectl', 'python3', 'openssl', 'ip', 'unshare', 'nsenter', 'zstd'];
+/** The first two numbers of its addresses: another cluster on this machine has others. */
+const NET = `10.${200 + (process.pid % 50)}`;
+
+/** The image that is the product's, and that of sandboxes. */
+export const IMAGE = 'docker.io/local/sandboxd:1';
+/** This machine, as Pods reach it. */
+export const HOST_ADDRESS = `${NET}.0.1`;
+/** The folder of the manifests. */
+const MANIFESTS = here('../../../fixtures/deploy/kubernetes/manager');
+/** The namespace in the manifests. */
+export const NAMESPACE = 'sandboxes';
+
+/** Why no cluster can be started here; null if one can. */
+export function whyNoCluster(): string | null {
+  if (process.getuid?.() !== 0) return 'it takes root';
+  const missing = TOOLS.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0);
+  if (missing.length > 0) return `${missing.join(', ')} is missing`;
+  if (process.env.KUBE_BIN || existsSync(ARCHIVE)) return null;
+  return 'KUBE_BIN names no folder with the programs of Kubernetes';
+}
+
+/** A real cluster on this machine: an API server, a scheduler, and nodes with kubelet and containerd. */
+export class TestCluster {
+  readonly folder: string;
+  readonly #env: NodeJS.ProcessEnv;
+  #volumes: FolderVolumes | null = null;
+
+  private constructor(folder: string, bin: string) {
+    this.folder = folder;
+    const gates = { KUBE_GATES: 'ImageVolume=true', KUBE_NET: NET };
+    this.#env = { ...process.env, KUBE_BIN: bin, KUBE_DIR: join(folder, 'cluster'), ...gates };
+  }
+
+  /** Starts a cluster with the product's image and the product's manifests in it. */
+  static async start(nodes = 1): Promise<TestCluster> {
+    const folder = mkdtempSync(join(tmpdir(), 'sandboxd-test-kube-'));
+    const bin = process.env.KUBE_BIN ?? join(folder, 'bin');
+    if (!process.env.KUBE_BIN) {
+      mkdirSync(bin);
+      execFileSync('sh', ['-c', 'zstd -dc --long=27 "$1" | tar -x -C "$2"', 'sh', ARCHIVE, bin]);
+    }
+    const cluster = new TestCluster(folder, bin);
+    cluster.script('up', String(nodes));
+    try {
+      await cluster.#fill();
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+    return cluster;
+  }
+
+  async #fill(): Promise<void> {
+    const [tree, bundle, archive] = ['tree', 'bundle', 'image.tar'].map((name) => join(this.folder, name));
+    await buildImage(bundle as string);
+    execFileSync(here('tree.sh'), [tree as string, bundle as string]);
+    execFileSync('python3', [here('image.py'), IMAGE, tree as string, archive as string]);
+    this.script('image', archive as string);
+    this.kubectl('apply', '-k', MANIFESTS);
+    // The manager of the tests runs here.
+    this.kubectl('-n', NAMESPACE, 'delete', 'deployment,pvc', 'sandbox-manager');
+    const access = clusterAccess(this.kubeconfig, NAMESPACE);
+    this.#volumes = new FolderVolumes(access, join(this.folder, 'volumes'));
+    await this.#volumes.start();
+  }
+
+  /** The access of who may do anything. */
+  get kubeconfig(): string {
+    return join(this.folder, 'cluster/kubeconfig');
+  }
+
+  /** The access of a service account, as the manifests give it its rights. */
+  kubeconfigOf(account: string): string {
+    const token = this.kubectl('-n', NAMESPACE, 'create', 'token', account).trim();
+    const path = join(this.folder, `${account}.kubeconfig`);
+    const server = `https://${HOST_ADDRESS}:6443`;
+    const cluster = { server, 'certificate-authority': join(this.folder, 'cluster/pki/ca.crt') };
+    const content = {
+      'current-context': 'test',
+      clusters: [{ name: 'test-cluster', cluster }],
+      users: [{ name: account, user: { token } }],
+      contexts: [{ name: 'test', context: { cluster: 'test-cluster', user: account, namespace: NAMESPACE } }],
+    };
+    writeFileSync(path, stringify(content), { mode: 0o600 });
+    return path;
+  }
+
+  kubectl(...args: string[]): string {
+    const env = { ...process.env, KUBECONFIG: this.kubeconfig };
+    return execFileSync('kubectl', args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+
+  /** A verb of `cluster.sh`. */
+  script(...args: string[]): void {
+    execFileSync(here('cluster.sh'), args, { env: this.#env, stdio: ['ignore', 'ignore', 'pipe'] });
+  }
+
+  /** Ends all of it; nothing is left. */
+  async stop(): Promise<void> {
+    await this.#volumes?.stop();
+    this.script('down');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
