@@ -39,13 +39,30 @@ const BUNDLES: Record<string, string>[] = [
   ...SMALL_BUNDLES,
   { 'sandbox-manager-program': 'bin/sandbox-manager.ts' },
   { 'sandbox-manager-options': 'bin/sandbox-manager-options.ts' },
-  { events: 'src/contract/events.ts', signature: 'src/webhook/signature.ts' },
   { 'hand-over-reader': 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
   { 'meter-thread': 'src/network/meter/meter-thread.ts' },
 ];
 
-/** What others import: it runs in any JavaScript, in a browser as well. */
-const LIBRARIES: Record<string, string>[] = [{ client: 'src/client/client.ts' }];
+/** What others import, each with its formats. The client and the events run in any JavaScript, in browsers as well. */
+const LIBRARIES: {
+  input: Record<string, string>;
+  formats: ('esm' | 'cjs')[];
+  platform: 'neutral' | 'node';
+}[] = [
+  { input: { client: 'src/client/client.ts' }, formats: ['esm'], platform: 'neutral' },
+  { input: { events: 'src/receiver/events.ts' }, formats: ['esm', 'cjs'], platform: 'neutral' },
+  { input: { signature: 'src/webhook/signature.ts' }, formats: ['esm', 'cjs'], platform: 'node' },
+];
+
+/** Puts the schemas of events into their bundle as they are, without the library that they are written with. */
+const inlineSchemas: Plugin = {
+  name: 'inline-schemas',
+  async load(id) {
+    if (!id.endsWith('/src/receiver/event-schemas.ts')) return null;
+    const { EVENT_SCHEMAS } = (await import(id)) as { EVENT_SCHEMAS: object };
+    return { code: `export const EVENT_SCHEMAS = ${JSON.stringify(EVENT_SCHEMAS)};`, moduleType: 'js' };
+  },
+};
 
 rmSync('dist', { recursive: true, force: true });
 const modules: string[] = [];
@@ -71,9 +88,14 @@ for (const input of BUNDLES) {
   });
   modules.push(...modulesOf(bundle));
 }
-for (const input of LIBRARIES) {
-  const output = { dir: 'dist', format: 'esm', entryFileNames: '[name].mjs', cleanDir: false } as const;
-  modules.push(...modulesOf(await build({ input, platform: 'neutral', logLevel: 'warn', output })));
+for (const { input, formats, platform } of LIBRARIES) {
+  for (const format of formats) {
+    const entryFileNames = `[name].${format === 'esm' ? 'mjs' : 'cjs'}`;
+    const output = { dir: 'dist', format, entryFileNames, cleanDir: false };
+    modules.push(
+      ...modulesOf(await build({ input, platform, plugins: [inlineSchemas], logLevel: 'warn', output })),
+    );
+  }
 }
 writeFileSync('dist/LICENSES', licenceText('.', packagesOf(modules)));
 for (const name of PROGRAMS) {

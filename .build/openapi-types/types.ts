@@ -45,6 +45,15 @@ export async function typesOf(document: object): Promise<string> {
   return HEADER + withoutNothing(astToString(kept));
 }
 
+/** The types of named schemas, as a module. */
+export async function schemaTypesOf(schemas: Readonly<Record<string, object>>): Promise<string> {
+  const info = { title: 'schemas', version: '1' };
+  const document = { openapi: '3.1.0', info, paths: {}, components: { schemas } };
+  const nodes = await openapiTS(document as unknown as OpenAPI3, { defaultNonNullable: false });
+  const kept = nodes.filter((node) => (node as Declaration).name?.text === 'components');
+  return HEADER.replace('document', 'schemas') + withoutNothing(astToString(kept));
+}
+
 /** Copies the named schemas that `part` refers to, and those that they refer to. */
 function addSchemas(part: unknown, all: Record<string, object>, found: Record<string, object>): void {
   for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { typesOf } from '../../.build/openapi-types/types.ts';
+import { schemaTypesOf, typesOf } from '../../.build/openapi-types/types.ts';
+import { EVENT_SCHEMAS } from '../../src/receiver/event-schemas.ts';
 import { startDaemon } from '../support/daemon/running-daemon.ts';
 import { startManager } from '../support/manager/running-manager.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -14,4 +15,9 @@ it("the client's types are made from the documents that the programs serve (else
   const { json: of_daemon } = await call('GET', '/openapi.json', { token: null });
   await expect(await typesOf(of_manager as object)).toMatchFileSnapshot(`${OPENAPI}/manager-api.ts`);
   await expect(await typesOf(of_daemon)).toMatchFileSnapshot(`${OPENAPI}/daemon-api.ts`);
+});
+
+it("the types of received events are made from the documents' schemas (else: npm run client-types)", async () => {
+  const types = await schemaTypesOf(EVENT_SCHEMAS);
+  await expect(types).toMatchFileSnapshot('../../src/receiver/event-types.ts');
 });

@@ -1,3 +1,4 @@
+import { socketProtocols } from '../../contract/socket-token.ts';
 import { unreachable } from '../error.ts';
 
 /** Characters that were received and not yet read at which a connection is given up, to be made again where it ended. */
@@ -12,8 +13,7 @@ export interface OpenSocket {
 /** Opens a WebSocket with a bearer token. Rejects with `unreachable`: what the handshake was answered, nobody is told. */
 export function openSocket(url: URL, token: string | null, signal?: AbortSignal): Promise<OpenSocket> {
   signal?.throwIfAborted();
-  const headers = { authorization: `Bearer ${token}` };
-  const socket = token === null ? new WebSocket(url) : new WebSocket(url, { headers });
+  const socket = token === null ? new WebSocket(url) : new WebSocket(url, proofOf(token));
   const texts = textsOf(socket);
   return new Promise((resolve, reject) => {
     const onAbort = () => {
@@ -35,6 +35,14 @@ export function openSocket(url: URL, token: string | null, signal?: AbortSignal)
     // `close` follows.
     socket.addEventListener('error', () => {}, { once: true });
   });
+}
+
+/** How a handshake proves its caller: by a header, or in a browser, which can set none, by subprotocols. */
+export function proofOf(
+  token: string,
+  is_browser = typeof process === 'undefined' || !process.versions?.node,
+) {
+  return is_browser ? socketProtocols(token) : { headers: { authorization: `Bearer ${token}` } };
 }
 
 /** A reader that is too slow has the socket closed under it, after what has been received. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { createDaemonClient, createManagerClient, type OutputEvent } from '../../../src/client/client.ts';
+import { proofOf } from '../../../src/client/streams/socket.ts';
 import { FrailLine } from '../../support/client/frail-line.ts';
 import { startDaemon } from '../../support/daemon/running-daemon.ts';
 import { DaemonRuntime } from '../../support/manager/daemon-runtime.ts';
@@ -109,4 +110,23 @@ it('what cannot be attached to is an error of its own, and a caller who leaves e
   const waiting = events.next();
   leaving.abort(new Error('enough'));
   await expect(waiting).rejects.toThrow('enough');
+});
+
+it('in a browser, which can set no header of a WebSocket, a terminal proves its caller to a manager by subprotocols', async () => {
+  const runtime = new DaemonRuntime();
+  const { manager, client } = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`, {
+    runtime,
+  });
+  const team = await client('team_1', 'sandboxes:write');
+  const sandbox_id = await team.claim();
+  const processes = `/api/v1/sandboxes/${sandbox_id}/processes`;
+  const { process_id } = (await team.post(processes, { shell: 'echo out' })).data;
+  const url = `${manager.url.replace('http', 'ws')}${processes}/${process_id}/attach`;
+  const socket = new WebSocket(url, proofOf(team.token, true));
+  const first = await new Promise((resolve, reject) => {
+    socket.addEventListener('message', ({ data }) => resolve(data), { once: true });
+    socket.addEventListener('error', reject, { once: true });
+  });
+  socket.close();
+  expect(JSON.parse(String(first))).toMatchObject({ type: 'output', data: 'out\n' });
 });
