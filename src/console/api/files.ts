@@ -1,6 +1,7 @@
 import type { FileEntry, FilePage } from '../../contract/files.ts';
 import { call, send } from './http.ts';
 import type { Place } from './place.ts';
+import { problemOf } from './problem.ts';
 
 /** A path as the API takes it: its bytes where they are not UTF-8. */
 export type PathQuery = { path: string } | { path_base64: string };
@@ -23,6 +24,15 @@ export const files = {
       signal,
       ...(end === undefined ? {} : { headers: { range: `bytes=0-${end - 1}` } }),
     }),
+  /** The response with the beginning of a file, as far as `end`; an empty file has no range at all. */
+  async readStart(place: Place, path: PathQuery, signal: AbortSignal, end: number): Promise<Response> {
+    try {
+      return await files.read(place, path, signal, end);
+    } catch (error) {
+      if (problemOf(error).code !== 'range_not_satisfiable') throw error;
+      return files.read(place, path, signal);
+    }
+  },
   /** The response with a tar stream of a tree. */
   archive: (place: Place, path: PathQuery, signal: AbortSignal) =>
     send('GET', `${place.path}/files/archive`, { query: { ...path, format: 'tar.gz' }, signal }),

@@ -20,7 +20,7 @@ interface PreviewProps {
 export function FilePreview({ place, path, onChange }: PreviewProps) {
   const [is_editing, setEditing] = useState(false);
   const looked = useResource(`look ${place.path} ${path}`, async (signal) =>
-    look(await files.read(place, { path }, signal, PREVIEW_MAX_BYTES)),
+    look(await files.readStart(place, { path }, signal, PREVIEW_MAX_BYTES)),
   );
   const close = () => setQuery({ open: null });
   return (
@@ -115,7 +115,7 @@ function Editor({ place, path, looked, onEnd }: EditorProps) {
     }
   };
   const overwrite = async () => {
-    const response = await files.read(place, { path }, AbortSignal.timeout(10_000), 1);
+    const response = await files.readStart(place, { path }, AbortSignal.timeout(10_000), 1);
     await response.body?.cancel();
     const now = response.headers.get('etag') ?? '*';
     setEtag(now);
