@@ -72,6 +72,8 @@ export class HttpTransport implements Transport {
         connections: this.#connections,
         pipelining: 1,
         allowH2: false,
+        // Whatever the environment says: the built programs leave the other parser out.
+        useMilo: false,
         // One deadline holds for the whole attempt; the library's own would start anew in each phase.
         headersTimeout: 0,
         bodyTimeout: 0,

@@ -1,6 +1,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { buildImage } from '../../../.build/image/build.ts';
 import { removeSymbols } from '../../../.build/image/symbols.ts';
 import { end, logged } from '../../bench/support/image.ts';
+import { eventually } from '../../support/eventually.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -130,6 +132,28 @@ describe('the tree for images', () => {
       headers: { authorization: `Bearer ${token}` },
     });
     expect(await answer.json()).toMatchObject({ success: true, data: { entries: [{ name: 'usr' }] } });
+  });
+
+  it('delivers with the parser that it has, whatever the environment asks for', async () => {
+    const receiver = createHttpServer();
+    onTestFinished(() => void receiver.close().closeAllConnections());
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+    const delivered = new Promise((resolve) => {
+      receiver.on('request', (request, response) => {
+        request.resume().on('end', () => response.writeHead(204).end(() => resolve(request.method)));
+      });
+    });
+    const options = ['--state-dir', join(folder, 'delivering'), '--port', '0', '--webhook-url', url];
+    const env = { PATH: '/nowhere', UNDICI_USE_MILO: '1' };
+    const daemon = spawn(join(tree, 'usr/local/bin/sandboxd'), options, { env });
+    onTestFinished(() => end(daemon));
+    const { url: api = '' } = await logged(daemon, 'listening');
+    expect(await delivered).toBe('POST');
+    await eventually(async () => {
+      const metrics = await (await fetch(`${api}/metrics`)).text();
+      expect(metrics).toContain('delivery_attempts_total{outcome="delivered",class="2xx"} 1');
+    });
   });
 
   it('uses what the compiler made beforehand', () => {
