@@ -1,5 +1,6 @@
 import createFetchClient from 'openapi-fetch';
 import { errorOfAnswer, SandboxdError, unreachable } from './error.ts';
+import { limited } from './limit.ts';
 import { pause } from './pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry, type RetryPolicy } from './retry.ts';
 import type { AnswerOf, CallOptions, InitArguments, InitOf, PathOf, RawBody } from './routes.ts';
@@ -41,7 +42,7 @@ export class HttpClient<Paths> {
     this.#client = createFetchClient({
       baseUrl: options.url,
       redirect: 'manual',
-      fetch: (request) => own_fetch(request),
+      fetch: async (request) => limited(await own_fetch(request)),
     });
   }
 
@@ -80,7 +81,7 @@ export class HttpClient<Paths> {
     const type = response.headers.get('content-type') ?? '';
     if (!type.startsWith('application/json')) return response;
     const json: unknown = await response.json().catch((cause: unknown) => {
-      throw unreachable(cause);
+      throw failureOf(cause);
     });
     return (json as { success?: unknown } | null)?.success === true
       ? (json as { data?: unknown }).data
@@ -137,7 +138,7 @@ export class HttpClient<Paths> {
       return response.ok ? response : errorOfAnswer(response, error);
     } catch (error) {
       signal?.throwIfAborted();
-      return unreachable(error);
+      return failureOf(error);
     }
   }
 
@@ -168,6 +169,10 @@ function checkPath(parameters: Record<string, string>): void {
     const message = `${field}: must not be empty, . or ..`;
     throw new SandboxdError({ code: 'invalid_request', message, status: 0, details: { field } });
   }
+}
+
+function failureOf(error: unknown): SandboxdError {
+  return error instanceof SandboxdError ? error : unreachable(error);
 }
 
 function serialized(body: unknown): unknown {

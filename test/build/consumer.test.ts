@@ -28,6 +28,18 @@ const is_signed = signature.verify('secret', 'body', signature.sign('secret', 'b
 events.verify('body', {}, 'secret').then((is_right) => console.log(kinds.length, payload.step, is_signed, is_right));
 `;
 
+/** The examples of the documents as modules: each a function of what they leave open. */
+function examples(): string[] {
+  const texts = ['README.md', 'src/client/README.md'].map((path) => readFileSync(join(ROOT, path), 'utf8'));
+  const blocks = texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```$/gms)]);
+  const open = 'body: string, headers: Headers, SIGNING_SECRET: string, token: string';
+  return blocks.map(([, code = '']) => {
+    const imports = /^import .*;$/gm;
+    const rest = code.replaceAll(imports, '');
+    return `${code.match(imports)?.join('\n')}\nexport async function example(${open}) {\n${rest}}\n`;
+  });
+}
+
 /** Runs a program to its end; its output, and its status where it fails. */
 async function run(cwd: string, program: string, args: string[]) {
   const ran = promisify(execFile)(program, args, { cwd, maxBuffer: 2 ** 26 });
@@ -75,7 +87,11 @@ describe('the packed package', () => {
       'es2024,dom,dom.iterable',
     ];
     const tsc = (...args: string[]) => run(folder, join(BIN, 'tsc'), [...strict, ...args]);
-    expect(await tsc(...nodenext, ...node, 'consumer.mts', 'commonjs.cts')).toEqual([0, '']);
+    const named = examples().map((code, index) => ({ name: `example-${index}.mts`, code }));
+    for (const { name, code } of named) writeFileSync(join(folder, name), code);
+    const files = ['consumer.mts', 'commonjs.cts', ...named.map(({ name }) => name)];
+    expect(files).toHaveLength(5);
+    expect(await tsc(...nodenext, ...node, ...files)).toEqual([0, '']);
     expect(await tsc(...bundler, '--types', '', 'consumer.mts')).toEqual([0, '']);
   });
 

@@ -73,6 +73,17 @@ describe('a client of the manager', () => {
     expect(status).toBe('running');
   });
 
+  it('gives up an answer that does not end', async () => {
+    const chunk = new TextEncoder().encode(' '.repeat(2 ** 20));
+    for (const status of [200, 404]) {
+      const body = () => new ReadableStream({ pull: (controller) => controller.enqueue(chunk) });
+      const headers = { 'content-type': 'application/json' };
+      const fetch = async () => new Response(body(), { status, headers });
+      const hostile = createManagerClient({ url: 'http://hostile', fetch });
+      await expect(hostile.GET('/healthz')).rejects.toMatchObject({ code: 'bad_answer', status });
+    }
+  });
+
   it('tells a server that is away, one that is another program, and a caller who gave up apart', async () => {
     const nobody = createManagerClient({ url: 'http://127.0.0.1:9', retry: { retries: 0 } });
     await expect(nobody.GET('/healthz')).rejects.toMatchObject({ code: 'unreachable', status: 0 });
