@@ -142,10 +142,12 @@ export class Attachment implements AsyncIterable<AttachEvent> {
       signal.throwIfAborted();
       if (!(error instanceof SandboxdError)) throw error;
     }
-    // Why the handshake was refused, an ordinary call tells.
-    await this.#routes.send('GET', '/processes/{process_id}', { path, signal }).catch((error: unknown) => {
-      if (!mayPass(error)) throw error;
-    });
+    // Why the handshake was refused, ordinary calls tell: of the same route, and of the process.
+    for (const route of ['/processes/{process_id}/attach', '/processes/{process_id}']) {
+      await this.#routes.send('GET', route, { path, signal }).catch((error: unknown) => {
+        if (!mayPass(error) && !asksForUpgrade(error)) throw error;
+      });
+    }
     return null;
   }
 
@@ -157,6 +159,11 @@ export class Attachment implements AsyncIterable<AttachEvent> {
       this.#unsent_characters += text.length;
     }
   }
+}
+
+function asksForUpgrade(error: unknown): boolean {
+  const { details } = error as SandboxdError;
+  return (details as { field?: unknown } | undefined)?.field === 'Upgrade';
 }
 
 function frameError(error: unknown): SandboxdError {

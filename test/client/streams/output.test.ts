@@ -105,6 +105,20 @@ it('what cannot be attached to is an error of its own, and a caller who leaves e
   await expect(read(sandbox.output('nobody'))).rejects.toMatchObject({ code: 'not_found' });
   const stranger = createDaemonClient({ url, token: 'wrong' }).sandbox;
   await expect(read(stranger.attach('nobody'))).rejects.toMatchObject({ code: 'unauthorized' });
+
+  const runtime = new DaemonRuntime();
+  const { manager, client } = await startManager(`sqlite:${join(scratchFolder(), 'manager.db')}`, {
+    runtime,
+  });
+  const team = await client('team_1', 'sandboxes:write');
+  const sandbox_id = await team.claim();
+  const { process_id } = (await team.post(`/api/v1/sandboxes/${sandbox_id}/processes`, { shell: 'sleep 60' }))
+    .data;
+  const reader = await client('team_1', 'sandboxes:read');
+  const read_only = createManagerClient({ url: manager.url, token: reader.token }).sandbox(sandbox_id);
+  const refused = { code: 'forbidden', details: { scope: 'sandboxes:write' } };
+  await expect(read(read_only.attach(process_id))).rejects.toMatchObject(refused);
+
   const leaving = new AbortController();
   const events = sandbox.events({ signal: leaving.signal });
   const waiting = events.next();
