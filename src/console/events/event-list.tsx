@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import { EVENT_TYPES } from '../../contract/events.ts';
-import { count, localTime, shortId } from '../base/format.ts';
+import { count, shortId } from '../base/format.ts';
 import { linkTo } from '../base/router.ts';
 import { Badge } from '../parts/badge.tsx';
 import { Copy } from '../parts/copy.tsx';
@@ -88,7 +88,7 @@ export function EventList({ path, shows_sandbox }: { path: string; shows_sandbox
               onClick={() => setShown(line)}
             >
               <span class="number muted event-time" title={`${line.timestamp} (UTC)`}>
-                {localTime(line.timestamp).slice(-8)}
+                {line.clock}
               </span>
               <span class="event-kind">{line.event_type}</span>
               {shows_sandbox && <code class="muted event-sandbox">{shortId(line.sandbox_id)}</code>}

@@ -1,4 +1,4 @@
-import { visible } from '../base/format.ts';
+import { localTime, visible } from '../base/format.ts';
 
 /** One event as a line: its time, kind, sandbox, and what it says. */
 export interface EventLine {
@@ -6,6 +6,8 @@ export interface EventLine {
   key: string;
   event_type: string;
   timestamp: string;
+  /** The time of day in the machine's zone. */
+  clock: string;
   sandbox_id: string;
   summary: string;
   body: string;
@@ -22,6 +24,7 @@ export function lineOf(body: string, event_type: string, key: string): EventLine
     key: text(event.event_id) || key,
     event_type,
     timestamp: text(event.timestamp),
+    clock: localTime(text(event.timestamp)).slice(-8),
     sandbox_id: text(event.sandbox_id),
     summary: visible(summaryOf(event_type, event.payload)),
     body,

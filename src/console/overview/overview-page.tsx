@@ -12,7 +12,8 @@ import { amount, hourly } from '../usage/hours.ts';
 import { type Counts, type Rates, total, useRates } from './rates.ts';
 import { readiness, Trouble } from './readiness.tsx';
 
-const REFRESH_MS = 6_000;
+/** Each of the counts below is a request that the team is charged for. */
+const REFRESH_MS = 15_000;
 const SLOW_MS = 30_000;
 const RUNTIME = 'sandbox.runtime_mib_milliseconds';
 

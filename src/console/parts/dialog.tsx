@@ -4,7 +4,8 @@ import { Icon } from './icon.tsx';
 
 interface DialogProps {
   title: string;
-  onClose(): void;
+  /** Null: it stays until it has done its work. */
+  onClose: (() => void) | null;
   /** What the form does; a dialog without it holds no form. */
   onSubmit?: () => void;
   /** The buttons at its end. */
@@ -28,9 +29,11 @@ export function Dialog({ title, onClose, onSubmit, actions, is_wide = false, chi
     <>
       <div class="dialog-head">
         <h2 id={title_id}>{title}</h2>
-        <button type="button" class="button is-plain is-icon" aria-label="Close" onClick={onClose}>
-          <Icon name="close" />
-        </button>
+        {onClose && (
+          <button type="button" class="button is-plain is-icon" aria-label="Close" onClick={onClose}>
+            <Icon name="close" />
+          </button>
+        )}
       </div>
       <div class="dialog-body">{children}</div>
       {actions && <div class="dialog-foot">{actions}</div>}
@@ -43,7 +46,7 @@ export function Dialog({ title, onClose, onSubmit, actions, is_wide = false, chi
       aria-labelledby={title_id}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        onClose?.();
       }}
     >
       {onSubmit ? (

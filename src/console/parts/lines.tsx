@@ -25,8 +25,10 @@ export function Lines<Item>(props: LinesProps<Item>) {
   const { label, items, height, is_following = false, onFollow, shown = null, children } = props;
   const element = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, size: 600 });
-  const first = Math.max(0, Math.floor(view.top / height) - MARGIN_LINES);
-  const last = Math.min(items.length, Math.ceil((view.top + view.size) / height) + MARGIN_LINES);
+  // At the end the place follows from the length: a state of its own would draw everything twice.
+  const top = is_following ? Math.max(0, items.length * height - view.size) : view.top;
+  const first = Math.max(0, Math.floor(top / height) - MARGIN_LINES);
+  const last = Math.min(items.length, Math.ceil((top + view.size) / height) + MARGIN_LINES);
 
   useLayoutEffect(() => {
     const box = element.current;
@@ -37,11 +39,8 @@ export function Lines<Item>(props: LinesProps<Item>) {
   }, []);
   useLayoutEffect(() => {
     const box = element.current;
-    if (box === null || !is_following) return;
-    const end = Math.max(0, items.length * height - box.clientHeight);
-    box.scrollTop = end;
-    if (view.top !== end) setView({ top: end, size: box.clientHeight });
-  }, [items, is_following, height, view.top]);
+    if (box !== null && is_following) box.scrollTop = items.length * height;
+  }, [items, is_following, height, view.size]);
   useLayoutEffect(() => {
     const box = element.current;
     if (box !== null && shown !== null) box.scrollTop = shown * height - box.clientHeight / 2;
@@ -50,8 +49,9 @@ export function Lines<Item>(props: LinesProps<Item>) {
   const onScroll = () => {
     const box = element.current;
     if (box === null) return;
-    setView({ top: box.scrollTop, size: box.clientHeight });
     const is_at_end = box.scrollHeight - box.scrollTop - box.clientHeight <= END_PX;
+    if (is_at_end && is_following) return;
+    setView({ top: box.scrollTop, size: box.clientHeight });
     if (is_at_end !== is_following) onFollow?.(is_at_end);
   };
   return (

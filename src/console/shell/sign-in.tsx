@@ -22,7 +22,7 @@ export function SignIn() {
   return (
     <Dialog
       title={held === null ? 'Sign in' : 'Sign in again'}
-      onClose={() => {}}
+      onClose={null}
       onSubmit={submit}
       actions={
         <button type="submit" class="button is-primary">
