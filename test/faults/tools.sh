@@ -18,11 +18,14 @@ need iptables-restore iptables
 need mkfs.ext4 e2fsprogs
 need nft nftables
 need openssl openssl
+need php php-cli
 need redis-server redis-server
 need rsync rsync
+need ruby ruby
 need strace strace
 need tini tini
 need xfs_io xfsprogs
+ruby -rwebrick -e '' >/dev/null 2>&1 || packages="$packages ruby-webrick"
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || packages="$packages libfaketime"
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || packages="$packages postgresql"
 

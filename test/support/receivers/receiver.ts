@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../eventually.ts';
 import { freePort } from '../free-port.ts';
+import { installed } from '../interop.ts';
 
 export const SECRET = 'schlüssel made for this test';
 
@@ -17,11 +18,41 @@ export interface Language {
   /** A command that exits 0 where the snippet can run. */
   probe: string[];
   command(port: number, scratch: string): string[];
+  /** It closes the connection of a body that is cut off, without an answer. */
+  is_silent?: boolean;
+  /** It verifies the signature of the body, and not also when that was made. */
+  knows_body_alone?: boolean;
 }
 
+const PYTHON = installed('python');
+
 export const LANGUAGES: Language[] = [
-  { name: 'Node', probe: [process.execPath, '--version'], command: () => [process.execPath, 'node.mjs'] },
+  {
+    name: 'Node',
+    probe: [process.execPath, '--version'],
+    command: () => [process.execPath, 'node.mjs'],
+    knows_body_alone: true,
+  },
   { name: 'Python', probe: ['python3', '--version'], command: () => ['python3', 'python.py'] },
+  {
+    name: 'Python with Flask',
+    probe: [PYTHON, '-c', 'import flask, standardwebhooks'],
+    command: (port) => [PYTHON, '-m', 'flask', '--app', 'flask_app', 'run', '--port', String(port)],
+  },
+  {
+    name: 'Python with FastAPI',
+    probe: [PYTHON, '-c', 'import fastapi, uvicorn, standardwebhooks'],
+    command: (port) => [
+      PYTHON,
+      '-m',
+      'uvicorn',
+      'fastapi_app:app',
+      '--no-access-log',
+      '--port',
+      String(port),
+    ],
+    is_silent: true,
+  },
   {
     name: 'Go',
     probe: ['go', 'version'],
@@ -36,7 +67,9 @@ export const LANGUAGES: Language[] = [
     name: 'PHP',
     probe: ['php', '--version'],
     command: (port) => ['php', '-S', `127.0.0.1:${port}`, 'php.php'],
+    is_silent: true,
   },
+  { name: 'Java', probe: ['javac', '-version'], command: () => ['java', 'Receiver.java'] },
 ];
 
 export function isInstalled(language: Language): boolean {
@@ -52,13 +85,16 @@ export interface Receiver {
   stop(): Promise<void>;
 }
 
-export async function startReceiver(language: Language): Promise<Receiver> {
+export async function startReceiver(language: Language, secret = SECRET): Promise<Receiver> {
   const scratch = mkdtempSync(join(tmpdir(), 'receiver-'));
   const port = await freePort();
   const [program = '', ...args] = language.command(port, scratch);
   const child = spawn(program, args, {
     cwd: FOLDER,
-    env: { PATH: process.env.PATH, TMPDIR: scratch, SIGNING_SECRET: SECRET, PORT: String(port) },
+    env: {
+      ...{ PATH: process.env.PATH, TMPDIR: scratch, SIGNING_SECRET: secret, PORT: String(port) },
+      ...{ LANG: 'C.UTF-8', PYTHONDONTWRITEBYTECODE: '1' },
+    },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   let printed = '';
