@@ -97,7 +97,8 @@ export class OpenOutbox {
   }
 
   /**
-   * Only what a restart finds is durable: files whose names are gone are put back, and the high-water mark is updated.
+   * Only what a restart finds is durable: files whose names are gone are put back, and the high-water mark is updated,
+   * before anybody is answered: where the daemon dies next and its log is lost, the mark tells what is missing.
    */
   #afterCommit(): void {
     if (!this.#files.areInPlace()) {
