@@ -82,14 +82,16 @@ it.skipIf(!has_browser)(
       .getByRole('link', { name: texts[0] as string, exact: true })
       .last()
       .click();
-    await page.getByText('done with it').waitFor();
+    await page.locator('.lines').getByText('done with it', { exact: true }).waitFor();
     await page.getByLabel('Search in the output').fill('<');
     await calm('output');
-    await visit(`sandboxes/${id}/events`, 'file.modified');
-    await page
-      .getByRole('button', { name: /file\.modified/ })
-      .last()
-      .click();
+    await visit(`sandboxes/${id}/events`, 'live');
+    // Others come meanwhile, and move what is to be clicked.
+    await page.getByLabel('Kind').selectOption('file.modified');
+    const lines = page.getByRole('button', { name: /file\.modified/ });
+    await lines.first().waitFor();
+    await page.getByRole('button', { name: 'Hold' }).click();
+    await lines.last().click();
     await page.getByRole('dialog').waitFor();
     await calm('event');
     await page.keyboard.press('Escape');
@@ -97,8 +99,9 @@ it.skipIf(!has_browser)(
     await page.locator('.row-link').nth(2).click();
     await page.getByLabel('Content').waitFor();
     await calm('file');
-    await visit(`sandboxes/${id}/deliveries`, '404');
-    await page.locator('.row-link').first().click();
+    // What is not attempted yet has no answer.
+    await visit(`sandboxes/${id}/deliveries?state=failed`, '404');
+    await page.locator('.row-link').last().click();
     await page.getByText('Answer', { exact: true }).click();
     await calm('delivery');
 
