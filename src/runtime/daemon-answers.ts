@@ -1,7 +1,8 @@
 import type { WebhookEgress } from '../contract/egress.ts';
 import { ApiError, type ErrorCode, invalidField } from '../contract/errors.ts';
+import type { SandboxView } from '../contract/sandboxes.ts';
 import type { DaemonResponse } from './control-client.ts';
-import type { RuntimeSpec } from './runtime.ts';
+import type { RuntimeSpec, RuntimeState } from './runtime.ts';
 
 /**
  * The body of an init; `allow_cidrs` are the ranges that the webhook may reach in addition to public addresses. Through
@@ -21,6 +22,20 @@ export function initBody(spec: RuntimeSpec, allow_cidrs: string[], egress: Webho
     ...(events === null ? {} : { events }),
   };
   return { sandbox_id, team_id, webhook: given, env, record_key };
+}
+
+/** The state in the answer of GET `/sandbox`, `lost` for one that is none of the daemon's; null if it did not succeed. */
+export function stateIn(answer: DaemonResponse): RuntimeState | null {
+  if (!isSuccess(answer)) return null;
+  const { state } = fieldsOf(answer.data) as Partial<SandboxView>;
+  return state === 'paused' || state === 'running' ? state : 'lost';
+}
+
+/** Whether the daemon has done what it was asked. */
+export function isSuccess(
+  answer: DaemonResponse,
+): answer is Extract<DaemonResponse, { outcome: 'answered' }> {
+  return answer.outcome === 'answered' && answer.status === 200;
 }
 
 const MESSAGE_MAX = 1024;
@@ -51,6 +66,11 @@ const PASSED_CODES: ErrorCode[] = [
   'outbox_unavailable',
   'shutting_down',
 ];
+
+/** The body that replaces an environment by `env`; `answer` is that of `/sandbox/env`, with the names that are there. */
+export function environmentBody(answer: DaemonResponse, env: Record<string, string>): object {
+  return { env: { ...Object.fromEntries(namesIn(answer).map((name) => [name, null])), ...env } };
+}
 
 /** The names of variables in the answer of `/sandbox/env`; empty if there are none. */
 export function namesIn(answer: DaemonResponse): string[] {

@@ -1,6 +1,5 @@
-import type { SandboxView } from '../contract/sandboxes.ts';
-import { requestDaemon } from './control-client.ts';
-import { daemonError, namesIn } from './daemon-answers.ts';
+import { type DaemonAddress, requestDaemon } from './control-client.ts';
+import { daemonError, environmentBody, isSuccess, stateIn } from './daemon-answers.ts';
 import { isProcessAlive } from './host-process.ts';
 import type { RuntimeChange, RuntimeState } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
@@ -9,6 +8,16 @@ import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 export const DAEMON_ANSWER_TIMEOUT_MS = 5_000;
 /** How long a start, a pause with its freeze and flush, or another change may take, in ms: a disk may be slow. */
 export const CHANGE_TIMEOUT_MS = 60_000;
+
+/** How long a daemon may take to end after it was asked to, in ms: twice its grace period, and the commit of `sandbox.killed`. */
+export const STOP_TIMEOUT_MS = 30_000;
+
+/** Asks a daemon to end its sandbox and itself. Gives whether it will. */
+export async function askToStop(daemon: DaemonAddress): Promise<boolean> {
+  const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
+  const answer = await requestDaemon(daemon, request);
+  return answer.outcome === 'answered' && answer.status === 202;
+}
 
 /** Whether a sandbox has no living daemon: it was never completed, it has ended, or its daemon has died. */
 export async function isLost(record: SandboxRecord | null): Promise<boolean> {
@@ -36,7 +45,7 @@ export async function changeThroughDaemon(
   files.trimLog();
   const request = { method, path, body, within_ms: CHANGE_TIMEOUT_MS };
   const answer = await requestDaemon(files.socket_address, request);
-  if (answer.outcome === 'answered' && answer.status === 200) return 'done';
+  if (isSuccess(answer)) return 'done';
   if (await isLost(files.readRecord())) return 'lost';
   throw daemonError(answer);
 }
@@ -53,8 +62,7 @@ export async function replaceEnvironment(
     within_ms: DAEMON_ANSWER_TIMEOUT_MS,
   };
   const answer = await requestDaemon(files.socket_address, request);
-  const removed = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
-  return changeThroughDaemon(files, 'PUT', '/sandbox/env', { env: { ...removed, ...env } });
+  return changeThroughDaemon(files, 'PUT', '/sandbox/env', environmentBody(answer, env));
 }
 
 /** Asks the sandbox's daemon for its state. If a living daemon does not answer, the record decides. */
@@ -63,11 +71,8 @@ export async function inspectSandbox(files: SandboxFiles): Promise<RuntimeState>
   if (!record || record.state === 'creating') return 'absent';
   if (await isLost(record)) return 'lost';
   const request = { method: 'GET', path: '/sandbox', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
-  const answer = await requestDaemon(files.socket_address, request);
-  if (answer.outcome === 'answered' && answer.status === 200) {
-    const { state } = (answer.data ?? {}) as Partial<SandboxView>;
-    return state === 'paused' || state === 'running' ? state : 'lost';
-  }
+  const state = stateIn(await requestDaemon(files.socket_address, request));
+  if (state !== null) return state;
   if (await isLost(record)) return 'lost';
   // The daemon is alive, but too busy to answer or stopped itself.
   return record.is_paused ? 'paused' : 'running';

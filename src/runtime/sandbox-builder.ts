@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import { authorityOf } from '../webhook/connect-method.ts';
 import { hold, requestDaemon } from './control-client.ts';
-import { daemonError, initBody } from './daemon-answers.ts';
+import { daemonError, initBody, isSuccess } from './daemon-answers.ts';
 import { copyRootfs } from './disk/copy.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import type { Egress } from './egress/egress.ts';
@@ -131,7 +131,7 @@ export class SandboxBuilder {
       body: initBody(spec, this.#parts.webhook_cidrs, egress),
       within_ms: CHANGE_TIMEOUT_MS,
     });
-    if (answer.outcome !== 'answered' || answer.status !== 200) throw daemonError(answer);
+    if (!isSuccess(answer)) throw daemonError(answer);
   }
 
   /**

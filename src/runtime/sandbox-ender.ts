@@ -1,18 +1,14 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { requestDaemon } from './control-client.ts';
 import { removeTree } from './disk/remove.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
 import { killMarked, waitForExit } from './host-process.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
 import type { LocalNetworks } from './networks/local-networks.ts';
-import { DAEMON_ANSWER_TIMEOUT_MS, isLost } from './running-sandbox.ts';
+import { askToStop, isLost, STOP_TIMEOUT_MS } from './running-sandbox.ts';
 import type { RuntimeEnd } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 import type { DamagedOutboxes } from './undelivered.ts';
-
-/** Twice the daemon's own grace period, and the commit of `sandbox.killed`. */
-const STOP_TIMEOUT_MS = 30_000;
 
 /** What a `SandboxEnder` works with. */
 export interface SandboxEnderParts {
@@ -61,9 +57,7 @@ export class SandboxEnder {
     files.writeRecord({ ...record, state: 'ending' });
     this.#parts.groups.frozen.thaw(files.sandbox_id);
     const { clock, log } = this.#parts;
-    const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
-    const answer = await requestDaemon(files.socket_address, request);
-    const is_accepted = answer.outcome === 'answered' && answer.status === 202;
+    const is_accepted = await askToStop(files.socket_address);
     const has_ended =
       is_accepted && record.daemon && (await waitForExit(clock, record.daemon, STOP_TIMEOUT_MS));
     if (has_ended) return 'killed';

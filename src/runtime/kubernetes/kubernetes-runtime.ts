@@ -2,10 +2,9 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { SandboxView } from '../../contract/sandboxes.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
 import { type DaemonResponse, requestDaemon } from '../control-client.ts';
-import { daemonError, namesIn } from '../daemon-answers.ts';
+import { daemonError, environmentBody, isSuccess, stateIn } from '../daemon-answers.ts';
 import { lifecycleOf } from '../lifecycle.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
@@ -150,8 +149,7 @@ export class KubernetesRuntime implements Runtime {
     }
     if (env === undefined) return 'done';
     const answer = await this.#ask(sandbox_id, 'PUT', '/sandbox/env', { env: {} });
-    const removed = Object.fromEntries(namesIn(answer).map((name) => [name, null]));
-    return this.#changeThroughDaemon(sandbox_id, 'PUT', '/sandbox/env', { env: { ...removed, ...env } });
+    return this.#changeThroughDaemon(sandbox_id, 'PUT', '/sandbox/env', environmentBody(answer, env));
   }
 
   /** See `lifecycleOf`. */
@@ -179,11 +177,8 @@ export class KubernetesRuntime implements Runtime {
     const found = await this.#records.read(sandbox_id);
     if (!found || found.record.state === 'creating') return 'absent';
     if (await this.#isLost(sandbox_id)) return 'lost';
-    const answer = await this.#ask(sandbox_id, 'GET', '/sandbox');
-    if (answer.outcome === 'answered' && answer.status === 200) {
-      const { state } = (answer.data ?? {}) as Partial<SandboxView>;
-      return state === 'paused' || state === 'running' ? state : 'lost';
-    }
+    const state = stateIn(await this.#ask(sandbox_id, 'GET', '/sandbox'));
+    if (state !== null) return state;
     if (await this.#isLost(sandbox_id)) return 'lost';
     return found.record.is_paused ? 'paused' : 'running';
   }
@@ -229,7 +224,7 @@ export class KubernetesRuntime implements Runtime {
     body: object,
   ): Promise<RuntimeChange> {
     const answer = await this.#ask(sandbox_id, method, path, body);
-    if (answer.outcome === 'answered' && answer.status === 200) return 'done';
+    if (isSuccess(answer)) return 'done';
     if (await this.#isLost(sandbox_id)) return 'lost';
     throw daemonError(answer);
   }

@@ -3,7 +3,7 @@ import { kernelRandom } from '../../base/entropy.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { hold, requestDaemon } from '../control-client.ts';
-import { daemonError, initBody } from '../daemon-answers.ts';
+import { daemonError, initBody, isSuccess } from '../daemon-answers.ts';
 import { CHANGE_TIMEOUT_MS } from '../running-sandbox.ts';
 import type { RuntimeSpec } from '../runtime.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
@@ -67,7 +67,7 @@ export class KubernetesBuilder {
       const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
         ...{ method: 'POST', path: '/sandbox/pause', body: { reason: 'fork' }, within_ms: CHANGE_TIMEOUT_MS },
       });
-      if (answer.outcome !== 'answered' || answer.status !== 200) throw daemonError(answer);
+      if (!isSuccess(answer)) throw daemonError(answer);
     });
   }
 
@@ -132,7 +132,7 @@ export class KubernetesBuilder {
       body: initBody(spec, webhook_cidrs, 'direct'),
       within_ms: CHANGE_TIMEOUT_MS,
     });
-    if (answer.outcome !== 'answered' || answer.status !== 200) throw daemonError(answer);
+    if (!isSuccess(answer)) throw daemonError(answer);
   }
 
   /** The source is held quiescent from before the first file is read until after the last. */

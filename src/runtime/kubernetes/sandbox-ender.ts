@@ -2,8 +2,7 @@ import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
-import { requestDaemon } from '../control-client.ts';
-import { DAEMON_ANSWER_TIMEOUT_MS } from '../running-sandbox.ts';
+import { askToStop, STOP_TIMEOUT_MS } from '../running-sandbox.ts';
 import type { HandOverTrust, RuntimeEnd, UndeliveredPage } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';
@@ -15,8 +14,6 @@ import { hasEnded, hasKeeper, isUp } from './pod-state.ts';
 import type { Pods } from './pods.ts';
 import type { FoundRecord, Records } from './records.ts';
 
-/** Twice the daemon's own grace period, and the commit of `sandbox.killed`. */
-const STOP_TIMEOUT_MS = 30_000;
 /** What a Pod gets to end that is no longer needed, in seconds. */
 const GRACE_S = 1;
 const REMOVE_TIMEOUT_MS = 60_000;
@@ -71,9 +68,7 @@ export class KubernetesEnder {
       return { outcome: found.record.state === 'ending' ? 'killed' : 'lost', record: found };
     }
     const record = await records.change(found, { state: 'ending' });
-    const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
-    const answer = await requestDaemon(() => keepers.connect(sandbox_id), request);
-    const is_accepted = answer.outcome === 'answered' && answer.status === 202;
+    const is_accepted = await askToStop(() => keepers.connect(sandbox_id));
     if (is_accepted && (await pods.wait(pod, STOP_TIMEOUT_MS, hasEnded)))
       return { outcome: 'killed', record };
     log.warn({ sandbox_id }, 'killing a daemon that did not stop in time');

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import {
   closeSync,
   constants,
@@ -13,24 +12,19 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../../contract/errors.ts';
+import { OUTBOX, openOutboxCopy } from '../../disk/outbox-copy.ts';
+import { PACKING, tarIn, tarProblem, UNPACKING } from '../../disk/tar.ts';
 import { VOLUME } from './keeper-protocol.ts';
 
-const OUTBOX_COPY = 'outbox-copy.db';
-const OUTBOX = 'outbox.db';
-/** It keeps the paths of all folders on its way, and a sandbox can nest folders as deep as it has inodes. */
-const TAR = ['-c', 'ulimit -v 524288 && exec tar "$@"', 'tar'];
-const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** Writes the working folder as a tar stream, with modes, links and sparse files. Throws `internal_error`. */
 export async function packWork(volume: string, target: Writable): Promise<void> {
   const folder = join(volume, VOLUME.work);
-  const args = ['-C', folder, ...FLAGS, '--sparse', '--warning=no-file-ignored', '-cf', '-'];
   const named = ['--null', '--verbatim-files-from', '-T', '-'];
-  const tar = spawn('/bin/sh', [...TAR, ...args, ...named], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const tar = spawn('/bin/sh', tarIn(folder, ...PACKING, ...named), { stdio: ['pipe', 'pipe', 'pipe'] });
   // The folder itself is the cluster's, and that of the copy is made already.
   const names = readdirSync(folder, { encoding: 'buffer' });
   tar.stdin.on('error', () => {}); // it has ended; its exit is reported below
@@ -40,25 +34,22 @@ export async function packWork(volume: string, target: Writable): Promise<void> 
 
 /** Fills the working folder from a tar stream. Throws `internal_error`. */
 export async function unpackWork(volume: string, source: Readable): Promise<void> {
-  const args = ['-C', join(volume, VOLUME.work), ...FLAGS, '-xpf', '-'];
-  const tar = spawn('/bin/sh', [...TAR, ...args], { stdio: ['pipe', 'ignore', 'pipe'] });
+  const args = tarIn(join(volume, VOLUME.work), ...UNPACKING);
+  const tar = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'pipe'] });
   await Promise.all([pipeline(source, tar.stdin).catch(() => {}), ended(tar)]);
 }
 
-async function ended(tar: ReturnType<typeof spawn>): Promise<void> {
-  const [output, [code]] = await Promise.all([text(tar.stderr as Readable), once(tar, 'close')]);
-  if (code === 0) return;
-  const why = output.trim().split('\n')[0] || `tar exited with ${code}`;
-  throw new ApiError('internal_error', `The working folder could not be copied: ${why}`);
+async function ended(tar: Parameters<typeof tarProblem>[0]): Promise<void> {
+  const why = await tarProblem(tar);
+  if (why !== null) throw new ApiError('internal_error', `The working folder could not be copied: ${why}`);
 }
 
-/** The copy of the outbox that a held daemon has made. Links of the sandbox's processes are not followed. */
+/** The copy of the outbox that a held daemon has made. Errors as in `openOutboxCopy`. */
 export function readOutboxCopy(volume: string): ReadStream {
   const folder = openStateDir(volume);
   if (folder === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
   try {
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    return createReadStream('', { fd: openSync(`/proc/self/fd/${folder}/${OUTBOX_COPY}`, flags) });
+    return createReadStream('', { fd: openOutboxCopy(folder) });
   } finally {
     closeSync(folder);
   }

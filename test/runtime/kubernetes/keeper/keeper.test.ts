@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,6 +48,14 @@ it('serves the daemon to who has the key, and takes socket and token out of the 
   await expect(new KeeperClient(stranger, systemClock).begin()).rejects.toMatchObject({
     code: 'internal_error',
   });
+});
+
+it('takes no pipe for the copy of an outbox', async () => {
+  const [source, child] = [await keeperOf(), await keeperOf()];
+  mkdirSync(join(source.volume, 'state/daemon'));
+  execFileSync('mkfifo', [join(source.volume, 'state/daemon/outbox-copy.db')]);
+  await expect(source.client.copyTo(child.client)).rejects.toMatchObject({ code: 'internal_error' });
+  expect(existsSync(join(child.volume, 'state/daemon/outbox.db'))).toBe(false);
 });
 
 it('copies a volume, and follows no link of the sandbox to what is not in it', async () => {
