@@ -32,6 +32,7 @@ describeOnStores('a claim', (fresh) => {
     const id = await team.claim({ webhook, env_vars: { A: '1' }, resources: { memory: '1Gi', cpu: '0.5' } });
     const spec = {
       team_id: 'team_1',
+      template_id: 'default',
       webhook: { url: 'http://127.0.0.1:9/hook', secret: 'a-key', watch_dir: '/b', ...limits },
       env: { A: '1' },
       memory_mib: 1024,
