@@ -67,7 +67,7 @@ const OWNERS: Record<string, RegExp> = {
   'p-retry': /^src\/outbox\//,
   koffi: /^src\/base\/linux\/libc\.ts$/,
   'p-limit': /^src\/(webhook\/resolver|manager\/sandboxes\/limiter)\.ts$/,
-  'eventsource-parser': /^src\/(client\/streams|ctl\/api|console\/api)\//,
+  'eventsource-parser': /^src\/contract\/server-sent-events\.ts$/,
   preact: /^src\/console\//,
   'preact/hooks': /^src\/console\//,
   uplot: /^src\/console\/parts\//,

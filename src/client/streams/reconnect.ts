@@ -1,7 +1,8 @@
+import type { ServerSentEvent } from '../../contract/server-sent-events.ts';
 import { SandboxdError } from '../error.ts';
 import { pause } from '../pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry } from '../retry.ts';
-import { type ServerEvent, serverEvents } from './server-events.ts';
+import { serverEvents } from './server-events.ts';
 
 /** How a stream is opened, once and again. */
 export interface Followed {
@@ -18,7 +19,11 @@ const FIRST_WAIT_MS = 250;
  * The events of a stream over as many connections as it takes: where one is lost, the next begins after the last event.
  * It ends with its caller, with `signal` (whose reason is thrown), or with an error that will not pass.
  */
-export async function* followEvents({ open, signal, follow = true }: Followed): AsyncGenerator<ServerEvent> {
+export async function* followEvents({
+  open,
+  signal,
+  follow = true,
+}: Followed): AsyncGenerator<ServerSentEvent> {
   let last_id: string | null = null;
   let failures = 0;
   let is_known = false;

@@ -1,14 +1,7 @@
-import { createParser } from 'eventsource-parser';
+import { eventReader, type ServerSentEvent } from '../../contract/server-sent-events.ts';
 import { sleep } from '../base/clock.ts';
 import { isAbort, type Query, send } from './http.ts';
 import { type Problem, problemOf, RequestProblem } from './problem.ts';
-
-/** A server-sent event: `data` is its text, `id` the last one sent. */
-export interface StreamEvent {
-  id: string;
-  event: string;
-  data: string;
-}
 
 /** What a stream tells beside its events. */
 export interface StreamState {
@@ -19,13 +12,12 @@ export interface StreamState {
 /** What follows a stream. */
 export interface Follower {
   /** The events of one piece of the stream, at least one. False ends the stream. */
-  onEvents(events: StreamEvent[]): boolean | undefined;
+  onEvents(events: ServerSentEvent[]): boolean | undefined;
   onState(state: StreamState): void;
 }
 
 const FIRST_MS = 500;
 const MOST_MS = 15_000;
-const EVENT_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 /**
  * Follows a stream of server-sent events until `signal` is aborted: a broken one is opened again where it ended. An answer
@@ -72,27 +64,16 @@ function isFinal(error: unknown): boolean {
   return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
-async function* eventsOf({ body }: Response): AsyncGenerator<StreamEvent[]> {
+async function* eventsOf({ body }: Response): AsyncGenerator<ServerSentEvent[]> {
   if (body === null) return;
-  const complete: StreamEvent[] = [];
-  let last_id = '';
-  const parser = createParser({
-    maxBufferSize: EVENT_MAX_CHARACTERS,
-    onEvent: ({ id = last_id, event = 'message', data }) => {
-      last_id = id;
-      complete.push({ id, event, data });
-    },
-    onError: ({ type, message }) => {
-      if (type === 'max-buffer-size-exceeded') throw new Error(message);
-    },
-  });
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const read = eventReader((message) => new Error(message));
+  const reader = body.getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      parser.feed(value);
-      if (complete.length > 0) yield complete.splice(0);
+      const events = read(value);
+      if (events.length > 0) yield events;
     }
   } finally {
     await reader.cancel().catch(() => {});

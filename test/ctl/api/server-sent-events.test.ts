@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type StreamEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
+import type { ServerSentEvent } from '../../../src/contract/server-sent-events.ts';
+import { serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 
-async function parse(chunks: Iterable<Uint8Array>): Promise<StreamEvent[]> {
-  const events: StreamEvent[] = [];
+async function parse(chunks: Iterable<Uint8Array>): Promise<ServerSentEvent[]> {
+  const events: ServerSentEvent[] = [];
   for await (const event of serverSentEvents(asynchronous(chunks))) events.push(event);
   return events;
 }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type StreamEvent, serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
+import type { ServerSentEvent } from '../../../src/contract/server-sent-events.ts';
+import { serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 import { Supervisor } from '../../../src/process/supervisor.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -15,7 +16,7 @@ beforeEach(async () => {
 interface Stream {
   sent: ClientRequest;
   body: IncomingMessage;
-  events: AsyncGenerator<StreamEvent>;
+  events: AsyncGenerator<ServerSentEvent>;
 }
 
 /** Opens the output as server-sent events. */
