@@ -4,6 +4,7 @@ import { EVENT_TYPES } from '../../contract/events.ts';
 import { deliveries, type Outbox } from '../api/deliveries.ts';
 import { useResource } from '../api/resource.ts';
 import { goTo, linkTo, setQuery, useRoute } from '../base/router.ts';
+import { CursorPages } from '../parts/cursor-pages.tsx';
 import { Select } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded } from '../parts/notes.tsx';
@@ -71,26 +72,7 @@ export function DeliveryList({ outbox, link }: ListProps) {
               chosen={chosen}
               onChoose={setChosen}
             />
-            <nav class="pager" aria-label="Pages">
-              <div class="actions">
-                <button
-                  type="button"
-                  class="button is-small"
-                  disabled={cursor === null}
-                  onClick={() => setQuery({ cursor: null })}
-                >
-                  Newest
-                </button>
-                <button
-                  type="button"
-                  class="button is-small"
-                  disabled={page.next_cursor === null}
-                  onClick={() => setQuery({ cursor: page.next_cursor })}
-                >
-                  Older
-                </button>
-              </div>
-            </nav>
+            <CursorPages cursor={cursor} next_cursor={page.next_cursor} words={['Newest', 'Older']} />
           </>
         )}
       </Loaded>

@@ -4,7 +4,8 @@ import { files } from '../api/files.ts';
 import type { Place } from '../api/place.ts';
 import { useResource } from '../api/resource.ts';
 import { visible } from '../base/format.ts';
-import { linkTo, setQuery, useRoute } from '../base/router.ts';
+import { linkTo, useRoute } from '../base/router.ts';
+import { CursorPages } from '../parts/cursor-pages.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded } from '../parts/notes.tsx';
 import { uploadsFrom, uploadsOf } from './dropped.ts';
@@ -70,26 +71,7 @@ export function FilesView({ place }: { place: Place }) {
                 onDownload={(entry: FileEntry) => void download(place, entry)}
               />
               {(page.next_cursor !== null || cursor !== null) && (
-                <nav class="pager" aria-label="Pages">
-                  <div class="actions">
-                    <button
-                      type="button"
-                      class="button is-small"
-                      disabled={cursor === null}
-                      onClick={() => setQuery({ cursor: null })}
-                    >
-                      First
-                    </button>
-                    <button
-                      type="button"
-                      class="button is-small"
-                      disabled={page.next_cursor === null}
-                      onClick={() => setQuery({ cursor: page.next_cursor })}
-                    >
-                      More
-                    </button>
-                  </div>
-                </nav>
+                <CursorPages cursor={cursor} next_cursor={page.next_cursor} words={['First', 'More']} />
               )}
             </>
           )}

@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
-import { type Problem, problemOf } from '../api/problem.ts';
 import { Dialog } from './dialog.tsx';
 import { ProblemNote } from './notes.tsx';
+import { SubmitButtons, useSubmission } from './submit.tsx';
 
 interface ConfirmProps {
   title: string;
@@ -20,37 +19,25 @@ interface ConfirmProps {
 /** Asks before something happens, and says what will. */
 export function Confirm(props: ConfirmProps) {
   const { title, verb, is_danger = false, is_ready = true, run, onDone, onClose, children } = props;
-  const [is_running, setRunning] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const submit = async () => {
-    setRunning(true);
-    setProblem(null);
-    try {
+  const { is_running, problem, submit } = useSubmission();
+  const onSubmit = () =>
+    submit(async () => {
       await run();
       onDone();
-    } catch (error) {
-      setProblem(problemOf(error));
-      setRunning(false);
-    }
-  };
+    });
   return (
     <Dialog
       title={title}
       onClose={onClose}
-      onSubmit={() => void submit()}
+      onSubmit={onSubmit}
       actions={
-        <>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            class={`button is-primary${is_danger ? ' is-danger' : ''}`}
-            disabled={is_running || !is_ready}
-          >
-            {is_running ? `${verb}…` : verb}
-          </button>
-        </>
+        <SubmitButtons
+          words={[verb, `${verb}…`]}
+          is_running={is_running}
+          is_ready={is_ready}
+          is_danger={is_danger}
+          onClose={onClose}
+        />
       }
     >
       {children}

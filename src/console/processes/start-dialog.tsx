@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
 import { RESTART_POLICIES } from '../../contract/processes.ts';
 import type { Place } from '../api/place.ts';
-import { type Problem, problemOf } from '../api/problem.ts';
 import { type ProcessRequest, processes } from '../api/processes.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { Check, Field, Select } from '../parts/field.tsx';
 import { ProblemNote } from '../parts/notes.tsx';
+import { SubmitButtons, useSubmission } from '../parts/submit.tsx';
 import { durationOf, pairsOf } from '../sandboxes/claim-form.ts';
 
 const EMPTY = {
@@ -31,38 +31,23 @@ interface StartProps {
 export function StartDialog({ place, onClose, onStarted }: StartProps) {
   const [form, setForm] = useState(EMPTY);
   const [faults, setFaults] = useState<Faults>({});
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [is_running, setRunning] = useState(false);
+  const { is_running, problem, submit } = useSubmission();
   const set = (change: Partial<Form>) => setForm((before) => ({ ...before, ...change }));
-  const submit = async () => {
+  const onSubmit = () => {
     const { request, faults: found } = requestOf(form);
     setFaults(found);
     if (Object.keys(found).length > 0) return;
-    setRunning(true);
-    setProblem(null);
-    try {
+    submit(async () => {
       onStarted((await processes.start(place, request)).process_id);
-    } catch (error) {
-      setProblem(problemOf(error));
-      setRunning(false);
-    }
+    });
   };
   return (
     <Dialog
       title="Start a process"
       is_wide
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button is-primary" disabled={is_running}>
-            {is_running ? 'Starting…' : 'Start'}
-          </button>
-        </>
-      }
+      onSubmit={onSubmit}
+      actions={<SubmitButtons words={['Start', 'Starting…']} is_running={is_running} onClose={onClose} />}
     >
       <Field
         label="Command"

@@ -1,8 +1,8 @@
 import { useRef, useState } from 'preact/hooks';
-import { type Problem, problemOf } from '../api/problem.ts';
 import { sandboxes } from '../api/sandboxes.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notes.tsx';
+import { SubmitButtons, useSubmission } from '../parts/submit.tsx';
 import { say } from '../parts/toasts.tsx';
 import { type ClaimForm, claimOf, EMPTY_CLAIM, type Faults } from './claim-form.ts';
 import { Basics, Lifetime, Network, Webhook } from './claim-parts.tsx';
@@ -11,44 +11,29 @@ import { Basics, Lifetime, Network, Webhook } from './claim-parts.tsx';
 export function ClaimDialog({ onClose, onClaimed }: { onClose(): void; onClaimed(id: string): void }) {
   const [form, setForm] = useState(EMPTY_CLAIM);
   const [faults, setFaults] = useState<Faults>({});
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [is_running, setRunning] = useState(false);
+  const { is_running, problem, submit } = useSubmission();
   // The same claim sent twice, where its answer was lost, claims one sandbox.
   const key = useRef({ of: '', key: '' });
   const set = (change: Partial<ClaimForm>) => setForm((before) => ({ ...before, ...change }));
-  const submit = async () => {
+  const onSubmit = () => {
     const claim = claimOf(form);
     setFaults(claim.faults);
     if (Object.keys(claim.faults).length > 0) return;
     const of = JSON.stringify(claim.body);
     if (key.current.of !== of) key.current = { of, key: crypto.randomUUID() };
-    setRunning(true);
-    setProblem(null);
-    try {
+    submit(async () => {
       const { sandbox_id } = await sandboxes.claim(claim.body, key.current.key);
       say(`Claimed: ${sandbox_id}`);
       onClaimed(sandbox_id);
-    } catch (error) {
-      setProblem(problemOf(error));
-      setRunning(false);
-    }
+    });
   };
   return (
     <Dialog
       title="Claim a sandbox"
       is_wide
       onClose={onClose}
-      onSubmit={() => void submit()}
-      actions={
-        <>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button is-primary" disabled={is_running}>
-            {is_running ? 'Claiming…' : 'Claim'}
-          </button>
-        </>
-      }
+      onSubmit={onSubmit}
+      actions={<SubmitButtons words={['Claim', 'Claiming…']} is_running={is_running} onClose={onClose} />}
     >
       <Basics form={form} set={set} faults={faults} />
       <Lifetime form={form} set={set} faults={faults} />

@@ -7,6 +7,7 @@ import { useRoute } from '../base/router.ts';
 import { Badge, StateBadge } from '../parts/badge.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Loaded } from '../parts/notes.tsx';
+import { Panel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { SandboxTab } from './sandbox-page.tsx';
 
@@ -94,16 +95,5 @@ function View({ view }: { view: SandboxView }) {
         )}
       </Panel>
     </div>
-  );
-}
-
-function Panel({ title, children }: { title: string; children: preact.ComponentChildren }) {
-  return (
-    <section class="panel" aria-label={title}>
-      <div class="panel-head">
-        <h2>{title}</h2>
-      </div>
-      <div class="panel-body">{children}</div>
-    </section>
   );
 }

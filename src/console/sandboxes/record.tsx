@@ -3,6 +3,7 @@ import type { ManagedSandbox } from '../../contract/sandboxes.ts';
 import { bytes, count, duration } from '../base/format.ts';
 import { Id } from '../parts/copy.tsx';
 import { Facts } from '../parts/facts.tsx';
+import { Panel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { Tags } from './sandboxes-page.tsx';
 
@@ -68,17 +69,6 @@ export function Record({ sandbox }: { sandbox: ManagedSandbox }) {
       <Webhook sandbox={sandbox} />
       <Network sandbox={sandbox} />
     </div>
-  );
-}
-
-function Panel({ title, children }: { title: string; children: preact.ComponentChildren }) {
-  return (
-    <section class="panel" aria-label={title}>
-      <div class="panel-head">
-        <h2>{title}</h2>
-      </div>
-      <div class="panel-body">{children}</div>
-    </section>
   );
 }
 
