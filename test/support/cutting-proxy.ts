@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net';
+import { endTogether } from './joined-sockets.ts';
 
 /** When all connections are cut: before a statement reaches the server, or after it was carried out. */
 export type Moment = 'before' | 'after';
@@ -58,17 +59,7 @@ export class CuttingProxy {
 
   #join(client: Socket): void {
     const server = createConnection(this.#target_port, '127.0.0.1');
-    for (const [socket, other] of [
-      [client, server],
-      [server, client],
-    ] as const) {
-      this.#sockets.add(socket);
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        this.#sockets.delete(socket);
-        other.destroy();
-      });
-    }
+    endTogether(client, server, this.#sockets);
     let cuts_at_answer = false;
     const asked = new Messages(false, (type) => {
       if (type !== QUERY && type !== SYNC) return false;

@@ -1,5 +1,6 @@
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { endTogether } from '../joined-sockets.ts';
 
 /** A way to a server on which every connection breaks once so many bytes have come back over it, which arrive. */
 export class FrailLine {
@@ -46,16 +47,6 @@ export class FrailLine {
       }
     });
     near.on('data', (data) => far.write(data));
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.#sockets.add(socket);
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        this.#sockets.delete(socket);
-        other.destroy();
-      });
-    }
+    endTogether(near, far, this.#sockets);
   }
 }
