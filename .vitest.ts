@@ -4,8 +4,8 @@ const FAULTS = 'test/faults/**/*.test.ts';
 
 const COMMON = {
   // Real processes, files and disks: slow machines get time.
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
   // Node strips types with WebAssembly that threads share, and V8 crashes now and then when it collects that code.
   execArgv: ['--no-wasm-code-gc'],
 };

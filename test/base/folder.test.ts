@@ -30,7 +30,7 @@ describe.each([makeFolder, makeFolderSync])('$name', (make) => {
       try { await ${make.name}('state/kept'); } catch (error) { console.log(error.message); }`;
     const removed = scratchFolder();
     const ended = spawnSync(process.execPath, ['--input-type=module', '-e', program, removed], {
-      timeout: 20_000,
+      timeout: 60_000,
       encoding: 'utf8',
     });
     expect(ended.signal).toBeNull();

@@ -115,7 +115,7 @@ describe('sandboxctl deliveries --watch', () => {
       { limit: 100 },
       interrupted.signal,
     );
-    await eventually(() => expect(daemon.received).toHaveLength(2), { timeout: 5_000 });
+    await eventually(() => expect(daemon.received).toHaveLength(2), { timeout: 60_000 });
     interrupted.abort();
     expect(await ended).toBe(0);
     expect(text().split('\u001b[2J\u001b[H')[1]).toMatch(

@@ -118,6 +118,6 @@ describe('sandboxctl events -f', () => {
   });
 
   async function untilStreams(following: ReturnType<typeof start>, count: number): Promise<void> {
-    await eventually(() => expect(streams, following.stderr()).toHaveLength(count), { timeout: 5_000 });
+    await eventually(() => expect(streams, following.stderr()).toHaveLength(count), { timeout: 60_000 });
   }
 });

@@ -17,7 +17,7 @@ async function restored(daemon: SandboxdProgram): Promise<void> {
   await eventually(async () => {
     await daemon.publish('{}');
     expect(existsSync(join(daemon.state_dir, 'outbox.db'))).toBe(true);
-  }, 20_000);
+  }, 120_000);
 }
 
 describe('the control token', () => {

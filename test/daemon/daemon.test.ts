@@ -39,12 +39,12 @@ describe('the end of a daemon', () => {
     expect((await call('GET', '/api/v1/processes/p/wait?for=ready')).status).toBe(200);
     await eventually(async () => {
       expect((await call('GET', '/api/v1/sandbox')).json.data.watcher.state).toBe('watching');
-    }, 20_000);
+    }, 120_000);
     const stopped = daemon.stop('signal', 'SIGTERM');
     await eventually(() => {
       const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
       expect(paths).toContain(join(work, 'last-words'));
-    }, 15_000);
+    }, 120_000);
     expect(consumer.types).not.toContain('process.exited');
     writeFileSync(seen, '');
     await stopped;
@@ -73,7 +73,7 @@ describe('the end of a daemon', () => {
     await eventually(async () => {
       const { data } = (await call('GET', '/api/v1/sandbox')).json;
       expect(data.sandbox_id).toBe('s');
-    }, 20_000);
+    }, 120_000);
     await Promise.all([daemon.stop('signal', 'SIGTERM'), initialised]);
     expect(consumer.types).toEqual(['sandbox.ready', 'sandbox.killed']);
   });

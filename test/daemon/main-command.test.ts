@@ -9,7 +9,7 @@ import { scratchFolder } from '../support/scratch.ts';
 vi.setConfig({ testTimeout: 60_000 });
 
 /** Loaded machines are slow. */
-const WAIT = { timeout: 20_000 };
+const WAIT = { timeout: 60_000 };
 
 function isAlive(pid: number): boolean {
   try {

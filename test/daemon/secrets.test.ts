@@ -10,7 +10,7 @@ import { scratchFolder } from '../support/scratch.ts';
 vi.setConfig({ testTimeout: 60_000 });
 
 /** Loaded machines are slow. */
-const WAIT = { timeout: 20_000 };
+const WAIT = { timeout: 60_000 };
 const SECRET = 'a-secret-made-for-this-test';
 const MAIN_COMMAND = ['--', 'sh', '-c', 'echo "[$NODE_OPTIONS]"; env | grep ^SANDBOXD_CHILD; sleep 60'];
 

@@ -32,7 +32,7 @@ async function queuedAll(daemon: SandboxdProgram): Promise<void> {
   await eventually(async () => {
     const { watcher } = (await daemon.call('GET', '/api/v1/sandbox')).data;
     expect(watcher.queued).toBeGreaterThan(0);
-  }, 20_000);
+  }, 120_000);
 }
 
 describe('file events while the consumer is down', () => {
@@ -43,7 +43,7 @@ describe('file events while the consumer is down', () => {
       await eventually(async () => {
         const { watcher, outbox } = (await daemon.call('GET', '/api/v1/sandbox')).data;
         expect(watcher.queued > 0 || outbox.pending > 2 * n).toBe(true);
-      }, 20_000);
+      }, 120_000);
     }
     await queuedAll(daemon);
     for (let n = 0; n < 15; n++) expect(await daemon.publish(`{"n":${n}}`)).toMatch(/^evt_/);
@@ -62,6 +62,6 @@ describe('file events while the consumer is down', () => {
     await eventually(async () => {
       const { watcher } = (await daemon.call('GET', '/api/v1/sandbox')).data;
       expect(watcher.queued).toBe(0);
-    }, 20_000);
+    }, 120_000);
   });
 });

@@ -180,7 +180,7 @@ describe('a restart', () => {
     await startSandboxd(args, { state_dir });
     await eventually(
       () => expect(consumer.deliveries.slice(before).map(({ event }) => event.event_id)).toContain(event_id),
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     );
   });
 

@@ -52,7 +52,7 @@ it('a claimed sandbox is worked with through its manager as one that is here', a
     await run(outer, ['sandbox', 'delete', id]);
     await eventually(
       async () => expect(JSON.parse((await run(outer, ['sandbox', 'list', '--json'])).stdout).count).toBe(0),
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     );
   });
   // Its beginning is enough.
@@ -81,9 +81,9 @@ it('a claimed sandbox is worked with through its manager as one that is here', a
   const watching = spawn(SANDBOXCTL, ['watch', '/root/tree'], { env });
   let seen = '';
   for (const stream of [watching.stdout, watching.stderr]) stream.on('data', (chunk) => (seen += chunk));
-  await eventually(() => expect(seen).toContain('watching /root/tree'), { timeout: 20_000, interval: 20 });
+  await eventually(() => expect(seen).toContain('watching /root/tree'), { timeout: 60_000, interval: 20 });
   await done(['rm', '/root/tree/note']);
-  await eventually(() => expect(seen).toContain('remove /root/tree/note'), { timeout: 20_000, interval: 20 });
+  await eventually(() => expect(seen).toContain('remove /root/tree/note'), { timeout: 60_000, interval: 20 });
   watching.kill('SIGINT');
 
   const sleeper = spawn(SANDBOXCTL, ['run', '--name', 'sleeper', '--', 'sleep', '600'], {
@@ -100,7 +100,7 @@ it('a claimed sandbox is worked with through its manager as one that is here', a
       if (!found) throw new Error('it does not run yet');
       return found.process_id as string;
     },
-    { timeout: 20_000, interval: 50 },
+    { timeout: 60_000, interval: 50 },
   );
   await done(['signal', process_id.slice(0, -3), 'SIGTERM']);
   expect(await ended).toBe(143);
@@ -109,7 +109,7 @@ it('a claimed sandbox is worked with through its manager as one that is here', a
   await eventually(
     async () => expect(await done(['deliveries', '--state', 'delivered'])).toContain('sandbox.ready'),
     {
-      timeout: 20_000,
+      timeout: 60_000,
       interval: 100,
     },
   );
@@ -143,7 +143,7 @@ it('a terminal in a claimed sandbox shows keys and sizes, and ends with its code
       terminal.type('stty size\r');
       await terminal.shows(/30 100\r+\n/);
     },
-    { timeout: 20_000, interval: 100 },
+    { timeout: 60_000, interval: 100 },
   );
   terminal.type('sleep 600\r');
   await terminal.shows(/sleep 600\r+\n$/);

@@ -114,7 +114,7 @@ describe('the real run', () => {
     await eventually(() => {
       const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
       expect(paths).toContain('/work/file');
-    }, 20_000);
+    }, 120_000);
     const publish =
       'curl -sf -H "Content-Type: application/json" -d \'{"payload":{"step":1}}\' $SANDBOXD_URL/api/v1/webhook/publish';
     expect((await caller.run(id, publish)).exit_code).toBe(0);
@@ -195,7 +195,7 @@ describe('the real run', () => {
     };
     const kinds = ['sandbox.ready', 'process.started', 'process.exited', 'sandbox.killed', 'sandbox.deleted'];
     await eventually(() => expect([...taken].sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), {
-      timeout: 50_000,
+      timeout: 60_000,
       interval: 100,
     });
     expect(new Set(consumer.types)).toEqual(new Set([...kinds, 'agent.event']));

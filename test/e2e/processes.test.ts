@@ -46,7 +46,7 @@ describe('real programs', () => {
       if (frame.type === 'exit') exit = frame.process;
     });
     const shows = (pattern: RegExp) =>
-      eventually(() => expect(text).toMatch(pattern), { timeout: 20_000, interval: 10 });
+      eventually(() => expect(text).toMatch(pattern), { timeout: 60_000, interval: 10 });
     const type = (data: string) => socket.send(JSON.stringify({ type: 'stdin', data }));
     await shows(/ready> $/);
     type('stty size\n');
@@ -61,7 +61,7 @@ describe('real programs', () => {
     type('echo "code $?"\n');
     await shows(/code 130\r\nready> $/);
     type('exit 6\n');
-    await eventually(() => expect(exit.exit_code).toBe(6), { timeout: 20_000 });
+    await eventually(() => expect(exit.exit_code).toBe(6), { timeout: 60_000 });
   });
 
   it('a node server is ready once it listens on its port', async () => {
@@ -86,7 +86,7 @@ describe('real programs', () => {
     repl.type('x = 6 * 7\n').type('print("x is", x)\n');
     await repl.wrote(/x is 42\n/);
     repl.type('import sys; print("err", file=sys.stderr)\n');
-    await eventually(() => expect(repl.stderr).toMatch(/err\n/), { timeout: 20_000 });
+    await eventually(() => expect(repl.stderr).toMatch(/err\n/), { timeout: 60_000 });
     expect((await repl.end('exit(9)\n')).code).toBe(9);
   });
 

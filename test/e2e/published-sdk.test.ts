@@ -46,7 +46,7 @@ it('the published client of this API works unchanged, from claim to deletion', a
     expect((await client.sandboxes.list()).count).toBe(0);
     const { windows } = await client.usage.listWindows({ windowType: 'sandbox.runtime_mib_milliseconds' });
     expect(new Set(windows.map(({ sandboxId }) => sandboxId))).toEqual(new Set([sandbox.id, child.id]));
-  }, 60_000);
+  }, 120_000);
 }, 120_000);
 
 async function commands(sandbox: Sandbox): Promise<void> {

@@ -39,7 +39,7 @@ async function keepsAcknowledged(database: string, backUp: (url: string) => Prom
   consumer.answer = (_, response) => response.writeHead(204).end();
   const after = await startManager(backup, { folder });
   await eventually(() => expect(consumer.deliveries.length).toBeGreaterThanOrEqual(DELETED), {
-    timeout: 20_000,
+    timeout: 60_000,
   });
   const ids = new Set(consumer.deliveries.map(({ event }) => event.event_id));
   expect(ids.size).toBe(DELETED);

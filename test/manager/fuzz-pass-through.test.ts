@@ -37,5 +37,5 @@ it('raw requests of those who may not change a sandbox change nothing of it, and
   expect(strays).toBe(0);
   expect(await watched.changes()).toEqual([]);
   expect((await owner.call('DELETE', `/api/v1/sandboxes/${watched.sandbox_id}`)).status).toBe(200);
-  await expect.poll(() => existsSync(join(data_dir, watched.sandbox_id)), { timeout: 30_000 }).toBe(false);
+  await expect.poll(() => existsSync(join(data_dir, watched.sandbox_id)), { timeout: 60_000 }).toBe(false);
 });

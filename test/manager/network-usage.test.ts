@@ -69,7 +69,7 @@ describeOnStores("a sandbox's traffic", (fresh) => {
     await expect.poll(() => runtime.calls).toContain(`remove ${id}`);
     networks.counts.delete(id);
     runtime.fail('remove', null);
-    await expect.poll(async () => (await record(id)).status, { timeout: 10_000 }).toBe('deleted');
+    await expect.poll(async () => (await record(id)).status, { timeout: 60_000 }).toBe('deleted');
     expect(runtime.calls.filter((call) => call === `remove ${id}`).length).toBeGreaterThan(1);
     expect(networks.calls).toContain(`cut ${id}`);
     expect(await bytes(id)).toEqual([

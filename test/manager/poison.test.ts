@@ -10,7 +10,7 @@ import { describeOnStores } from '../support/stores.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
 const DELIVERIES = '/api/v1/webhooks/deliveries';
-const LATER = { timeout: 20_000, interval: 100 };
+const LATER = { timeout: 60_000, interval: 100 };
 
 describeOnStores('trouble with one row', (fresh) => {
   it('of a receiver that answers U+0000 leaves deliveries of other teams alone', async () => {

@@ -29,7 +29,7 @@ async function started(folder: string) {
       said[name] += text;
     });
   }
-  await eventually(() => expect(said.stderr).toContain('"msg":"listening"'), { timeout: 30_000 });
+  await eventually(() => expect(said.stderr).toContain('"msg":"listening"'), { timeout: 60_000 });
   /** Resolves once it has ended and all it has written is read. */
   const end = async () => {
     const closed = once(child, 'close');

@@ -12,7 +12,7 @@ import { scratchFolder } from '../support/scratch.ts';
 const FOLDER = join(import.meta.dirname, '../../fixtures/operations');
 const DASHBOARDS = ['sandboxd-dashboard.json', 'sandbox-manager-dashboard.json'];
 const HAS_PROMTOOL = spawnSync('promtool', ['--version']).status === 0;
-const WITHIN = { timeout: 20_000 };
+const WITHIN = { timeout: 60_000 };
 
 /** What Prometheus itself adds to what it scrapes. */
 const TARGET_LABELS = ['instance', 'job'];

@@ -60,7 +60,7 @@ describe('a start under another sandbox id', () => {
     const consumer = await startConsumer();
     const back = await startFor('s1', consumer.url, state_dir);
     await back.publish('{"n":6}');
-    await eventually(() => expect(consumer.of('agent.event')).toHaveLength(6), { timeout: 30_000 });
+    await eventually(() => expect(consumer.of('agent.event')).toHaveLength(6), { timeout: 60_000 });
     for (const event_id of published) expect(consumer.find(event_id)).toBeDefined();
     const sequences = consumer.deliveries.map(({ event }) => event.sequence);
     expect(new Set(sequences).size).toBe(
@@ -137,7 +137,7 @@ describe('delivered records', () => {
         expect(delivered).toBeLessThanOrEqual(6);
         expect(statSync(join(daemon.state_dir, 'outbox.db')).size).toBeLessThan(12_000_000);
       },
-      { timeout: 40_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     );
     const listed = await daemon.call('GET', '/api/v1/webhook/deliveries?state=delivered');
     expect(listed.data.deliveries.length).toBeGreaterThanOrEqual(4);

@@ -34,7 +34,7 @@ test('the oldest ended process makes room, with its folder', async () => {
   const { readdir } = await import('node:fs/promises');
   await until(async () => (await readdir(directory)).length === 1_000);
   expect(await supervisor.spawn({ command: ['true'], process_id: 'first' })).toMatchObject({ created: true });
-}, 60_000);
+}, 120_000);
 
 test('an ended process makes room for a new one with its id, if the request asks for that', async () => {
   const { supervisor } = await start();

@@ -16,7 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
-const OFTEN = { timeout: 30_000, interval: 1 };
+const OFTEN = { timeout: 60_000, interval: 1 };
 
 function started(shell: string, env: NodeJS.ProcessEnv = {}): ChildProcess {
   const child = spawn('sh', ['-c', shell], { env: { PATH: process.env.PATH, ...env }, stdio: 'ignore' });

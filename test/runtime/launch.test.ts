@@ -49,7 +49,7 @@ it('a launch waits until the daemon listens, not only until its socket has a nam
     return daemon;
   });
   await eventually(() => expect(existsSync(join(sandbox.run, 'control.sock'))).toBe(true), {
-    timeout: 30_000,
+    timeout: 60_000,
   });
   await clock.advance(100);
   expect([is_launched, existsSync(sandbox.control_socket)]).toEqual([false, false]);
@@ -59,7 +59,7 @@ it('a launch waits until the daemon listens, not only until its socket has a nam
       await clock.advance(5);
       expect(is_launched).toBe(true);
     },
-    { timeout: 30_000 },
+    { timeout: 60_000 },
   );
   expect((await launching).pid).toBeGreaterThan(0);
   const connection = connect(sandbox.socket_address);

@@ -48,7 +48,7 @@ describe.each(['local', 'local-unsafe'] as const)('a sandbox of the runtime %s',
     await eventually(() => {
       const paths = consumer.of('file.modified').map(({ event }) => event.payload.path);
       expect(paths).toContain(`${watched}/file`);
-    }, 20_000);
+    }, 120_000);
     const publish = `curl -sf -X POST -H 'Content-Type: application/json' -d '{"payload":{"step":1}}' $SANDBOXD_URL/api/v1/webhook/publish`;
     expect(await sandboxes.output('sbx-1', publish)).toContain('"success":true');
     expect((await consumer.arrival('agent.event')).event.payload).toEqual({ step: 1 });

@@ -49,7 +49,7 @@ describe('create', () => {
     const { deliveries } = await sandboxes.ask('sbx-1', 'GET', '/webhook/deliveries');
     const path = `/webhook/deliveries/${deliveries[0].event_id}`;
     const first = async () => (await sandboxes.ask('sbx-1', 'GET', path)).attempts[0];
-    await expect.poll(first, { timeout: 20_000 }).toMatchObject({ error: 'blocked', status: null });
+    await expect.poll(first, { timeout: 60_000 }).toMatchObject({ error: 'blocked', status: null });
     expect(consumer.deliveries).toEqual([]);
   });
 

@@ -132,7 +132,7 @@ export class RunningCtl {
         if (!match) throw new Error(`${pattern} is not in ${JSON.stringify(this.stdout + this.stderr)}`);
         return match;
       },
-      { timeout: 20_000, interval: 10 },
+      { timeout: 60_000, interval: 10 },
     );
   }
 

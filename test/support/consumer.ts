@@ -40,7 +40,7 @@ export class Consumer {
         if (!delivery) throw new Error(`no ${event_type} among ${this.types.join(', ')}`);
         return delivery;
       },
-      { timeout: 30_000, interval: 10 },
+      { timeout: 60_000, interval: 10 },
     );
   }
 

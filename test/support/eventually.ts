@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 
 /** As long as a test may take: what waits for a condition fails by the test's own time, not by a busy machine's. */
-const TIMEOUT_MS = 50_000;
+const TIMEOUT_MS = 100_000;
 
 /** Repeats a check until it no longer throws, and resolves to its result. `options`: within how many ms, and how often. */
 export function eventually<Result>(

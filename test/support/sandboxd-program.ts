@@ -60,7 +60,7 @@ export class SandboxdProgram {
         if (line) return line;
         throw new Error(`no "${msg}" in: ${this.stderr}`);
       },
-      { timeout: 30_000, interval: 10 },
+      { timeout: 60_000, interval: 10 },
     );
   }
 

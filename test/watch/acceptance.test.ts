@@ -74,7 +74,7 @@ describe.skipIf(!folder)(title, () => {
     scenario('offline');
     await (await start()).end('SIGTERM');
     expect(check()).toMatch(passed);
-  }, 60_000);
+  }, 120_000);
 
   it('hold for a watch_dir that is removed and made again', async () => {
     mkdirSync(top);
@@ -82,5 +82,5 @@ describe.skipIf(!folder)(title, () => {
     await scenarioAsync('root');
     await running.end('SIGTERM');
     expect(check()).toMatch(passed);
-  }, 60_000);
+  }, 120_000);
 });

@@ -73,5 +73,5 @@ describe('the watch as a process', () => {
     program = new Program(top, commits);
     await program.ready();
     expect(program.told()).toHaveLength(count);
-  }, 60_000);
+  }, 120_000);
 });

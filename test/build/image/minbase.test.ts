@@ -101,7 +101,7 @@ class Sandbox {
   }
 
   until(holds: () => boolean): Promise<void> {
-    return eventually(() => expect(holds(), this.log).toBe(true), { timeout: 20_000, interval: 20 });
+    return eventually(() => expect(holds(), this.log).toBe(true), { timeout: 60_000, interval: 20 });
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: whatever the daemon answers.
@@ -198,7 +198,7 @@ describe.skipIf(root === null)('in an empty root with glibc and no Node', () => 
     await eventually(
       async () =>
         expect((await sandbox.run({ shell: `sleep 0.3; ${states}` })).output.stdout).not.toContain('Z'),
-      { timeout: 10_000 },
+      { timeout: 60_000 },
     );
   });
 

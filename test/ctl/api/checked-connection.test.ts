@@ -28,7 +28,7 @@ async function strange(address: string, uid: number): Promise<{ port: number; re
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     received += text;
   });
-  await expect.poll(() => received, { timeout: 20_000 }).toMatch(/^port \d+\n/);
+  await expect.poll(() => received, { timeout: 60_000 }).toMatch(/^port \d+\n/);
   return { port: Number(/^port (\d+)/.exec(received)?.[1]), received: () => received };
 }
 

@@ -26,7 +26,7 @@ beforeEach(async () => {
 afterEach(() => daemon.stop());
 
 async function stream(index: number): Promise<ServerResponse> {
-  await eventually(() => expect(streams.length).toBeGreaterThan(index), { timeout: 10_000 });
+  await eventually(() => expect(streams.length).toBeGreaterThan(index), { timeout: 60_000 });
   return (streams[index] as { response: ServerResponse }).response;
 }
 
@@ -101,7 +101,7 @@ describe('sandboxctl run', () => {
     daemon.on('POST /processes/p/signal', (_, response) => void response.writeHead(204).end());
     await stream(0);
     running.child.kill('SIGINT');
-    await eventually(() => expect(requests()).toContain('POST /processes/p/signal'), { timeout: 10_000 });
+    await eventually(() => expect(requests()).toContain('POST /processes/p/signal'), { timeout: 60_000 });
     expect(JSON.parse(daemon.received.at(-1)?.body ?? '')).toEqual({ signal: 'SIGINT' });
     await daemon.stop();
     await running.wrote(/retrying/);
@@ -120,7 +120,7 @@ describe('sandboxctl run', () => {
     const running = start(['run', '-i', '--', 'x'], env);
     const response = await stream(0);
     running.child.stdin.end('hello');
-    await eventually(() => expect(taken).toHaveLength(3), { timeout: 10_000 });
+    await eventually(() => expect(taken).toHaveLength(3), { timeout: 60_000 });
     send(response, '0-0', 'exit', ENDED);
     expect((await running.ended()).code).toBe(6);
     expect(taken).toEqual([

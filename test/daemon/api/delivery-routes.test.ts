@@ -3,7 +3,7 @@ import { startDaemon, startDelivering } from '../../support/daemon/running-daemo
 import { eventually } from '../../support/eventually.ts';
 
 /** Loaded machines are slow. */
-const WAIT = { timeout: 20_000 };
+const WAIT = { timeout: 60_000 };
 
 describe('the deliveries', () => {
   it('are listed newest first, in pages, and filtered by state and type', async () => {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../../support/free-port.ts';
@@ -7,6 +7,12 @@ import { launch, type SandboxdProgram } from '../../support/sandboxd-program.ts'
 /** Nobody listens there; and the daemon waits for nothing at its end. */
 const DOWN = ['--webhook-url', 'http://127.0.0.1:9/', '--shutdown-grace-ms', '0'];
 const STARTS = 12;
+
+/** Whether the token is in its file, which stands empty for a moment before it is written. */
+function written(daemon: SandboxdProgram): boolean {
+  const stat = statSync(join(daemon.state_dir, 'control-token'), { throwIfNoEntry: false });
+  return stat !== undefined && stat.size > 0;
+}
 
 /** Asks without a token from before the first connection is taken until the daemon is ready; gives the answers. */
 async function askThroughTheStart(daemon: SandboxdProgram, port: number): Promise<Set<number>> {
@@ -41,9 +47,7 @@ describe('the local API', () => {
       const odd: string[] = [];
       const ask = async (path: string, body: string, expected: number) => {
         while (!daemon.stderr.includes('"ready"')) {
-          const authorization = existsSync(join(daemon.state_dir, 'control-token'))
-            ? `Bearer ${daemon.token}`
-            : '';
+          const authorization = written(daemon) ? `Bearer ${daemon.token}` : '';
           const headers = { 'content-type': 'application/json', authorization };
           const url = `http://127.0.0.1:${port}/api/v1${path}`;
           const answer = await fetch(url, { method: 'POST', headers, body }).catch(() => null);

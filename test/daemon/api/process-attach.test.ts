@@ -44,7 +44,7 @@ class Attached {
 
   async until(is_there: (attached: this) => unknown): Promise<void> {
     await eventually(() => expect(is_there(this), JSON.stringify(this.frames)).toBeTruthy(), {
-      timeout: 20_000,
+      timeout: 60_000,
       interval: 5,
     });
   }
@@ -169,7 +169,7 @@ describe('GET /processes/{id}/attach', () => {
         before = attached.socket.bufferedAmount;
         expect(looks).toBe(20);
       },
-      { timeout: 50_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
     expect(before).toBeGreaterThan(0);
   });

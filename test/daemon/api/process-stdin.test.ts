@@ -73,7 +73,7 @@ describe('POST /processes/{id}/stdin', () => {
         sent.destroy();
         expect(gap?.error).toMatchObject({ code: 'conflict', details: { accepted: 6 } });
       },
-      { timeout: 20_000 },
+      { timeout: 60_000 },
     );
     expect((await daemon.ask(`${path}?offset=0&end=true`, { body: 'hello world' })).status).toBe(204);
     await daemon.ended(process_id);

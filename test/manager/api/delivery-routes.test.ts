@@ -8,7 +8,7 @@ import { describeOnStores } from '../../support/stores.ts';
 
 const PATH = '/api/v1/webhooks/deliveries';
 const SECRET = 'a secret made for this test';
-const WITHIN = { timeout: 20_000, interval: 20 };
+const WITHIN = { timeout: 60_000, interval: 20 };
 
 interface Scene {
   running: RunningManager;

@@ -242,7 +242,7 @@ describe("a sandbox's own routes through the manager", () => {
     await runtime.lose(id);
     expect((await writer.get(`${path}/processes`)).error?.code).toBe('unavailable');
     await eventually(async () => expect((await writer.get(path)).data.status).toBe('failed'), {
-      timeout: 15_000,
+      timeout: 60_000,
     });
     expect((await writer.post(`${path}/pause`)).error?.code).toBe('conflict');
     expect((await writer.get(`${path}/processes`)).error?.code).toBe('conflict');

@@ -8,7 +8,7 @@ import { startManager } from '../../support/manager/running-manager.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
-const LATER = { timeout: 30_000, interval: 20 };
+const LATER = { timeout: 60_000, interval: 20 };
 
 /** A manager on a clock that the test moves, and a sandbox that is idle after 60 s. */
 async function scene(config: object) {

@@ -139,7 +139,7 @@ describe('what is passed through', () => {
     const greedy = await follow('team_greedy');
     const streams = Array.from({ length: 400 }, () => greedy());
     await eventually(() => expect(streams.filter(({ is_begun }) => is_begun).length).toBe(400), {
-      timeout: 30_000,
+      timeout: 60_000,
     });
     expect(other.is_closed).toBe(false);
     expect(streams.filter(({ is_closed }) => is_closed)).toEqual([]);

@@ -10,7 +10,7 @@ import { type PostgresServer, postgresPrograms, startPostgres } from '../../supp
 import { scratchFolder } from '../../support/scratch.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
-const LATER = { timeout: 30_000, interval: 100 };
+const LATER = { timeout: 60_000, interval: 100 };
 
 async function started(settings?: Record<string, string>): Promise<{ server: PostgresServer; url: string }> {
   const server = await startPostgres(settings);

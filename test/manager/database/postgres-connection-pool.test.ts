@@ -53,10 +53,10 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL that is lost', () => {
     signal(server, 'SIGSTOP');
     await refusesQuickly(team, running, path);
     signal(server, 'SIGCONT');
-    await eventually(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
+    await eventually(async () => expect((await team.get(path)).status).toBe(200), { timeout: 60_000 });
     // A claim that was refused has left nothing, or is being undone.
     await eventually(async () => expect((await team.get(SANDBOXES)).data.count).toBeLessThanOrEqual(1), {
-      timeout: 40_000,
+      timeout: 60_000,
       interval: 200,
     });
     expect((await team.post(SANDBOXES)).status).toBe(201);
@@ -74,7 +74,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL that is lost', () => {
     await server.end();
     await refusesQuickly(team, running, path);
     await server.begin();
-    await eventually(async () => expect((await team.get(path)).status).toBe(200), { timeout: 20_000 });
+    await eventually(async () => expect((await team.get(path)).status).toBe(200), { timeout: 60_000 });
     expect((await team.post(`${path}/pause`)).status).toBe(200);
   });
 });

@@ -7,7 +7,7 @@ import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
-const LATER = { timeout: 30_000, interval: 100 };
+const LATER = { timeout: 60_000, interval: 100 };
 
 async function scene() {
   const path = join(scratchFolder(), 'manager.db');

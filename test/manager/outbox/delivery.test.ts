@@ -116,7 +116,7 @@ describe('an address that may not be dialled', () => {
         expect(found?.attempts.length).toBeGreaterThanOrEqual(2);
         return found;
       },
-      { timeout: 20_000, interval: 20 },
+      { timeout: 60_000, interval: 20 },
     );
     await refused.delivery.stop();
     expect(detail).toMatchObject({ state: 'pending' });
@@ -125,6 +125,6 @@ describe('an address that may not be dialled', () => {
     // The same record, where the operator lists the address.
     const allowed = await startReplica(database, systemClock, { allowed: ['127.0.0.0/8'] });
     onTestFinished(() => allowed.delivery.stop());
-    await eventually(() => expect(server.requests).toHaveLength(1), { timeout: 20_000 });
+    await eventually(() => expect(server.requests).toHaveLength(1), { timeout: 60_000 });
   });
 });

@@ -8,7 +8,7 @@ import { SANDBOXES, statusOf } from '../../support/manager/scripted-manager.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
-const LATER = { timeout: 20_000, interval: 10 };
+const LATER = { timeout: 60_000, interval: 10 };
 const WEBHOOK = { url: 'http://127.0.0.1:9/', secret: 'of this test' };
 
 describeOnStores('a deletion', (fresh) => {

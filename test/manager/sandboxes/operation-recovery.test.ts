@@ -45,7 +45,7 @@ describeOnStores('an operation of a replica that died', (fresh) => {
     for (const [i, [operation, state, then]] of left.entries()) {
       await eventually(
         async () => expect(await statusOf(after, ids[i] as string), `${operation} ${state}`).toBe(then),
-        { timeout: 10_000 },
+        { timeout: 60_000 },
       );
     }
     const resumed =

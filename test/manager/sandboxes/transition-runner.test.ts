@@ -54,7 +54,7 @@ describeOnStores('a transition', (fresh) => {
     expect((await team.post(`${path}/pause`)).error?.code).toBe('conflict');
     for (const verb of ['pause', 'change'] as const) runtime.fail(verb, null);
     await eventually(async () => expect((await team.post(`${path}/pause`)).status).toBe(200), {
-      timeout: 10_000,
+      timeout: 60_000,
     });
     expect(runtime.calls).toContain(`change ${id} {"env":{"A":"1"},"memory_mib":512}`);
     runtime.fail('resume', broken);

@@ -87,8 +87,8 @@ describe('a writer that begins in the main thread', () => {
     await access(state_dir);
     expect(received).toEqual(['answer']);
     disk.resolve();
-    await eventually(() => expect(received).toEqual(['answer', 'done']), { timeout: 10_000 });
-    await eventually(() => expect(host.is_in_thread).toBe(true), { timeout: 10_000 });
+    await eventually(() => expect(received).toEqual(['answer', 'done']), { timeout: 60_000 });
+    await eventually(() => expect(host.is_in_thread).toBe(true), { timeout: 60_000 });
   });
 
   it('signs after the move as before it, and its clock goes on', async () => {

@@ -160,7 +160,7 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
     const used = () =>
       Number(readFileSync(join(group(sandboxes, 'memory'), 'memory.usage_in_bytes'), 'utf8'));
     if (memory?.version === 1) {
-      await eventually(() => expect(used()).toBeGreaterThan(300 << 20), { timeout: 20_000 });
+      await eventually(() => expect(used()).toBeGreaterThan(300 << 20), { timeout: 60_000 });
       await expect(sandboxes.runtime.change('sbx-1', { memory_mib: 128 })).rejects.toMatchObject({
         code: 'conflict',
         message: 'The sandbox uses more memory than that.',

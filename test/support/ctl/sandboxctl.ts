@@ -46,7 +46,7 @@ export function start(args: string[], env: NodeJS.ProcessEnv = {}): Running {
           if (!match) throw new Error(`${pattern} is not in ${JSON.stringify(stdout + stderr)}`);
           return match;
         },
-        { timeout: 10_000, interval: 10 },
+        { timeout: 60_000, interval: 10 },
       ),
     ended(signal) {
       if (signal) child.kill(signal);

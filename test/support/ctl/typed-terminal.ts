@@ -45,7 +45,7 @@ export function atTerminal(program: string, args: string[], env: NodeJS.ProcessE
         () => {
           if (!pattern.test(text)) throw new Error(`${pattern} is not in ${JSON.stringify(text)}`);
         },
-        { timeout: 30_000, interval: 10 },
+        { timeout: 60_000, interval: 10 },
       ),
   };
 }

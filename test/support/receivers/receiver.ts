@@ -101,7 +101,7 @@ export async function startReceiver(language: Language, secret = SECRET): Promis
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     printed += text;
   });
-  await eventually(() => accepts(child, port), { timeout: 20_000, interval: 20 });
+  await eventually(() => accepts(child, port), { timeout: 60_000, interval: 20 });
   return {
     port,
     url: `http://127.0.0.1:${port}/`,

@@ -7,9 +7,9 @@ import { Engine } from '../../../src/watch/engine.ts';
 import type { EngineOptions } from '../../../src/watch/engine-options.ts';
 import { MemoryStore } from './memory-store.ts';
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 60_000;
 
-/** Waits until a condition holds; after ten seconds it is an error that shows `state`. */
+/** Waits until a condition holds; after a minute it is an error that shows `state`. */
 export async function until(condition: () => boolean, state: () => unknown): Promise<void> {
   const end_ms = Date.now() + DEADLINE_MS;
   while (!condition()) {

@@ -57,7 +57,7 @@ describe('the five operations', () => {
       'rename t -> moved',
     ]);
     expect(await tree.told_since(() => tree.append('moved/7/7'))).toEqual(['write moved/7/7']);
-  }, 30_000);
+  }, 120_000);
 
   it('does not take a for ab when a is renamed', async () => {
     tree.make('a/f', 'ab/f');

@@ -183,7 +183,7 @@ describe('an HTTP server in a sandbox', () => {
         before = written;
         expect(is_still).toBe(true);
       },
-      { timeout: 20_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     );
     expect(written).toBeLessThan(100_000_000);
     unread.destroy();

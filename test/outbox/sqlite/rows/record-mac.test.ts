@@ -163,7 +163,7 @@ describe('a record key given at the init', () => {
         const view = await requestDaemon(socket, { method: 'GET', path: '/sandbox', within_ms: 5_000 });
         expect(view).toMatchObject({ data: { outbox: { pending: 0, failed: 1 } } });
       },
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     );
     expect(consumer.of('agent.event').map(({ event }) => event.payload)).toEqual([{ n: 2 }]);
     const metrics = await (await fetch(`${second.url}/metrics`)).text();
