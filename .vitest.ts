@@ -1,6 +1,15 @@
 import { defineConfig } from 'vitest/config';
 
-const FAULTS = 'test/faults/**/*.test.ts';
+/** What breaks disks, networks and clocks, and what brings up browsers, clusters, booted systems and foreign file systems. */
+const WHOLE_MACHINE = [
+  'test/faults/**/*.test.ts',
+  'test/console/**/*.test.ts',
+  'test/client/browser.test.ts',
+  'test/deploy/**/*.test.ts',
+  'test/interop/**/*.test.ts',
+  'test/runtime/kubernetes/**/*.test.ts',
+  'test/watch/remote-mounts.test.ts',
+];
 
 const COMMON = {
   // Real processes, files and disks: slow machines get time.
@@ -15,9 +24,9 @@ const config = defineConfig({
     // No more workers than cores.
     maxWorkers: 2,
     projects: [
-      { test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: [FAULTS], ...COMMON } },
-      // Disks, networks and clocks are broken under a whole machine: what it disturbed is run again, and is told.
-      { test: { name: 'faults', include: [FAULTS], retry: 2, ...COMMON } },
+      { test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: WHOLE_MACHINE, ...COMMON } },
+      // What the rest of the machine disturbed is run again, and is told.
+      { test: { name: 'machine', include: WHOLE_MACHINE, retry: 2, ...COMMON } },
     ],
   },
 });

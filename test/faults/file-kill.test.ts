@@ -6,7 +6,7 @@ import { Daemon } from './support/daemon.ts';
 import { fault } from './support/scene.ts';
 import { until } from './support/until.ts';
 
-const KILLS = 25;
+const KILLS = 15;
 const UPLOADS_EACH = 4;
 const SIZE_BYTES = 2 * 1024 * 1024;
 const PIECE_BYTES = 64 * 1024;
@@ -17,7 +17,7 @@ const contentOf = (version: number) => Buffer.alloc(SIZE_BYTES, `version ${versi
 
 describe('kill -9', () => {
   fault(
-    'in a hundred uploads at random moments leaves the old or the new file each time, and nothing else',
+    'in sixty uploads at random moments leaves the old or the new file each time, and nothing else',
     { timeout_ms: 600_000 },
     async (scene) => {
       const folder = scene.path('files');

@@ -19,7 +19,7 @@ import { scratchFolder } from '../support/scratch.ts';
 
 const PROGRAM = resolve(import.meta.dirname, '../support/files/swapper.ts');
 const ATTACKERS = 8;
-const REQUESTS = 10_000;
+const REQUESTS = 4_000;
 const TOGETHER = 8;
 const NOBODY = 65_534;
 const CANARY = 'canary-of-root';
