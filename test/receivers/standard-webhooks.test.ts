@@ -27,7 +27,7 @@ describe('what a daemon sends with a secret of Standard Webhooks', () => {
   });
 });
 
-for (const language of LANGUAGES.filter(({ knows_body_alone }) => !knows_body_alone)) {
+for (const language of LANGUAGES) {
   const is_there = isInstalled(language);
   const title = is_there ? '' : ' (skipped: it is not installed here)';
 

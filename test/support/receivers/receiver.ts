@@ -20,8 +20,6 @@ export interface Language {
   command(port: number, scratch: string): string[];
   /** It closes the connection of a body that is cut off, without an answer. */
   is_silent?: boolean;
-  /** It verifies the signature of the body, and not also when that was made. */
-  knows_body_alone?: boolean;
 }
 
 const PYTHON = installed('python');
@@ -31,7 +29,6 @@ export const LANGUAGES: Language[] = [
     name: 'Node',
     probe: [process.execPath, '--version'],
     command: () => [process.execPath, 'node.mjs'],
-    knows_body_alone: true,
   },
   { name: 'Python', probe: ['python3', '--version'], command: () => ['python3', 'python.py'] },
   {
