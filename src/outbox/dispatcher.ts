@@ -114,10 +114,11 @@ export class Dispatcher implements Service {
     this.refresh();
   }
 
-  /** Starts no further attempt; attempts under way run to their end. `start` undoes it. */
+  /** Starts no further attempt and ends every `flush`; attempts under way run to their end. `start` undoes it. */
   pause(): void {
     this.#is_running = false;
     this.#timer?.cancel();
+    for (const onIdle of this.#onIdle.splice(0)) onIdle();
   }
 
   /** Aborts the attempts in flight; their records are sent again after the next start. Idempotent. */
@@ -144,7 +145,7 @@ export class Dispatcher implements Service {
     await this.#attempts.recorded(event_id, within_ms);
   }
 
-  /** Resolves when nothing more can be delivered within `within_ms`, at the latest after that time. */
+  /** Resolves when nothing more can be delivered within `within_ms`, at the latest after that time or with `pause`. */
   async flush(within_ms: number): Promise<void> {
     const end_ms = this.#clock.monotonicMs() + within_ms;
     while (this.#canDeliverBefore(end_ms)) {

@@ -128,6 +128,16 @@ describe('the program', () => {
     expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null });
   });
 
+  it('exits on a second SIGTERM also while it waits for a delivery that hangs', async () => {
+    const consumer = await startConsumer();
+    consumer.answer = () => {};
+    const program = await startSandboxd(['--webhook-url', consumer.url, '--shutdown-grace-ms', '600000']);
+    await consumer.arrival('sandbox.ready');
+    program.child.kill('SIGTERM');
+    await consumer.arrival('sandbox.killed');
+    expect(await program.end('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+
   it('opens no inspector on SIGUSR1, and does not exit on SIGHUP', async () => {
     const program = await startSandboxd([]);
     program.child.kill('SIGUSR1');

@@ -144,10 +144,13 @@ export class Sandbox implements Service {
   /** Makes a `stop` end at once: processes are killed, and only the last event is waited for. */
   async hurry(): Promise<void> {
     this.#last_event?.hurry();
-    for (const { process_id, exited_at } of (await this.#supervisor?.list()) ?? []) {
-      if (exited_at === null) this.#supervisor?.signal(process_id, 'SIGKILL');
-    }
     this.#dispatcher?.pause();
+    for (const { process_id, exited_at } of (await this.#supervisor?.list()) ?? []) {
+      if (exited_at !== null) continue;
+      try {
+        this.#supervisor?.signal(process_id, 'SIGKILL');
+      } catch {} // it has ended meanwhile
+    }
   }
 
   /** Stops everything in reverse. Idempotent. */
