@@ -336,19 +336,22 @@ describe('pause, flush and stop', () => {
     expect(flushed_at_ms).toBe(2_000);
   });
 
-  it.each(['pause', 'stop'] as const)('ends a flush at once with %s, although an attempt hangs', async (end) => {
-    const { clock, publish, dispatcher } = await deliver(() => 'hang');
-    await publish(1);
-    let flushed_at_ms = -1;
-    void dispatcher.flush(10_000).then(() => {
-      flushed_at_ms = clock.monotonicMs();
-    });
-    await clock.advance(100);
-    expect(flushed_at_ms).toBe(-1);
-    void dispatcher[end]();
-    await clock.advance(0);
-    expect(flushed_at_ms).toBe(100);
-  });
+  it.each(['pause', 'stop'] as const)(
+    'ends a flush at once with %s, although an attempt hangs',
+    async (end) => {
+      const { clock, publish, dispatcher } = await deliver(() => 'hang');
+      await publish(1);
+      let flushed_at_ms = -1;
+      void dispatcher.flush(10_000).then(() => {
+        flushed_at_ms = clock.monotonicMs();
+      });
+      await clock.advance(100);
+      expect(flushed_at_ms).toBe(-1);
+      void dispatcher[end]();
+      await clock.advance(0);
+      expect(flushed_at_ms).toBe(100);
+    },
+  );
 });
 
 /** What a receiver does with the n-th request it gets, and what happens meanwhile. */
