@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { BuiltDaemon } from '../support/built.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/programs/${name}`, import.meta.url));
 
@@ -190,11 +192,13 @@ describe('sandboxctl run', () => {
   });
 
   it('goes on where it was when the daemon was killed and is there again', async () => {
-    const running = daemon.ctl('run', '--', process.execPath, '-e', COUNTER);
+    const is_back = join(scratchFolder(), 'is-back');
+    const running = daemon.ctl('run', '--', process.execPath, '-e', COUNTER, is_back);
     await running.wrote(/\n20\n/);
     await daemon.end('SIGKILL');
     await running.wrote(/retrying/);
     await daemon.restart();
+    writeFileSync(is_back, '');
     const { code, stdout, stderr } = await running.end();
     expect(stdout).toBe(Array.from({ length: 300 }, (_, i) => `${i}\n`).join(''));
     // The new daemon is not its parent: nobody can know, and nobody makes it up.
@@ -211,9 +215,17 @@ describe('sandboxctl run', () => {
   });
 });
 
-/** Counts to 300, a line at a time, so that a daemon that dies meanwhile misses a part. */
-const COUNTER =
-  'let i = 0; const t = setInterval(() => { console.log(i++); if (i === 300) { clearInterval(t); process.exitCode = 5; } }, 10)';
+/** Counts to 300, a line at a time, so that a daemon that dies meanwhile misses a part; ends once the named file is there. */
+const COUNTER = `
+  const { existsSync } = require('node:fs');
+  let i = 0;
+  const t = setInterval(() => {
+    if (i < 300) console.log(i++);
+    else if (existsSync(process.argv[1])) {
+      clearInterval(t);
+      process.exitCode = 5;
+    }
+  }, 10);`;
 
 describe('sandboxctl ps, logs, signal and stop', () => {
   it('show and end processes', async () => {
