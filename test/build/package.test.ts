@@ -15,22 +15,22 @@ function run(cwd: string, program: string, ...args: string[]): SpawnSyncReturns<
   return spawnSync(program, args, { cwd, encoding: 'utf8' });
 }
 
-it('the packed package installs and runs elsewhere (skipped where npm reaches no registry)', (test) => {
-  const folder = scratchFolder();
+const OFFLINE = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=0'];
+
+/** The archive of the package in this folder, which has a package of its own. */
+function packedInto(folder: string): string {
   // Its scripts would build again what the other tests run right now.
-  const packed = run(
-    ROOT,
-    'npm',
-    'pack',
-    '--ignore-scripts',
-    '--loglevel=error',
-    '--pack-destination',
-    folder,
-  );
+  const options = ['--ignore-scripts', '--loglevel=error', '--pack-destination', folder];
+  const packed = run(ROOT, 'npm', 'pack', ...options);
   expect([packed.status, packed.stderr]).toEqual([0, '']);
   writeFileSync(join(folder, 'package.json'), '{}');
-  const offline = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=0'];
-  const installed = run(folder, 'npm', 'install', ...offline, `./${packed.stdout.trim()}`);
+  return `./${packed.stdout.trim()}`;
+}
+
+it('the packed package installs and runs elsewhere (skipped where npm reaches no registry)', (test) => {
+  const folder = scratchFolder();
+  const archive = packedInto(folder);
+  const installed = run(folder, 'npm', 'install', ...OFFLINE, archive);
   test.skip(NO_REGISTRY.test(installed.stderr), 'npm reaches no registry');
   expect([installed.status, installed.stderr]).toEqual([0, '']);
 
@@ -53,4 +53,21 @@ console.log(payload, verify('secret', 'body', 'not a signature'));
   const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node', 'consumer.mts'];
   const checked = run(folder, tsc[0] as string, ...tsc.slice(1), ...types);
   expect([checked.status, checked.stdout]).toEqual([0, '']);
-});
+}, 300_000);
+
+const SYSTEMS = [
+  ['darwin', 'arm64'],
+  ['win32', 'x64'],
+];
+
+it('npm installs the package on other systems, for what it exports (skipped where npm reaches no registry)', (test) => {
+  const folder = scratchFolder();
+  const archive = packedInto(folder);
+  for (const [os, cpu] of SYSTEMS) {
+    const options = [...OFFLINE, `--os=${os}`, `--cpu=${cpu}`, '--dry-run'];
+    const { status, stdout, stderr } = run(folder, 'npm', 'install', ...options, archive);
+    test.skip(NO_REGISTRY.test(stderr + stdout), 'npm reaches no registry');
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout).not.toMatch(/linux/);
+  }
+}, 300_000);

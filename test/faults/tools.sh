@@ -6,6 +6,7 @@ packages=''
 need() {
   PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null 2>&1 || packages="$packages $2"
 }
+need busybox busybox-static
 need bwrap bubblewrap
 need cc gcc
 need chromium chromium
