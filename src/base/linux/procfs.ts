@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { uptime } from 'node:os';
+import { setImmediate as turn } from 'node:timers/promises';
 import { ApiError } from '../../contract/errors.ts';
 
 /** One process of the kernel's process table, from /proc/<pid>/stat: proc_pid_stat(5). */
@@ -24,6 +25,11 @@ export const CLOCK_TICK_MS = 10;
 /** Size of a memory page. */
 export const PAGE_BYTES = 4096;
 
+/** More than a line of /proc/<pid>/stat takes. The kernel gives it whole. */
+const stat_buffer = Buffer.alloc(PAGE_BYTES);
+/** So many are read in less than a millisecond. */
+const STATS_AT_ONCE = 50;
+
 /** Errors that say nothing about the process: this program has no descriptor or memory left to read with. */
 const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 
@@ -45,10 +51,14 @@ export async function readStat(pid: number): Promise<ProcStat | null> {
 
 /** readStat, synchronous: the kernel answers from memory, faster than a call to another thread. */
 export function readStatNow(pid: number): ProcStat | null {
+  let file: number | null = null;
   try {
-    return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+    file = openSync(`/proc/${pid}/stat`, 'r');
+    return parseStat(stat_buffer.toString('latin1', 0, readSync(file, stat_buffer)));
   } catch (error) {
     return unlessExhausted(error);
+  } finally {
+    if (file !== null) closeSync(file);
   }
 }
 
@@ -70,10 +80,18 @@ function isPid(name: string): boolean {
   return /^\d+$/.test(name);
 }
 
-/** Every visible process, by pid. Throws `too_many_requests` if the table cannot be read now. */
+/**
+ * Every visible process, by pid. Throws `too_many_requests` if the table cannot be read now. Read where it is called,
+ * which takes a tenth of what it takes to ask another thread; others have their turn in between.
+ */
 export async function readAllStats(): Promise<Map<number, ProcStat>> {
-  const stats = await Promise.all((await readPids()).map(readStat));
-  return new Map(stats.flatMap((stat) => (stat ? [[stat.pid, stat] as const] : [])));
+  const stats = new Map<number, ProcStat>();
+  for (const [index, pid] of (await readPids()).entries()) {
+    if (index % STATS_AT_ONCE === STATS_AT_ONCE - 1) await turn();
+    const stat = readStatNow(pid);
+    if (stat) stats.set(stat.pid, stat);
+  }
+  return stats;
 }
 
 /**

@@ -64,6 +64,7 @@ export class TreeFinder {
    * the process table cannot be read now.
    */
   async find(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
+    if (roots.length === 0) return [];
     const stats = await readAllStats();
     const tags = await this.#readTags(stats);
     const children = childrenOf(stats);

@@ -60,6 +60,13 @@ describe('the process table', () => {
     expect(await readEnvironment(0)).toEqual([]);
   });
 
+  it('has every process also where there are many', async () => {
+    const pids = Array.from({ length: 60 }, (_, index) => child(`child ${index}`));
+    const stats = await readAllStats();
+    expect(pids.filter((pid) => stats.get(pid)?.parent !== process.pid)).toEqual([]);
+    expect([...stats].filter(([pid, stat]) => pid !== stat.pid)).toEqual([]);
+  });
+
   it('knows the environment that a process was started with', async () => {
     const pid = child('with variables', { MARK: 'é', LONGER: 'a=b', EMPTY: '' });
     await eventually(async () => expect(await readVariable(pid, 'MARK')).not.toBeNull(), 30_000);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { TreeFinder } from '../../../src/process/tree/tree.ts';
 import { isAlive, start, until } from '../../support/process/harness.ts';
 
 const run = promisify(execFile);
@@ -42,4 +43,14 @@ test('what a process leaves in its session belongs to it, even if it is forked l
   await supervisor.remove('p');
   await until(async () => !(await isAlive(left)));
   expect(view.pid).not.toBe(left);
+});
+
+test('for no tree at all the process table is not read: the answer waits for no other thread', async () => {
+  let found: unknown = null;
+  void new TreeFinder().find([]).then((trees) => {
+    found = trees;
+  });
+  await null; // a read would take until a later turn of the event loop
+  await null;
+  expect(found).toEqual([]);
 });
