@@ -15,6 +15,17 @@ export interface SandboxTemplate {
   readonly user_namespace: boolean;
   /** What a claim gets that does not say otherwise, in a claim's own words. */
   readonly resources: { readonly memory?: string; readonly cpu?: string | number; readonly disk?: string };
+  /** What waits for claims of just these resources; null: nothing. */
+  readonly pool: TemplatePool | null;
+}
+
+/** Pods of a template that are made before anybody claims them. */
+export interface TemplatePool {
+  /** How many of them wait. */
+  readonly size: number;
+  readonly memory_mib: number;
+  readonly cpu_millis: number;
+  readonly disk_mib: number;
 }
 
 /** By name. */

@@ -3,6 +3,7 @@ import type { Log } from '../base/log.ts';
 import { labelledGauge, MetricsRegistry } from '../base/metrics.ts';
 import { processMetrics } from '../base/process-metrics.ts';
 import { Schedule } from '../base/schedule.ts';
+import { PoolMetrics } from '../runtime/kubernetes/pool/pool-metrics.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
 import type { ManagerConfig } from './config/config.ts';
@@ -134,11 +135,13 @@ interface Metered {
 
 /** The metrics of every part. */
 function metricsOf({ services, delivery, quotas, usage, feed }: Metered): MetricsRegistry {
-  const { metrics, store } = services;
+  const { metrics, store, runtime } = services;
+  const pool_metrics = runtime.pool_metrics ?? new PoolMetrics();
   const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
     ...processMetrics(),
     ...metrics.metrics(),
+    ...pool_metrics.metrics(),
     ...delivery.metrics(),
     ...quotas.metrics(),
     ...usage.metrics(),

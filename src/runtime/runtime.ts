@@ -8,6 +8,7 @@ import type {
   UndeliveredPage,
   UndeliveredRecord,
 } from '../outbox/sqlite/undelivered/undelivered-record.ts';
+import type { PoolMetrics } from './kubernetes/pool/pool-metrics.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 
 export type { LifecycleEvent, UndeliveredPage, UndeliveredRecord };
@@ -99,6 +100,9 @@ export interface Runtime {
 
   /** The networks of its sandboxes. */
   readonly networks: SandboxNetworks;
+
+  /** What tells of its pools of waiting sandboxes; without it, it has none. */
+  readonly pool_metrics?: PoolMetrics;
 
   /** Checks that sandboxes can run here; throws StartError with a line for the user. */
   start(): Promise<void>;

@@ -3,7 +3,7 @@ import type { Given } from '../../base/options.ts';
 import { problemOf } from '../../base/schema.ts';
 import { invalidField, StartError } from '../../contract/errors.ts';
 import { closedObject } from '../../contract/schema/field.ts';
-import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
+import type { SandboxTemplate, SandboxTemplates, TemplatePool } from '../../contract/templates.ts';
 import { mebibytes, millicores } from './quantity.ts';
 
 /** The key of the config file that holds the templates. */
@@ -11,6 +11,7 @@ export const TEMPLATES_KEY = 'templates';
 
 const SIZE_MIN_MIB = 128;
 const USER_MAX = 65_535;
+const POOL_MAX = 100;
 /** Beyond what the ids of a user namespace reach, and below what accounts of an image begin with. */
 const USER = 1_000;
 const WORK_DIR = '/workspace';
@@ -36,6 +37,7 @@ const Template = closedObject({
       disk: Type.Optional(Type.String()),
     }),
   ),
+  pool: Type.Optional(Type.Integer({ minimum: 0, maximum: POOL_MAX })),
 });
 const Name = Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: '1 to 64 of A-Z a-z 0-9 _ - .' });
 const Templates = Type.Record(Name, Template, { additionalProperties: false });
@@ -72,6 +74,7 @@ export function configuredTemplates(file: Given): SandboxTemplates {
       work_dir,
       user_namespace: template.user_namespace ?? true,
       resources,
+      pool: poolOf(template, (key, problem) => fail(`${name}.resources.${key}`, problem)),
     };
     return [name, made] as const;
   });
@@ -83,4 +86,22 @@ export function resourcesOf(name: string, templates: SandboxTemplates): SandboxT
   const template = templates.get(name);
   if (template === undefined) throw invalidField('template', 'is not one of the configured templates');
   return template.resources;
+}
+
+/** What waits has one size, which the template must say. `fail`: the error for one of its resources. */
+function poolOf(
+  { pool: size = 0, resources = {} }: Static<typeof Template>,
+  fail: (key: string, problem: string) => StartError,
+): TemplatePool | null {
+  if (size === 0) return null;
+  const { memory, cpu, disk } = resources;
+  for (const [key, given] of Object.entries({ memory, cpu, disk })) {
+    if (given === undefined) throw fail(key, 'is required with a pool');
+  }
+  return {
+    size,
+    memory_mib: mebibytes(memory as string) as number,
+    cpu_millis: millicores(cpu as string | number) as number,
+    disk_mib: mebibytes(disk as string) as number,
+  };
 }

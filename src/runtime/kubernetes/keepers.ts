@@ -5,8 +5,8 @@ import type { ClusterClient } from './api/cluster-client.ts';
 import type { Secret } from './api/objects.ts';
 import { connectDaemon, type KeeperAddress, KeeperClient } from './keeper-client.ts';
 import { KEY_FILE } from './manifests.ts';
-import { objectName } from './names.ts';
 import type { Pods } from './pods.ts';
+import type { Records } from './records.ts';
 
 /** Addresses that are remembered; any can be asked for again. */
 const KNOWN_MAX = 10_000;
@@ -18,12 +18,14 @@ const KNOWN_MAX = 10_000;
 export class Keepers {
   readonly #client: ClusterClient;
   readonly #pods: Pods;
+  readonly #records: Records;
   readonly #clock: Clock;
   readonly #known = new Map<string, KeeperAddress>();
 
-  constructor(client: ClusterClient, pods: Pods, clock: Clock) {
+  constructor(client: ClusterClient, pods: Pods, records: Records, clock: Clock) {
     this.#client = client;
     this.#pods = pods;
+    this.#records = records;
     this.#clock = clock;
   }
 
@@ -65,8 +67,27 @@ export class Keepers {
     this.#known.delete(sandbox_id);
   }
 
+  /** The key of the keeper in a Pod. */
+  async keyOf(pod_name: string): Promise<Buffer> {
+    const secret = await this.#client.get<Secret>(this.#client.path('secrets', pod_name));
+    const key = secret?.data?.[KEY_FILE];
+    if (key === undefined) throw new ApiError('internal_error', "The key of the sandbox's Pod is missing.");
+    return Buffer.from(key, 'base64');
+  }
+
+  /** Whether a sandbox's keeper answers now, and so proves that its Pod runs. */
+  async isReached(sandbox_id: string): Promise<boolean> {
+    try {
+      (await this.connect(sandbox_id)).destroy();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   async #find(sandbox_id: string): Promise<KeeperAddress> {
-    const [pod, key] = await Promise.all([this.#pods.read(objectName(sandbox_id)), this.#key(sandbox_id)]);
+    const name = await this.#records.nameOf(sandbox_id);
+    const [pod, key] = await Promise.all([this.#pods.read(name), this.#key(sandbox_id)]);
     const host = pod?.status?.podIP;
     if (!host) throw new ApiError('unavailable', "The sandbox's Pod has no address.", { retry_after_s: 1 });
     const address = { host, key };
@@ -77,9 +98,6 @@ export class Keepers {
   async #key(sandbox_id: string): Promise<Buffer> {
     const known = this.#known.get(sandbox_id);
     if (known) return known.key;
-    const secret = await this.#client.get<Secret>(this.#client.path('secrets', objectName(sandbox_id)));
-    const key = secret?.data?.[KEY_FILE];
-    if (key === undefined) throw new ApiError('internal_error', "The key of the sandbox's Pod is missing.");
-    return Buffer.from(key, 'base64');
+    return this.keyOf(await this.#records.nameOf(sandbox_id));
   }
 }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { Schedule } from '../../base/schedule.ts';
 import { StartError } from '../../contract/errors.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
 import { type DaemonResponse, requestDaemon } from '../control-client.ts';
@@ -24,9 +25,12 @@ import { ClusterClient } from './api/cluster-client.ts';
 import { clusterAccess } from './api/config-file.ts';
 import type { ObjectList, VolumeClaim } from './api/objects.ts';
 import { Keepers } from './keepers.ts';
-import { MANAGED_SELECTOR, objectName } from './names.ts';
+import { isPodLost } from './loss.ts';
+import { MANAGED_SELECTOR } from './names.ts';
 import { isUp } from './pod-state.ts';
 import { Pods } from './pods.ts';
+import { Pool } from './pool/pool.ts';
+import { PoolMetrics } from './pool/pool-metrics.ts';
 import { foundIn, Records } from './records.ts';
 import { resizePod } from './resize.ts';
 import { KubernetesBuilder } from './sandbox-builder.ts';
@@ -56,6 +60,8 @@ export class KubernetesRuntime implements Runtime {
   readonly networks: SandboxNetworks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: NOT_COUNTED });
   /** What the cluster is called. */
   readonly cluster_id: string;
+  /** See `Runtime`. */
+  readonly pool_metrics: PoolMetrics;
   readonly #namespace: string;
   readonly #client: ClusterClient;
   readonly #pods: Pods;
@@ -63,6 +69,7 @@ export class KubernetesRuntime implements Runtime {
   readonly #keepers: Keepers;
   readonly #builder: KubernetesBuilder;
   readonly #ender: KubernetesEnder;
+  readonly #schedule: Schedule;
 
   /** Throws StartError for a kubeconfig that cannot be used. */
   constructor(options: KubernetesOptions, clock: Clock, log: Log) {
@@ -73,16 +80,22 @@ export class KubernetesRuntime implements Runtime {
     this.#client = client;
     const pods = new Pods(client, clock);
     this.#pods = pods;
-    this.#records = new Records(client);
-    this.#keepers = new Keepers(client, pods, clock);
+    const records = new Records(client);
+    this.#records = records;
+    this.#keepers = new Keepers(client, pods, records, clock);
     const { templates, product_image, webhook_cidrs } = options;
     const parts = {
-      ...{ client, pods, records: this.#records, keepers: this.#keepers, templates, clock, log },
+      ...{ client, pods, records, keepers: this.#keepers, templates, clock, log },
       settings: { product_image },
     };
+    this.pool_metrics = new PoolMetrics(templates);
+    const pool = new Pool({ ...parts, metrics: this.pool_metrics });
+    this.#schedule = new Schedule(clock, log);
+    this.#schedule.add(pool);
     const ender = new KubernetesEnder(parts);
     this.#ender = ender;
-    this.#builder = new KubernetesBuilder({ ...parts, webhook_cidrs, remove: (id) => ender.remove(id) });
+    const with_pool = { ...parts, pool, webhook_cidrs };
+    this.#builder = new KubernetesBuilder({ ...with_pool, remove: (id) => ender.remove(id) });
   }
 
   /** Checks that the cluster answers and allows what is needed. Throws StartError. */
@@ -93,10 +106,12 @@ export class KubernetesRuntime implements Runtime {
       if (error instanceof StartError) throw error;
       throw new StartError(`--runtime kubernetes: ${(error as Error).message}`, 1, error);
     }
+    await this.#schedule.start();
   }
 
-  /** Closes its connections to the cluster. Idempotent. */
+  /** Closes its connections to the cluster; what waits in pools is left to other replicas. Idempotent. */
   async stop(): Promise<void> {
+    await this.#schedule.stop();
     this.#client.close();
   }
 
@@ -107,8 +122,9 @@ export class KubernetesRuntime implements Runtime {
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `KubernetesBuilder.create`. */
   async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
-    await this.#builder.create(spec);
-    return { pod_name: objectName(spec.sandbox_id) };
+    const pod_name = await this.#builder.create(spec);
+    this.#schedule.wake('pool');
+    return { pod_name };
   }
 
   /** Stops a sandbox's processes; resolves once `sandbox.paused` is committed. The Pod keeps what it has requested. */
@@ -132,8 +148,7 @@ export class KubernetesRuntime implements Runtime {
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     if (await this.#isLost(source_id)) return { outcome: 'lost' };
-    await this.#builder.copy(source_id, child);
-    return { outcome: 'created', pod_name: objectName(child.sandbox_id) };
+    return { outcome: 'created', pod_name: await this.#builder.copy(source_id, child) };
   }
 
   /** Changes memory (in place) and environment (of later processes). Throws `capacity_exhausted`, and what the daemon refuses. */
@@ -144,7 +159,8 @@ export class KubernetesRuntime implements Runtime {
     const found = await this.#records.read(sandbox_id);
     if (!found || (await this.#isLost(sandbox_id))) return 'lost';
     if (memory_mib !== undefined && memory_mib !== found.record.memory_mib) {
-      await resizePod(this.#client, this.#pods, { ...found.record, memory_mib });
+      const { claim, record } = found;
+      await resizePod(this.#client, this.#pods, { claim, record: { ...record, memory_mib } });
       await this.#records.change(found, { memory_mib });
     }
     if (env === undefined) return 'done';
@@ -185,7 +201,7 @@ export class KubernetesRuntime implements Runtime {
 
   /** Whether the sandbox's containers run, as their node has last said. */
   async isAlive(sandbox_id: string): Promise<boolean> {
-    const recent = await this.#pods.readRecent(objectName(sandbox_id));
+    const recent = await this.#pods.readRecent(await this.#records.nameOf(sandbox_id));
     return (recent !== null && isUp(recent)) || !(await this.#isLost(sandbox_id));
   }
 
@@ -207,8 +223,8 @@ export class KubernetesRuntime implements Runtime {
   }
 
   async #isLost(sandbox_id: string): Promise<boolean> {
-    const pod = await this.#pods.read(objectName(sandbox_id));
-    return pod === null || !isUp(pod);
+    const pod = await this.#pods.read(await this.#records.nameOf(sandbox_id));
+    return pod === null || isPodLost(pod, this.#keepers, sandbox_id);
   }
 
   #ask(sandbox_id: string, method: string, path: string, body?: object): Promise<DaemonResponse> {

@@ -4,7 +4,7 @@ import { RUN_DIR } from '../rootfs.ts';
 import type { RuntimeSpec } from '../runtime.ts';
 import type { Meta } from './api/objects.ts';
 import { BEGIN_FILE, KEEPER_PORT, RUN_FOLDER, VOLUME } from './keeper/keeper-protocol.ts';
-import { labelsOf, objectName, readerName } from './names.ts';
+import { readerName } from './names.ts';
 
 /** The containers of a Pod. */
 export const SANDBOX = 'sandbox';
@@ -28,6 +28,8 @@ const KEEPER_RESOURCES = {
   limits: { cpu: '1', memory: '512Mi' },
 };
 const STOP_GRACE_S = 30;
+/** What a daemon may use while it starts: with a tenth of a core, as sandboxes have by default, that takes seconds. */
+const START_CPU_MILLIS = 1_000;
 
 /** What every container is told of the cluster, which is nothing to a sandbox. */
 const CLUSTER_VARIABLES = [
@@ -53,28 +55,31 @@ export interface PodSettings {
   product_image: string;
 }
 
-/** The claim of a sandbox's volume: as long as it is there, the sandbox exists. */
-export function claimManifest(spec: RuntimeSpec, { storage_class }: SandboxTemplate, annotations: object) {
+/** The claim of a sandbox's volume: as long as it is there, the sandbox exists. `given`: what it is called, and for whom it is. */
+export function claimManifest(
+  { disk_mib }: Pick<RuntimeSpec, 'disk_mib'>,
+  { storage_class }: SandboxTemplate,
+  given: { name: string; labels: Record<string, string>; annotations?: Record<string, string> },
+) {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: { name: objectName(spec.sandbox_id), labels: labelsOf(spec.sandbox_id), annotations },
+    metadata: given,
     spec: {
       accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: `${spec.disk_mib}Mi` } },
+      resources: { requests: { storage: `${disk_mib}Mi` } },
       ...(storage_class === null ? {} : { storageClassName: storage_class }),
     },
   };
 }
 
-/** The key of a sandbox's keeper, which only that container sees. */
-export function secretManifest(sandbox_id: string, owner: Meta, key: Buffer) {
+/** The key of a Pod's keeper, which only that container sees. */
+export function secretManifest(owner: Meta, key: Buffer) {
   return {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: {
-      name: objectName(sandbox_id),
-      labels: labelsOf(sandbox_id),
+      ...{ name: owner.name, labels: owner.labels ?? {} },
       ownerReferences: [ownedBy(owner)],
     },
     type: 'Opaque',
@@ -83,40 +88,34 @@ export function secretManifest(sandbox_id: string, owner: Meta, key: Buffer) {
   };
 }
 
-/** The Pod of a sandbox. `waits`: its daemon begins only once the keeper says that the volume is complete. */
+/** The Pod of a volume claim, `owner`. `waits`: its daemon begins only once the keeper says that the volume is complete. */
 export function podManifest(
-  spec: RuntimeSpec,
+  spec: Pick<RuntimeSpec, 'memory_mib' | 'cpu_millis'>,
   owner: Meta,
   template: SandboxTemplate,
   settings: PodSettings,
   waits: boolean,
 ) {
-  const { sandbox_id } = spec;
-  return pod(objectName(sandbox_id), sandbox_id, owner, template, {
+  return pod(owner.name, owner, template, {
     containers: [sandboxContainer(spec, template, waits), keeperContainer(settings)],
-    volumes: [...volumesOf(sandbox_id), { name: 'program', image: { reference: settings.product_image } }],
+    volumes: [...volumesOf(owner), { name: 'program', image: { reference: settings.product_image } }],
   });
 }
 
 /** The Pod that reads the volume of a sandbox that is no more. */
-export function readerManifest(
-  sandbox_id: string,
-  owner: Meta,
-  template: SandboxTemplate,
-  settings: PodSettings,
-) {
-  return pod(readerName(sandbox_id), sandbox_id, owner, template, {
+export function readerManifest(owner: Meta, template: SandboxTemplate, settings: PodSettings) {
+  return pod(readerName(owner.name), owner, template, {
     containers: [keeperContainer(settings)],
-    volumes: volumesOf(sandbox_id),
+    volumes: volumesOf(owner),
   });
 }
 
-function pod(name: string, sandbox_id: string, owner: Meta, template: SandboxTemplate, parts: object) {
+function pod(name: string, owner: Meta, template: SandboxTemplate, parts: object) {
   const { user, user_namespace, runtime_class, image_pull_secret } = template;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, labels: labelsOf(sandbox_id), ownerReferences: [ownedBy(owner)] },
+    metadata: { name, labels: owner.labels ?? {}, ownerReferences: [ownedBy(owner)] },
     spec: {
       // A sandbox that has died is lost: nothing may start another daemon on its volume.
       restartPolicy: 'Never',
@@ -141,8 +140,12 @@ function pod(name: string, sandbox_id: string, owner: Meta, template: SandboxTem
 
 const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
 
-function sandboxContainer(spec: RuntimeSpec, { image, work_dir }: SandboxTemplate, waits: boolean) {
-  const limits = resourcesOf(spec);
+function sandboxContainer(
+  spec: Pick<RuntimeSpec, 'memory_mib' | 'cpu_millis'>,
+  { image, work_dir }: SandboxTemplate,
+  waits: boolean,
+) {
+  const requests = resourcesOf(spec);
   return {
     name: SANDBOX,
     image,
@@ -159,7 +162,8 @@ function sandboxContainer(spec: RuntimeSpec, { image, work_dir }: SandboxTemplat
     ],
     // What its daemon has said last tells why it did not start.
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    resources: { requests: limits, limits },
+    // Until its init is done nothing of the sandbox runs: see `settle`.
+    resources: { requests, limits: { ...requests, cpu: `${Math.max(spec.cpu_millis, START_CPU_MILLIS)}m` } },
     resizePolicy: ['cpu', 'memory'].map((resourceName) => ({ resourceName, restartPolicy: 'NotRequired' })),
     securityContext: CONFINED,
     volumeMounts: [
@@ -190,8 +194,7 @@ function keeperContainer({ product_image }: PodSettings) {
   };
 }
 
-function volumesOf(sandbox_id: string) {
-  const name = objectName(sandbox_id);
+function volumesOf({ name }: Meta) {
   return [
     { name: 'data', persistentVolumeClaim: { claimName: name } },
     { name: 'control', emptyDir: { sizeLimit: '1Mi' } },

@@ -58,13 +58,22 @@ function failed(code: 'capacity_exhausted' | 'internal_error', why: string): Pod
 
 /** Whether the sandbox in a Pod can be reached, as far as the cluster knows; a keeper that has died has lost it. */
 export function isUp(pod: Pod): boolean {
-  const { phase, conditions = [] } = pod.status ?? {};
-  if (pod.metadata.deletionTimestamp || phase === 'Failed' || phase === 'Succeeded') return false;
-  const containers = [SANDBOX, KEEPER].map((name) => containerOf(pod, name)?.state);
-  if (containers.some((state) => state?.terminated)) return false;
-  // Nothing probes them: what runs and is not ready is on a node that the cluster has not heard of for a while.
-  const is_ready = conditions.find(({ type }) => type === 'Ready')?.status !== 'False';
-  return is_ready || !containers.every((state) => state?.running);
+  return !isOver(pod) && !isSilent(pod);
+}
+
+/** Whether a Pod that ran is on a node that the cluster has not heard of for a while; it may run on. */
+export function isSilent(pod: Pod): boolean {
+  if (isOver(pod)) return false;
+  // Nothing probes the containers: what runs is ready, as far as its node can say so.
+  const is_ready = pod.status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'False';
+  return !is_ready && [SANDBOX, KEEPER].every((name) => containerOf(pod, name)?.state?.running);
+}
+
+/** Whether a Pod or one of its containers is being removed or has ended. */
+function isOver(pod: Pod): boolean {
+  const { phase } = pod.status ?? {};
+  if (pod.metadata.deletionTimestamp || phase === 'Failed' || phase === 'Succeeded') return true;
+  return [SANDBOX, KEEPER].some((name) => containerOf(pod, name)?.state?.terminated);
 }
 
 /** Whether nothing of the sandbox in a Pod runs any more, as its node has said. */

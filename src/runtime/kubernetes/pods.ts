@@ -137,7 +137,7 @@ export class Pods {
   async remove(name: string, grace_s: number, within_ms: number): Promise<boolean> {
     const pod = await this.read(name);
     if (pod === null) return true;
-    await this.#client.remove(this.#client.path('pods', name), grace_s);
+    await this.#client.remove(this.#client.path('pods', name), { grace_s });
     return this.wait(pod, within_ms, () => false);
   }
 }

@@ -1,7 +1,10 @@
 import { ApiError } from '../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
-import type { Meta, VolumeClaim } from './api/objects.ts';
-import { objectName, RECORD_ANNOTATION } from './names.ts';
+import type { Meta, ObjectList, VolumeClaim } from './api/objects.ts';
+import { objectName, RECORD_ANNOTATION, takenLabels, takenSelector } from './names.ts';
+
+/** Names that are remembered; any can be asked for again. */
+const KNOWN_MAX = 10_000;
 
 /** The record of a sandbox, in its volume claim; it holds no secret. The states are those of `LocalRuntime`. */
 export interface KubernetesRecord {
@@ -31,6 +34,8 @@ export function annotationsOf(record: KubernetesRecord): Record<string, string> 
 /** The records of sandboxes, any of which any replica may change. */
 export class Records {
   readonly #client: ClusterClient;
+  /** The names of sandboxes' objects: those from a pool are called as they were there. */
+  readonly #known = new Map<string, string>();
 
   constructor(client: ClusterClient) {
     this.#client = client;
@@ -38,9 +43,44 @@ export class Records {
 
   /** The record of a sandbox; null if nothing of it exists. */
   async read(sandbox_id: string): Promise<FoundRecord | null> {
-    const path = this.#client.path('persistentvolumeclaims', objectName(sandbox_id));
-    const claim = await this.#client.get<VolumeClaim>(path);
-    return claim && foundIn(claim);
+    const claims = this.#client.path('persistentvolumeclaims');
+    const name = this.#known.get(sandbox_id) ?? objectName(sandbox_id);
+    const claim = await this.#client.get<VolumeClaim>(this.#client.path('persistentvolumeclaims', name));
+    const query = `${claims}?labelSelector=${takenSelector(sandbox_id)}`;
+    const others = claim ? [claim] : ((await this.#client.get<ObjectList<VolumeClaim>>(query))?.items ?? []);
+    const found = others.map(foundIn).find((each) => each?.record.sandbox_id === sandbox_id) ?? null;
+    if (found === null) this.#known.delete(sandbox_id);
+    else this.#remember(sandbox_id, found.claim.name);
+    return found;
+  }
+
+  /** What the objects of a sandbox are called, whether they exist or not. */
+  async nameOf(sandbox_id: string): Promise<string> {
+    const known = this.#known.get(sandbox_id) ?? (await this.read(sandbox_id))?.claim.name;
+    return known ?? objectName(sandbox_id);
+  }
+
+  /** Gives what waits in a pool to a sandbox. Null if it was changed since it was read: somebody else may have it. */
+  async take({ name, resourceVersion }: Meta, record: KubernetesRecord): Promise<FoundRecord | null> {
+    const metadata = {
+      ...{ resourceVersion, labels: takenLabels(record.sandbox_id), annotations: annotationsOf(record) },
+    };
+    const path = this.#client.path('persistentvolumeclaims', name);
+    try {
+      const taken = await this.#client.patch<VolumeClaim>(path, { metadata });
+      if (taken === null) return null;
+      this.#remember(record.sandbox_id, name);
+      return foundIn(taken);
+    } catch (error) {
+      if (error instanceof ClusterRefusal && error.status === 409) return null;
+      throw error;
+    }
+  }
+
+  #remember(sandbox_id: string, name: string): void {
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(sandbox_id, name);
   }
 
   /** Changes a record. Throws `conflict` if it was changed or removed since it was read. */

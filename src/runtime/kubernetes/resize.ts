@@ -2,9 +2,8 @@ import { ApiError } from '../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';
 import { resourcesOf, SANDBOX } from './manifests.ts';
-import { objectName } from './names.ts';
 import type { Pods } from './pods.ts';
-import type { KubernetesRecord } from './records.ts';
+import type { FoundRecord } from './records.ts';
 
 const RESIZE_TIMEOUT_MS = 30_000;
 
@@ -12,8 +11,11 @@ const RESIZE_TIMEOUT_MS = 30_000;
  * Gives a sandbox's containers what its record says, without a restart. Throws `capacity_exhausted` where its node has no
  * room, and then everything is as before.
  */
-export async function resizePod(client: ClusterClient, pods: Pods, record: KubernetesRecord): Promise<void> {
-  const name = objectName(record.sandbox_id);
+export async function resizePod(
+  client: ClusterClient,
+  pods: Pods,
+  { record, claim: { name } }: FoundRecord,
+): Promise<void> {
   const before = await pods.read(name);
   if (before === null) throw new ApiError('internal_error', "The sandbox's Pod was removed.");
   const resize = (resources: object) =>
@@ -33,6 +35,14 @@ export async function resizePod(client: ClusterClient, pods: Pods, record: Kuber
   if (is_done && why === null) return;
   await resize(resourcesIn(before));
   throw new ApiError('capacity_exhausted', `The sandbox's node has no room: ${why ?? 'it takes too long'}`);
+}
+
+/** Ends the start of a sandbox: from now on it has the cores that it was given, and no more. Throws ClusterRefusal. */
+export async function settle(client: ClusterClient, { record, claim }: FoundRecord): Promise<void> {
+  const limits = resourcesOf(record);
+  await client.strategicPatch(`${client.path('pods', claim.name)}/resize`, {
+    spec: { containers: [{ name: SANDBOX, resources: { requests: limits, limits } }] },
+  });
 }
 
 function refusalIn({ status }: Pod): string | null {

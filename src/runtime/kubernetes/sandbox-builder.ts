@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { kernelRandom } from '../../base/entropy.ts';
+import type { Log } from '../../base/log.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { hold, requestDaemon } from '../control-client.ts';
@@ -11,11 +12,13 @@ import type { VolumeClaim } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
+import { isPodLost } from './loss.ts';
 import { claimManifest, type PodSettings, podManifest, secretManifest } from './manifests.ts';
-import { objectName } from './names.ts';
-import { isUp } from './pod-state.ts';
+import { labelsOf, objectName } from './names.ts';
 import type { Pods } from './pods.ts';
+import type { Pool } from './pool/pool.ts';
 import { annotationsOf, type FoundRecord, foundIn, type KubernetesRecord, type Records } from './records.ts';
+import { settle } from './resize.ts';
 
 /** What a `KubernetesBuilder` works with. */
 export interface KubernetesBuilderParts {
@@ -27,7 +30,9 @@ export interface KubernetesBuilderParts {
   settings: PodSettings;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
+  pool: Pool;
   clock: Clock;
+  log: Log;
   /** Removes everything of a sandbox, running or not. Idempotent. */
   remove: (sandbox_id: string) => Promise<void>;
 }
@@ -40,27 +45,36 @@ export class KubernetesBuilder {
     this.#parts = parts;
   }
 
-  /** Creates a sandbox, or confirms that the existing one was made from the same spec. Errors as in `SandboxBuilder.create`. */
-  async create(spec: RuntimeSpec): Promise<void> {
+  /**
+   * Creates a sandbox, or confirms that the existing one was made from the same spec; returns the name of its Pod. Errors as
+   * in `SandboxBuilder.create`.
+   */
+  async create(spec: RuntimeSpec): Promise<string> {
     const template = this.#template(spec);
-    const { records, pods } = this.#parts;
+    const { records, pods, keepers } = this.#parts;
     const found = await records.read(spec.sandbox_id);
     if (found && found.record.state !== 'creating') {
-      const pod = await pods.read(objectName(spec.sandbox_id));
-      if (found.record.state !== 'created' || pod === null || !isUp(pod)) {
+      const pod = await pods.read(found.claim.name);
+      if (
+        found.record.state !== 'created' ||
+        pod === null ||
+        (await isPodLost(pod, keepers, spec.sandbox_id))
+      ) {
         throw new ApiError('conflict', 'The sandbox has ended.');
       }
       // The daemon compares the spec with the one it was initialised with.
-      return this.#initialise(spec);
+      await this.#initialise(spec);
+      return found.claim.name;
     }
-    await this.#build(spec, template, false, () => this.#initialise(spec));
+    const name = found === null ? await this.#fromPool(spec) : null;
+    return name ?? this.#build(spec, template, found, false, () => this.#initialise(spec));
   }
 
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
-  async copy(source_id: string, spec: RuntimeSpec): Promise<void> {
+  async copy(source_id: string, spec: RuntimeSpec): Promise<string> {
     const template = this.#template(spec);
-    const { keepers } = this.#parts;
-    await this.#build(spec, template, true, async (keeper) => {
+    const { keepers, records } = this.#parts;
+    return this.#build(spec, template, await records.read(spec.sandbox_id), true, async (keeper) => {
       await this.#copyVolume(source_id, keeper);
       await keeper.begin();
       await this.#initialise(spec);
@@ -77,19 +91,41 @@ export class KubernetesBuilder {
     return template;
   }
 
+  /** Null where no Pod that waits can be this sandbox. */
+  async #fromPool(spec: RuntimeSpec): Promise<string | null> {
+    const { keepers, pool, remove, log } = this.#parts;
+    const { sandbox_id } = spec;
+    try {
+      const taken = await pool.take(spec, recordOf(spec));
+      if (taken === null) return null;
+      const { found, host } = taken;
+      keepers.remember(sandbox_id, { host, key: await keepers.keyOf(found.claim.name) });
+      await this.#initialise(spec);
+      await this.#finish(found, false);
+      return found.claim.name;
+    } catch (error) {
+      await remove(sandbox_id);
+      if (!(error instanceof Unreachable)) throw named(error);
+      log.warn({ sandbox_id, reason: error.message }, 'a Pod of a pool does not answer: another is made');
+      return null;
+    }
+  }
+
   async #build(
     spec: RuntimeSpec,
     template: SandboxTemplate,
+    remains: FoundRecord | null,
     is_fork: boolean,
     fill: (keeper: KeeperClient) => Promise<void>,
-  ): Promise<void> {
-    const { client, pods, records, keepers, settings, clock, remove } = this.#parts;
+  ): Promise<string> {
+    const { client, pods, keepers, settings, clock, remove } = this.#parts;
     const { sandbox_id } = spec;
-    await remove(sandbox_id);
+    if (remains !== null) await remove(sandbox_id);
     try {
-      const { claim, record } = await this.#claim(spec, template);
+      const found = await this.#claim(spec, template);
+      const { claim } = found;
       const key = kernelRandom(KEY_BYTES);
-      await client.create(client.path('secrets'), secretManifest(sandbox_id, claim, key));
+      await client.create(client.path('secrets'), secretManifest(claim, key));
       const pod = await pods.create(podManifest(spec, claim, template, settings, is_fork));
       const address = { host: await pods.untilUp(pod), key };
       keepers.remember(sandbox_id, address);
@@ -100,7 +136,8 @@ export class KubernetesBuilder {
       const filled = keeper.untilReached().then(() => fill(keeper));
       await Promise.race([filled, failed]).finally(() => over.abort());
       await filled;
-      await records.change({ claim, record }, { state: 'created', is_paused: is_fork });
+      await this.#finish(found, is_fork);
+      return claim.name;
     } catch (error) {
       await remove(sandbox_id);
       throw named(error);
@@ -109,19 +146,21 @@ export class KubernetesBuilder {
 
   async #claim(spec: RuntimeSpec, template: SandboxTemplate): Promise<FoundRecord> {
     const { client } = this.#parts;
-    const record: KubernetesRecord = {
-      sandbox_id: spec.sandbox_id,
-      team_id: spec.team_id,
-      template: spec.template_id,
-      memory_mib: spec.memory_mib,
-      cpu_millis: spec.cpu_millis,
-      state: 'creating',
-      outcome: null,
-      is_paused: false,
+    const { sandbox_id } = spec;
+    const given = {
+      name: objectName(sandbox_id),
+      labels: labelsOf(sandbox_id),
+      annotations: annotationsOf(recordOf(spec)),
     };
-    const manifest = claimManifest(spec, template, annotationsOf(record));
+    const manifest = claimManifest(spec, template, given);
     const made = await client.create<VolumeClaim>(client.path('persistentvolumeclaims'), manifest);
     return foundIn(made) as FoundRecord;
+  }
+
+  /** The sandbox begins: what was its start's is taken from it, and its record says that it exists. */
+  async #finish(found: FoundRecord, is_paused: boolean): Promise<void> {
+    const { client, records } = this.#parts;
+    await Promise.all([settle(client, found), records.change(found, { state: 'created', is_paused })]);
   }
 
   async #initialise(spec: RuntimeSpec): Promise<void> {
@@ -132,6 +171,8 @@ export class KubernetesBuilder {
       body: initBody(spec, webhook_cidrs, 'direct'),
       within_ms: CHANGE_TIMEOUT_MS,
     });
+    if (answer.outcome === 'unreachable')
+      throw new Unreachable('internal_error', daemonError(answer).message);
     if (!isSuccess(answer)) throw daemonError(answer);
   }
 
@@ -148,6 +189,22 @@ export class KubernetesBuilder {
       await held.release();
     }
   }
+}
+
+/** The daemon has not answered at all. */
+class Unreachable extends ApiError {}
+
+function recordOf(spec: RuntimeSpec): KubernetesRecord {
+  return {
+    sandbox_id: spec.sandbox_id,
+    team_id: spec.team_id,
+    template: spec.template_id,
+    memory_mib: spec.memory_mib,
+    cpu_millis: spec.cpu_millis,
+    state: 'creating',
+    outcome: null,
+    is_paused: false,
+  };
 }
 
 /** What the cluster refuses, in a line for the caller. */

@@ -8,9 +8,10 @@ import type { ClusterClient } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';
 import type { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
+import { isPodLost } from './loss.ts';
 import { type PodSettings, readerManifest } from './manifests.ts';
-import { objectName, readerName } from './names.ts';
-import { hasEnded, hasKeeper, isUp } from './pod-state.ts';
+import { readerName } from './names.ts';
+import { hasEnded, hasKeeper } from './pod-state.ts';
 import type { Pods } from './pods.ts';
 import type { FoundRecord, Records } from './records.ts';
 
@@ -61,8 +62,8 @@ export class KubernetesEnder {
     found: FoundRecord,
   ): Promise<{ outcome: 'killed' | 'lost'; record: FoundRecord }> {
     const { pods, records, keepers, log } = this.#parts;
-    const pod = await pods.read(objectName(sandbox_id));
-    if (pod === null || !isUp(pod)) {
+    const pod = await pods.read(found.claim.name);
+    if (pod === null || (await isPodLost(pod, keepers, sandbox_id))) {
       if (pod !== null && !hasEnded(pod)) await this.#kill(sandbox_id);
       // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
       return { outcome: found.record.state === 'ending' ? 'killed' : 'lost', record: found };
@@ -78,7 +79,8 @@ export class KubernetesEnder {
 
   /** Ends the sandbox's Pod; the volume is left. Throws `unavailable` if its node does not say that it has ended. */
   async #kill(sandbox_id: string): Promise<void> {
-    if (await this.#parts.pods.remove(objectName(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS)) return;
+    const { pods, records } = this.#parts;
+    if (await pods.remove(await records.nameOf(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS)) return;
     throw new ApiError('unavailable', "The sandbox's node does not say that it has ended.", {
       retry_after_s: 1,
     });
@@ -97,28 +99,29 @@ export class KubernetesEnder {
   /** The keeper that reads the volume: that of the sandbox's Pod, or of a Pod made for it once that has ended. */
   async #keeper(sandbox_id: string, found: FoundRecord): Promise<KeeperClient> {
     const { pods, keepers, templates, settings } = this.#parts;
-    const pod = await pods.read(objectName(sandbox_id));
+    const { claim } = found;
+    const pod = await pods.read(claim.name);
     if (pod !== null && hasEnded(pod) && hasKeeper(pod)) return keepers.of(sandbox_id);
     if (pod !== null) await this.#kill(sandbox_id);
     const template = templates.get(found.record.template);
     if (template === undefined) {
       throw new Error(`the template ${found.record.template} of the sandbox is no longer configured`);
     }
-    const reader = await pods.read(readerName(sandbox_id));
+    const reader = await pods.read(readerName(claim.name));
     if (reader !== null && isReusable(reader)) return keepers.at(sandbox_id, await pods.untilUp(reader));
-    await pods.remove(readerName(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS);
-    const manifest = readerManifest(sandbox_id, found.claim, template, settings);
+    await pods.remove(readerName(claim.name), GRACE_S, REMOVE_TIMEOUT_MS);
+    const manifest = readerManifest(claim, template, settings);
     return keepers.at(sandbox_id, await pods.untilUp(await pods.create(manifest)));
   }
 
   /** Removes everything of a sandbox, running or not, and waits until it is gone. Idempotent. */
   async remove(sandbox_id: string): Promise<void> {
-    const { client, pods, keepers, clock } = this.#parts;
-    const name = objectName(sandbox_id);
+    const { client, pods, records, keepers, clock } = this.#parts;
+    const name = await records.nameOf(sandbox_id);
     const claim = client.path('persistentvolumeclaims', name);
     keepers.forget(sandbox_id);
     await this.#kill(sandbox_id);
-    await pods.remove(readerName(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS);
+    await pods.remove(readerName(name), GRACE_S, REMOVE_TIMEOUT_MS);
     await client.remove(client.path('secrets', name));
     if (!(await client.remove(claim))) return;
     const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;

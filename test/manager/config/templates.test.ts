@@ -7,7 +7,7 @@ it('a template needs its image alone', () => {
   });
   expect(templates.get('small')).toEqual({
     ...{ image: 'debian:12', image_pull_secret: null, runtime_class: null, storage_class: null },
-    ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: { cpu: 0.5 } },
+    ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: { cpu: 0.5 }, pool: null },
   });
   expect(resourcesOf('small', templates)).toEqual({ cpu: 0.5 });
   expect(() => resourcesOf('constructor', templates)).toThrow('template: is not one of the configured');
@@ -26,6 +26,18 @@ it.each([
   [{ a: { image: 'i', work_dir: '/work/../usr' } }, 'templates.a.work_dir must be an absolute path'],
   [{ a: { image: 'i', resources: { memory: '64Mi' } } }, 'templates.a.resources.memory must be a size'],
   [{ a: { image: 'i', resources: { cpu: 'two' } } }, 'templates.a.resources.cpu must be a number'],
+  [{ a: { image: 'i', pool: -1 } }, 'templates.a.pool must be'],
+  [
+    { a: { image: 'i', pool: 1, resources: { memory: '1Gi', cpu: 1 } } },
+    'templates.a.resources.disk is required',
+  ],
 ])('%j is refused in one line that names what is wrong', (templates, message) => {
   expect(() => configuredTemplates({ templates })).toThrow(`--config: ${message}`);
+});
+
+it('a pool has the size that its template says', () => {
+  const resources = { memory: '1Gi', cpu: 0.5, disk: '2Gi' };
+  const templates = configuredTemplates({ templates: { warm: { image: 'i', pool: 3, resources } } });
+  const pool = { size: 3, memory_mib: 1024, cpu_millis: 500, disk_mib: 2048 };
+  expect(templates.get('warm')?.pool).toEqual(pool);
 });

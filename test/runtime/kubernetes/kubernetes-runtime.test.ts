@@ -1,9 +1,15 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
-import type { SandboxTemplate } from '../../../src/contract/templates.ts';
+import type { SandboxTemplate, SandboxTemplates } from '../../../src/contract/templates.ts';
+import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
+import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
+import type { VolumeClaim } from '../../../src/runtime/kubernetes/api/objects.ts';
 import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
 import { objectName } from '../../../src/runtime/kubernetes/names.ts';
+import { type KubernetesRecord, Records } from '../../../src/runtime/kubernetes/records.ts';
 import { startConsumer } from '../../support/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
@@ -18,6 +24,9 @@ import { spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxe
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
+/** For looks that take a process each. */
+const SLOWLY = { timeout: 120_000, interval: 500 };
+
 const why_not = whyNoCluster();
 if (why_not !== null) console.log(`skipped, tests of the runtime kubernetes: ${why_not}`);
 
@@ -25,6 +34,7 @@ const TEMPLATE: SandboxTemplate = {
   ...{ image: IMAGE, image_pull_secret: null, runtime_class: null, storage_class: null },
   ...{ user: 1000, work_dir: '/workspace', user_namespace: true },
   resources: {},
+  pool: null,
 };
 const TEMPLATES = new Map([
   ['default', TEMPLATE],
@@ -36,11 +46,17 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
   let cluster: TestCluster;
   let runtime: KubernetesRuntime;
 
-  const runtimeOf = (kubeconfig: string) => {
-    const options = { kubeconfig, namespace: null, product_image: IMAGE, templates: TEMPLATES };
+  const runtimeOf = (kubeconfig: string, templates: SandboxTemplates = TEMPLATES) => {
+    const options = { kubeconfig, namespace: null, product_image: IMAGE, templates };
     const log = createLog('silent');
     return new KubernetesRuntime({ ...options, webhook_cidrs: [`${HOST_ADDRESS}/32`] }, systemClock, log);
   };
+  /** To the daemons of the node. */
+  const signalDaemons = (signal: string) =>
+    cluster.script(
+      ...['in', 'node1', 'sh', '-c'],
+      `cd /proc; for pid in [0-9]*; do if grep -q sandboxd.cj[s] $pid/cmdline; then kill -${signal} $pid; fi; done 2>/dev/null`,
+    );
   const objects = () => cluster.kubectl('-n', NAMESPACE, 'get', 'pods,pvc,secrets', '-o', 'name');
 
   beforeAll(async () => {
@@ -117,6 +133,113 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     const powerless = runtimeOf(cluster.kubeconfigOf('nobody'));
     await expect(powerless.start()).rejects.toThrow(/create pods, .*patch pods\/resize, .*get secrets/);
     await powerless.stop();
+  });
+
+  it('a sandbox whose node is silent is not lost while its keeper answers', async () => {
+    await runtime.create(spec('silent', { ...SMALL }));
+    const node = join(cluster.folder, 'cluster/node1');
+    const kubelet = readFileSync(join(node, 'kubelet.pid'), 'utf8').trim();
+    const ready = '-o=jsonpath={.status.conditions[?(@.type=="Ready")].status}';
+    const seen = () => cluster.kubectl('-n', NAMESPACE, 'get', 'pod', objectName('silent'), ready);
+    cluster.script('in', 'node1', 'kill', '-STOP', kubelet);
+    try {
+      await eventually(() => expect(seen()).toBe('False'), SLOWLY);
+      expect(await runtime.isAlive('silent')).toBe(true);
+      expect(await runtime.inspect('silent')).toBe('running');
+      expect(await runtime.pause('silent', null)).toBe('done');
+      // A daemon that says nothing is not dead either.
+      signalDaemons('STOP');
+      expect([await runtime.inspect('silent'), await runtime.isAlive('silent')]).toEqual(['paused', true]);
+      signalDaemons('CONT');
+    } finally {
+      cluster.script('in', 'node1', 'kill', '-CONT', kubelet);
+    }
+    await eventually(() => expect(seen()).toBe('True'), SLOWLY);
+    expect(await runtime.end('silent')).toEqual({ outcome: 'killed' });
+    await runtime.remove('silent');
+  });
+
+  it('a pool serves claims of its size at once, one each, and is refilled, shrunk and emptied', async () => {
+    const pool = { size: 2, memory_mib: 256, cpu_millis: 100, disk_mib: 256 };
+    const given = { ...SMALL, disk_mib: 256 };
+    const kubeconfig = cluster.kubeconfigOf('sandbox-manager');
+    const waiting = (...args: string[]) =>
+      cluster
+        .kubectl('-n', NAMESPACE, 'get', ...args, '-l', 'sandboxd.dev/pool')
+        .split('\n')
+        .slice(0, -1);
+    const names = () => waiting('pvc', '-o', 'jsonpath={range .items[*]}{.metadata.name}{"\\n"}{end}');
+    const up = (size: number) => async () => {
+      const wanted = names();
+      expect(wanted).toHaveLength(size);
+      const running = waiting('pods', '--field-selector=status.phase=Running', '-o', 'name');
+      expect(running).toEqual(expect.arrayContaining(wanted.map((name) => `pod/${name}`)));
+    };
+    const replica = async (of: SandboxTemplate) => {
+      const made = runtimeOf(kubeconfig, new Map([['default', of]]));
+      onTestFinished(() => made.stop());
+      await made.start();
+      return made;
+    };
+    const [one, other] = [
+      await replica({ ...TEMPLATE, pool }),
+      await replica({ ...TEMPLATE, pool }),
+    ] as const;
+    await eventually(up(2), SLOWLY);
+    const made = await Promise.all([
+      one.create(spec('first', { ...given, env: { WHO: 'first' } })),
+      other.create(spec('second', given)),
+    ]);
+    const pods = made.map(({ pod_name }) => pod_name);
+    expect(new Set(pods).size).toBe(2);
+    expect(pods.every((name) => name.startsWith('pool-'))).toBe(true);
+    expect((await one.list()).sort()).toEqual(['first', 'second']);
+    expect([await other.inspect('first'), await other.isAlive('first')]).toEqual(['running', true]);
+    expect(await output(other, 'first', 'echo $WHO')).toBe('first');
+    const cores = '-o=jsonpath={.spec.containers[0].resources.limits.cpu}';
+    expect(cluster.kubectl('-n', NAMESPACE, 'get', 'pod', pods[0] as string, cores)).toBe('100m');
+    expect(await one.create(spec('large', { ...given, memory_mib: 320 }))).toEqual({
+      pod_name: objectName('large'),
+    });
+    await eventually(up(2), SLOWLY);
+
+    // Of two that take the same, one has it.
+    const client = new ClusterClient(clusterAccess(kubeconfig, null));
+    const [entry = ''] = names();
+    const claim = await client.get<VolumeClaim>(client.path('persistentvolumeclaims', entry));
+    const record = (sandbox_id: string) =>
+      ({ sandbox_id, state: 'creating', template: 'default' }) as KubernetesRecord;
+    const taken = await Promise.all(
+      ['a', 'b'].map((id) => new Records(client).take((claim as VolumeClaim).metadata, record(id))),
+    );
+    client.close();
+    expect(taken.filter((each) => each === null)).toHaveLength(1);
+    const [winner = ''] = taken.flatMap((each) => each?.record.sandbox_id ?? []);
+    await other.end(winner);
+
+    // One that fails is removed and named, and another is made.
+    await eventually(up(2), SLOWLY);
+    const [failing = ''] = names();
+    cluster.kubectl('-n', NAMESPACE, 'delete', 'pod', failing, '--grace-period=1');
+    await eventually(async () => {
+      expect(names()).not.toContain(failing);
+      const failures = [one, other].flatMap(({ pool_metrics }) => pool_metrics.failures.samples());
+      expect(failures.reduce((sum, { value }) => sum + value, 0)).toBeGreaterThan(0);
+      await up(2)();
+    }, SLOWLY);
+
+    for (const id of ['first', 'second', 'large', winner]) {
+      await other.end(id);
+      await one.remove(id);
+    }
+    expect(await one.list()).toEqual([]);
+    await one.stop();
+    await other.stop();
+    const smaller = await replica({ ...TEMPLATE, pool: { ...pool, size: 1 } });
+    await eventually(up(1), SLOWLY);
+    await smaller.stop();
+    await replica({ ...TEMPLATE, work_dir: '/elsewhere' });
+    await eventually(() => expect(objects()).toBe(''), SLOWLY);
   });
 
   // The last one: the node is not what it was.

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Pod } from '../../../src/runtime/kubernetes/api/objects.ts';
-import { hasEnded, hasKeeper, isUp, podStart } from '../../../src/runtime/kubernetes/pod-state.ts';
+import { hasEnded, hasKeeper, isSilent, isUp, podStart } from '../../../src/runtime/kubernetes/pod-state.ts';
 
 const RUNNING = { running: {} };
 const ENDED = { terminated: { exitCode: 137 } };
@@ -79,4 +79,10 @@ it.each([
 ])('a Pod that starts is told from one that will not: %#', (found, expected) => {
   const start = podStart(found);
   expect(start.state === 'failed' ? start.error.code : start.state).toBe(expected);
+});
+
+it('a Pod is silent only if it ran and its node is not heard of', () => {
+  const on = (status: 'True' | 'False', sandbox: object) =>
+    isSilent(pod({ phase: 'Running', ...ready(status), containerStatuses: containers(sandbox) }));
+  expect([on('False', RUNNING), on('True', RUNNING), on('False', ENDED)]).toEqual([true, false, false]);
 });

@@ -69,11 +69,16 @@ export class ClusterClient {
     return this.send<Kind>('PATCH', path, change, 'application/strategic-merge-patch+json');
   }
 
-  /** Asks for the removal of an object, after a grace period in seconds. True if there was one. */
-  async remove(path: string, grace_s?: number): Promise<boolean> {
+  /**
+   * Asks for the removal of an object, after a grace period in seconds; with a version only if it has just that, and is
+   * refused with `Conflict` otherwise. True if there was one.
+   */
+  async remove(path: string, given: { grace_s?: number; version?: string } = {}): Promise<boolean> {
+    const { grace_s, version } = given;
     const options = {
       ...{ kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' },
       ...(grace_s === undefined ? {} : { gracePeriodSeconds: grace_s }),
+      ...(version === undefined ? {} : { preconditions: { resourceVersion: version } }),
     };
     return (await this.#orNull(this.send('DELETE', path, options))) !== null;
   }
