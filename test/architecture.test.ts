@@ -28,11 +28,11 @@ const MAY_IMPORT: Record<string, string[]> = {
   runtime: ['contract', 'base', 'webhook', 'network', 'outbox', 'outbox/sqlite'],
   daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'files', 'outbox', 'outbox/sqlite'],
   ctl: ['contract', 'base', 'webhook', 'files'],
-  // Others' programs and browsers run it: nothing of Node is in it, and no program of ours is built on it.
+  // Others' programs and browsers run it: nothing of Node is in it, and of our programs only the console is built on it.
   client: ['contract'],
   receiver: ['contract'],
-  // It runs in browsers, and has all else from the programs' APIs.
-  console: ['contract'],
+  // It runs in browsers, and has all else from the programs' APIs, which it calls as others' programs do.
+  console: ['contract', 'client'],
   'manager/config': ['contract', 'base', 'webhook'],
   'manager/database': ['contract', 'base'],
   'manager/sandboxes': [...FOUNDATION, 'runtime', 'manager/config', 'manager/database'],

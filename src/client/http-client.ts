@@ -3,7 +3,8 @@ import { errorOfAnswer, SandboxdError, unreachable } from './error.ts';
 import { limited } from './limit.ts';
 import { pause } from './pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry, type RetryPolicy } from './retry.ts';
-import type { AnswerOf, CallOptions, InitArguments, InitOf, PathOf, RawBody } from './routes.ts';
+import { RouteCalls } from './route-calls.ts';
+import type { RawBody, RawCall } from './routes.ts';
 import { type OpenSocket, openSocket } from './streams/socket.ts';
 
 /** Where a client calls, and how. */
@@ -17,24 +18,18 @@ export interface ClientOptions {
   retry?: Partial<RetryPolicy>;
 }
 
-/** A call of any route, with nothing checked by the compiler. */
-export interface RawCall extends CallOptions {
-  path?: Record<string, string>;
-  query?: Record<string, unknown> | undefined;
-  body?: unknown;
-}
-
 /** Answers of these POSTs are kept under an `Idempotency-Key`, which makes them safe to repeat. */
 const KEYED = new Set(['/api/v1/sandboxes', '/api/v1/webhook/publish']);
 const IDEMPOTENCY_KEY = 'Idempotency-Key';
 
 /** Calls the routes of one document. */
-export class HttpClient<Paths> {
+export class HttpClient<Paths> extends RouteCalls<Paths> {
   readonly #options: ClientOptions;
   readonly #policy: RetryPolicy;
   readonly #client: ReturnType<typeof createFetchClient<Record<string, never>>>;
 
   constructor(options: ClientOptions) {
+    super();
     this.#options = options;
     this.#policy = { ...DEFAULT_RETRY, ...options.retry };
     const own_fetch = options.fetch ?? fetch;
@@ -46,33 +41,9 @@ export class HttpClient<Paths> {
     });
   }
 
-  GET<Path extends PathOf<Paths, 'get'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'get'>>) {
-    return this.#call<Path, 'get'>('GET', path, init);
-  }
-
-  HEAD<Path extends PathOf<Paths, 'head'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'head'>>) {
-    return this.#call<Path, 'head'>('HEAD', path, init);
-  }
-
-  POST<Path extends PathOf<Paths, 'post'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'post'>>) {
-    return this.#call<Path, 'post'>('POST', path, init);
-  }
-
-  PUT<Path extends PathOf<Paths, 'put'>>(path: Path, ...init: InitArguments<InitOf<Paths, Path, 'put'>>) {
-    return this.#call<Path, 'put'>('PUT', path, init);
-  }
-
-  DELETE<Path extends PathOf<Paths, 'delete'>>(
-    path: Path,
-    ...init: InitArguments<InitOf<Paths, Path, 'delete'>>
-  ) {
-    return this.#call<Path, 'delete'>('DELETE', path, init);
-  }
-
-  async #call<Path, Method>(method: string, path: string, [init]: [init?: RawCall]) {
+  protected async call(method: string, path: string, init?: RawCall): Promise<unknown> {
     const response = await this.send(method, path, init);
-    const answer = method === 'HEAD' ? response : await this.answerOf(response);
-    return answer as AnswerOf<Paths, Path, Method>;
+    return method === 'HEAD' ? response : this.answerOf(response);
   }
 
   /** The `data` of a JSON answer; undefined where there is nothing; otherwise the response itself. */
@@ -194,8 +165,8 @@ function namesItsProcess(path: string, body: unknown): boolean {
   return path.endsWith('/processes') && (body as { process_id?: unknown } | null)?.process_id !== undefined;
 }
 
-/** `crypto.randomUUID` is missing where a page comes over plain HTTP. */
-function randomKey(): string {
+/** A key that nobody else has. `crypto.randomUUID` is missing where a page comes over plain HTTP. */
+export function randomKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('');

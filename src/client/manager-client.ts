@@ -3,7 +3,7 @@ import type { paths } from './openapi/manager-api.ts';
 import { cursorPages } from './pages.ts';
 import type { AnswerOf, InitOf } from './routes.ts';
 import { Sandbox } from './sandbox.ts';
-import { followEvents } from './streams/reconnect.ts';
+import { type FollowStreamOptions, followEvents } from './streams/reconnect.ts';
 
 type QueryOf<Path extends keyof paths> = NonNullable<
   InitOf<paths, Path, 'get'> extends { query?: infer Query } ? Query : never
@@ -27,10 +27,11 @@ export interface FollowedEvent {
 }
 
 /** Which events are followed, and from where: after `cursor`, from the oldest that is kept, or from now on. */
-export interface FollowOptions extends Pick<QueryOf<'/api/v1/events'>, 'event_type' | 'sandbox_id'> {
+export interface FollowOptions
+  extends FollowStreamOptions,
+    Pick<QueryOf<'/api/v1/events'>, 'event_type' | 'sandbox_id'> {
   cursor?: string;
   from_oldest?: boolean;
-  signal?: AbortSignal;
 }
 
 const SANDBOXES_IN_A_PAGE = 200;
@@ -84,6 +85,7 @@ export class ManagerClient extends HttpClient<paths> {
     cursor,
     from_oldest,
     signal,
+    onConnection,
     ...query
   }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void> {
     const begin = cursor ?? (from_oldest ? '0' : null);
@@ -93,7 +95,7 @@ export class ManagerClient extends HttpClient<paths> {
       const headers = { accept: 'text/event-stream', ...resumed };
       return this.send('GET', '/api/v1/events', { query, headers, ...(signal ? { signal } : {}) });
     };
-    for await (const { id, event, data } of followEvents({ open, signal })) {
+    for await (const { id, event, data } of followEvents({ open, signal, onConnection })) {
       yield { cursor: id, event_type: event, body: data };
     }
   }

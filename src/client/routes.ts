@@ -12,6 +12,13 @@ export interface CallOptions {
   retry?: boolean;
 }
 
+/** A call of any route, with nothing checked by the compiler. */
+export interface RawCall extends CallOptions {
+  path?: Record<string, string>;
+  query?: Record<string, unknown> | undefined;
+  body?: unknown;
+}
+
 /** The paths of a document that have the method. */
 export type PathOf<Paths, Method extends string> = {
   [Path in keyof Paths]: Method extends keyof Paths[Path] ? Path : never;

@@ -1,4 +1,5 @@
-import type { HttpClient, RawCall } from './http-client.ts';
+import type { HttpClient } from './http-client.ts';
+import type { RawCall } from './routes.ts';
 import type { OpenSocket } from './streams/socket.ts';
 
 /** The routes of one sandbox: of its daemon itself, or passed through by a manager. */

@@ -2,11 +2,12 @@ import { Files } from './files.ts';
 import type { HttpClient } from './http-client.ts';
 import type { paths } from './openapi/daemon-api.ts';
 import { cursorPages } from './pages.ts';
-import type { AnswerOf, InitOf } from './routes.ts';
+import { RouteCalls } from './route-calls.ts';
+import type { AnswerOf, InitOf, RawCall } from './routes.ts';
 import { SandboxRoutes } from './sandbox-routes.ts';
 import { Attachment, type AttachOptions } from './streams/attachment.ts';
 import { type OutputEvent, type OutputOptions, outputOf } from './streams/output.ts';
-import { followEvents } from './streams/reconnect.ts';
+import { type FollowStreamOptions, followEvents } from './streams/reconnect.ts';
 
 /** A delivery in a list. */
 export type Delivery = DeliveryPage['deliveries'][number];
@@ -21,15 +22,34 @@ export interface StreamedEvent {
   body: string;
 }
 
-/** Streams, files and pages of one sandbox: of its daemon itself, or through a manager. */
-export class Sandbox {
+/** The daemon's routes that a manager passes through, by their paths in the daemon's document. */
+type SandboxPaths = {
+  [Path in keyof paths as Path extends `${typeof ROOT}/${PassedPath}${string}` ? Path : never]: paths[Path];
+};
+type PassedPath = 'processes' | 'contexts' | 'files' | 'webhook/deliveries' | 'events/stream';
+
+const ROOT = '/api/v1';
+
+/**
+ * Streams, files and pages of one sandbox: of its daemon itself, or through a manager. Its routes are called by the
+ * daemon's paths in both cases: `sandbox.GET('/api/v1/processes')`.
+ */
+export class Sandbox extends RouteCalls<SandboxPaths> {
   readonly files: Files;
   readonly #routes: SandboxRoutes;
 
   /** `sandbox_id`: at a manager; null for a daemon. */
   constructor(client: HttpClient<unknown>, sandbox_id: string | null) {
+    super();
     this.#routes = new SandboxRoutes(client, sandbox_id);
     this.files = new Files(this.#routes);
+  }
+
+  protected async call(method: string, path: string, init?: RawCall): Promise<unknown> {
+    const below = path.slice(ROOT.length);
+    return method === 'HEAD'
+      ? this.#routes.send(method, below, init)
+      : this.#routes.data(method, below, init);
   }
 
   /** The output of a process, byte for byte, over as many connections as it takes, then its end. */
@@ -49,17 +69,15 @@ export class Sandbox {
   async *events({
     after,
     signal,
-  }: {
-    after?: number;
-    signal?: AbortSignal;
-  } = {}): AsyncGenerator<StreamedEvent, void> {
+    onConnection,
+  }: FollowStreamOptions & { after?: number } = {}): AsyncGenerator<StreamedEvent, void> {
     const open = (last_id: string | null) => {
       const id = last_id ?? after;
       const resumed: Record<string, string> = id === undefined ? {} : { 'last-event-id': String(id) };
       const headers = { accept: 'text/event-stream', ...resumed };
       return this.#routes.send('GET', '/events/stream', { headers, ...(signal ? { signal } : {}) });
     };
-    for await (const { id, event, data } of followEvents({ open, signal })) {
+    for await (const { id, event, data } of followEvents({ open, signal, onConnection })) {
       yield { sequence: Number(id), event_type: event, body: data };
     }
   }

@@ -87,7 +87,7 @@ async function life(...options: string[]): Promise<void> {
 it.skipIf(!has_browser)(
   `a sandbox is claimed, paused, resumed, forked and deleted${without_browser}`,
   () => life(),
-  120_000,
+  300_000,
 );
 
 const can_postgres = has_browser && postgresPrograms() !== null;
@@ -98,5 +98,5 @@ it.skipIf(!can_postgres)(
     onTestFinished(() => postgres.stop());
     await life('--database', await postgres.database());
   },
-  120_000,
+  300_000,
 );

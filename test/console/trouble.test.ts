@@ -61,5 +61,5 @@ it.skipIf(!has_browser)(
     await page.getByText('This sandbox has been deleted.').waitFor();
     expect(faults).toEqual([]);
   },
-  180_000,
+  300_000,
 );

@@ -120,5 +120,5 @@ it.skipIf(!has_browser)(
     }
     expect(wrong).toEqual([]);
   },
-  240_000,
+  400_000,
 );

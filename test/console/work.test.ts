@@ -79,7 +79,7 @@ it.skipIf(!has_browser)(
     await screen.getByText('[ended: exit 3]').waitFor();
     expect(faults).toEqual([]);
   },
-  120_000,
+  300_000,
 );
 
 it.skipIf(!has_browser)(
@@ -131,7 +131,7 @@ it.skipIf(!has_browser)(
     expect(await page.evaluate('globalThis.ran')).toBeUndefined();
     expect(faults).toEqual([]);
   },
-  120_000,
+  300_000,
 );
 
 it.skipIf(!has_browser)(
@@ -176,5 +176,5 @@ it.skipIf(!has_browser)(
     await eventually(() => expect(consumer.deliveries).toHaveLength(6));
     expect(faults).toEqual([]);
   },
-  120_000,
+  300_000,
 );

@@ -2040,6 +2040,8 @@ export interface operations {
                 event_type?: components["schemas"]["EventType"];
                 limit?: number;
                 cursor?: string;
+                sandbox_id?: string;
+                endpoint?: string;
             };
         };
         responses: {

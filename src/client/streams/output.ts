@@ -2,10 +2,10 @@ import { SandboxdError } from '../error.ts';
 import type { SandboxRoutes } from '../sandbox-routes.ts';
 import { type OutputGap, type OutputPiece, OutputPosition, objectIn } from './bytes.ts';
 import type { Process } from './process.ts';
-import { followEvents } from './reconnect.ts';
+import { type FollowStreamOptions, followEvents } from './reconnect.ts';
 
 /** Which output is read; at most one of `offset`, `tail_bytes` and `tail_lines`. Without: from the oldest that is kept. */
-export interface OutputOptions {
+export interface OutputOptions extends FollowStreamOptions {
   stream?: 'stdout' | 'stderr' | 'all';
   offset?: number;
   tail_bytes?: number;
@@ -14,7 +14,6 @@ export interface OutputOptions {
   follow?: boolean;
   /** While it is read, the process is held up rather than that output is missed. */
   lossless?: boolean;
-  signal?: AbortSignal;
 }
 
 /** What comes of a process: its output, where some of it is no longer kept, and its end. */
@@ -27,7 +26,7 @@ export type OutputEvent = OutputPiece | OutputGap | { type: 'exit'; process: Pro
 export async function* outputOf(
   routes: SandboxRoutes,
   process_id: string,
-  { signal, follow = true, ...query }: OutputOptions,
+  { signal, onConnection, follow = true, ...query }: OutputOptions,
 ): AsyncGenerator<OutputEvent, void> {
   const position = new OutputPosition();
   const open = async (last_id: string | null): Promise<Response> => {
@@ -48,7 +47,7 @@ export async function* outputOf(
       return routes.send('GET', '/processes/{process_id}/output', without_id);
     });
   };
-  for await (const { event, data } of followEvents({ open, signal, follow })) {
+  for await (const { event, data } of followEvents({ open, signal, onConnection, follow })) {
     const value = objectIn(data);
     if (event === 'output') yield* position.take(value);
     if (event === 'gone') yield position.gap(value as unknown as OutputGap);

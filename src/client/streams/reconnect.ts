@@ -4,11 +4,19 @@ import { pause } from '../pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry } from '../retry.ts';
 import { serverEvents } from './server-events.ts';
 
+/** What every stream that is followed takes. */
+export interface FollowStreamOptions {
+  signal?: AbortSignal;
+  /** Called with true when the stream is open, and with false when it is lost and will be opened again. */
+  onConnection?: (is_connected: boolean) => void;
+}
+
 /** How a stream is opened, once and again. */
 export interface Followed {
   /** Opens the stream after the event of this id; null is the beginning that the caller chose. */
   open(last_id: string | null): Promise<Response>;
   signal: AbortSignal | undefined;
+  onConnection?: FollowStreamOptions['onConnection'] | undefined;
   /** False: the end of the stream is the end. */
   follow?: boolean;
 }
@@ -22,15 +30,19 @@ const FIRST_WAIT_MS = 250;
 export async function* followEvents({
   open,
   signal,
+  onConnection,
   follow = true,
 }: Followed): AsyncGenerator<ServerSentEvent> {
   let last_id: string | null = null;
   let failures = 0;
   let is_known = false;
+  let is_open = false;
   for (;;) {
     try {
       const response = await open(last_id);
       is_known = true;
+      is_open = true;
+      onConnection?.(true);
       for await (const event of serverEvents(response)) {
         failures = 0;
         last_id = event.id;
@@ -43,6 +55,8 @@ export async function* followEvents({
       if (!is_known || !mayPass(error)) throw error;
     }
     failures += 1;
+    if (is_open) onConnection?.(false);
+    is_open = false;
     await pause(backoffMs(failures), signal);
   }
 }
@@ -54,10 +68,13 @@ export function backoffMs(failures: number): number {
   return delayBeforeRetry({ error, attempt: failures, has_own_key: false }, policy, Math.random()) ?? 0;
 }
 
+/** The states of a sandbox that it never leaves for one in which it answers. */
+const LAST_STATES = new Set(['terminating', 'failed', 'deleted']);
+
 /** Whether the same request may be answered later: nobody answered, or not now. A paused sandbox is a conflict. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof SandboxdError)) return false;
-  return (
-    error.code === 'unreachable' || error.status === 429 || error.status >= 502 || error.code === 'conflict'
-  );
+  const { code, status, details } = error;
+  if (code === 'conflict') return !LAST_STATES.has(String((details as { status?: unknown } | null)?.status));
+  return code === 'unreachable' || status === 429 || status >= 502;
 }

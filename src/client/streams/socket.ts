@@ -13,7 +13,8 @@ export interface OpenSocket {
 /** Opens a WebSocket with a bearer token. Rejects with `unreachable`: what the handshake was answered, nobody is told. */
 export function openSocket(url: URL, token: string | null, signal?: AbortSignal): Promise<OpenSocket> {
   signal?.throwIfAborted();
-  const socket = token === null ? new WebSocket(url) : new WebSocket(url, proofOf(token));
+  // The types of browsers do not know the other form.
+  const socket = token === null ? new WebSocket(url) : new WebSocket(url, proofOf(token) as string[]);
   const texts = textsOf(socket);
   return new Promise((resolve, reject) => {
     const onAbort = () => {
@@ -40,7 +41,8 @@ export function openSocket(url: URL, token: string | null, signal?: AbortSignal)
 /** How a handshake proves its caller: by a header, or in a browser, which can set none, by subprotocols. */
 export function proofOf(
   token: string,
-  is_browser = typeof process === 'undefined' || !process.versions?.node,
+  is_browser = (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node ===
+    undefined,
 ) {
   return is_browser ? socketProtocols(token) : { headers: { authorization: `Bearer ${token}` } };
 }

@@ -1,69 +1,47 @@
-import type {
-  DeliveryDetail,
-  DeliveryPage,
-  DeliveryView,
-  FinalState,
-  OfSandbox,
-} from '../../contract/deliveries.ts';
-import { call } from './http.ts';
+import type { paths as DaemonPaths } from '../../client/openapi/daemon-api.ts';
+import type { paths } from '../../client/openapi/manager-api.ts';
+import type { AnswerOf, InitOf } from '../../client/routes.ts';
+import type { FinalState } from '../../contract/deliveries.ts';
+import { manager } from './client.ts';
 import type { Place } from './place.ts';
 
-/** An entry of either outbox; only a manager's names its sandbox. */
-export type Delivery = DeliveryView & { sandbox_id?: string };
-/** One record with its body and attempts. */
-export type DeliveryWhole = DeliveryDetail & Partial<OfSandbox<object>>;
+const OWN = '/api/v1/webhook/deliveries';
+const TEAM = '/api/v1/webhooks/deliveries';
 
-/** What a list of deliveries is narrowed to. */
-export interface DeliveryFilter {
-  state: string | null;
-  event_type: string | null;
-  cursor?: string | null;
-  limit?: number;
+/** A page of either outbox; only a manager's names the sandboxes of its entries. */
+export interface DeliveryPage {
+  deliveries: Delivery[];
+  next_cursor: string | null;
 }
+/** An entry of either outbox. */
+export type Delivery = AnswerOf<DaemonPaths, typeof OWN, 'get'>['deliveries'][number] & {
+  sandbox_id?: string;
+};
+/** One record with its body and attempts. */
+export type DeliveryWhole = AnswerOf<DaemonPaths, `${typeof OWN}/{event_id}`, 'get'> & {
+  sandbox_id?: string;
+};
+
+/** What a list of deliveries is narrowed to; a sandbox and an endpoint only in the manager's outbox. */
+export type DeliveryFilter = NonNullable<InitOf<paths, typeof TEAM, 'get'>['query']>;
 
 /** Where records lie: in a sandbox's own outbox, or, as null, in the manager's. */
 export type Outbox = Place | null;
 
-const pathOf = (outbox: Outbox) =>
-  outbox === null ? '/webhooks/deliveries' : `${outbox.path}/webhook/deliveries`;
-
-/** The most entries of a page. */
-const PAGE_MAX = 1_000;
-
 /** The routes of deliveries. Contract section 4, "Deliveries", and section 7, "Other routes". */
 export const deliveries = {
-  list: (outbox: Outbox, filter: DeliveryFilter, signal?: AbortSignal) =>
-    call<DeliveryPage<Delivery>>('GET', pathOf(outbox), {
-      query: { ...filter },
-      ...(signal ? { signal } : {}),
-    }),
-  one: (outbox: Outbox, event_id: string, signal: AbortSignal) =>
-    call<DeliveryWhole>('GET', `${pathOf(outbox)}/${encodeURIComponent(event_id)}`, { signal }),
-  replay: (outbox: Outbox, event_id: string) =>
-    call<DeliveryWhole>('POST', `${pathOf(outbox)}/${encodeURIComponent(event_id)}/replay`),
+  list: (outbox: Outbox, query: DeliveryFilter, signal: AbortSignal): Promise<DeliveryPage> =>
+    outbox === null ? manager.GET(TEAM, { query, signal }) : outbox.sandbox.GET(OWN, { query, signal }),
+  one: (outbox: Outbox, event_id: string, signal: AbortSignal): Promise<DeliveryWhole> =>
+    outbox === null
+      ? manager.GET(`${TEAM}/{event_id}`, { path: { event_id }, signal })
+      : outbox.sandbox.GET(`${OWN}/{event_id}`, { path: { event_id }, signal }),
+  replay: (outbox: Outbox, event_id: string, signal: AbortSignal): Promise<DeliveryWhole> =>
+    outbox === null
+      ? manager.POST(`${TEAM}/{event_id}/replay`, { path: { event_id }, signal })
+      : outbox.sandbox.POST(`${OWN}/{event_id}/replay`, { path: { event_id }, signal }),
   replayAll: (outbox: Outbox, state: FinalState) =>
-    call<{ replayed: number }>('POST', `${pathOf(outbox)}/replay`, { query: { state } }),
-  /** How many records are in a state, by counting its pages; calls `onCount` after each. */
-  async count(
-    outbox: Outbox,
-    state: FinalState,
-    signal: AbortSignal,
-    onCount: (count: number) => void,
-  ): Promise<number> {
-    let cursor: string | null = null;
-    let total = 0;
-    do {
-      const page: DeliveryPage<Delivery> = await deliveries.list(
-        outbox,
-        { state, event_type: null, cursor, limit: PAGE_MAX },
-        signal,
-      );
-      total += page.deliveries.length;
-      cursor = page.next_cursor;
-      onCount(total);
-    } while (cursor !== null);
-    return total;
-  },
-  /** Publishes a test event in a sandbox of one's own daemon, and answers with its delivery. */
-  test: () => call<DeliveryWhole>('POST', '/webhook/test'),
+    outbox === null
+      ? manager.POST(`${TEAM}/replay`, { query: { state } })
+      : outbox.sandbox.POST(`${OWN}/replay`, { query: { state } }),
 };

@@ -1,34 +1,26 @@
-/** Why a request did not succeed, for people: `code` is the API's, or `unreachable` where nobody answered. */
+import { SandboxdError } from '../../client/error.ts';
+
+/** Why a request did not succeed, for people: `code` is the client's, or `unexpected` where it is none of its errors. */
 export interface Problem {
   code: string;
   message: string;
-  status: number;
   /** What the API says beside the message. */
   details: Record<string, unknown>;
   retry_after_s: number | null;
 }
 
-/** An answer of the API that is an error, or none at all. */
-export class RequestProblem extends Error implements Problem {
-  readonly code: string;
-  readonly status: number;
-  readonly details: Record<string, unknown>;
-  readonly retry_after_s: number | null;
-
-  constructor(problem: Problem) {
-    super(problem.message);
-    this.code = problem.code;
-    this.status = problem.status;
-    this.details = problem.details;
-    this.retry_after_s = problem.retry_after_s;
-  }
-}
-
 /** What an error says to people. */
 export function problemOf(error: unknown): Problem {
-  if (error instanceof RequestProblem) return error;
   const message = error instanceof Error ? error.message : String(error);
-  return { code: 'unexpected', message, status: 0, details: {}, retry_after_s: null };
+  if (!(error instanceof SandboxdError))
+    return { code: 'unexpected', message, details: {}, retry_after_s: null };
+  const { code, details, retry_after_ms } = error;
+  return {
+    code,
+    message: code === 'unreachable' ? 'The server cannot be reached.' : message,
+    details: typeof details === 'object' && details !== null ? { ...details } : {},
+    retry_after_s: retry_after_ms === null ? null : Math.ceil(retry_after_ms / 1_000),
+  };
 }
 
 /** The scope that a refused token lacks, or null. */

@@ -1,40 +1,28 @@
-import type { ProcessView } from '../../contract/processes.ts';
-import { call } from './http.ts';
+import type { paths } from '../../client/openapi/daemon-api.ts';
+import type { InitOf } from '../../client/routes.ts';
 import type { Place } from './place.ts';
 
 /** A process to start. Contract section 4, `POST /processes`. */
-export interface ProcessRequest {
-  command?: string[];
-  shell?: string;
-  name?: string;
-  cwd?: string;
-  user?: string;
-  env?: Record<string, string>;
-  stdin?: 'pipe' | 'ignore';
-  timeout_ms?: number;
-  restart?: { policy: string; max_restarts?: number };
-  pty?: { cols: number; rows: number };
-}
+export type ProcessRequest = NonNullable<InitOf<paths, '/api/v1/processes', 'post'>['body']>;
 
-const of = ({ path }: Place, process_id: string) => `${path}/processes/${encodeURIComponent(process_id)}`;
+type Signal = InitOf<paths, '/api/v1/processes/{process_id}/signal', 'post'>['body']['signal'];
+
+const ONE = '/api/v1/processes/{process_id}';
 
 /** The routes of processes. Contract section 4, "Processes". */
 export const processes = {
-  list: (place: Place, signal: AbortSignal) =>
-    call<{ processes: ProcessView[] }>('GET', `${place.path}/processes`, { signal }),
-  one: (place: Place, process_id: string, signal: AbortSignal) =>
-    call<ProcessView>('GET', of(place, process_id), { signal }),
-  start: (place: Place, request: ProcessRequest) =>
-    call<ProcessView>('POST', `${place.path}/processes`, { json: request }),
-  signal: (place: Place, process_id: string, signal: string) =>
-    call('POST', `${of(place, process_id)}/signal`, { json: { signal } }),
-  stop: (place: Place, process_id: string) => call<ProcessView>('DELETE', of(place, process_id)),
-  /** Sends a text to its standard input. */
-  write: (place: Place, process_id: string, text: string) =>
-    call('POST', `${of(place, process_id)}/stdin`, {
-      body: text,
-      headers: { 'content-type': 'application/octet-stream' },
+  list: ({ sandbox }: Place, signal: AbortSignal) => sandbox.GET('/api/v1/processes', { signal }),
+  one: ({ sandbox }: Place, process_id: string, signal: AbortSignal) =>
+    sandbox.GET(ONE, { path: { process_id }, signal }),
+  start: ({ sandbox }: Place, body: ProcessRequest) => sandbox.POST('/api/v1/processes', { body }),
+  signal: ({ sandbox }: Place, process_id: string, signal: Signal) =>
+    sandbox.POST(`${ONE}/signal`, { path: { process_id }, body: { signal } }),
+  stop: ({ sandbox }: Place, process_id: string) => sandbox.DELETE(ONE, { path: { process_id } }),
+  /** All of a stream that is kept. */
+  output: ({ sandbox }: Place, process_id: string, stream: 'stdout' | 'stderr') =>
+    sandbox.GET(`${ONE}/output`, {
+      path: { process_id },
+      query: { stream },
+      headers: { accept: 'application/octet-stream' },
     }),
-  outputPath: (place: Place, process_id: string) => `${of(place, process_id)}/output`,
-  attachPath: (place: Place, process_id: string) => `${of(place, process_id)}/attach`,
 };

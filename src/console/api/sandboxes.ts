@@ -1,49 +1,23 @@
-import type { ManagedSandbox, SandboxView } from '../../contract/sandboxes.ts';
-import { call, type Query } from './http.ts';
+import { daemon, manager } from './client.ts';
+import type { ChangeConfig, ClaimBody, ForkConfig, SandboxFilter } from './managed-sandbox.ts';
 
-/** What a list of sandboxes is narrowed to. */
-export interface SandboxFilter {
-  status?: string | null;
-  template_id?: string | null;
-  /** Pairs `key:text`, all of which must match. */
-  metadata?: string[];
-  limit: number;
-  offset: number;
-}
-
-/** A page of sandboxes; `count` is the number of all that match. */
-export interface SandboxPage {
-  sandboxes: ManagedSandbox[];
-  count: number;
-  has_more: boolean;
-}
-
-/** Durations of a fork, in seconds; what is left out is as in the sandbox that is copied. */
-export interface ForkConfig {
-  ttl?: number;
-  hard_ttl?: number;
-}
-
-const of = (sandbox_id: string) => `/sandboxes/${encodeURIComponent(sandbox_id)}`;
+const ONE = '/api/v1/sandboxes/{sandbox_id}';
 
 /** The routes of sandboxes. Contract section 7, "Sandboxes". */
 export const sandboxes = {
-  list: (filter: SandboxFilter, signal?: AbortSignal) =>
-    call<SandboxPage>('GET', '/sandboxes', { query: { ...filter } as Query, ...(signal ? { signal } : {}) }),
-  one: (sandbox_id: string, signal: AbortSignal) => call<ManagedSandbox>('GET', of(sandbox_id), { signal }),
-  claim: (body: object, idempotency_key: string) =>
-    call<{ sandbox_id: string }>('POST', '/sandboxes', {
-      json: body,
-      headers: { 'idempotency-key': idempotency_key },
-    }),
-  change: (sandbox_id: string, config: object) =>
-    call<ManagedSandbox>('PUT', of(sandbox_id), { json: { config } }),
-  pause: (sandbox_id: string) => call('POST', `${of(sandbox_id)}/pause`),
-  resume: (sandbox_id: string) => call('POST', `${of(sandbox_id)}/resume`),
-  refresh: (sandbox_id: string) => call('POST', `${of(sandbox_id)}/refresh`),
+  list: (query: SandboxFilter, signal?: AbortSignal) =>
+    manager.GET('/api/v1/sandboxes', { query, ...(signal ? { signal } : {}) }),
+  one: (sandbox_id: string, signal: AbortSignal) => manager.GET(ONE, { path: { sandbox_id }, signal }),
+  claim: (body: ClaimBody, idempotency_key: string) =>
+    manager.POST('/api/v1/sandboxes', { body, headers: { 'idempotency-key': idempotency_key } }),
+  change: (sandbox_id: string, config: ChangeConfig) =>
+    manager.PUT(ONE, { path: { sandbox_id }, body: { config } }),
+  pause: (sandbox_id: string) => manager.POST(`${ONE}/pause`, { path: { sandbox_id } }),
+  resume: (sandbox_id: string) => manager.POST(`${ONE}/resume`, { path: { sandbox_id } }),
+  refresh: (sandbox_id: string) => manager.POST(`${ONE}/refresh`, { path: { sandbox_id } }),
   fork: (sandbox_id: string, config: ForkConfig) =>
-    call<{ sandbox: ManagedSandbox }>('POST', `${of(sandbox_id)}/fork`, { json: { config } }),
-  remove: (sandbox_id: string) => call('DELETE', of(sandbox_id)),
+    manager.POST(`${ONE}/fork`, { path: { sandbox_id }, body: { config } }),
+  remove: (sandbox_id: string) => manager.DELETE(ONE, { path: { sandbox_id } }),
   /** What a daemon says of its own sandbox. Contract section 4, "The sandbox". */
-  here: (signal: AbortSignal) => call<SandboxView>('GET', '/sandbox', { signal }),
+  here: (signal: AbortSignal) => daemon.GET('/api/v1/sandbox', { signal }),
 };

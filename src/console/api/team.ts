@@ -1,7 +1,7 @@
-import type { QuotaStatus } from '../../contract/quotas.ts';
-import type { UsagePage, UsageWindow } from '../../contract/usage.ts';
+import type { UsageWindow } from '../../client/manager-client.ts';
+import type { WindowType } from '../../contract/usage.ts';
+import { manager } from './client.ts';
 import { ROOT } from './connection.ts';
-import { call } from './http.ts';
 
 /** Most windows that are read for a chart: more would take a browser too long. */
 const WINDOWS_MAX = 20_000;
@@ -16,19 +16,18 @@ export interface Windows {
 
 /** What a manager says of a team. Contract section 7, "Quota status" and "Usage". */
 export const team = {
-  quotas: (signal: AbortSignal) => call<QuotaStatus[]>('GET', '/quotas', { signal }),
+  quotas: (signal: AbortSignal) => manager.GET('/api/v1/quotas', { signal }),
   /** Reads windows from the oldest on; calls `onCount` after each page. */
   async windows(
-    window_type: string,
+    window_type: WindowType,
     signal: AbortSignal,
     onCount: (count: number) => void,
   ): Promise<Windows> {
     let windows: UsageWindow[] = [];
-    let cursor: string | undefined;
     let is_cut = false;
-    for (;;) {
-      const query = { window_type, limit: PAGE_MAX, cursor };
-      const page: UsagePage = await call('GET', '/usage/windows', { query, signal });
+    for (let cursor: string | undefined; ; ) {
+      const query = { window_type, limit: PAGE_MAX, ...(cursor === undefined ? {} : { cursor }) };
+      const page = await manager.GET('/api/v1/usage/windows', { query, signal });
       windows = windows.concat(page.windows);
       if (windows.length > WINDOWS_MAX) {
         windows = windows.slice(-WINDOWS_MAX);

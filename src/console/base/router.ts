@@ -59,3 +59,11 @@ export function setQuery(changes: QueryValues, options?: { replace?: boolean }):
   for (const key of new Set(query.keys())) kept[key] = query.getAll(key);
   goTo(linkTo(segments, { ...kept, ...changes }), options);
 }
+
+/** What of a query is given: a key that is missing, or empty, is left out. */
+export function given<Values extends Record<string, unknown>>(
+  values: Values,
+): { [Key in keyof Values]?: Exclude<Values[Key], null> } {
+  const kept = Object.entries(values).filter(([, value]) => value !== null && value !== '');
+  return Object.fromEntries(kept) as { [Key in keyof Values]?: Exclude<Values[Key], null> };
+}

@@ -1,13 +1,14 @@
 import { useState } from 'preact/hooks';
-import { DELIVERY_STATES, FINAL_STATES, type FinalState } from '../../contract/deliveries.ts';
-import { EVENT_TYPES } from '../../contract/events.ts';
+import { type DeliveryState, FINAL_STATES, type FinalState } from '../../contract/deliveries.ts';
+import type { EventType } from '../../contract/events.ts';
 import { deliveries, type Outbox } from '../api/deliveries.ts';
 import { useResource } from '../api/resource.ts';
-import { goTo, linkTo, setQuery, useRoute } from '../base/router.ts';
+import { given, useRoute } from '../base/router.ts';
 import { CursorPages } from '../parts/cursor-pages.tsx';
 import { Select } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded } from '../parts/notes.tsx';
+import { DeliveryFilters } from './delivery-filters.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
 import { ReplayAll, ReplayChosen } from './replay-dialog.tsx';
 
@@ -23,15 +24,18 @@ interface ListProps {
 /** The records of an outbox, newest first. */
 export function DeliveryList({ outbox, link }: ListProps) {
   const { query } = useRoute();
-  const state = query.get('state');
-  const event_type = query.get('kind');
   const cursor = query.get('cursor');
-  const wanted = query.get('sandbox') ?? '';
+  const state = given({ state: query.get('state') as DeliveryState | null });
+  const filter = given({
+    event_type: query.get('kind') as EventType | null,
+    sandbox_id: outbox === null ? query.get('sandbox') : null,
+    endpoint: outbox === null ? query.get('endpoint') : null,
+  });
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [replaying, setReplaying] = useState<'chosen' | FinalState | null>(null);
   const list = useResource(
-    JSON.stringify([outbox?.path, state, event_type, cursor]),
-    (signal) => deliveries.list(outbox, { state, event_type, cursor, limit: PAGE }, signal),
+    JSON.stringify([outbox?.path, state, filter, cursor]),
+    (signal) => deliveries.list(outbox, { ...state, ...filter, ...given({ cursor }), limit: PAGE }, signal),
     REFRESH_MS,
   );
   const done = () => {
@@ -41,7 +45,7 @@ export function DeliveryList({ outbox, link }: ListProps) {
   return (
     <section class="panel" aria-label="Deliveries">
       <div class="panel-head">
-        <Filters has_sandboxes={outbox === null} query={query} />
+        <DeliveryFilters outbox={outbox} query={query} shown={list.data?.deliveries ?? []} />
         <div class="actions">
           {chosen.size > 0 && (
             <button type="button" class="button is-primary" onClick={() => setReplaying('chosen')}>
@@ -65,9 +69,7 @@ export function DeliveryList({ outbox, link }: ListProps) {
           <>
             <DeliveryTable
               link={link}
-              shown={page.deliveries.filter(
-                ({ sandbox_id = '' }) => wanted === '' || sandbox_id.includes(wanted),
-              )}
+              shown={page.deliveries}
               has_sandboxes={outbox === null}
               chosen={chosen}
               onChoose={setChosen}
@@ -85,53 +87,15 @@ export function DeliveryList({ outbox, link }: ListProps) {
         />
       )}
       {replaying !== null && replaying !== 'chosen' && (
-        <ReplayAll outbox={outbox} state={replaying} onClose={() => setReplaying(null)} onDone={done} />
-      )}
-    </section>
-  );
-}
-
-function Filters({ has_sandboxes, query }: { has_sandboxes: boolean; query: URLSearchParams }) {
-  const [text, setText] = useState(query.get('sandbox') ?? '');
-  const open = () => {
-    const word = text.trim();
-    if (/^sbx_[0-9a-f-]{36}$/.test(word)) goTo(linkTo(['sandboxes', word, 'deliveries']));
-    else setQuery({ sandbox: word }, { replace: true });
-  };
-  return (
-    <form
-      class="filters"
-      aria-label="Filter"
-      onSubmit={(event) => {
-        event.preventDefault();
-        open();
-      }}
-    >
-      <Select
-        label="State"
-        is_bare
-        value={query.get('state') ?? ''}
-        options={[['', 'Any state'], ...DELIVERY_STATES]}
-        onChange={(state) => setQuery({ state, cursor: null })}
-      />
-      <Select
-        label="Kind"
-        is_bare
-        value={query.get('kind') ?? ''}
-        options={[['', 'Every kind'], ...EVENT_TYPES]}
-        onChange={(kind) => setQuery({ kind, cursor: null })}
-      />
-      {has_sandboxes && (
-        <input
-          class="input"
-          data-key="slash"
-          aria-label="A part of a sandbox's id; a whole one opens its own outbox"
-          placeholder="part of a sandbox's id"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+        <ReplayAll
+          outbox={outbox}
+          state={replaying}
+          filter={filter}
+          onClose={() => setReplaying(null)}
+          onDone={done}
         />
       )}
-    </form>
+    </section>
   );
 }
 

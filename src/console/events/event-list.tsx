@@ -10,14 +10,14 @@ import { prettyJson } from '../parts/json.ts';
 import { Lines } from '../parts/lines.tsx';
 import { Empty, ProblemNote } from '../parts/notes.tsx';
 import type { EventLine } from './log.ts';
-import { useEvents } from './use-events.ts';
+import { type EventSource, useEvents } from './use-events.ts';
 
 const HEIGHT_PX = 30;
 const STATES = { connecting: 'accent', live: 'good', waiting: 'warn', ended: 'idle' } as const;
 
 /** Events as they come, with those that are kept before them. */
-export function EventList({ path, shows_sandbox }: { path: string; shows_sandbox: boolean }) {
-  const { lines, state, is_paused, setPaused, clear } = useEvents(path);
+export function EventList({ source, shows_sandbox }: { source: EventSource; shows_sandbox: boolean }) {
+  const { lines, state, is_paused, setPaused, clear } = useEvents(source);
   const [kind, setKind] = useState('');
   const [text, setText] = useState('');
   const [is_following, setFollowing] = useState(true);

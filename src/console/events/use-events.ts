@@ -1,6 +1,19 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { follow, type StreamState } from '../api/stream.ts';
+import { type ReadStream, type StreamState, useStream } from '../api/follow.ts';
 import { type EventLine, lineOf, withLines } from './log.ts';
+
+/** An event as a stream gives it: `key` tells it apart where its body does not. */
+export interface Streamed {
+  key: string;
+  event_type: string;
+  body: string;
+}
+
+/** A stream of events, from the oldest that is kept. */
+export interface EventSource {
+  key: string;
+  open(...args: Parameters<ReadStream>): AsyncIterable<Streamed>;
+}
 
 /** What follows a stream of events shows. */
 export interface FollowedEvents {
@@ -15,53 +28,41 @@ export interface FollowedEvents {
  * Follows a stream of events from its oldest record. What comes is drawn once per frame, however much it is; while paused it
  * is kept and not drawn.
  */
-export function useEvents(path: string): FollowedEvents {
+export function useEvents(source: EventSource): FollowedEvents {
   const [lines, setLines] = useState<readonly EventLine[]>([]);
-  const [state, setState] = useState<StreamState>({ state: 'connecting', problem: null });
   const [is_paused, setPaused] = useState(false);
   const waiting = useRef<EventLine[]>([]);
   const paused = useRef(is_paused);
   paused.current = is_paused;
-  const draw = useRef(() => {});
+  const frame = useRef(0);
+  const draw = useRef(() => {
+    if (frame.current !== 0 || paused.current) return;
+    frame.current = requestAnimationFrame(() => {
+      frame.current = 0;
+      const newer = waiting.current;
+      if (newer.length === 0) return;
+      waiting.current = [];
+      setLines((before) => withLines(before, newer));
+    });
+  });
 
-  useEffect(() => {
-    const ending = new AbortController();
-    let frame = 0;
-    draw.current = () => {
-      if (frame !== 0 || paused.current || ending.signal.aborted) return;
-      frame = requestAnimationFrame(() => {
-        frame = 0;
-        const newer = waiting.current;
-        if (newer.length === 0) return;
-        waiting.current = [];
-        setLines((before) => withLines(before, newer));
-      });
-    };
+  const state = useStream(source.key, async (signal, onConnection) => {
     setLines([]);
     waiting.current = [];
-    void follow(
-      path,
-      {},
-      '0',
-      {
-        onEvents(events) {
-          const newer = events.map(({ id, event, data }) => lineOf(data, event, id));
-          waiting.current = withLines(waiting.current, newer);
-          draw.current();
-          return true;
-        },
-        onState: setState,
-      },
-      ending.signal,
-    );
-    return () => {
-      ending.abort();
-      cancelAnimationFrame(frame);
-    };
-  }, [path]);
+    for await (const { key, event_type, body } of source.open(signal, onConnection)) {
+      if (signal.aborted) return;
+      waiting.current.push(lineOf(body, event_type, key));
+      if (waiting.current.length >= WAITING_MAX) waiting.current = withLines([], waiting.current);
+      draw.current();
+    }
+  });
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
   useEffect(() => {
     if (!is_paused) draw.current();
   }, [is_paused]);
 
   return { lines, state, is_paused, setPaused, clear: () => setLines([]) };
 }
+
+/** While nothing is drawn, as in a hidden tab, what waits is cut to what is kept. */
+const WAITING_MAX = 40_000;

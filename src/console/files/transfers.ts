@@ -1,5 +1,7 @@
+import { errorOfAnswer } from '../../client/error.ts';
+import { authorization, refuse } from '../api/client.ts';
+import { noteAway, ROOT } from '../api/connection.ts';
 import { files, type PathQuery, queryOf } from '../api/files.ts';
-import { apiUrl, authorization } from '../api/http.ts';
 import type { Place } from '../api/place.ts';
 import { problemOf } from '../api/problem.ts';
 import { Store } from '../base/store.ts';
@@ -124,24 +126,30 @@ function putFile(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open('PUT', apiUrl(`${place.path}/files`, { ...path, parents: true }));
+    const query = new URLSearchParams({ ...path, parents: 'true' });
+    request.open('PUT', new URL(`api/v1${place.path}/files?${query}`, ROOT));
     request.setRequestHeader('content-type', 'application/octet-stream');
     for (const [name, value] of Object.entries(authorization())) request.setRequestHeader(name, value);
     request.upload.addEventListener('progress', ({ loaded }) => progress(loaded, file.size));
     request.addEventListener('load', () => {
-      if (request.status >= 200 && request.status < 300) return resolve();
-      reject(new Error(messageOf(request.responseText) ?? `The server answered with ${request.status}.`));
+      const { status, responseText: text } = request;
+      if (status >= 200 && status < 300) return resolve();
+      if (status === 401) refuse();
+      reject(errorOfAnswer(new Response(null, { status }), jsonOf(text)));
     });
-    request.addEventListener('error', () => reject(new Error('The connection broke.')));
+    request.addEventListener('error', () => {
+      noteAway();
+      reject(new Error('The connection broke.'));
+    });
     request.addEventListener('abort', () => reject(new Error('Stopped.')));
     signal.addEventListener('abort', () => request.abort());
     request.send(file);
   });
 }
 
-function messageOf(text: string): string | null {
+function jsonOf(text: string): unknown {
   try {
-    return (JSON.parse(text) as { error?: { message?: string } }).error?.message ?? null;
+    return JSON.parse(text);
   } catch {
     return null;
   }

@@ -71,9 +71,3 @@ function readable(text: string): string {
   const line = text.replace(/\r$/, '').replace(ESCAPES, '');
   return visibleLines(line.slice(line.lastIndexOf('\r') + 1));
 }
-
-/** The bytes of a piece of output as the API sends it. */
-export function bytesOf(data: string, encoding: string | undefined): Uint8Array {
-  if (encoding !== 'base64') return new TextEncoder().encode(data);
-  return Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-}

@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
-import { send } from '../api/http.ts';
+import type { Place } from '../api/place.ts';
+import { processes } from '../api/processes.ts';
 import { count, plural } from '../base/format.ts';
 import { Badge } from '../parts/badge.tsx';
 import { save } from '../parts/download.ts';
@@ -15,15 +16,14 @@ const HEIGHT_PX = 18;
 const STATES = { connecting: 'accent', live: 'good', waiting: 'warn', ended: 'idle' } as const;
 
 interface OutputProps {
-  path: string;
-  /** For the file that it is saved as. */
-  name: string;
+  place: Place;
+  process_id: string;
   onExit(): void;
 }
 
 /** The output of a process: followed, searched, and saved. */
-export function OutputView({ path, name, onExit }: OutputProps) {
-  const { lines, dropped, state } = useOutput(path, onExit);
+export function OutputView({ place, process_id, onExit }: OutputProps) {
+  const { lines, dropped, state } = useOutput(place, process_id, onExit);
   const [stream, setStream] = useState('');
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
@@ -41,11 +41,8 @@ export function OutputView({ path, name, onExit }: OutputProps) {
   };
   const download = (which: 'stdout' | 'stderr') =>
     tell(async () => {
-      const response = await send('GET', path, {
-        query: { stream: which },
-        headers: { accept: 'application/octet-stream' },
-      });
-      save(`${name}.${which}`, [await response.blob()]);
+      const response = await processes.output(place, process_id, which);
+      save(`${process_id}.${which}`, [await response.blob()]);
     }, `${which} saved`);
   return (
     <section class="panel" aria-label="Output">

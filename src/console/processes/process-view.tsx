@@ -60,12 +60,7 @@ export function ProcessView({ place, process_id }: { place: Place; process_id: s
                 <About process={process} />
               </div>
             </section>
-            <OutputView
-              key={process_id}
-              path={processes.outputPath(place, process_id)}
-              name={process_id}
-              onExit={one.reload}
-            />
+            <OutputView key={process_id} place={place} process_id={process_id} onExit={one.reload} />
           </>
         )}
       </Loaded>

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { RESTART_POLICIES } from '../../contract/processes.ts';
+import { RESTART_POLICIES, type RestartPolicy } from '../../contract/processes.ts';
 import type { Place } from '../api/place.ts';
 import { type ProcessRequest, processes } from '../api/processes.ts';
 import { Dialog } from '../parts/dialog.tsx';
@@ -15,7 +15,7 @@ const EMPTY = {
   user: '',
   env: '',
   timeout: '',
-  policy: 'never',
+  policy: 'never' as RestartPolicy,
   has_stdin: false,
 };
 type Form = typeof EMPTY;
@@ -86,7 +86,7 @@ export function StartDialog({ place, onClose, onStarted }: StartProps) {
           label="Start again"
           value={form.policy}
           options={RESTART_POLICIES}
-          onChange={(policy) => set({ policy })}
+          onChange={(policy) => set({ policy: policy as RestartPolicy })}
         />
       </div>
       <Field

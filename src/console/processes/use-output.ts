@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { follow, type StreamState } from '../api/stream.ts';
-import { bytesOf, type OutputLine, OutputLog } from './output-log.ts';
+import { type StreamState, useStream } from '../api/follow.ts';
+import type { Place } from '../api/place.ts';
+import { type OutputLine, OutputLog } from './output-log.ts';
 
 /** What a process has written, and goes on writing. */
 export interface FollowedOutput {
@@ -10,59 +11,25 @@ export interface FollowedOutput {
   state: StreamState;
 }
 
-interface OutputEvent {
-  stream: 'stdout' | 'stderr';
-  data: string;
-  encoding?: string;
-}
-
 /** Follows the output of a process until it has ended. It is drawn once per frame, however much it is. */
-export function useOutput(path: string, onExit: () => void): FollowedOutput {
-  const [shown, setShown] = useState<{ lines: readonly OutputLine[]; dropped: number }>({
-    lines: [],
-    dropped: 0,
-  });
-  const [state, setState] = useState<StreamState>({ state: 'connecting', problem: null });
-  const exited = useRef(onExit);
-  exited.current = onExit;
-
-  useEffect(() => {
-    const ending = new AbortController();
+export function useOutput({ path, sandbox }: Place, process_id: string, onExit: () => void): FollowedOutput {
+  const [shown, setShown] = useState<Omit<FollowedOutput, 'state'>>({ lines: [], dropped: 0 });
+  const frame = useRef(0);
+  const state = useStream(`${path} ${process_id}`, async (signal, onConnection) => {
     const log = new OutputLog();
-    let frame = 0;
     const draw = () => {
-      frame ||= requestAnimationFrame(() => {
-        frame = 0;
+      frame.current ||= requestAnimationFrame(() => {
+        frame.current = 0;
         setShown({ lines: log.lines(), dropped: log.dropped });
       });
     };
-    void follow(
-      path,
-      { stream: 'all', follow: true },
-      null,
-      {
-        onEvents(events) {
-          for (const { event, data } of events) {
-            if (event === 'exit') {
-              draw();
-              exited.current();
-              return false;
-            }
-            if (event !== 'output') continue;
-            const { stream, data: text, encoding } = JSON.parse(data) as OutputEvent;
-            log.add(stream === 'stderr' ? 'stderr' : 'stdout', bytesOf(text, encoding));
-          }
-          draw();
-          return true;
-        },
-        onState: setState,
-      },
-      ending.signal,
-    );
-    return () => {
-      ending.abort();
-      cancelAnimationFrame(frame);
-    };
-  }, [path]);
+    for await (const event of sandbox.output(process_id, { stream: 'all', signal, onConnection })) {
+      if (signal.aborted) return;
+      if (event.type === 'output') log.add(event.stream, event.bytes);
+      if (event.type === 'exit') onExit();
+      draw();
+    }
+  });
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
   return { ...shown, state };
 }

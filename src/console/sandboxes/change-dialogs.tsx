@@ -1,15 +1,16 @@
 import { useState } from 'preact/hooks';
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { ManagedSandbox } from '../api/managed-sandbox.ts';
 import { sandboxes } from '../api/sandboxes.ts';
 import { goTo, linkTo } from '../base/router.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Check, Field } from '../parts/field.tsx';
 import { say } from '../parts/toasts.tsx';
 import { durationOf } from './claim-form.ts';
+import { EditDialog } from './edit-dialog.tsx';
 
 /** What is to be done to a sandbox. */
 export interface Change {
-  verb: 'pause' | 'resume' | 'fork' | 'refresh' | 'delete';
+  verb: 'pause' | 'resume' | 'fork' | 'refresh' | 'edit' | 'delete';
   sandbox: ManagedSandbox;
 }
 
@@ -25,6 +26,7 @@ export function ChangeDialog({ change, onClose, onDone }: DialogProps) {
   const shared = { sandbox, onClose, onDone };
   if (verb === 'fork') return <Fork {...shared} />;
   if (verb === 'delete') return <Delete {...shared} />;
+  if (verb === 'edit') return <EditDialog {...shared} />;
   return <Simple {...shared} verb={verb} />;
 }
 

@@ -1,4 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
+import { randomKey } from '../../client/http-client.ts';
 import { sandboxes } from '../api/sandboxes.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notes.tsx';
@@ -20,7 +21,7 @@ export function ClaimDialog({ onClose, onClaimed }: { onClose(): void; onClaimed
     setFaults(claim.faults);
     if (Object.keys(claim.faults).length > 0) return;
     const of = JSON.stringify(claim.body);
-    if (key.current.of !== of) key.current = { of, key: crypto.randomUUID() };
+    if (key.current.of !== of) key.current = { of, key: randomKey() };
     submit(async () => {
       const { sandbox_id } = await sandboxes.claim(claim.body, key.current.key);
       say(`Claimed: ${sandbox_id}`);

@@ -1,5 +1,7 @@
-import { EVENT_TYPES } from '../../contract/events.ts';
+import { EVENT_TYPES, type EventType } from '../../contract/events.ts';
+import type { SandboxNetworkMode } from '../../contract/network.ts';
 import { TEMPLATE } from '../../contract/sandboxes.ts';
+import type { ClaimBody } from '../api/managed-sandbox.ts';
 
 /** What is typed into the form of a claim. */
 export interface ClaimForm {
@@ -8,7 +10,7 @@ export interface ClaimForm {
   webhook_secret: string;
   watch_dir: string;
   watch_ignore: string;
-  events: readonly string[];
+  events: readonly EventType[];
   metadata: string;
   env_vars: string;
   ttl: string;
@@ -43,8 +45,16 @@ export type Faults = Partial<Record<keyof ClaimForm, string>>;
 
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 const DURATION = 'must be like 90s, 30m, 2h or 7d; 0 is off';
-const SIZE = /^\d+(Mi|Gi)$/;
-const SIZE_PROBLEM = 'must be like 256Mi or 1Gi';
+const MIB_OF: Record<string, number> = { Mi: 1, Gi: 1024, Ti: 1024 ** 2 };
+const SIZE_MIN_MIB = 128;
+const SIZE_MAX_MIB = 2 ** 31;
+const SIZE_PROBLEM = 'must be like 256Mi or 1Gi, from 128Mi to 2048Ti';
+const CORES = /^(0|[1-9]\d{0,3})(\.\d{1,3})?$/;
+/** A hundred years. */
+const DURATION_MAX_S = 100 * 366 * 24 * 60 * 60;
+const TEXT_MAX = 4_096;
+const GLOBS_MAX = 100;
+const GLOB_MAX = 256;
 const METADATA_KEY = /^[A-Za-z0-9_./-]{1,63}$/;
 const METADATA_MAX = 32;
 const METADATA_TEXT_MAX = 256;
@@ -57,7 +67,7 @@ export function durationOf(text: string): { seconds: number | null; wrong: strin
   const [, digits, unit = 's'] = /^(\d+)\s*([smhd])?$/.exec(typed) ?? [];
   if (digits === undefined) return { seconds: null, wrong: DURATION };
   const seconds = Number(digits) * (SECONDS[unit] as number);
-  return Number.isSafeInteger(seconds) ? { seconds, wrong: null } : { seconds: null, wrong: DURATION };
+  return seconds <= DURATION_MAX_S ? { seconds, wrong: null } : { seconds: null, wrong: 'at most 100 years' };
 }
 
 /** Pairs from lines like `name=value`; lines that are empty are passed over. */
@@ -78,7 +88,7 @@ export function pairsOf(
 }
 
 /** The body of the claim, and what the manager would refuse in it. Contract section 7, `POST /api/v1/sandboxes`. */
-export function claimOf(form: ClaimForm): { body: object; faults: Faults } {
+export function claimOf(form: ClaimForm): { body: ClaimBody; faults: Faults } {
   const faults: Faults = {};
   const config = {
     ...webhookOf(form, faults),
@@ -88,7 +98,7 @@ export function claimOf(form: ClaimForm): { body: object; faults: Faults } {
     ...(form.auto_resume ? { auto_resume: true } : {}),
     ...resourcesOf(form, faults),
     ...bandwidthOf(form, faults),
-    ...(form.network === '' ? {} : { network: { mode: form.network } }),
+    ...(form.network === '' ? {} : { network: { mode: form.network as SandboxNetworkMode } }),
   };
   const template = form.template.trim();
   if (template !== '' && !TEMPLATE.test(template)) faults.template = 'must be 1 to 64 of A-Z a-z 0-9 _ - .';
@@ -103,17 +113,24 @@ function webhookOf(form: ClaimForm, faults: Faults) {
       faults.webhook_url = 'is required for these';
     return {};
   }
+  if (url.length > TEXT_MAX) faults.webhook_url = `at most ${TEXT_MAX} characters`;
+  if (secret.length > TEXT_MAX) faults.webhook_secret = `at most ${TEXT_MAX} characters`;
+  if (watch_dir.length > TEXT_MAX) faults.watch_dir = `at most ${TEXT_MAX} characters`;
   if (!isWebhookUrl(url)) faults.webhook_url = 'must be http or https, without user and password';
   if (watch_dir !== '' && !watch_dir.startsWith('/')) faults.watch_dir = 'must be an absolute path';
   if (events.length === 0) faults.events = 'at least one kind must be sent';
   const globs = watch_ignore.split('\n').filter((line) => line.trim() !== '');
+  const glob = globs.find((each) => each.length > GLOB_MAX || /^(\.?\/)*$/.test(each));
+  if (globs.length > GLOBS_MAX) faults.watch_ignore = `at most ${GLOBS_MAX} globs`;
+  if (glob !== undefined)
+    faults.watch_ignore = `is no glob of 1 to ${GLOB_MAX} characters: ${glob.slice(0, 40)}`;
   return {
     webhook: {
       url,
       ...(secret === '' ? {} : { secret }),
       ...(watch_dir === '' ? {} : { watch_dir }),
       ...(globs.length === 0 ? {} : { watch_ignore: globs }),
-      ...(events.length === EVENT_TYPES.length ? {} : { events }),
+      ...(events.length === EVENT_TYPES.length ? {} : { events: [...events] }),
     },
   };
 }
@@ -136,11 +153,24 @@ function metadataOf({ metadata }: ClaimForm, faults: Faults) {
 }
 
 function variablesOf({ env_vars }: ClaimForm, faults: Faults) {
-  const { pairs, wrong } = pairsOf(env_vars, '=');
-  const size = new TextEncoder().encode(Object.entries(pairs).flat().join('')).length;
+  const { pairs, wrong } = environmentOf(env_vars);
   if (wrong) faults.env_vars = wrong;
-  else if (size > ENV_MAX_BYTES) faults.env_vars = 'at most 64 KiB of names and values';
   return Object.keys(pairs).length === 0 ? {} : { env_vars: pairs };
+}
+
+/** Environment variables from lines like `NAME=value`, each of which counts with its `=` and its end. */
+export function environmentOf(text: string): ReturnType<typeof pairsOf> {
+  const { pairs, wrong } = pairsOf(text, '=');
+  const size = new TextEncoder().encode(Object.entries(pairs).flat().join('')).length;
+  const is_long = size + 2 * Object.keys(pairs).length > ENV_MAX_BYTES;
+  return { pairs, wrong: wrong ?? (is_long ? 'at most 64 KiB of names and values' : null) };
+}
+
+/** What is wrong with a size of memory or disk; null where nothing is. */
+export function sizeProblem(text: string): string | null {
+  const [, number, unit = ''] = /^([1-9]\d{0,8})(Mi|Gi|Ti)$/.exec(text) ?? [];
+  const size_mib = Number(number) * (MIB_OF[unit] ?? Number.NaN);
+  return size_mib >= SIZE_MIN_MIB && size_mib <= SIZE_MAX_MIB ? null : SIZE_PROBLEM;
 }
 
 function durationsOf(form: ClaimForm, faults: Faults) {
@@ -155,9 +185,11 @@ function durationsOf(form: ClaimForm, faults: Faults) {
 
 function resourcesOf(form: ClaimForm, faults: Faults) {
   const [memory, cpu, disk] = [form.memory.trim(), form.cpu.trim(), form.disk.trim()];
-  if (memory !== '' && !SIZE.test(memory)) faults.memory = SIZE_PROBLEM;
-  if (disk !== '' && !SIZE.test(disk)) faults.disk = SIZE_PROBLEM;
-  if (cpu !== '' && !(Number(cpu) > 0)) faults.cpu = 'must be a number of cores like 0.5 or 2';
+  const [bad_memory, bad_disk] = [memory, disk].map((each) => (each === '' ? null : sizeProblem(each)));
+  if (bad_memory) faults.memory = bad_memory;
+  if (bad_disk) faults.disk = bad_disk;
+  if (cpu !== '' && !(CORES.test(cpu) && Number(cpu) > 0))
+    faults.cpu = 'must be a number of cores like 0.5 or 2';
   if (memory === '' && cpu === '' && disk === '') return {};
   const resources = {
     ...(memory === '' ? {} : { memory }),

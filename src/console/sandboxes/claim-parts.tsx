@@ -126,6 +126,7 @@ export function Webhook({ form, set, faults }: PartProps) {
         />
         <Field
           label="Signing secret"
+          wrong={faults.webhook_secret}
           type="password"
           value={webhook_secret}
           hint="never shown again"
@@ -146,6 +147,7 @@ export function Webhook({ form, set, faults }: PartProps) {
               label="Not watched"
               rows={2}
               value={watch_ignore}
+              wrong={faults.watch_ignore}
               placeholder="**/node_modules"
               hint="a glob on each line"
               onInput={(value) => set({ watch_ignore: value })}

@@ -1,5 +1,5 @@
 import type { DirectionUsage } from '../../contract/network.ts';
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { ManagedSandbox } from '../api/managed-sandbox.ts';
 import { bytes, count, duration } from '../base/format.ts';
 import { Id } from '../parts/copy.tsx';
 import { Facts } from '../parts/facts.tsx';

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { ManagedSandbox } from '../api/managed-sandbox.ts';
 import { type Place, placeOf } from '../api/place.ts';
 import { useResource } from '../api/resource.ts';
 import { sandboxes } from '../api/sandboxes.ts';
@@ -123,6 +123,7 @@ function Actions({ sandbox, onChange }: { sandbox: ManagedSandbox; onChange(chan
       {status === 'running' && button('pause', 'Pause')}
       {status === 'paused' && button('resume', 'Resume', 'is-primary')}
       {is_up && sandbox.expires_at !== null && button('refresh', 'Refresh')}
+      {is_up && button('edit', 'Change')}
       {is_up && button('fork', 'Fork')}
       {status !== 'terminating' && status !== 'deleted' && button('delete', 'Delete', 'is-danger')}
     </div>

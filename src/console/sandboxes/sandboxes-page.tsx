@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import type { ManagedSandbox, SandboxPage } from '../api/managed-sandbox.ts';
 import { useResource } from '../api/resource.ts';
-import { type SandboxPage, sandboxes } from '../api/sandboxes.ts';
+import { sandboxes } from '../api/sandboxes.ts';
 import { count } from '../base/format.ts';
-import { goTo, linkTo, setQuery, useRoute } from '../base/router.ts';
+import { given, goTo, linkTo, setQuery, useRoute } from '../base/router.ts';
 import { StateBadge } from '../parts/badge.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Empty, Loaded } from '../parts/notes.tsx';
@@ -24,8 +25,7 @@ export function SandboxesPage() {
   const [change, setChange] = useState<Change | null>(null);
   const offset = Math.max(0, Math.trunc(Number(query.get('offset')) || 0));
   const filter = {
-    status: query.get('status'),
-    template_id: query.get('template'),
+    ...given({ status: query.get('status') as ManagedStatus | null, template_id: query.get('template') }),
     metadata: query.getAll('metadata'),
   };
   const list = useResource(

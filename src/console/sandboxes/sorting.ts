@@ -1,4 +1,4 @@
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { ManagedSandbox } from '../api/managed-sandbox.ts';
 
 const KEYS = {
   id: ({ id }: ManagedSandbox) => id,

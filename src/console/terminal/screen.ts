@@ -6,7 +6,8 @@ import { withStyleSheets } from './style-sheets.ts';
 
 /** A terminal on the page. This file and its libraries come with the first terminal. */
 export interface Screen {
-  write(bytes: Uint8Array): void;
+  /** Resolves once the bytes are drawn: who writes faster would have the terminal drop some. */
+  write(bytes: Uint8Array): Promise<void>;
   /** A line of the page's own, apart from what the process writes. */
   note(text: string): void;
   /** Fits the terminal to its box; the size is told to `onResize`. */
@@ -76,7 +77,7 @@ export function openScreen(box: HTMLElement, is_dark: boolean, events: ScreenEve
   withStyleSheets(() => terminal.open(box));
   const encoder = new TextEncoder();
   return {
-    write: (bytes) => terminal.write(bytes),
+    write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
     note: (text) => terminal.write(encoder.encode(`\r\n\u001b[0;2m${text}\u001b[0m\r\n`)),
     fit: () => fitting.fit(),
     setDark: (value) => {

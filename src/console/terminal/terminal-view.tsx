@@ -95,7 +95,8 @@ export function TerminalView({ place }: { place: Place }) {
         opened.map((process_id) => (
           <TerminalPane
             key={process_id}
-            path={processes.attachPath(place, process_id)}
+            place={place}
+            process_id={process_id}
             is_shown={process_id === chosen}
           />
         ))

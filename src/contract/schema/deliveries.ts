@@ -10,14 +10,23 @@ import { pageLimit } from './query.ts';
 const DeliveryState = Type.Enum(DELIVERY_STATES, { title: 'DeliveryState' });
 const Kind = Type.Enum(EVENT_TYPES, { title: 'EventType' });
 
-/** The query of a list of deliveries. */
-export const DeliveryQuery = closedObject({
+const query = {
   state: Type.Optional(DeliveryState),
   event_type: Type.Optional(Kind),
   limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
   cursor: Type.Optional(
     Type.String({ pattern: '^[1-9][0-9]{0,14}$', description: 'the next_cursor of the previous page' }),
   ),
+};
+
+/** The query of a list of deliveries. */
+export const DeliveryQuery = closedObject(query);
+
+/** The same of a team's, which are of many sandboxes and endpoints. */
+export const TeamDeliveryQuery = closedObject({
+  ...query,
+  sandbox_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256, pattern: '^[!-~]+$' })),
+  endpoint: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: "a webhook's URL" })),
 });
 
 /** The query of a replay of all records in a state. */

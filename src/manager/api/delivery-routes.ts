@@ -1,14 +1,15 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
 import type { RouteDoc } from '../../contract/documents/route-doc.ts';
-import { ApiError } from '../../contract/errors.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
 import {
-  DeliveryQuery,
   EventParams,
   ReplayedData,
   ReplayQuery,
   TeamDeliveryData,
   TeamDeliveryPageData,
+  TeamDeliveryQuery,
 } from '../../contract/schema/deliveries.ts';
+import { endpointOf } from '../database/endpoint-key.ts';
 import type { Delivery } from '../outbox/delivery.ts';
 import { callerOf } from './auth.ts';
 
@@ -49,11 +50,13 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
   const reading = (doc: RouteDoc) => ({ scope: 'webhooks:read', doc }) as const;
   const writing = (doc: RouteDoc) => ({ scope: 'sandboxes:write', doc }) as const;
 
-  app.get(PATH, { config: reading(DOCS.list), schema: { querystring: DeliveryQuery } }, async (request) => {
-    const { cursor, ...filter } = request.query;
+  const list = { config: reading(DOCS.list), schema: { querystring: TeamDeliveryQuery } };
+  app.get(PATH, list, async (request) => {
+    const { cursor, endpoint, ...filter } = request.query;
     return success(
       await delivery.views.list(callerOf(request).team_id, {
         ...filter,
+        ...(endpoint === undefined ? {} : { endpoint: endpointIn(endpoint) }),
         before_id: cursor === undefined ? cursor : Number(cursor),
       }),
     );
@@ -78,6 +81,11 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
     const { state } = request.query;
     return success({ replayed: await delivery.replayAll(callerOf(request).team_id, state) });
   });
+}
+
+function endpointIn(url: string): string {
+  if (URL.canParse(url)) return endpointOf(url);
+  throw invalidField('endpoint', 'must be a URL');
 }
 
 async function found(delivery: Delivery, team_id: string, event_id: string) {

@@ -30,6 +30,13 @@ const VIEW_COLUMNS = [
   'attempts',
 ] as const;
 
+/** Which of a team's deliveries a list shows. */
+export interface TeamDeliveryFilter extends DeliveryFilter {
+  sandbox_id?: string | undefined;
+  /** As `endpointOf` gives it. */
+  endpoint?: string | undefined;
+}
+
 /** The number of pending records, and the commit time of the oldest one (wall time in ms), or null. */
 export interface PendingCounts {
   pending: number;
@@ -47,12 +54,14 @@ export class DeliveryViewStore {
   }
 
   /** A page of deliveries, newest first. The cursor is the id of the last record on the page. */
-  async list(team_id: string, filter: DeliveryFilter): Promise<DeliveryPage<OfSandbox<DeliveryView>>> {
-    const { state, event_type, limit, before_id } = filter;
+  async list(team_id: string, filter: TeamDeliveryFilter): Promise<DeliveryPage<OfSandbox<DeliveryView>>> {
+    const { state, event_type, sandbox_id, endpoint, limit, before_id } = filter;
     let query = this.#database.db.selectFrom('outbox').select(VIEW_COLUMNS).where('team_id', '=', team_id);
     if (before_id !== undefined) query = query.where('id', '<', before_id);
     if (state) query = query.where('state', '=', state);
     if (event_type) query = query.where('event_type', '=', event_type as never);
+    if (sandbox_id) query = query.where('sandbox_id', '=', sandbox_id);
+    if (endpoint) query = query.where('endpoint', '=', endpoint);
     const newest = query.orderBy('id', 'desc').limit(limit + 1);
     const rows = await withLastAttempt(this.#database, newest).orderBy('record.id', 'desc').execute();
     const page = rows.slice(0, limit);

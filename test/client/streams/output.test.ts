@@ -42,9 +42,13 @@ it('output is read byte for byte to its end, however often the connection breaks
     body: { shell: WRITES },
     query: { lossless: true },
   });
+  const told: boolean[] = [];
   const { stdout, stderr, gaps, exit_code } = await readAll(
-    daemon.sandbox.output(process_id, { lossless: true }),
+    daemon.sandbox.output(process_id, { lossless: true, onConnection: (each) => told.push(each) }),
   );
+  // Connected at first, then lost and connected in turn.
+  expect(told.length).toBeGreaterThan(2);
+  expect(told).toEqual(told.map((_, index) => index % 2 === 0));
   expect(sha256(stdout)).toBe(sha256(WRITTEN));
   expect([stderr, gaps, exit_code]).toEqual(['ends\n', 0, 3]);
   expect(line.breaks).toBeGreaterThan(1);
@@ -72,11 +76,12 @@ it('a terminal is attached to through a manager: what is typed comes back once, 
     shell: 'stty -echo; read a; echo "<$a>"; read b; echo "<$b> $(stty size)"; exit 4',
     pty: { cols: 80, rows: 24 },
   };
-  const started = await team.post(
-    `/api/v1/sandboxes/${(await team.get('/api/v1/sandboxes')).data.sandboxes[0].id}/processes`,
-    body,
-  );
-  const terminal = sandbox.attach(started.data.process_id);
+  const { process_id } = await sandbox.POST('/api/v1/processes', { body });
+  const path = { process_id };
+  expect((await sandbox.GET('/api/v1/processes/{process_id}', { path })).state).toBe('running');
+  // @ts-expect-error a manager does not pass this route through
+  await expect(sandbox.GET('/api/v1/sandbox')).rejects.toMatchObject({ code: 'not_found' });
+  const terminal = sandbox.attach(process_id);
   onTestFinished(() => terminal.close());
   terminal.resize(100, 40);
   terminal.write('first\n');

@@ -40,11 +40,13 @@ it('what the manager would refuse is said by its field', () => {
     ...EMPTY_CLAIM,
     ...{ template: 'a b', webhook_url: 'ftp://x', watch_dir: 'work', events: [], metadata: 'no colon' },
     ...{ env_vars: 'no equals', ttl: 'soon', memory: '1GB', cpu: 'many', egress: '-1' },
+    ...{ disk: '127Mi', hard_ttl: '40000d', watch_ignore: '/', webhook_secret: 'x'.repeat(4_097) },
   });
   expect(Object.keys(faults).sort()).toEqual(
     [
       ...['template', 'webhook_url', 'watch_dir', 'events', 'metadata'],
       ...['env_vars', 'ttl', 'memory', 'cpu', 'egress'],
+      ...['disk', 'hard_ttl', 'watch_ignore', 'webhook_secret'],
     ].sort(),
   );
 });

@@ -39,6 +39,18 @@ async function scene(database: string): Promise<Scene> {
 }
 
 describeOnStores('the routes of deliveries', (fresh) => {
+  it("narrow a team's records by sandbox and endpoint, and name what is neither", async () => {
+    const { consumer, client, deleted } = await scene(await fresh());
+    const [first] = await deleted(2);
+    const count = async (query: string) => (await client.get(`${PATH}?${query}`)).data.deliveries.length;
+    expect(await count('')).toBe(2);
+    expect(await count(`sandbox_id=${first}`)).toBe(1);
+    expect(await count(`endpoint=${encodeURIComponent(`${consumer.url}/hook?any=query`)}`)).toBe(2);
+    expect(await count(`endpoint=${encodeURIComponent(`${consumer.url}/other`)}`)).toBe(0);
+    const refused = await client.get(`${PATH}?endpoint=nowhere`);
+    expect([refused.status, refused.error?.message]).toEqual([400, 'endpoint: must be a URL']);
+  });
+
   it('show a deletion with its exact request and every attempt', async () => {
     const { consumer, client, deleted } = await scene(await fresh());
     consumer.answer = ({ attempt }, respond) => respond(attempt === 1 ? 503 : 204);

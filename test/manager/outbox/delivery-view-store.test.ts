@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { endpointOf } from '../../../src/manager/database/endpoint-key.ts';
 import { noticeOf, outcomeOf } from '../../support/manager/outbox.ts';
 import { ENDPOINT, openBench } from '../../support/manager/outbox-bench.ts';
 import { describeOnStores } from '../../support/stores.ts';
@@ -22,6 +23,24 @@ describeOnStores("a team's view of its records", (fresh) => {
     expect(await views.find('team_1', theirs?.event_id ?? '')).toBeNull();
     expect(await views.replay('team_1', theirs?.event_id ?? '')).toEqual([]);
     expect(await views.counts()).toEqual({ pending: 6, oldest_at_ms: clock.wallMs() });
+  });
+
+  it('narrows them by sandbox and by endpoint', async () => {
+    const { database, outbox, views, deleted, clock } = await openBench(await fresh());
+    await deleted('sb_1');
+    await deleted('sb_2');
+    const elsewhere = noticeOf(clock.wallMs(), {
+      sandbox_id: 'sb_3',
+      webhook_url: 'http://elsewhere.example:8080/hook?token=1',
+    });
+    await database.db.transaction().execute((tx) => outbox.insertDeleted(tx, elsewhere));
+    const ids = async (filter: { sandbox_id?: string; endpoint?: string }) =>
+      (await views.list('team_1', { limit: 9, ...filter })).deliveries.map(({ sandbox_id }) => sandbox_id);
+    expect(await ids({})).toEqual(['sb_3', 'sb_2', 'sb_1']);
+    expect(await ids({ sandbox_id: 'sb_2' })).toEqual(['sb_2']);
+    expect(await ids({ endpoint: ENDPOINT })).toEqual(['sb_2', 'sb_1']);
+    expect(await ids({ endpoint: endpointOf('http://elsewhere.example:8080/hook') })).toEqual(['sb_3']);
+    expect(await ids({ sandbox_id: 'sb_3', endpoint: ENDPOINT })).toEqual([]);
   });
 
   it('makes final records pending again with a new window, and leaves pending ones as they are', async () => {

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 
 const CHROMIUM = '/usr/bin/chromium';
 /** Long enough for a busy machine; a test that fails says what it waited for. */
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 
 /** Whether there is a browser here, and what a test's name says where there is none. */
 export const has_browser = existsSync(CHROMIUM);
