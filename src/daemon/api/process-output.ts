@@ -65,15 +65,34 @@ export async function answerOutput(
   await sendBytes(items, reply);
 }
 
+/** So much of a piece shows what the rest is like. */
+const SAMPLE_BYTES = 1024;
+const SPACE = 0x20;
+const TAB = 0x09;
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
 /**
  * A piece of output as JSON: these fields, `stream`, `offset` (of its first byte in the stream) and `data`, which is text
- * if it is valid UTF-8, and base64 with `encoding` otherwise.
+ * if it is valid UTF-8, and base64 with `encoding` otherwise, or for a long piece that is mostly control characters.
  */
 export function outputJson({ stream, offset, data }: OutputItem & { type: 'output' }, fields = {}): string {
-  if (isUtf8(data)) return JSON.stringify({ ...fields, stream, offset, data: data.toString('utf8') });
+  if (isUtf8(data) && !isMostlyControls(data))
+    return JSON.stringify({ ...fields, stream, offset, data: data.toString('utf8') });
   const others = JSON.stringify({ ...fields, stream, offset, encoding: 'base64' });
   // Base64 needs no escapes: a flood of it is not gone through once more.
   return `${others.slice(0, -1)},"data":"${data.toString('base64')}"}`;
+}
+
+/** Whether these bytes, such as zeros, are no text to anyone: as JSON each would be an escape of six characters. */
+function isMostlyControls(data: Buffer): boolean {
+  if (data.length < SAMPLE_BYTES) return false;
+  let controls = 0;
+  for (let i = 0; i < SAMPLE_BYTES; i++) {
+    const byte = data[i] as number;
+    if (byte < SPACE && byte !== TAB && byte !== LINE_FEED && byte !== CARRIAGE_RETURN) controls += 1;
+  }
+  return controls > SAMPLE_BYTES / 2;
 }
 
 /** The end of both streams as text, and whether there was more before it. */

@@ -114,6 +114,19 @@ describe('GET /processes/{id}/output as server-sent events', () => {
     });
   });
 
+  it.each([
+    ['zeros as base64, which is shorter', '\\0', 'base64'],
+    ['colours as text', '\\33[31mx\\33[0m', undefined],
+    ['empty lines as text', '\\n', undefined],
+  ])('sends a long piece of %s', async (_, piece, encoding) => {
+    const shell = `printf '${piece}%.0s' $(seq 3000)`;
+    const { process_id, output } = await daemon.run({ shell }, '?wait_ms=60000');
+    const events = (await all(process_id)).filter(([event]) => event === 'output').map(([, data]) => data);
+    expect(new Set(events.map((data) => data.encoding))).toEqual(new Set([encoding]));
+    const bytes = events.map(({ data }) => Buffer.from(data as string, encoding as BufferEncoding));
+    expect(Buffer.concat(bytes).toString()).toBe(output.stdout);
+  });
+
   it('refuses an offset that is no longer kept with 410, and one beyond the end with 400', async () => {
     const { process_id } = await daemon.run(
       {
@@ -293,8 +306,10 @@ describe('a lossless follower', () => {
       if (accept.endsWith('octet-stream')) for await (const chunk of body) bytes += chunk.length;
       else {
         for await (const { event, data } of events) {
-          if (event === 'output') bytes += JSON.parse(data).data.length;
           expect(event).not.toBe('gone');
+          if (event !== 'output') continue;
+          const piece = JSON.parse(data);
+          bytes += Buffer.byteLength(piece.data, piece.encoding);
         }
       }
       expect(bytes).toBe(TOTAL_BYTES);
