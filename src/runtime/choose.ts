@@ -7,6 +7,7 @@ import type { SandboxTemplates } from '../contract/templates.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
 import { SandboxDisks } from './disk/sandbox-disks.ts';
 import { Bubblewrap, NoIsolation } from './isolation.ts';
+import type { InjectionOption } from './kubernetes/injection.ts';
 import { ResourceGroups } from './limits/resource-groups.ts';
 import { LocalRuntime } from './local-runtime.ts';
 import { ChosenNetworks } from './networks/chosen-networks.ts';
@@ -31,6 +32,7 @@ export interface RuntimeOptions {
   kubeconfig: string | null;
   kubernetes_namespace: string | null;
   kubernetes_image: string | null;
+  kubernetes_injection: InjectionOption;
   templates: SandboxTemplates;
 }
 
@@ -45,9 +47,10 @@ export async function chooseRuntime(options: RuntimeOptions, clock: Clock, log: 
   const webhook_cidrs = allow_webhook_cidr.map(cidrText);
   if (kind === 'kubernetes') {
     const { kubeconfig, kubernetes_namespace: namespace, kubernetes_image, templates } = options;
+    const { kubernetes_injection: injection } = options;
     const { KubernetesRuntime } = await import('./kubernetes/kubernetes-runtime.ts');
     const product_image = kubernetes_image ?? '';
-    const given = { kubeconfig, namespace, product_image, templates, webhook_cidrs };
+    const given = { kubeconfig, namespace, product_image, injection, templates, webhook_cidrs };
     return new KubernetesRuntime(given, clock, log);
   }
   const folder = resolve(data_dir);

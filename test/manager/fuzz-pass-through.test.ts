@@ -16,6 +16,7 @@ it('raw requests of those who may not change a sandbox change nothing of it, and
       ...{ runtime: 'local', network: 'host-unmetered', data_dir },
       ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false },
       ...{ kubeconfig: null, kubernetes_namespace: null, kubernetes_image: null, templates: new Map() },
+      kubernetes_injection: 'auto' as const,
     },
     systemClock,
     createLog('silent'),

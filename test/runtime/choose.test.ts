@@ -10,6 +10,7 @@ import { scratchFolder } from '../support/scratch.ts';
 
 const NO_CLUSTER = {
   ...{ kubeconfig: null, kubernetes_namespace: null, kubernetes_image: null, templates: new Map() },
+  kubernetes_injection: 'auto' as const,
 };
 
 async function chosen(runtime: RuntimeKind, network: NetworkOption = 'auto') {

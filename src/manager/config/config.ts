@@ -25,7 +25,7 @@ import {
   REDIS_URL,
   SIZE,
 } from './option-values.ts';
-import { OPTIONS, type OptionName, RUNTIMES } from './options.ts';
+import { INJECTIONS, OPTIONS, type OptionName, RUNTIMES } from './options.ts';
 import { configuredTemplates, TEMPLATES_KEY } from './templates.ts';
 
 /** The limits of a node for sandboxes; null: what the machine has. */
@@ -67,6 +67,7 @@ export interface ManagerConfig {
   readonly kubernetes_namespace: string | null;
   /** Null with every runtime but `kubernetes`. */
   readonly kubernetes_image: string | null;
+  readonly kubernetes_injection: (typeof INJECTIONS)[number];
   readonly templates: SandboxTemplates;
   readonly log_level: LogLevel;
   /** As in the config file, undefined if missing; validated in `quotas/`. */
@@ -124,6 +125,7 @@ export function managerConfig(command_line: Given, environment: Given, file: Giv
     kubeconfig: from.optional('kubeconfig', FILE_PATH),
     kubernetes_namespace: from.optional('kubernetes_namespace', NAMESPACE),
     kubernetes_image: from.optional('kubernetes_image', FILLED_OPTION),
+    kubernetes_injection: from.read('kubernetes_injection', 'auto', choiceOption(INJECTIONS)),
     templates: configuredTemplates(file),
     log_level: from.read('log_level', 'info', choiceOption(LOG_LEVELS)),
     quotas: Object.fromEntries(QUOTA_KEYS.map((key) => [key, file[key]])) as Record<QuotaKey, unknown>,

@@ -4,6 +4,9 @@ import { NETWORK_OPTIONS } from '../../contract/network.ts';
 /** The values of `--runtime`. Source: contract section 7. */
 export const RUNTIMES = ['local', 'local-unsafe', 'kubernetes', 'none'] as const;
 
+/** The values of `--kubernetes-injection`. Source: contract section 7. */
+export const INJECTIONS = ['auto', 'image-volume', 'init-container'] as const;
+
 /** All options of the server. Source: contract section 7. */
 export const OPTIONS = [
   { name: 'listen', value: 'address', description: 'host and port to listen on (default: 127.0.0.1:8080)' },
@@ -64,6 +67,11 @@ export const OPTIONS = [
     name: 'kubernetes_image',
     value: 'image',
     description: 'image of this release, for the daemon and the keeper of every sandbox',
+  },
+  {
+    name: 'kubernetes_injection',
+    value: 'auto|image-volume|init-container',
+    description: 'how that image gets into sandboxes (default: auto)',
   },
   { name: 'node_memory', value: 'size', description: 'memory for sandboxes, like 8Gi' },
   { name: 'node_cpus', value: 'cores', description: 'cores for sandboxes, like 3.5' },

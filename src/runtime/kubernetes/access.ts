@@ -7,6 +7,8 @@ export const NEEDED_RIGHTS: Record<string, readonly string[]> = {
   'pods/resize': ['patch'],
   persistentvolumeclaims: ['create', 'delete', 'get', 'list', 'patch'],
   secrets: ['create', 'delete', 'get'],
+  // Why a volume is not made is told nowhere else.
+  events: ['list'],
 };
 
 /** Throws StartError if the namespace is missing, or with every right that the manager has not. */
@@ -31,7 +33,8 @@ export async function checkRights(client: ClusterClient, namespace: string): Pro
   );
   const missing = answers.filter((each) => each !== null);
   if (missing.length === 0) return;
+  const hint = missing.length === asked.length ? ' (is there such a namespace?)' : '';
   throw new StartError(
-    `--runtime kubernetes: the rights in namespace ${namespace} are missing: ${missing.join(', ')}`,
+    `--runtime kubernetes: the rights in namespace ${namespace} are missing${hint}: ${missing.join(', ')}`,
   );
 }

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { Schedule } from '../../base/schedule.ts';
-import { StartError } from '../../contract/errors.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
 import { type DaemonResponse, requestDaemon } from '../control-client.ts';
 import { daemonError, environmentBody, isSuccess, stateIn } from '../daemon-answers.ts';
@@ -20,12 +19,14 @@ import type {
   RuntimeState,
   UndeliveredPage,
 } from '../runtime.ts';
-import { checkRights } from './access.ts';
 import { ClusterClient } from './api/cluster-client.ts';
 import { clusterAccess } from './api/config-file.ts';
 import type { ObjectList, VolumeClaim } from './api/objects.ts';
+import { checkCluster, NOT_COUNTED } from './cluster-check.ts';
+import { type InjectionOption, knownInjection } from './injection.ts';
 import { Keepers } from './keepers.ts';
 import { isPodLost } from './loss.ts';
+import type { PodSettings } from './manifests.ts';
 import { MANAGED_SELECTOR } from './names.ts';
 import { isUp } from './pod-state.ts';
 import { Pods } from './pods.ts';
@@ -44,12 +45,11 @@ export interface KubernetesOptions {
   namespace: string | null;
   /** The image of this product, for keepers, and for the daemon in every sandbox. */
   product_image: string;
+  injection: InjectionOption;
   templates: SandboxTemplates;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
 }
-
-const NOT_COUNTED = 'the network of Pods is not counted';
 
 /**
  * Sandboxes as Pods of a cluster, one each, with a volume that outlives the Pod. All state is in the cluster, so that any
@@ -62,8 +62,9 @@ export class KubernetesRuntime implements Runtime {
   readonly cluster_id: string;
   /** See `Runtime`. */
   readonly pool_metrics: PoolMetrics;
-  readonly #namespace: string;
   readonly #client: ClusterClient;
+  readonly #check: () => Promise<string[]>;
+  #limitations: string[] = [];
   readonly #pods: Pods;
   readonly #records: Records;
   readonly #keepers: Keepers;
@@ -75,7 +76,6 @@ export class KubernetesRuntime implements Runtime {
   constructor(options: KubernetesOptions, clock: Clock, log: Log) {
     const access = clusterAccess(options.kubeconfig, options.namespace);
     this.cluster_id = access.name;
-    this.#namespace = access.namespace;
     const client = new ClusterClient(access);
     this.#client = client;
     const pods = new Pods(client, clock);
@@ -84,9 +84,16 @@ export class KubernetesRuntime implements Runtime {
     this.#records = records;
     this.#keepers = new Keepers(client, pods, records, clock);
     const { templates, product_image, webhook_cidrs } = options;
+    // What `auto` is, the cluster says at the start.
+    const settings: PodSettings = { product_image, injection: knownInjection(options.injection) };
+    this.#check = async () => {
+      const answer = await checkCluster(client, { ...options, namespace: access.namespace }, log);
+      settings.injection = answer.injection;
+      return answer.limitations;
+    };
     const parts = {
       ...{ client, pods, records, keepers: this.#keepers, templates, clock, log },
-      settings: { product_image },
+      settings,
     };
     this.pool_metrics = new PoolMetrics(templates);
     const pool = new Pool({ ...parts, metrics: this.pool_metrics });
@@ -100,12 +107,7 @@ export class KubernetesRuntime implements Runtime {
 
   /** Checks that the cluster answers and allows what is needed. Throws StartError. */
   async start(): Promise<void> {
-    try {
-      await checkRights(this.#client, this.#namespace);
-    } catch (error) {
-      if (error instanceof StartError) throw error;
-      throw new StartError(`--runtime kubernetes: ${(error as Error).message}`, 1, error);
-    }
+    this.#limitations = await this.#check();
     await this.#schedule.start();
   }
 
@@ -115,9 +117,9 @@ export class KubernetesRuntime implements Runtime {
     this.#client.close();
   }
 
-  /** What the cluster does not enforce. */
+  /** What the cluster does not enforce, or refuses; complete after `start`. */
   limitations(): string[] {
-    return [NOT_COUNTED];
+    return this.#limitations;
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `KubernetesBuilder.create`. */

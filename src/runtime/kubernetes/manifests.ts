@@ -3,6 +3,7 @@ import { SOCKET, TOKEN } from '../isolation.ts';
 import { RUN_DIR } from '../rootfs.ts';
 import type { RuntimeSpec } from '../runtime.ts';
 import type { Meta } from './api/objects.ts';
+import { type Injection, LIBRARY, PROGRAM_DIR, PROGRAM_MOUNT, programParts } from './injection.ts';
 import { BEGIN_FILE, KEEPER_PORT, RUN_FOLDER, VOLUME } from './keeper/keeper-protocol.ts';
 import { readerName } from './names.ts';
 
@@ -15,10 +16,6 @@ export const KEY_FILE = 'key';
 
 /** The port of the daemon in each Pod's own network. */
 const DAEMON_PORT = 49_983;
-/** Where the product's image is in the sandbox, read-only. */
-const PROGRAM_DIR = '/opt/sandboxd';
-/** Where the programs are in the product's image. */
-const LIBRARY = '/usr/local/lib/sandboxd';
 const STATE_MOUNT = '/var/lib/sandboxd';
 const PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${PROGRAM_DIR}/usr/local/bin`;
 
@@ -53,6 +50,8 @@ exit $code`;
 export interface PodSettings {
   /** The image of this product. */
   product_image: string;
+  /** How the daemon's program gets into sandboxes. */
+  injection: Injection;
 }
 
 /** The claim of a sandbox's volume: as long as it is there, the sandbox exists. `given`: what it is called, and for whom it is. */
@@ -88,17 +87,24 @@ export function secretManifest(owner: Meta, key: Buffer) {
   };
 }
 
+/** What a Pod is made of, of a sandbox's specification. */
+type PodSpec = Pick<RuntimeSpec, 'memory_mib' | 'cpu_millis'>;
+
 /** The Pod of a volume claim, `owner`. `waits`: its daemon begins only once the keeper says that the volume is complete. */
 export function podManifest(
-  spec: Pick<RuntimeSpec, 'memory_mib' | 'cpu_millis'>,
+  spec: PodSpec,
   owner: Meta,
   template: SandboxTemplate,
   settings: PodSettings,
   waits: boolean,
 ) {
+  const { product_image: image, injection } = settings;
+  const confined = { image, resources: KEEPER_RESOURCES, securityContext: CONFINED };
+  const { volume, ...program } = programParts(injection, template, confined);
   return pod(owner.name, owner, template, {
+    ...program,
     containers: [sandboxContainer(spec, template, waits), keeperContainer(settings)],
-    volumes: [...volumesOf(owner), { name: 'program', image: { reference: settings.product_image } }],
+    volumes: [...volumesOf(owner), volume],
   });
 }
 
@@ -140,11 +146,7 @@ function pod(name: string, owner: Meta, template: SandboxTemplate, parts: object
 
 const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
 
-function sandboxContainer(
-  spec: Pick<RuntimeSpec, 'memory_mib' | 'cpu_millis'>,
-  { image, work_dir }: SandboxTemplate,
-  waits: boolean,
-) {
+function sandboxContainer(spec: PodSpec, { image, work_dir }: SandboxTemplate, waits: boolean) {
   const requests = resourcesOf(spec);
   return {
     name: SANDBOX,
@@ -170,7 +172,7 @@ function sandboxContainer(
       { name: 'data', mountPath: work_dir, subPath: VOLUME.work },
       { name: 'data', mountPath: STATE_MOUNT, subPath: VOLUME.state },
       { name: 'control', mountPath: RUN_DIR, subPath: RUN_FOLDER },
-      { name: 'program', mountPath: PROGRAM_DIR, readOnly: true },
+      PROGRAM_MOUNT,
     ],
   };
 }

@@ -30,8 +30,12 @@ export type PodStart =
 /** What has become of a Pod that was asked for. Nothing in it holds a secret. */
 export function podStart(pod: Pod): PodStart {
   const { phase, podIP, conditions = [], containerStatuses = [], reason, message } = pod.status ?? {};
+  // One that has done its work is no failure.
+  const before = (pod.status?.initContainerStatuses ?? []).filter(
+    ({ state }) => state?.terminated?.exitCode !== 0,
+  );
   if (pod.metadata.deletionTimestamp) return failed('internal_error', 'it was deleted');
-  for (const { name, state } of containerStatuses) {
+  for (const { name, state } of [...before, ...containerStatuses]) {
     const { waiting, terminated } = state ?? {};
     if (waiting && STUCK.has(waiting.reason ?? '')) {
       return failed('internal_error', `${name}: ${waiting.reason}: ${waiting.message ?? ''}`);

@@ -7,7 +7,7 @@ import { hold, requestDaemon } from '../control-client.ts';
 import { daemonError, initBody, isSuccess } from '../daemon-answers.ts';
 import { CHANGE_TIMEOUT_MS } from '../running-sandbox.ts';
 import type { RuntimeSpec } from '../runtime.ts';
-import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
+import type { ClusterClient } from './api/cluster-client.ts';
 import type { VolumeClaim } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import { KeeperClient } from './keeper-client.ts';
@@ -18,7 +18,9 @@ import { labelsOf, objectName } from './names.ts';
 import type { Pods } from './pods.ts';
 import type { Pool } from './pool/pool.ts';
 import { annotationsOf, type FoundRecord, foundIn, type KubernetesRecord, type Records } from './records.ts';
+import { named } from './refusals.ts';
 import { settle } from './resize.ts';
+import { orVolumeProblem } from './volume-trouble.ts';
 
 /** What a `KubernetesBuilder` works with. */
 export interface KubernetesBuilderParts {
@@ -127,7 +129,8 @@ export class KubernetesBuilder {
       const key = kernelRandom(KEY_BYTES);
       await client.create(client.path('secrets'), secretManifest(claim, key));
       const pod = await pods.create(podManifest(spec, claim, template, settings, is_fork));
-      const address = { host: await pods.untilUp(pod), key };
+      const host = await orVolumeProblem(client, clock, claim.name, pods.untilUp(pod));
+      const address = { host, key };
       keepers.remember(sandbox_id, address);
       const keeper = new KeeperClient(address, clock);
       const over = new AbortController();
@@ -205,13 +208,4 @@ function recordOf(spec: RuntimeSpec): KubernetesRecord {
     outcome: null,
     is_paused: false,
   };
-}
-
-/** What the cluster refuses, in a line for the caller. */
-function named(error: unknown): unknown {
-  if (!(error instanceof ClusterRefusal)) return error;
-  if (/exceeded quota/.test(error.message)) {
-    return new ApiError('capacity_exhausted', `The namespace has no room: ${error.message}`);
-  }
-  return new ApiError('internal_error', `The cluster refuses the sandbox: ${error.message}`);
 }

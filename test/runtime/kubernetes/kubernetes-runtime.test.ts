@@ -47,7 +47,8 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
   let runtime: KubernetesRuntime;
 
   const runtimeOf = (kubeconfig: string, templates: SandboxTemplates = TEMPLATES) => {
-    const options = { kubeconfig, namespace: null, product_image: IMAGE, templates };
+    const injection = 'auto' as const;
+    const options = { kubeconfig, namespace: null, product_image: IMAGE, injection, templates };
     const log = createLog('silent');
     return new KubernetesRuntime({ ...options, webhook_cidrs: [`${HOST_ADDRESS}/32`] }, systemClock, log);
   };

@@ -32,6 +32,13 @@ export function whyNoCluster(): string | null {
   return 'KUBE_BIN names no folder with the programs of Kubernetes';
 }
 
+/** Why the long tests of clusters do not run; null if they do. */
+export function whyNoLongTests(): string | null {
+  return process.env.SANDBOXD_TEST_CLUSTERS === 'all'
+    ? whyNoCluster()
+    : 'they are in npm run test:kubernetes';
+}
+
 /** A real cluster on this machine: an API server, a scheduler, and nodes with kubelet and containerd. */
 export class TestCluster {
   readonly folder: string;
@@ -64,11 +71,10 @@ export class TestCluster {
   }
 
   async #fill(): Promise<void> {
-    const [tree, bundle, archive] = ['tree', 'bundle', 'image.tar'].map((name) => join(this.folder, name));
-    await buildImage(bundle as string);
-    execFileSync(here('tree.sh'), [tree as string, bundle as string]);
-    execFileSync('python3', [here('image.py'), IMAGE, tree as string, archive as string]);
-    this.script('image', archive as string);
+    const bundle = join(this.folder, 'bundle');
+    await buildImage(bundle);
+    execFileSync(here('tree.sh'), [this.tree, bundle]);
+    this.addImage(IMAGE);
     this.kubectl('apply', '-k', MANIFESTS);
     // The manager of the tests runs here.
     this.kubectl('-n', NAMESPACE, 'delete', 'deployment,pvc', 'sandbox-manager');
@@ -101,6 +107,30 @@ export class TestCluster {
   kubectl(...args: string[]): string {
     const env = { ...process.env, KUBECONFIG: this.kubeconfig };
     return execFileSync('kubectl', args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+
+  /** The root of the image that every node has, to add to. */
+  get tree(): string {
+    return join(this.folder, 'tree');
+  }
+
+  /** Makes an image of the tree, on every node. */
+  addImage(name: string, entrypoint: string[] = []): void {
+    const archive = join(this.folder, 'image.tar');
+    const given = ['--entrypoint', JSON.stringify(entrypoint)];
+    execFileSync('python3', [here('image.py'), name, this.tree, archive, ...given]);
+    this.script('image', archive);
+    rmSync(archive);
+  }
+
+  /** Makes the objects of a manifest. */
+  apply(manifest: string): void {
+    const env = { ...process.env, KUBECONFIG: this.kubeconfig };
+    execFileSync('kubectl', ['apply', '-f', '-'], {
+      env,
+      input: manifest,
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
   }
 
   /** A verb of `cluster.sh`. */

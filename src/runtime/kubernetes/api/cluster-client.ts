@@ -9,6 +9,7 @@ import type { WatchEvent } from './objects.ts';
 /** How long the cluster's API may take to answer, in ms. */
 const ANSWER_TIMEOUT_MS = 10_000;
 const CONNECTIONS_MAX = 64;
+const MESSAGE_MAX = 1_024;
 
 /** The cluster's API has refused a request. */
 export class ClusterRefusal extends Error {
@@ -86,7 +87,7 @@ export class ClusterClient {
   /** Sends a request and reads the JSON of its answer. */
   async send<Kind>(method: string, path: string, body?: object, type?: string): Promise<Kind> {
     const response = await this.open(method, path, body, AbortSignal.timeout(ANSWER_TIMEOUT_MS), type);
-    return JSON.parse(await read(response)) as Kind;
+    return objectIn<Kind>(await read(response));
   }
 
   /** What happens to objects after a version, until `signal`, the server, or a failure ends it. */
@@ -95,7 +96,9 @@ export class ClusterClient {
     const response = await this.open('GET', path + query, undefined, signal);
     try {
       for await (const line of createInterface({ input: response })) {
-        yield JSON.parse(line) as WatchEvent<Kind>;
+        const event = parsed(line) as WatchEvent<Kind>;
+        objectOf(event?.object);
+        yield event;
       }
     } catch (error) {
       if (!signal.aborted) throw away(error);
@@ -141,6 +144,25 @@ export class ClusterClient {
   }
 }
 
+/** The object of the cluster in an answer; whatever else answers there is not the API, or not the whole of an answer. */
+function objectIn<Kind>(answer: string): Kind {
+  return objectOf(parsed(answer)) as Kind;
+}
+
+function parsed(answer: string): unknown {
+  try {
+    return JSON.parse(answer);
+  } catch {
+    throw away(new Error('its answer is not JSON'));
+  }
+}
+
+function objectOf(value: unknown): unknown {
+  const { metadata } = (value ?? {}) as { metadata?: unknown };
+  if (typeof metadata === 'object' && metadata !== null) return value;
+  throw away(new Error('its answer is not an object of Kubernetes'));
+}
+
 async function read(response: IncomingMessage): Promise<string> {
   try {
     return await text(response);
@@ -157,10 +179,16 @@ function away(error: unknown): ApiError {
 
 function refusal(status: number, answer: string): Error {
   if (status === 429 || status >= 500) return away(new Error(`HTTP ${status}`));
+  const plain = new ClusterRefusal(status, '', `the Kubernetes API refuses with HTTP ${status}`);
   try {
-    const { reason, message } = JSON.parse(answer) as { reason?: string; message?: string };
-    return new ClusterRefusal(status, String(reason ?? ''), String(message ?? `HTTP ${status}`));
+    const { reason, message } = JSON.parse(answer) as { reason?: unknown; message?: unknown };
+    if (status === 401 || typeof message !== 'string' || message === '') return plain;
+    return new ClusterRefusal(
+      status,
+      String(reason ?? ''),
+      message.slice(0, MESSAGE_MAX).replaceAll(/\s+/g, ' '),
+    );
   } catch {
-    return new ClusterRefusal(status, '', `HTTP ${status}`);
+    return plain;
   }
 }

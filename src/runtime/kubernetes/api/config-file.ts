@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { parse } from 'yaml';
 import { StartError } from '../../../contract/errors.ts';
 
@@ -35,13 +36,20 @@ function inCluster(namespace: string | null, folder = ACCOUNT): ClusterAccess {
   if (!existsSync(token_file)) {
     throw new StartError('--kubeconfig is required outside of a cluster: there is no service account here');
   }
+  const part = (name: string): Buffer => {
+    try {
+      return readFileSync(`${folder}/${name}`);
+    } catch (error) {
+      throw new StartError(`the service account of this Pod cannot be read: ${(error as Error).message}`);
+    }
+  };
   return {
     // The name is in the certificate of every cluster.
     server: 'https://kubernetes.default.svc',
-    ca: readFileSync(`${folder}/ca.crt`),
+    ca: part('ca.crt'),
     client: null,
     token: () => readFileSync(token_file, 'utf8').trim(),
-    namespace: namespace ?? readFileSync(`${folder}/namespace`, 'utf8').trim(),
+    namespace: namespace ?? part('namespace').toString().trim(),
     name: IN_CLUSTER_NAME,
   };
 }
@@ -66,7 +74,11 @@ function fromKubeconfig(path: string, namespace: string | null): ClusterAccess {
   const context = named('contexts', content?.['current-context'], 'context');
   const cluster = named('clusters', context.cluster, 'cluster');
   const user = named('users', context.user, 'user');
-  if (typeof cluster.server !== 'string' || !cluster.server.startsWith('https://')) {
+  if (
+    typeof cluster.server !== 'string' ||
+    !/^https:/.test(cluster.server) ||
+    !URL.canParse(cluster.server)
+  ) {
     throw fail('names no https:// server');
   }
   if (cluster['insecure-skip-tls-verify']) {
@@ -88,6 +100,12 @@ function fromKubeconfig(path: string, namespace: string | null): ClusterAccess {
   };
   const cert = bytes(user, 'client-certificate');
   const key = bytes(user, 'client-key');
+  const ca = bytes(cluster, 'certificate-authority');
+  try {
+    createSecureContext({ ...(ca ? { ca } : {}), ...(cert && key ? { cert, key } : {}) });
+  } catch (error) {
+    throw fail(`has a certificate or key that cannot be used: ${(error as Error).message}`);
+  }
   const { token, tokenFile } = user;
   const token_file = typeof tokenFile === 'string' ? resolve(dirname(path), tokenFile) : null;
   if (typeof token !== 'string' && token_file === null && !(cert && key)) {
@@ -95,7 +113,7 @@ function fromKubeconfig(path: string, namespace: string | null): ClusterAccess {
   }
   return {
     server: cluster.server.replace(/\/+$/, ''),
-    ca: bytes(cluster, 'certificate-authority'),
+    ca,
     client: cert && key ? { cert, key } : null,
     token: () => {
       if (typeof token === 'string') return token;

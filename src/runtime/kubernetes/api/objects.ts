@@ -42,6 +42,7 @@ export interface Pod extends KubernetesObject {
     reason?: string;
     message?: string;
     conditions?: PodCondition[];
+    initContainerStatuses?: ContainerStatus[];
     containerStatuses?: ContainerStatus[];
   };
 }
@@ -54,6 +55,13 @@ export interface VolumeClaim extends KubernetesObject {
 /** A secret; its values are in base64. */
 export interface Secret extends KubernetesObject {
   data?: Record<string, string>;
+}
+
+/** What the cluster tells about an object. */
+export interface ClusterEvent extends KubernetesObject {
+  type?: 'Normal' | 'Warning';
+  reason?: string;
+  message?: string;
 }
 
 /** A list of objects. */

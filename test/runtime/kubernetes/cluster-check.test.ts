@@ -1,0 +1,129 @@
+import { expect, it } from 'vitest';
+import { createLog } from '../../../src/base/log.ts';
+import type { SandboxTemplate } from '../../../src/contract/templates.ts';
+import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
+import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
+import { checkCluster } from '../../../src/runtime/kubernetes/cluster-check.ts';
+import type { InjectionOption } from '../../../src/runtime/kubernetes/injection.ts';
+import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts';
+
+const TEMPLATE: SandboxTemplate = {
+  ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: null },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: {}, pool: null },
+};
+const TEMPLATES = new Map([
+  ['default', TEMPLATE],
+  ['other', { ...TEMPLATE, user: 0 }],
+]);
+
+/** What no cluster is known to do. */
+const ALWAYS = [
+  'the network of Pods is not counted',
+  'network policies hold only if the network plugin of the cluster enforces them',
+];
+
+async function checked(odd: Odd, injection: InjectionOption = 'auto') {
+  const api = await FakeApi.start();
+  api.odd = odd;
+  const client = new ClusterClient(clusterAccess(api.kubeconfig, null));
+  const question = { namespace: 'here', templates: TEMPLATES, product_image: 'product:1', injection };
+  try {
+    return { ...(await checkCluster(client, question, createLog('silent'))), api };
+  } finally {
+    client.close();
+  }
+}
+
+/** Refuses Pods with an image volume, as the message says. */
+const noImageVolumes =
+  (status: number, message: string): Odd =>
+  ({ kind, body }, response) =>
+    kind === 'pods' &&
+    body.spec?.volumes?.some((each) => 'image' in each) === true &&
+    refuse(response, status, 'Invalid', message);
+
+const TOO_OLD = 'Pod "sb-1" is invalid: spec.volumes[3]: Required value: must specify a volume type';
+const NOT_ALLOWED =
+  'pods "sb-1" is forbidden: violates PodSecurity "restricted:v1.30": restricted volume types (volume "program" uses restricted volume type "image")';
+
+it('image volumes are mounted where the API server takes them, and nothing is made to find out', async () => {
+  const { injection, limitations, api } = await checked(() => false);
+  expect([injection, limitations, api.names()]).toEqual(['image-volume', ALWAYS, []]);
+  const pods = api.asked.filter(({ kind }) => kind === 'pods');
+  expect(pods.map(({ query }) => query.get('dryRun'))).toEqual(['All', 'All']);
+});
+
+it.each([
+  [422, TOO_OLD],
+  [403, NOT_ALLOWED],
+])('where they are refused (%d %s), the program is copied by an init container', async (status, message) => {
+  const { injection, limitations, api } = await checked(noImageVolumes(status, message));
+  expect([injection, limitations]).toEqual(['init-container', ALWAYS]);
+  expect(api.asked.at(-1)?.body.spec?.initContainers).toHaveLength(1);
+});
+
+it('image volumes that are asked for and refused end the start with one line', async () => {
+  await expect(checked(noImageVolumes(422, TOO_OLD), 'image-volume')).rejects.toMatchObject({
+    name: 'StartError',
+    message: `--kubernetes-injection image-volume: the cluster refuses it: ${TOO_OLD}`,
+  });
+});
+
+it('an init container that is asked for is taken without a question about image volumes', async () => {
+  const { injection, api } = await checked(noImageVolumes(422, TOO_OLD), 'init-container');
+  expect(injection).toBe('init-container');
+  expect(api.asked.filter(({ kind }) => kind === 'pods')).toHaveLength(TEMPLATES.size);
+});
+
+it('a full namespace is no limitation, and a template that the namespace does not allow is named', async () => {
+  const full: Odd = ({ kind }, response) =>
+    kind === 'pods' && refuse(response, 403, 'Forbidden', 'pods "a" is forbidden: exceeded quota: none');
+  expect(await checked(full)).toMatchObject({ injection: 'image-volume', limitations: ALWAYS });
+  const not_root: Odd = ({ kind, body }, response) =>
+    kind === 'pods' &&
+    JSON.stringify(body).includes('"runAsUser":0') &&
+    refuse(response, 403, 'Forbidden', 'violates PodSecurity:\nrunAsUser=0');
+  expect((await checked(not_root)).limitations).toEqual([
+    ...ALWAYS,
+    'the cluster refuses Pods of template other: violates PodSecurity: runAsUser=0',
+  ]);
+});
+
+it.each<[string, Odd, RegExp]>([
+  [
+    'a namespace that is missing',
+    ({ kind }, response) =>
+      kind === 'pods' && refuse(response, 404, 'NotFound', 'namespaces "here" not found'),
+    /^--runtime kubernetes: the namespace here does not exist$/,
+  ],
+  [
+    'rights that are missing',
+    ({ kind, body }, response) => {
+      const { verb } = (body.spec?.resourceAttributes ?? {}) as { verb?: string };
+      if (kind === 'pods' || verb !== 'delete') return false;
+      response.end('{"metadata":{},"status":{"allowed":false}}');
+      return true;
+    },
+    /the rights in namespace here are missing: delete pods, delete persistentvolumeclaims, delete secrets$/,
+  ],
+  [
+    'no right at all',
+    (_, response) => Boolean(response.end('{"metadata":{},"status":{"allowed":false}}')),
+    /the rights in namespace here are missing \(is there such a namespace\?\): create pods, .*, list events$/,
+  ],
+  [
+    'a page instead of an API',
+    (_, response) => Boolean(response.end('<html>')),
+    /^--runtime kubernetes: The Kubernetes API does not answer \(its answer is not JSON\)\.$/,
+  ],
+  [
+    'a token that is not known',
+    (_, response) => Boolean(response.writeHead(401).end()),
+    /^--runtime kubernetes: the Kubernetes API refuses with HTTP 401$/,
+  ],
+])('%s ends the start with one line', async (_what, odd, message) => {
+  await expect(checked(odd)).rejects.toMatchObject({
+    name: 'StartError',
+    message: expect.stringMatching(message),
+  });
+});

@@ -1,0 +1,128 @@
+import { writeFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+import { stringify } from 'yaml';
+import { selfSigned } from '../certificate.ts';
+import { scratchFolder } from '../scratch.ts';
+
+/** A request as the server got it. */
+export interface Asked {
+  method: string;
+  /** `pods`, `secrets` …: the kind in the path. */
+  kind: string;
+  query: URLSearchParams;
+  body: Stored;
+}
+
+interface Stored {
+  metadata?: { name?: string };
+  spec?: { resourceAttributes?: object; volumes?: object[]; initContainers?: object[] };
+}
+
+/** An answer to a request instead of the usual one; null: the usual one. */
+export type Odd = (asked: Asked, response: ServerResponse) => boolean;
+
+const NAMESPACE = 'here';
+
+/** Ends an answer with an error as Kubernetes writes it. */
+export function refuse(response: ServerResponse, code: number, reason: string, message: string): true {
+  response.writeHead(code, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ kind: 'Status', metadata: {}, status: 'Failure', reason, message, code }));
+  return true;
+}
+
+/**
+ * An HTTPS server that keeps objects as an API server does, schedules nothing, and answers otherwise where `odd` does: what a
+ * real one answers only in the hands of a proxy, of a version, or of a moment.
+ */
+export class FakeApi {
+  readonly kubeconfig: string;
+  readonly asked: Asked[] = [];
+  odd: Odd = () => false;
+  readonly #objects = new Map<string, Stored>();
+  /** Open watches, which are told of what is removed. */
+  readonly #watches = new Set<ServerResponse>();
+  readonly #deleted: string[] = [];
+  #version = 1;
+
+  private constructor(port: number, ca: string) {
+    this.kubeconfig = join(scratchFolder(), 'kubeconfig');
+    const cluster = {
+      server: `https://127.0.0.1:${port}`,
+      'certificate-authority-data': Buffer.from(ca).toString('base64'),
+    };
+    const content = {
+      'current-context': 'it',
+      clusters: [{ name: 'fake', cluster }],
+      users: [{ name: 'me', user: { token: 'secret-token' } }],
+      contexts: [{ name: 'it', context: { cluster: 'fake', user: 'me', namespace: NAMESPACE } }],
+    };
+    writeFileSync(this.kubeconfig, stringify(content), { mode: 0o600 });
+  }
+
+  /** Starts one that ends with the test. */
+  static async start(): Promise<FakeApi> {
+    const { key, cert } = selfSigned('IP:127.0.0.1');
+    let api: FakeApi | null = null;
+    const server = createServer({ key, cert }, (request, response) => void api?.answer(request, response));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    api = new FakeApi((server.address() as AddressInfo).port, cert);
+    return api;
+  }
+
+  /** `kind/name` of everything that is there. */
+  names(): string[] {
+    return [...this.#objects.keys()].sort();
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams: query } = new URL(request.url ?? '', 'https://api');
+    const [kind = '', name] = pathname.replace(/^.*?\/namespaces\/[^/]+\//, '').split('/');
+    const body = request.method === 'GET' ? {} : ((await json(request)) as Stored);
+    const asked = { method: request.method ?? '', kind: kind || 'reviews', query, body };
+    this.asked.push(asked);
+    if (this.odd(asked, response)) return;
+    const send = (value: object) => void response.end(JSON.stringify(value));
+    if (pathname.endsWith('selfsubjectaccessreviews'))
+      return send({ metadata: {}, status: { allowed: true } });
+    const key = `${kind}/${name ?? body.metadata?.name}`;
+    if (request.method === 'POST') return send(this.#made(key, body, query.has('dryRun')));
+    if (request.method === 'GET' && name === undefined) {
+      if (query.has('watch')) {
+        this.#watches.add(response);
+        response.flushHeaders();
+        for (const line of this.#deleted) response.write(line);
+        return;
+      }
+      return send({ metadata: { resourceVersion: '1' }, items: [] });
+    }
+    const found = this.#objects.get(key);
+    if (found === undefined) return void refuse(response, 404, 'NotFound', `${key} not found`);
+    if (request.method === 'DELETE') {
+      this.#objects.delete(key);
+      const line = `${JSON.stringify({ type: 'DELETED', object: found })}\n`;
+      this.#deleted.push(line);
+      for (const watch of this.#watches) watch.write(line);
+    }
+    send(found);
+  }
+
+  #made(key: string, body: Stored, is_dry_run: boolean): object {
+    const metadata = {
+      ...body.metadata,
+      uid: `${key}-${this.#version}`,
+      resourceVersion: String(this.#version++),
+    };
+    const made = { ...body, metadata, status: {} };
+    if (!is_dry_run) this.#objects.set(key, made);
+    return made;
+  }
+}
