@@ -7,7 +7,7 @@ import { hostileStrings } from '../support/console/hostile-strings.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** More by hand: `CONSOLE_STRINGS=1000 vitest run … test/console/hostile.test.ts`. */
-const STRINGS = Number(process.env.CONSOLE_STRINGS ?? 60);
+const STRINGS = Number(process.env.CONSOLE_STRINGS ?? 100);
 const SEED = 20_261;
 
 /** A receiver whose every answer is one of these texts. */

@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { has_browser, without_browser } from '../support/console/browser.ts';
 import { startConsole } from '../support/console/console-scene.ts';
+import { startConsumer } from '../support/consumer.ts';
+import { eventually } from '../support/eventually.ts';
 import { postgresPrograms, startPostgres } from '../support/postgres.ts';
 
 const ID = /^sbx_[0-9a-f-]{36}$/;
@@ -8,8 +11,12 @@ const ID = /^sbx_[0-9a-f-]{36}$/;
 /** From signing in to the deletion, by keyboard and pointer. */
 async function life(...options: string[]): Promise<void> {
   const { client, openUnknown, token } = await startConsole(...options);
+  const consumer = await startConsumer();
+  let is_well = false;
+  consumer.answer = (_delivery, response) => void response.writeHead(is_well ? 204 : 404).end();
   const { page, faults } = await openUnknown();
-  await page.getByLabel('Token of your team').fill(await token('sandboxes:write'));
+  const rights = await token('sandboxes:write', 'webhooks:read', 'quota:read', 'usage:read');
+  await page.getByLabel('Token of your team').fill(rights);
   await page.keyboard.press('Enter');
 
   // The keys lead to the list, and to the claim.
@@ -35,7 +42,7 @@ async function life(...options: string[]): Promise<void> {
   // What only the manager knows is said by it, and what was typed stays.
   await dialog.getByText('The request was refused').waitFor();
   expect(await dialog.getByLabel('Memory').inputValue()).toBe('128Mi');
-  await dialog.getByLabel('Webhook URL').fill('');
+  await dialog.getByLabel('Webhook URL').fill(consumer.url);
   await dialog.getByRole('button', { name: 'Claim' }).click();
 
   const heading = page.getByRole('heading', { level: 1 });
@@ -50,6 +57,22 @@ async function life(...options: string[]): Promise<void> {
     env_names: ['GREETING'],
   });
   await page.getByText('owner:<b>me</b>').waitFor();
+
+  await page.getByRole('button', { name: 'Change', exact: true }).click();
+  await dialog.getByLabel('Memory').fill('lots');
+  await dialog.getByLabel('Pause when unused for').fill('20m');
+  await dialog.getByLabel('Replace the environment').check();
+  await dialog.getByLabel('Environment', { exact: true }).fill('OTHER=1\nNAME=2');
+  await dialog.getByRole('button', { name: 'Change', exact: true }).click();
+  await dialog.getByText('must be like 256Mi or 1Gi').waitFor();
+  await dialog.getByLabel('Memory').fill('160Mi');
+  await dialog.getByRole('button', { name: 'Change', exact: true }).click();
+  await page.getByText('NAME, OTHER').waitFor();
+  expect(await record(id)).toMatchObject({
+    resources: { memory: '160Mi' },
+    idle_ttl: 1_200,
+    env_names: ['NAME', 'OTHER'],
+  });
 
   const press = async (name: string, verb = name) => {
     await page.getByRole('button', { name, exact: true }).click();
@@ -81,6 +104,42 @@ async function life(...options: string[]): Promise<void> {
   await dialog.getByRole('button', { name: 'Delete' }).click();
   await page.getByText('This sandbox has been deleted.').waitFor();
   expect((await record(copy)).status).toMatch(/deleted|terminating/);
+
+  // What the receiver refused is in the manager's outbox: narrowed, counted, and replayed as far as it is shown.
+  const show = (place: string) => page.goto(`${page.url().split('#')[0]}#/${place}`);
+  await show('deliveries?state=failed');
+  const rows = page.locator('tbody .row-link');
+  await page.getByRole('link', { name: /sandbox\.deleted/ }).waitFor();
+  await page.getByLabel('Endpoint').fill(`${consumer.url}/elsewhere`);
+  await page.keyboard.press('Enter');
+  await page.getByText('No delivery is here').waitFor();
+  await page.getByLabel('Endpoint').fill(consumer.url);
+  await page.keyboard.press('Enter');
+  await page.getByLabel('Kind').selectOption('sandbox.deleted');
+  await eventually(async () => expect(await rows.count()).toBe(1));
+  is_well = true;
+  await page.getByLabel('Replay all').selectOption('failed');
+  await dialog.getByText('1 record is failed now.').waitFor();
+  await dialog.getByText('event_type sandbox.deleted').waitFor();
+  await dialog.getByRole('button', { name: 'Replay 1' }).click();
+  await page.getByLabel('State').selectOption('delivered');
+  await eventually(async () => expect(await rows.count()).toBe(1));
+  await rows.first().click();
+  await page.getByText('#2', { exact: true }).waitFor();
+
+  await show('events');
+  await page.getByRole('button', { name: /sandbox\.deleted/ }).waitFor();
+  await show('quotas');
+  await page.getByText('active_sandboxes').waitFor();
+  await show('usage');
+  await page.getByText('Memory leased by the hour').waitFor();
+  const saving = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'CSV' }).click();
+  const [head, ...lines] = readFileSync(await (await saving).path(), 'utf8')
+    .trim()
+    .split('\r\n');
+  expect(head).toContain('window_id,region_id');
+  expect(lines.join()).toContain(id);
   expect(faults).toEqual([]);
 }
 

@@ -58,6 +58,9 @@ async function furnished({ client }: Awaited<ReturnType<typeof startConsole>>) {
   return { id, process_id: data.process_id as string, event_id: deliveries[0].event_id as string };
 }
 
+const press = (name: string) => (page: Page) =>
+  page.getByRole('button', { name, exact: true }).first().click();
+
 interface View {
   name: string;
   place: string;
@@ -82,16 +85,30 @@ it.skipIf(!has_browser)(
         act: (page) => page.keyboard.press('n'),
       },
       { name: 'sandbox', place: of, shows: 'branch:main' },
+      { name: 'change', place: of, shows: 'Replace the environment', act: press('Change') },
+      { name: 'delete', place: of, shows: 'Delete this sandbox?', act: press('Delete') },
       { name: 'sandbox-events', place: `${of}/events`, shows: 'agent.event' },
       { name: 'processes', place: `${of}/processes`, shows: 'exit 3' },
+      {
+        name: 'start',
+        place: `${of}/processes`,
+        shows: 'Start a process',
+        act: (page) => page.keyboard.press('n'),
+      },
       { name: 'process', place: `${of}/processes/${process_id}`, shows: 'careful' },
       { name: 'files', place: `${of}/files?path=%2Froot&open=%2Froot%2FREADME.md`, shows: '# A project' },
       { name: 'sandbox-deliveries', place: `${of}/deliveries`, shows: 'sandbox.ready' },
+      {
+        name: 'replay',
+        place: `${of}/deliveries?kind=agent.event`,
+        shows: '1 record is failed now.',
+        act: (page) => page.getByLabel('Replay all').selectOption('failed'),
+      },
       { name: 'delivery', place: `${of}/deliveries/${event_id}`, shows: 'Verify the signature' },
       {
         name: 'terminal',
         place: `${of}/terminal`,
-        shows: 'live',
+        shows: /^live$/,
         act: (page) => page.getByRole('button', { name: 'New terminal' }).click(),
       },
       { name: 'deliveries', place: 'deliveries', shows: 'sandbox.deleted' },

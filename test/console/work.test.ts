@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { has_browser, without_browser } from '../support/console/browser.ts';
 import { type ConsoleScene, startConsole } from '../support/console/console-scene.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 const RESOURCES = { memory: '128Mi', disk: '128Mi', cpu: 0.5 };
 const SECRET = 'a secret made for this test';
@@ -116,6 +118,31 @@ it.skipIf(!has_browser)(
     await page.getByLabel('Files to upload').setInputFiles([file]);
     await page.getByText('done', { exact: true }).waitFor();
     expect(await textOf(scene, id, '/root/deep/up%20load.html')).toBe(content);
+    // A folder is dragged here from the machine, with what is in it.
+    const dragged = join(scratchFolder(), 'dragged');
+    mkdirSync(join(dragged, 'inner'), { recursive: true });
+    writeFileSync(join(dragged, 'inner', 'one'), 'from a folder');
+    const panel = await page.getByRole('region', { name: 'Files', exact: true }).boundingBox();
+    const { x, y } = panel as NonNullable<typeof panel>;
+    const devtools = await page.context().newCDPSession(page);
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+      const data = { items: [], files: [dragged], dragOperationsMask: 1 };
+      await devtools.send('Input.dispatchDragEvent', { type, x: x + 40, y: y + 40, data });
+    }
+    await page.getByRole('link', { name: 'dragged' }).waitFor();
+    expect(await textOf(scene, id, '/root/deep/dragged/inner/one')).toBe('from a folder');
+    // One that is under way is stopped.
+    const large = join(scratchFolder(), 'large');
+    writeFileSync(large, '');
+    truncateSync(large, 64 * 1024 * 1024);
+    await devtools.send('Network.emulateNetworkConditions', {
+      ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 100_000 },
+    });
+    await page.getByLabel('Files to upload').setInputFiles(large);
+    await page.getByRole('button', { name: 'Stop large' }).click();
+    await page.getByText('stopped', { exact: true }).waitFor();
+    await devtools.detach();
+
     const saving = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save up load.html' }).click();
     const saved = await saving;

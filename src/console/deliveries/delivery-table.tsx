@@ -113,7 +113,10 @@ function Row({ delivery, link, has_sandboxes, is_chosen, onToggle }: RowProps) {
           <span class="muted">{visible(last_error_detail ?? '')}</span>
         </div>
       </td>
-      <td class="is-right number">{attempt_count}</td>
+      <td class="is-right number">
+        {attempt_count}
+        <span class="in-card"> {attempt_count === 1 ? 'attempt' : 'attempts'}</span>
+      </td>
       {has_sandboxes && (
         <td>
           <a class="mono" href={linkTo(['sandboxes', sandbox_id ?? ''])}>

@@ -3,9 +3,12 @@ import type { Upload } from './transfers.ts';
 /** The files that were dropped, those in folders with their paths below what was dropped. */
 export async function uploadsOf(transfer: DataTransfer): Promise<Upload[]> {
   // The list is emptied once the event has passed.
-  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
-  const found = await Promise.all(entries.map((entry) => walk(entry)));
-  return found.flat();
+  const found = [...transfer.items].map((item) => {
+    const entry = item.webkitGetAsEntry();
+    const file = entry === null ? item.getAsFile() : null;
+    return entry ? walk(entry) : file ? [{ file, path: file.name }] : [];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /** The files of a choice: of a folder with their paths below where it lies. */

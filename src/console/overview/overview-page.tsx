@@ -2,7 +2,7 @@ import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
 import { useResource } from '../api/resource.ts';
 import { sandboxes } from '../api/sandboxes.ts';
 import { sumOf, team } from '../api/team.ts';
-import { count, decimal } from '../base/format.ts';
+import { count, decimal, duration } from '../base/format.ts';
 import { linkTo } from '../base/router.ts';
 import { StateBadge } from '../parts/badge.tsx';
 import { Chart } from '../parts/chart.tsx';
@@ -151,7 +151,13 @@ function RateChart({ title, rates, good, bad, words }: RateProps) {
   );
 }
 
-const STATES = ['pending', 'failed', 'expired', 'delivered'];
+/** What the manager's outbox is told by; of one that works, the last is 0. */
+const FIGURES: readonly [name: string, text: string, show: (value: number) => string][] = [
+  ['outbox_records', 'undelivered', count],
+  ['outbox_oldest_pending_seconds', 'the oldest waits', (value) => duration(value * 1_000)],
+  ['endpoints_owned', 'endpoints here', count],
+  ['endpoints_backing_off', 'in backoff', count],
+];
 
 function Outbox({ rates: { latest } }: { rates: Rates }) {
   return (
@@ -164,12 +170,12 @@ function Outbox({ rates: { latest } }: { rates: Rates }) {
         </div>
       </div>
       <div class="panel-body tiles">
-        {STATES.map((state) => (
-          <div key={state} class="stack-small">
-            <StateBadge state={state} />
+        {FIGURES.map(([name, text, show]) => (
+          <div key={name} class="stack-small">
             <strong class="large number">
-              {latest === null ? '–' : count(sumOf(latest, 'sandbox_manager_outbox_records', { state }))}
+              {latest === null ? '–' : show(sumOf(latest, `sandbox_manager_${name}`))}
             </strong>
+            <span class="muted">{text}</span>
           </div>
         ))}
       </div>

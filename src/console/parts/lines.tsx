@@ -43,8 +43,11 @@ export function Lines<Item>(props: LinesProps<Item>) {
   }, [items, is_following, height, view.size]);
   useLayoutEffect(() => {
     const box = element.current;
-    if (box !== null && shown !== null) box.scrollTop = shown * height - box.clientHeight / 2;
-  }, [shown, height]);
+    if (box === null || is_following) return;
+    if (shown !== null) box.scrollTop = shown * height - box.clientHeight / 2;
+    // Who stops following at the end, or finds something there, scrolls nothing that would be told.
+    setView({ top: box.scrollTop, size: box.clientHeight });
+  }, [shown, height, is_following]);
 
   const onScroll = () => {
     const box = element.current;

@@ -16,6 +16,7 @@ const MIB_PER_GIB = 1024;
 export function amount(type: WindowType, value: number): string {
   if (type !== 'sandbox.runtime_mib_milliseconds') return bytes(value);
   const mib_hours = value / MIB_MS_PER_MIB_HOUR;
+  if (mib_hours > 0 && mib_hours < 1) return `${mib_hours.toPrecision(2)} MiB·h`;
   return mib_hours < MIB_PER_GIB
     ? `${decimal(mib_hours)} MiB·h`
     : `${decimal(mib_hours / MIB_PER_GIB)} GiB·h`;
