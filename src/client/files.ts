@@ -1,4 +1,5 @@
 import type { paths } from './openapi/daemon-api.ts';
+import { cursorPages } from './pages.ts';
 import type { AnswerOf, CallOptions, InitOf, RawBody } from './routes.ts';
 import type { SandboxRoutes } from './sandbox-routes.ts';
 
@@ -51,20 +52,16 @@ export class Files {
   }
 
   /** The entries of a directory, page by page, sorted by path. */
-  async *list(
-    path: string,
-    options: Options<'/api/v1/files/list', 'get'> = {},
-  ): AsyncGenerator<FileEntry, void> {
+  list(path: string, options: Options<'/api/v1/files/list', 'get'> = {}): AsyncGenerator<FileEntry, void> {
     const call = located(path, options);
-    for (let cursor: string | null | undefined = call.query.cursor as string | undefined; cursor !== null; ) {
+    return cursorPages(call.query.cursor as string | undefined, async (cursor) => {
       const page = await this.#routes.data('GET', '/files/list', {
         ...call,
         query: { ...call.query, cursor },
       });
       const { entries, next_cursor } = page as AnswerOf<paths, '/api/v1/files/list', 'get'>;
-      yield* entries;
-      cursor = next_cursor;
-    }
+      return { items: entries, next_cursor };
+    });
   }
 }
 

@@ -1,10 +1,11 @@
 import createFetchClient from 'openapi-fetch';
 import { errorOfAnswer, SandboxdError, unreachable } from './error.ts';
 import { limited } from './limit.ts';
+import { answerIn, checkPath, isRaw, mayRefuteItself, readWhole, sentBody, usableToken } from './message.ts';
 import { pause } from './pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry, type RetryPolicy } from './retry.ts';
 import { RouteCalls } from './route-calls.ts';
-import type { RawBody, RawCall } from './routes.ts';
+import type { RawCall } from './routes.ts';
 import { type OpenSocket, openSocket } from './streams/socket.ts';
 
 /** Where a client calls, and how. */
@@ -43,25 +44,13 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
 
   protected async call(method: string, path: string, init?: RawCall): Promise<unknown> {
     const response = await this.send(method, path, init);
-    return method === 'HEAD' ? response : this.answerOf(response);
-  }
-
-  /** The `data` of a JSON answer; undefined where there is nothing; otherwise the response itself. */
-  async answerOf(response: Response): Promise<unknown> {
-    if (response.status === 204) return undefined;
-    const type = response.headers.get('content-type') ?? '';
-    if (!type.startsWith('application/json')) return response;
-    const json: unknown = await response.json().catch((cause: unknown) => {
-      throw failureOf(cause);
-    });
-    return (json as { success?: unknown } | null)?.success === true
-      ? (json as { data?: unknown }).data
-      : json;
+    return method === 'HEAD' ? response : answerIn(response);
   }
 
   /**
    * Calls a route and gives the answer of a success with its body unread. Throws a `SandboxdError` otherwise. Repeats
-   * GET, HEAD, PUT, DELETE, and what carries an `Idempotency-Key`, after failures that may pass.
+   * GET, HEAD, PUT, DELETE, and what carries an `Idempotency-Key`, after failures that may pass; a change under a condition
+   * (`If-Match`, `If-None-Match`) only where it was surely not made.
    */
   async send(method: string, path: string, init: RawCall = {}): Promise<Response> {
     checkPath(init.path ?? {});
@@ -70,11 +59,16 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
     if (has_own_key) headers.set(IDEMPOTENCY_KEY, randomKey());
     const is_safe = method !== 'POST' || headers.has(IDEMPOTENCY_KEY) || namesItsProcess(path, init.body);
     const is_repeatable = is_safe && init.retry !== false && !(init.body instanceof ReadableStream);
+    if (isRaw(init.body) && !headers.has('content-type'))
+      headers.set('content-type', 'application/octet-stream');
+    // Once: what a caller changes meanwhile is another call.
+    const call = { ...init, body: sentBody(init.body) };
     for (let attempt = 1; ; attempt++) {
-      const answer = await this.#attempt(method, path, init, headers);
+      const answer = await this.#attempt(method, path, call, headers);
       if (answer instanceof Response) return answer;
       const failed = { error: answer, attempt, has_own_key };
-      const wait_ms = is_repeatable ? delayBeforeRetry(failed, this.#policy, Math.random()) : null;
+      const is_repeated = is_repeatable && !mayRefuteItself(method, headers, answer);
+      const wait_ms = is_repeated ? delayBeforeRetry(failed, this.#policy, Math.random()) : null;
       if (wait_ms === null) throw answer;
       await pause(wait_ms, init.signal);
     }
@@ -89,13 +83,12 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
     const headers = new Headers(given);
     const token = await this.#token();
     if (token !== null && !headers.has('authorization')) headers.set('authorization', `Bearer ${token}`);
-    if (isRaw(body) && !headers.has('content-type')) headers.set('content-type', 'application/octet-stream');
     const request: Record<string, unknown> = {
       params: { path: parameters, query },
       headers,
       signal,
       parseAs: 'stream',
-      ...(body === undefined ? {} : { body, bodySerializer: serialized }),
+      ...(body === undefined ? {} : { body, bodySerializer: (given: unknown) => given }),
       ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
     };
     try {
@@ -106,7 +99,7 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
         request as never,
       );
       // A redirection that is not followed has status 0 in browsers.
-      return response.ok ? response : errorOfAnswer(response, error);
+      return response.ok ? await readWhole(response) : errorOfAnswer(response, error);
     } catch (error) {
       signal?.throwIfAborted();
       return failureOf(error);
@@ -129,35 +122,13 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
 
   async #token(): Promise<string | null> {
     const { token } = this.#options;
-    return (typeof token === 'function' ? await token() : token) ?? null;
-  }
-}
-
-/** Ids can come from a hostile sandbox: in a URL, `..` would make another route of the one that is called. */
-function checkPath(parameters: Record<string, string>): void {
-  for (const [field, value] of Object.entries(parameters)) {
-    if (!/^\.{0,2}$/.test(value)) continue;
-    const message = `${field}: must not be empty, . or ..`;
-    throw new SandboxdError({ code: 'invalid_request', message, status: 0, details: { field } });
+    const given = (typeof token === 'function' ? await token() : token) ?? null;
+    return given === null ? null : usableToken(given);
   }
 }
 
 function failureOf(error: unknown): SandboxdError {
   return error instanceof SandboxdError ? error : unreachable(error);
-}
-
-function serialized(body: unknown): unknown {
-  return isRaw(body) ? body : JSON.stringify(body);
-}
-
-function isRaw(body: unknown): body is RawBody {
-  return (
-    typeof body === 'string' ||
-    body instanceof Uint8Array ||
-    body instanceof ArrayBuffer ||
-    body instanceof Blob ||
-    body instanceof ReadableStream
-  );
 }
 
 /** A start that chooses the id of its process: the same again gives that process. */

@@ -1,16 +1,25 @@
+import { SandboxdError } from './error.ts';
+
 /** A page of a list; `next_cursor` is null at the end. */
 export interface Page<Item> {
   items: Item[];
   next_cursor: string | null;
 }
 
-/** The items of a list from a cursor on, page by page, as they are asked for. */
+/**
+ * The items of a list from a cursor on, page by page, as they are asked for. Throws `bad_answer` where a page is none, or
+ * leads to itself: it may come from a hostile sandbox.
+ */
 export async function* cursorPages<Item>(
   first: string | undefined,
   read: (cursor: string | undefined) => Promise<Page<Item>>,
 ): AsyncGenerator<Item, void> {
   for (let cursor: string | null | undefined = first; cursor !== null; ) {
     const page: Page<Item> = await read(cursor);
+    const is_page = Array.isArray(page.items) && page.next_cursor !== undefined;
+    if (!is_page || page.next_cursor === cursor) {
+      throw new SandboxdError({ code: 'bad_answer', message: 'the list has an invalid page', status: 200 });
+    }
     yield* page.items;
     cursor = page.next_cursor;
   }

@@ -1,4 +1,5 @@
 import type { HttpClient } from './http-client.ts';
+import { answerIn } from './message.ts';
 import type { RawCall } from './routes.ts';
 import type { OpenSocket } from './streams/socket.ts';
 
@@ -22,7 +23,7 @@ export class SandboxRoutes {
 
   /** The `data` of a JSON answer. */
   async data(method: string, path: string, call: RawCall = {}): Promise<unknown> {
-    return this.#client.answerOf(await this.send(method, path, call));
+    return answerIn(await this.send(method, path, call));
   }
 
   /** Opens a WebSocket. */

@@ -2,6 +2,7 @@ import type { ServerSentEvent } from '../../contract/server-sent-events.ts';
 import { SandboxdError } from '../error.ts';
 import { pause } from '../pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry } from '../retry.ts';
+import { badFrame } from './bytes.ts';
 import { serverEvents } from './server-events.ts';
 
 /** What every stream that is followed takes. */
@@ -22,6 +23,8 @@ export interface Followed {
 }
 
 const FIRST_WAIT_MS = 250;
+/** What the header that goes on after an event can hold; the programs' ids are far shorter. */
+const EVENT_ID = /^[\x21-\x7e]{0,1000}$/;
 
 /**
  * The events of a stream over as many connections as it takes: where one is lost, the next begins after the last event.
@@ -45,7 +48,8 @@ export async function* followEvents({
       onConnection?.(true);
       for await (const event of serverEvents(response)) {
         failures = 0;
-        last_id = event.id;
+        if (!EVENT_ID.test(event.id)) throw badFrame();
+        last_id = event.id || last_id;
         yield event;
       }
       signal?.throwIfAborted();
