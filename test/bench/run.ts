@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { claimAdmission } from './admission.ts';
 import { cliKeystroke } from './cli-keystroke.ts';
+import { consoleFrames } from './console/frames.ts';
 import { deliver } from './deliver.ts';
 import { drain } from './drain.ts';
 import { directoryArchive, fileArchive } from './files/file-archive.ts';
@@ -104,6 +105,7 @@ const BENCHMARKS: Benchmark[] = [
   cliKeystroke,
   portDownload,
   portEcho,
+  consoleFrames,
 ];
 
 /** Of a row that stands for a benchmark which threw. */

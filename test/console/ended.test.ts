@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
-import { has_browser, without_browser } from '../support/console/browser.ts';
+import { without_browser } from '../support/console/browser.ts';
+import { has_browser } from '../support/console/chromium.ts';
 import { startConsole } from '../support/console/console-scene.ts';
 
 const RESOURCES = { memory: '128Mi', disk: '128Mi', cpu: 0.5 };

@@ -1,7 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { has_browser, without_browser } from '../support/console/browser.ts';
+import { without_browser } from '../support/console/browser.ts';
+import { has_browser } from '../support/console/chromium.ts';
 import { startConsole } from '../support/console/console-scene.ts';
 import { hostileStrings } from '../support/console/hostile-strings.ts';
 import { eventually } from '../support/eventually.ts';

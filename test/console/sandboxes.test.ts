@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
-import { has_browser, without_browser } from '../support/console/browser.ts';
+import { without_browser } from '../support/console/browser.ts';
+import { has_browser } from '../support/console/chromium.ts';
 import { startConsole } from '../support/console/console-scene.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
 import { EVENT_TYPES } from '../../contract/events.ts';
 import { count, shortId } from '../base/format.ts';
 import { linkTo } from '../base/router.ts';
@@ -7,9 +7,9 @@ import { Copy } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Select } from '../parts/field.tsx';
 import { prettyJson } from '../parts/json.ts';
-import { Lines } from '../parts/lines.tsx';
+import { type LineStyle, Lines } from '../parts/lines.tsx';
 import { Empty, ProblemNote } from '../parts/notes.tsx';
-import type { EventLine } from './log.ts';
+import { type EventLine, Finder } from './log.ts';
 import { type EventSource, useEvents } from './use-events.ts';
 
 const HEIGHT_PX = 30;
@@ -22,7 +22,27 @@ export function EventList({ source, shows_sandbox }: { source: EventSource; show
   const [text, setText] = useState('');
   const [is_following, setFollowing] = useState(true);
   const [shown, setShown] = useState<EventLine | null>(null);
-  const found = useMemo(() => matching(lines, kind, text), [lines, kind, text]);
+  const finder = useRef(new Finder());
+  const found = useMemo(() => finder.current.find(lines, { kind, text }), [lines, kind, text]);
+  const row = useCallback(
+    (line: EventLine, _index: number, style: LineStyle) => (
+      <button
+        key={line.key}
+        type="button"
+        class="line is-button"
+        style={style}
+        onClick={() => setShown(line)}
+      >
+        <span class="number muted event-time" title={`${line.timestamp} (UTC)`}>
+          {line.clock}
+        </span>
+        <span class="event-kind">{line.event_type}</span>
+        {shows_sandbox && <code class="muted event-sandbox">{shortId(line.sandbox_id)}</code>}
+        <bdi class="grow mono">{line.summary}</bdi>
+      </button>
+    ),
+    [shows_sandbox],
+  );
   return (
     <section class="panel" aria-label="Events">
       <div class="panel-head">
@@ -79,34 +99,11 @@ export function EventList({ source, shows_sandbox }: { source: EventSource; show
           is_following={is_following}
           onFollow={setFollowing}
         >
-          {(line) => (
-            <button
-              key={line.key}
-              type="button"
-              class="line is-button"
-              style={{ height: `${HEIGHT_PX}px` }}
-              onClick={() => setShown(line)}
-            >
-              <span class="number muted event-time" title={`${line.timestamp} (UTC)`}>
-                {line.clock}
-              </span>
-              <span class="event-kind">{line.event_type}</span>
-              {shows_sandbox && <code class="muted event-sandbox">{shortId(line.sandbox_id)}</code>}
-              <bdi class="grow mono">{line.summary}</bdi>
-            </button>
-          )}
+          {row}
         </Lines>
       )}
       {shown && <EventDialog line={shown} shows_sandbox={shows_sandbox} onClose={() => setShown(null)} />}
     </section>
-  );
-}
-
-function matching(lines: readonly EventLine[], kind: string, text: string): readonly EventLine[] {
-  if (kind === '' && text === '') return lines;
-  const wanted = text.toLowerCase();
-  return lines.filter(
-    (line) => (kind === '' || line.event_type === kind) && line.body.toLowerCase().includes(wanted),
   );
 }
 

@@ -15,6 +15,8 @@ export interface EventLine {
 
 /** Lines that are kept: older ones are dropped from the page, not from the outbox. */
 const KEPT_MAX = 20_000;
+/** Dropped at once: the places of all that stay change with them. */
+const DROPPED = KEPT_MAX / 10;
 
 /** The line of an event's body, whatever it holds. */
 export function lineOf(body: string, event_type: string, key: string): EventLine {
@@ -31,10 +33,40 @@ export function lineOf(body: string, event_type: string, key: string): EventLine
   };
 }
 
-/** The lines with newer ones behind them, as many as are kept. */
+/** The lines with newer ones behind them, as many as are kept and few more. */
 export function withLines(lines: readonly EventLine[], newer: readonly EventLine[]): EventLine[] {
   const all = [...lines, ...newer];
-  return all.length > KEPT_MAX ? all.slice(-KEPT_MAX) : all;
+  return all.length > KEPT_MAX + DROPPED ? all.slice(-KEPT_MAX) : all;
+}
+
+/** Lines of a kind that contain a text; '' asks for nothing. */
+export interface Wanted {
+  kind: string;
+  text: string;
+}
+
+/** Finds the lines that are wanted; of lines that grow at their end, it looks at each once. */
+export class Finder {
+  #wanted: Wanted = { kind: '', text: '' };
+  #looked: readonly EventLine[] = [];
+  #found: readonly EventLine[] = [];
+
+  find(lines: readonly EventLine[], wanted: Wanted): readonly EventLine[] {
+    const { kind, text } = wanted;
+    if (kind === '' && text === '') return lines;
+    const is_same = kind === this.#wanted.kind && text === this.#wanted.text;
+    const has_grown = is_same && lines.length >= this.#looked.length && lines[0] === this.#looked[0];
+    const newer = has_grown ? lines.slice(this.#looked.length) : lines;
+    const lower = text.toLowerCase();
+    const more = newer.filter(
+      (line) => (kind === '' || line.event_type === kind) && line.body.toLowerCase().includes(lower),
+    );
+    if (!has_grown) this.#found = more;
+    else if (more.length > 0) this.#found = [...this.#found, ...more];
+    this.#wanted = wanted;
+    this.#looked = lines;
+    return this.#found;
+  }
 }
 
 function objectOf(text: string): Record<string, unknown> {
@@ -46,7 +78,7 @@ function objectOf(text: string): Record<string, unknown> {
   }
 }
 
-const SUMMARY_MAX = 300;
+const SUMMARY_MAX = 200;
 
 function summaryOf(event_type: string, payload: unknown): string {
   const fields = (typeof payload === 'object' && payload !== null ? payload : {}) as Record<string, unknown>;

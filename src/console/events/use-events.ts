@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type ReadStream, type StreamState, useStream } from '../api/follow.ts';
+import { useDrawing } from '../base/use-drawing.ts';
 import { type EventLine, lineOf, withLines } from './log.ts';
 
 /** An event as a stream gives it: `key` tells it apart where its body does not. */
@@ -25,8 +26,8 @@ export interface FollowedEvents {
 }
 
 /**
- * Follows a stream of events from its oldest record. What comes is drawn once per frame, however much it is; while paused it
- * is kept and not drawn.
+ * Follows a stream of events from its oldest record. What comes is drawn a few times a second, however much it is; while
+ * paused it is kept and not drawn.
  */
 export function useEvents(source: EventSource): FollowedEvents {
   const [lines, setLines] = useState<readonly EventLine[]>([]);
@@ -34,16 +35,11 @@ export function useEvents(source: EventSource): FollowedEvents {
   const waiting = useRef<EventLine[]>([]);
   const paused = useRef(is_paused);
   paused.current = is_paused;
-  const frame = useRef(0);
-  const draw = useRef(() => {
-    if (frame.current !== 0 || paused.current) return;
-    frame.current = requestAnimationFrame(() => {
-      frame.current = 0;
-      const newer = waiting.current;
-      if (newer.length === 0) return;
-      waiting.current = [];
-      setLines((before) => withLines(before, newer));
-    });
+  const drawing = useDrawing(() => {
+    const newer = waiting.current;
+    if (newer.length === 0 || paused.current) return;
+    waiting.current = [];
+    setLines((before) => withLines(before, newer));
   });
 
   const state = useStream(source.key, async (signal, onConnection) => {
@@ -53,13 +49,12 @@ export function useEvents(source: EventSource): FollowedEvents {
       if (signal.aborted) return;
       waiting.current.push(lineOf(body, event_type, key));
       if (waiting.current.length >= WAITING_MAX) waiting.current = withLines([], waiting.current);
-      draw.current();
+      drawing.ask();
     }
   });
-  useEffect(() => () => cancelAnimationFrame(frame.current), []);
   useEffect(() => {
-    if (!is_paused) draw.current();
-  }, [is_paused]);
+    if (!is_paused) drawing.ask();
+  }, [is_paused, drawing]);
 
   return { lines, state, is_paused, setPaused, clear: () => setLines([]) };
 }

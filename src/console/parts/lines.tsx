@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface LinesProps<Item> {
@@ -13,7 +13,34 @@ interface LinesProps<Item> {
   /** An item to bring into view, by its place. */
   shown?: number | null;
   class?: string;
-  children: (item: Item, index: number) => ComponentChildren;
+  /** Draws one item. Not called again for what it has drawn, as long as it is the same function. */
+  children: (item: Item, index: number, style: LineStyle) => ComponentChild;
+}
+
+/** Where a line lies: others that come or go around it do not move it. */
+export type LineStyle = { top: string; height: string };
+
+type Draw<Item> = LinesProps<Item>['children'];
+
+/** What was drawn last, by item: lines that stay in view are neither made nor compared again. */
+class Drawn<Item> {
+  #draw: Draw<Item> | null = null;
+  #lines = new Map<Item, { index: number; line: ComponentChild }>();
+
+  lines(items: readonly Item[], first: number, last: number, height: number, draw: Draw<Item>) {
+    const before =
+      draw === this.#draw ? this.#lines : new Map<Item, { index: number; line: ComponentChild }>();
+    this.#draw = draw;
+    this.#lines = new Map();
+    for (let index = first; index < last; index++) {
+      const item = items[index] as Item;
+      const known = before.get(item);
+      const style = { top: `${index * height}px`, height: `${height}px` };
+      const line = known?.index === index ? known.line : draw(item, index, style);
+      this.#lines.set(item, { index, line });
+    }
+    return [...this.#lines.values()].map(({ line }) => line);
+  }
 }
 
 /** Lines above and below what is seen that are drawn as well. */
@@ -24,6 +51,7 @@ const END_PX = 4;
 export function Lines<Item>(props: LinesProps<Item>) {
   const { label, items, height, is_following = false, onFollow, shown = null, children } = props;
   const element = useRef<HTMLDivElement>(null);
+  const drawn = useRef(new Drawn<Item>());
   const [view, setView] = useState({ top: 0, size: 600 });
   // At the end the place follows from the length: a state of its own would draw everything twice.
   const top = is_following ? Math.max(0, items.length * height - view.size) : view.top;
@@ -66,9 +94,8 @@ export function Lines<Item>(props: LinesProps<Item>) {
       tabIndex={0}
       onScroll={onScroll}
     >
-      <div style={{ height: `${items.length * height}px` }} />
-      <div class="lines-rows" style={{ transform: `translateY(${first * height}px)` }}>
-        {items.slice(first, last).map((item, index) => children(item, first + index))}
+      <div class="lines-rows" style={{ height: `${items.length * height}px` }}>
+        {drawn.current.lines(items, first, last, height, children)}
       </div>
     </div>
   );

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useCallback, useMemo, useState } from 'preact/hooks';
 import type { Place } from '../api/place.ts';
 import { processes } from '../api/processes.ts';
 import { count, plural } from '../base/format.ts';
@@ -6,7 +6,7 @@ import { Badge } from '../parts/badge.tsx';
 import { save } from '../parts/download.ts';
 import { Select } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Lines } from '../parts/lines.tsx';
+import { type LineStyle, Lines } from '../parts/lines.tsx';
 import { Empty, ProblemNote } from '../parts/notes.tsx';
 import { tell } from '../parts/toasts.tsx';
 import type { OutputLine } from './output-log.ts';
@@ -35,6 +35,12 @@ export function OutputView({ place, process_id, onExit }: OutputProps) {
   const found = useMemo(() => placesOf(shown, text), [shown, text]);
   const current =
     found.length === 0 ? null : (found[((at % found.length) + found.length) % found.length] ?? null);
+  const row = useCallback(
+    (line: OutputLine, index: number, style: LineStyle) => (
+      <Line key={line.number} line={line} style={style} wanted={text} is_current={index === current} />
+    ),
+    [text, current],
+  );
   const step = (by: number) => {
     setFollowing(false);
     setAt((before) => before + by);
@@ -129,21 +135,26 @@ export function OutputView({ place, process_id, onExit }: OutputProps) {
           onFollow={setFollowing}
           shown={is_following ? null : current}
         >
-          {(line, index) => (
-            <Line key={line.number} line={line} wanted={text} is_current={index === current} />
-          )}
+          {row}
         </Lines>
       )}
     </section>
   );
 }
 
-function Line({ line, wanted, is_current }: { line: OutputLine; wanted: string; is_current: boolean }) {
+interface LineProps {
+  line: OutputLine;
+  style: LineStyle;
+  wanted: string;
+  is_current: boolean;
+}
+
+function Line({ line, style, wanted, is_current }: LineProps) {
   const at = wanted === '' ? -1 : line.text.toLowerCase().indexOf(wanted.toLowerCase());
   return (
     <div
       class={`line mono${line.stream === 'stderr' ? ' is-error' : ''}${is_current ? ' is-current' : ''}`}
-      style={{ height: `${HEIGHT_PX}px` }}
+      style={style}
       dir="ltr"
     >
       <span class="grow">

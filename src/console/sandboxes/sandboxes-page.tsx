@@ -60,7 +60,7 @@ export function SandboxesPage() {
         {(page) => (
           <section class="panel" aria-label="Sandboxes">
             <SandboxTable page={page} sorting={sortingOf(query.get('sort'))} onChange={setChange} />
-            <Pager page={page} offset={offset} />
+            <Pager page={page} offset={offset} is_sorted={query.has('sort')} />
           </section>
         )}
       </Loaded>
@@ -204,7 +204,13 @@ export function Tags({ metadata }: { metadata: Record<string, string> }) {
   );
 }
 
-function Pager({ page, offset }: { page: SandboxPage; offset: number }) {
+interface PagerProps {
+  page: SandboxPage;
+  offset: number;
+  is_sorted: boolean;
+}
+
+function Pager({ page, offset, is_sorted }: PagerProps) {
   const { count: total, has_more, sandboxes: shown } = page;
   const to = (next: number) => setQuery({ offset: next === 0 ? null : Math.max(0, next) });
   const last = Math.floor(Math.max(0, total - 1) / PAGE) * PAGE;
@@ -213,6 +219,9 @@ function Pager({ page, offset }: { page: SandboxPage; offset: number }) {
       <span class="number">
         {shown.length === 0 ? 0 : count(offset + 1)}–{count(offset + shown.length)} of {count(total)}
       </span>
+      {is_sorted && (has_more || offset > 0) && (
+        <span>Sorted within this page; the pages are newest first.</span>
+      )}
       <div class="actions">
         <button type="button" class="button is-small" disabled={offset === 0} onClick={() => to(0)}>
           First

@@ -5,7 +5,8 @@ import { request as httpRequest } from 'node:http';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BuiltDaemon } from '../../support/built.ts';
-import { has_browser, openTab, startBrowser, without_browser } from '../../support/console/browser.ts';
+import { openTab, startBrowser, without_browser } from '../../support/console/browser.ts';
+import { has_browser } from '../../support/console/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
 import { SANDBOXD } from '../../support/sandboxd-program.ts';
 

@@ -1,15 +1,14 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
+import { has_browser, launchBrowser } from './chromium.ts';
 
-const CHROMIUM = '/usr/bin/chromium';
 /** Long enough for a busy machine; a test that fails says what it waited for. */
 const WAIT_MS = 60_000;
 
-/** Whether there is a browser here, and what a test's name says where there is none. */
-export const has_browser = existsSync(CHROMIUM);
+/** What a test's name says where there is no browser. */
 export const without_browser = has_browser ? '' : ' (skipped: chromium is not installed)';
 
 /** Where screenshots go: in the folder of the build, which no package holds but `dist/console`. */
@@ -24,10 +23,7 @@ export interface Tab {
 
 /** Starts a browser; it ends with the present test. */
 export async function startBrowser(): Promise<Browser> {
-  const browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ['--no-sandbox', '--disable-dev-shm-usage'],
-  });
+  const browser = await launchBrowser();
   onTestFinished(() => browser.close());
   return browser;
 }
