@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../../src/base/version.ts';
 import { writeCodeCaches } from './code-cache.ts';
+import { initProgram } from './init.ts';
 import { launcher } from './launcher.ts';
 import { licenceText, type Package, packagesOf, readPackage } from './licences.ts';
 import { bundlePrograms } from './programs.ts';
@@ -26,6 +27,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
  */
 const NODE_MODE = process.getuid?.() === 0 ? 0o111 : 0o511;
 const COMMANDS = ['sandboxd', 'sandboxctl'];
+/** What the kernel starts in the library. */
+const PROGRAMS = ['node', 'init'];
 
 /**
  * Creates the tree that is copied onto `/` of a sandbox's image: a Node of its own, the programs, the addons, the
@@ -58,7 +61,9 @@ export async function buildImage(image: string): Promise<void> {
   writeFileSync(join(library, 'LICENSES'), licenceText(ROOT, packages));
   for (const name of COMMANDS)
     writeFileSync(join(commands, name), launcher(name, process.arch), { mode: 0o755 });
-  for (const name of readdirSync(library)) chmodSync(join(library, name), name === 'node' ? 0o755 : 0o644);
+  writeFileSync(join(library, 'init'), initProgram(process.arch));
+  for (const name of readdirSync(library))
+    chmodSync(join(library, name), PROGRAMS.includes(name) ? 0o755 : 0o644);
   for (const name of COMMANDS) chmodSync(join(commands, name), 0o755);
   writeFileSync(join(library, 'manifest.json'), manifest(image, packages), { mode: 0o644 });
   chmodSync(node, NODE_MODE);

@@ -17,6 +17,7 @@ const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
   { name: 'file-thread', source: 'src/files/thread/file-thread.ts' },
   { name: 'account-program', source: 'src/daemon/api/files/account-program.ts' },
   { name: 'keeper', source: 'src/runtime/kubernetes/keeper/keeper-program.ts' },
+  { name: 'root', source: 'src/runtime/kubernetes/root/root-program.ts' },
   { name: 'hand-over-reader', source: 'src/outbox/sqlite/undelivered/hand-over-reader.ts' },
 ];
 

@@ -13,6 +13,8 @@ export interface SandboxTemplate {
   readonly work_dir: string;
   /** Whether its user ids are its own, and mean nothing on the node. */
   readonly user_namespace: boolean;
+  /** Whether its whole root is on its volume, and in its forks; otherwise `work_dir` alone. */
+  readonly persistent_root: boolean;
   /** What a claim gets that does not say otherwise, in a claim's own words. */
   readonly resources: { readonly memory?: string; readonly cpu?: string | number; readonly disk?: string };
   /** What waits for claims of just these resources; null: nothing. */

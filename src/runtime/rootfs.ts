@@ -134,7 +134,8 @@ export function prepareRootfs(rootfs: string, sandbox_id: string, owner: number 
   for (const [path, text] of FILES) placeFile(root, path, text(sandbox_id));
 }
 
-interface Root {
+/** A root where nothing runs, and whose its new folders and files are; null: this program's. */
+export interface Root {
   rootfs: string;
   owner: number | null;
 }
@@ -167,7 +168,8 @@ export function placeStateDir(rootfs: string, owner: number | null): string {
   return path;
 }
 
-function placeDirectory({ rootfs, owner }: Root, inside: string): string {
+/** Creates a directory in a root unless it is one, and returns its path; an obstacle is renamed, never followed. */
+export function placeDirectory({ rootfs, owner }: Root, inside: string): string {
   let path = rootfs;
   for (const part of inside.split('/').filter(Boolean)) {
     path = join(path, part);
@@ -181,14 +183,16 @@ function placeDirectory({ rootfs, owner }: Root, inside: string): string {
   return path;
 }
 
-function placeFile(root: Root, inside: string, text: string): void {
+/** Creates a file in a root unless it is one, and returns its path; an obstacle is renamed, never followed. */
+export function placeFile(root: Root, inside: string, text: string): string {
   const path = join(placeDirectory(root, dirname(inside)), basename(inside));
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) return;
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) return path;
   moveAway(path);
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o644);
   writeSync(file, text);
   if (root.owner !== null) fchownSync(file, root.owner, root.owner);
   closeSync(file);
+  return path;
 }
 
 /** Frees a name in one step, however large the tree below it is. */

@@ -16,6 +16,11 @@ const SET_FLAGS = 2;
 const SET_PIPE_SIZE = 1031;
 const CLOSE_ON_EXEC = 1;
 
+/** Makes a structure known to the declarations of calls, by its name; its members are in their order. */
+export function defineStructure(name: string, members: Record<string, string>): void {
+  koffi.struct(name, members);
+}
+
 /** A system call that failed. */
 export class SystemError extends Error {
   /** Such as `EPERM`. */

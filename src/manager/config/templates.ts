@@ -30,6 +30,7 @@ const Template = closedObject({
     Type.String({ pattern: '^(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$', description: 'an absolute path' }),
   ),
   user_namespace: Type.Optional(Type.Boolean()),
+  persistent_root: Type.Optional(Type.Boolean()),
   resources: Type.Optional(
     closedObject({
       memory: Type.Optional(Type.String()),
@@ -63,16 +64,20 @@ export function configuredTemplates(file: Given): SandboxTemplates {
     if (resources.cpu !== undefined && millicores(resources.cpu) === null) {
       throw fail(`${name}.resources.cpu`, 'must be a number of cores, like 3.5');
     }
-    const { work_dir = WORK_DIR } = template;
+    const { work_dir = WORK_DIR, user_namespace = true, persistent_root = false } = template;
+    const { user = persistent_root ? 0 : USER } = template;
+    if (persistent_root && !user_namespace) {
+      throw fail(`${name}.persistent_root`, 'needs user_namespace, which is false');
+    }
+    // Nobody else may change the files of a system, and without capabilities nobody can hand files over.
+    if (persistent_root && user !== 0) throw fail(`${name}.persistent_root`, 'needs the user 0');
     if (TAKEN.test(work_dir)) throw fail(`${name}.work_dir`, 'must not hide a part of the system');
     const made = {
       image: template.image,
       image_pull_secret: template.image_pull_secret ?? null,
       runtime_class: template.runtime_class ?? null,
       storage_class: template.storage_class ?? null,
-      user: template.user ?? USER,
-      work_dir,
-      user_namespace: template.user_namespace ?? true,
+      ...{ user, work_dir, user_namespace, persistent_root },
       resources,
       pool: poolOf(template, (key, problem) => fail(`${name}.resources.${key}`, problem)),
     };

@@ -94,9 +94,13 @@ export class KeeperClient {
     throw new ApiError('internal_error', 'The hand-over was cut off.');
   }
 
-  /** Copies the volume of this keeper's sandbox, which is held, to that of another, whose daemon has not begun. */
-  async copyTo(child: KeeperClient): Promise<void> {
-    for (const path of [KEEPER_PATHS.work, KEEPER_PATHS.outbox]) {
+  /**
+   * Copies the volume of this keeper's sandbox, which is held, to that of another, whose daemon has not begun.
+   * `persistent_root`: with what it has changed of its image.
+   */
+  async copyTo(child: KeeperClient, persistent_root: boolean): Promise<void> {
+    const { root, work, outbox } = KEEPER_PATHS;
+    for (const path of [...(persistent_root ? [root] : []), work, outbox]) {
       await child.#put(path, await this.#ask('GET', path));
     }
   }

@@ -34,6 +34,7 @@ import { Pool } from './pool/pool.ts';
 import { PoolMetrics } from './pool/pool-metrics.ts';
 import { foundIn, Records } from './records.ts';
 import { resizePod } from './resize.ts';
+import { PersistentRoots } from './root/persistent-roots.ts';
 import { KubernetesBuilder } from './sandbox-builder.ts';
 import { KubernetesEnder } from './sandbox-ender.ts';
 
@@ -83,18 +84,18 @@ export class KubernetesRuntime implements Runtime {
     const records = new Records(client);
     this.#records = records;
     this.#keepers = new Keepers(client, pods, records, clock);
-    const { templates, product_image, webhook_cidrs } = options;
+    const { product_image, webhook_cidrs } = options;
     // What `auto` is, the cluster says at the start.
     const settings: PodSettings = { product_image, injection: knownInjection(options.injection) };
+    const roots = new PersistentRoots({ client, templates: options.templates, settings, log });
+    const { templates } = roots;
     this.#check = async () => {
-      const answer = await checkCluster(client, { ...options, namespace: access.namespace }, log);
+      const asked = { ...options, templates: roots.withoutRoots(), namespace: access.namespace };
+      const answer = await checkCluster(client, asked, log);
       settings.injection = answer.injection;
-      return answer.limitations;
+      return [...answer.limitations, ...(await roots.check())];
     };
-    const parts = {
-      ...{ client, pods, records, keepers: this.#keepers, templates, clock, log },
-      settings,
-    };
+    const parts = { client, pods, records, keepers: this.#keepers, templates, settings, clock, log };
     this.pool_metrics = new PoolMetrics(templates);
     const pool = new Pool({ ...parts, metrics: this.pool_metrics });
     this.#schedule = new Schedule(clock, log);

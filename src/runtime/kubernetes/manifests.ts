@@ -6,6 +6,7 @@ import type { Meta } from './api/objects.ts';
 import { type Injection, LIBRARY, PROGRAM_DIR, PROGRAM_MOUNT, programParts } from './injection.ts';
 import { BEGIN_FILE, KEEPER_PORT, RUN_FOLDER, VOLUME } from './keeper/keeper-protocol.ts';
 import { readerName } from './names.ts';
+import { earlySocket, rootContainer } from './root/root-container.ts';
 
 /** The containers of a Pod. */
 export const SANDBOX = 'sandbox';
@@ -17,6 +18,9 @@ export const KEY_FILE = 'key';
 /** The port of the daemon in each Pod's own network. */
 const DAEMON_PORT = 49_983;
 const STATE_MOUNT = '/var/lib/sandboxd';
+const CONTROL_SOCKET = `${RUN_DIR}/${SOCKET}`;
+const BEGIN_PATH = `${RUN_DIR}/${BEGIN_FILE}`;
+const WAIT_VARIABLE = 'SANDBOXD_WAIT_FOR';
 const PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${PROGRAM_DIR}/usr/local/bin`;
 
 /** What a keeper needs; the reader of a large outbox has a heap of its own. */
@@ -101,11 +105,19 @@ export function podManifest(
   const { product_image: image, injection } = settings;
   const confined = { image, resources: KEEPER_RESOURCES, securityContext: CONFINED };
   const { volume, ...program } = programParts(injection, template, confined);
+  const container = sandboxContainer(spec, template, waits);
+  const sandbox = template.persistent_root ? withRoot(container, waits) : container;
   return pod(owner.name, owner, template, {
     ...program,
-    containers: [sandboxContainer(spec, template, waits), keeperContainer(settings)],
+    containers: [sandbox, keeperContainer(settings)],
     volumes: [...volumesOf(owner), volume],
   });
+}
+
+/** A Pod of the template as a sandbox's would be, of nobody: for a cluster that only checks it. */
+export function probeManifest(template: SandboxTemplate, settings: PodSettings) {
+  const spec = { memory_mib: 256, cpu_millis: 100 };
+  return podManifest(spec, { name: 'probe', uid: 'probe', resourceVersion: '' }, template, settings, false);
 }
 
 /** The Pod that reads the volume of a sandbox that is no more. */
@@ -151,16 +163,12 @@ function sandboxContainer(spec: PodSpec, { image, work_dir }: SandboxTemplate, w
   return {
     name: SANDBOX,
     image,
-    command: [
-      ...['/bin/sh', '-c', INIT, 'sh', `${PROGRAM_DIR}/usr/local/bin/sandboxd`],
-      ...['--await-init', '--port', String(DAEMON_PORT), '--state-dir', `${STATE_MOUNT}/${VOLUME.state_dir}`],
-      ...['--control-socket', `${RUN_DIR}/${SOCKET}`, '--control-token-file', `${RUN_DIR}/${TOKEN}`],
-    ],
+    command: ['/bin/sh', '-c', INIT, 'sh', ...daemonCommand(CONTROL_SOCKET)],
     workingDir: work_dir,
     env: [
       { name: 'PATH', value: PATH },
       { name: 'HOME', value: work_dir },
-      ...(waits ? [{ name: 'SANDBOXD_WAIT_FOR', value: `${RUN_DIR}/${BEGIN_FILE}` }] : []),
+      ...(waits ? [{ name: WAIT_VARIABLE, value: BEGIN_PATH }] : []),
     ],
     // What its daemon has said last tells why it did not start.
     terminationMessagePolicy: 'FallbackToLogsOnError',
@@ -175,6 +183,30 @@ function sandboxContainer(spec: PodSpec, { image, work_dir }: SandboxTemplate, w
       PROGRAM_MOUNT,
     ],
   };
+}
+
+/** The same with a root that persists. */
+function withRoot(container: ReturnType<typeof sandboxContainer>, waits: boolean) {
+  const { volumeMounts, ...parts } = rootContainer(
+    {
+      socket: CONTROL_SOCKET,
+      own: [PROGRAM_DIR, RUN_DIR, STATE_MOUNT],
+      wait_for: waits ? BEGIN_PATH : null,
+      command: daemonCommand(earlySocket(CONTROL_SOCKET)),
+    },
+    `${PROGRAM_DIR}${LIBRARY}`,
+    VOLUME.root,
+  );
+  const env = container.env.filter(({ name }) => name !== WAIT_VARIABLE);
+  return { ...container, ...parts, env, volumeMounts: [...container.volumeMounts, ...volumeMounts] };
+}
+
+function daemonCommand(socket: string): string[] {
+  return [
+    ...[`${PROGRAM_DIR}/usr/local/bin/sandboxd`, '--await-init', '--port', String(DAEMON_PORT)],
+    ...['--state-dir', `${STATE_MOUNT}/${VOLUME.state_dir}`],
+    ...['--control-socket', socket, '--control-token-file', `${RUN_DIR}/${TOKEN}`],
+  ];
 }
 
 function keeperContainer({ product_image }: PodSettings) {

@@ -16,6 +16,8 @@ export interface KubernetesRecord {
   cpu_millis: number;
   state: 'creating' | 'created' | 'ending' | 'ended';
   outcome: 'killed' | 'lost' | null;
+  /** What outlives its Pod, and what its forks get: its whole root, or its folder on the volume alone. */
+  persists: 'root' | 'volume';
   /** The last state requested: the answer while its daemon gives none. */
   is_paused: boolean;
 }

@@ -13,13 +13,15 @@ import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
 import { isPodLost } from './loss.ts';
-import { claimManifest, type PodSettings, podManifest, secretManifest } from './manifests.ts';
+import { claimManifest, type PodSettings, podManifest, SANDBOX, secretManifest } from './manifests.ts';
 import { labelsOf, objectName } from './names.ts';
 import type { Pods } from './pods.ts';
 import type { Pool } from './pool/pool.ts';
 import { annotationsOf, type FoundRecord, foundIn, type KubernetesRecord, type Records } from './records.ts';
 import { named } from './refusals.ts';
 import { settle } from './resize.ts';
+import { checkSameImage, pinnedImage } from './root/image-pin.ts';
+import { hasUserNamespace, NO_USER_NAMESPACES } from './root/persistent-roots.ts';
 import { orVolumeProblem } from './volume-trouble.ts';
 
 /** What a `KubernetesBuilder` works with. */
@@ -74,10 +76,18 @@ export class KubernetesBuilder {
 
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
   async copy(source_id: string, spec: RuntimeSpec): Promise<string> {
-    const template = this.#template(spec);
-    const { keepers, records } = this.#parts;
+    const { keepers, pods, records } = this.#parts;
+    const named = this.#template(spec);
+    const found = await records.read(source_id);
+    const persistent_root = found?.record.persists === 'root';
+    const source = found && persistent_root ? await pods.read(found.claim.name) : null;
+    const template = {
+      ...{ ...named, persistent_root },
+      image: (source && pinnedImage(source, SANDBOX)) ?? named.image,
+    };
     return this.#build(spec, template, await records.read(spec.sandbox_id), true, async (keeper) => {
-      await this.#copyVolume(source_id, keeper);
+      if (persistent_root) checkSameImage(source, await pods.read(objectName(spec.sandbox_id)), SANDBOX);
+      await this.#copyVolume(source_id, keeper, persistent_root);
       await keeper.begin();
       await this.#initialise(spec);
       const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
@@ -98,7 +108,7 @@ export class KubernetesBuilder {
     const { keepers, pool, remove, log } = this.#parts;
     const { sandbox_id } = spec;
     try {
-      const taken = await pool.take(spec, recordOf(spec));
+      const taken = await pool.take(spec, recordOf(spec, this.#template(spec)));
       if (taken === null) return null;
       const { found, host } = taken;
       keepers.remember(sandbox_id, { host, key: await keepers.keyOf(found.claim.name) });
@@ -129,6 +139,9 @@ export class KubernetesBuilder {
       const key = kernelRandom(KEY_BYTES);
       await client.create(client.path('secrets'), secretManifest(claim, key));
       const pod = await pods.create(podManifest(spec, claim, template, settings, is_fork));
+      if (template.persistent_root && !hasUserNamespace(pod)) {
+        throw new ApiError('internal_error', `The sandbox's root cannot persist: ${NO_USER_NAMESPACES}.`);
+      }
       const host = await orVolumeProblem(client, clock, claim.name, pods.untilUp(pod));
       const address = { host, key };
       keepers.remember(sandbox_id, address);
@@ -153,7 +166,7 @@ export class KubernetesBuilder {
     const given = {
       name: objectName(sandbox_id),
       labels: labelsOf(sandbox_id),
-      annotations: annotationsOf(recordOf(spec)),
+      annotations: annotationsOf(recordOf(spec, template)),
     };
     const manifest = claimManifest(spec, template, given);
     const made = await client.create<VolumeClaim>(client.path('persistentvolumeclaims'), manifest);
@@ -180,12 +193,12 @@ export class KubernetesBuilder {
   }
 
   /** The source is held quiescent from before the first file is read until after the last. */
-  async #copyVolume(source_id: string, child: KeeperClient): Promise<void> {
+  async #copyVolume(source_id: string, child: KeeperClient, persistent_root: boolean): Promise<void> {
     const { keepers } = this.#parts;
     const held = await hold(() => keepers.connect(source_id), CHANGE_TIMEOUT_MS);
     if ('outcome' in held) throw daemonError(held);
     try {
-      await (await keepers.of(source_id)).copyTo(child);
+      await (await keepers.of(source_id)).copyTo(child, persistent_root);
       if (!held.isKept())
         throw new ApiError('internal_error', 'The source resumed while it was being copied.');
     } finally {
@@ -197,7 +210,7 @@ export class KubernetesBuilder {
 /** The daemon has not answered at all. */
 class Unreachable extends ApiError {}
 
-function recordOf(spec: RuntimeSpec): KubernetesRecord {
+function recordOf(spec: RuntimeSpec, { persistent_root }: SandboxTemplate): KubernetesRecord {
   return {
     sandbox_id: spec.sandbox_id,
     team_id: spec.team_id,
@@ -206,6 +219,7 @@ function recordOf(spec: RuntimeSpec): KubernetesRecord {
     cpu_millis: spec.cpu_millis,
     state: 'creating',
     outcome: null,
+    persists: persistent_root ? 'root' : 'volume',
     is_paused: false,
   };
 }

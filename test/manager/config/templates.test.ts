@@ -7,11 +7,17 @@ it('a template needs its image alone', () => {
   });
   expect(templates.get('small')).toEqual({
     ...{ image: 'debian:12', image_pull_secret: null, runtime_class: null, storage_class: null },
-    ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: { cpu: 0.5 }, pool: null },
+    ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+    ...{ resources: { cpu: 0.5 }, pool: null },
   });
   expect(resourcesOf('small', templates)).toEqual({ cpu: 0.5 });
   expect(() => resourcesOf('constructor', templates)).toThrow('template: is not one of the configured');
   expect(configuredTemplates({}).size).toBe(0);
+});
+
+it('a root that persists belongs to user 0', () => {
+  const templates = configuredTemplates({ templates: { whole: { image: 'i', persistent_root: true } } });
+  expect(templates.get('whole')).toMatchObject({ user: 0, user_namespace: true, persistent_root: true });
 });
 
 it.each([
@@ -24,6 +30,11 @@ it.each([
   [{ a: { image: 'i', storage_class: 'Fast' } }, 'templates.a.storage_class must be the name of an object'],
   [{ a: { image: 'i', work_dir: '/usr/work' } }, 'templates.a.work_dir must not hide'],
   [{ a: { image: 'i', work_dir: '/work/../usr' } }, 'templates.a.work_dir must be an absolute path'],
+  [
+    { a: { image: 'i', persistent_root: true, user_namespace: false } },
+    'templates.a.persistent_root needs user_namespace',
+  ],
+  [{ a: { image: 'i', persistent_root: true, user: 7 } }, 'templates.a.persistent_root needs the user 0'],
   [{ a: { image: 'i', resources: { memory: '64Mi' } } }, 'templates.a.resources.memory must be a size'],
   [{ a: { image: 'i', resources: { cpu: 'two' } } }, 'templates.a.resources.cpu must be a number'],
   [{ a: { image: 'i', pool: -1 } }, 'templates.a.pool must be'],

@@ -9,7 +9,8 @@ import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts'
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: null },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: {}, pool: null },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ resources: {}, pool: null },
 };
 const TEMPLATES = new Map([
   ['default', TEMPLATE],

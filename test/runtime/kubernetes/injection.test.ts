@@ -16,7 +16,8 @@ if (why_not !== null) console.log(`skipped, tests of how the program gets into P
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: IMAGE, image_pull_secret: null, runtime_class: null, storage_class: null },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: {}, pool: null },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ resources: {}, pool: null },
 };
 const TEMPLATES = new Map([
   ['default', TEMPLATE],

@@ -32,13 +32,14 @@ if (why_not !== null) console.log(`skipped, tests of the runtime kubernetes: ${w
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: IMAGE, image_pull_secret: null, runtime_class: null, storage_class: null },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
   resources: {},
   pool: null,
 };
 const TEMPLATES = new Map([
   ['default', TEMPLATE],
   ['no-shell', { ...TEMPLATE, image: 'docker.io/local/pause:1' }],
+  ['whole', { ...TEMPLATE, user: 0, persistent_root: true }],
   ['no-image', { ...TEMPLATE, image: '127.0.0.1:1/missing:1' }],
 ]);
 
@@ -88,6 +89,58 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     const [, outside] = (await output(runtime, 'walls', 'cat /proc/self/uid_map')).split(/\s+/);
     expect(Number(outside)).toBeGreaterThan(65_535);
     await runtime.remove('walls');
+  });
+
+  it('where the namespace forbids mounts, only the volume persists, and that is said', () => {
+    expect(runtime.limitations()).toContainEqual(
+      expect.stringMatching(/^only the volume of the template whole persists: .*violates PodSecurity/),
+    );
+  });
+
+  it('a root persists: it is changed anywhere, a fork has it, and nothing in it has a capability', async () => {
+    const level = (name: string) =>
+      cluster.kubectl(
+        'label',
+        '--overwrite',
+        `ns/${NAMESPACE}`,
+        `pod-security.kubernetes.io/enforce=${name}`,
+      );
+    level('privileged');
+    const whole = runtimeOf(cluster.kubeconfigOf('sandbox-manager'));
+    onTestFinished(async () => {
+      level('restricted');
+      await whole.stop();
+    });
+    await whole.start();
+    expect(whole.limitations().join()).not.toContain('whole');
+    const of = { ...SMALL, template_id: 'whole' };
+    await whole.create(spec('parent', of));
+    const rights =
+      'grep -hE "^Cap|NoNewPrivs|^Seccomp:" /proc/1/status /proc/self/status | cut -f2 | sort -u';
+    expect(await output(whole, 'parent', rights)).toBe('0000000000000000\n1\n2');
+    expect(await output(whole, 'parent', 'pwd; ls -A /run/sandboxd /run/sandboxd-root')).toBe(
+      '/workspace\n/run/sandboxd:\n\n/run/sandboxd-root:',
+    );
+    // Besides, what a daemon of the fork would start with, were that not the image's.
+    await output(
+      whole,
+      'parent',
+      'echo made > /etc/made; rm /usr/bin/tail; mkdir /usr/new; echo nothing > /etc/ld.so.preload; ln -s / /var/link',
+    );
+    await expect(output(whole, 'parent', 'mv /run /moved')).rejects.toThrow(/busy/i);
+    await whole.pause('parent', null);
+    await whole.resume('parent', null);
+    expect((await whole.fork('parent', spec('child', of))).outcome).toBe('created');
+    await whole.resume('child', null);
+    for (const id of ['parent', 'child']) {
+      expect(await output(whole, id, 'cat /etc/made; ls -d /usr/new /usr/bin/tail 2>/dev/null || :')).toBe(
+        'made\n/usr/new',
+      );
+    }
+    expect(await output(whole, 'child', rights)).toBe('0000000000000000\n1\n2');
+    await output(whole, 'child', 'rm /etc/made');
+    expect(await output(whole, 'parent', 'cat /etc/made')).toBe('made');
+    expect(await whole.end('child')).toEqual({ outcome: 'killed' });
   });
 
   it('a sandbox whose Pod is evicted is lost, and another Pod reads what it had committed', async () => {

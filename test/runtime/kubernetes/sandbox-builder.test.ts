@@ -8,7 +8,8 @@ import { spec } from '../../support/runtime/sandboxes.ts';
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: 'nobody' },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, resources: {}, pool: null },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ resources: {}, pool: null },
 };
 
 const made = (kind: string, answer: (to: Parameters<Odd>[1]) => unknown): Odd => {

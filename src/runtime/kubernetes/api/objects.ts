@@ -16,6 +16,8 @@ export interface KubernetesObject {
 /** What has become of a container. */
 export interface ContainerStatus {
   name: string;
+  /** The image that it runs, as the node tells it from others. */
+  imageID?: string;
   /** What the node has given it. */
   resources?: { limits?: { memory?: string } };
   state?: {
@@ -35,7 +37,11 @@ export interface PodCondition {
 
 /** A Pod, as far as this runtime reads it. */
 export interface Pod extends KubernetesObject {
-  spec: { nodeName?: string; containers?: { name: string; resources?: object }[] };
+  spec: {
+    nodeName?: string;
+    hostUsers?: boolean;
+    containers?: { name: string; image?: string; resources?: object }[];
+  };
   status?: {
     phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
     podIP?: string;

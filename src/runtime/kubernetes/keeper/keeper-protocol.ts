@@ -27,6 +27,8 @@ export const KEEPER_PATHS = {
   hand_over: '/hand-over',
   /** GET and PUT the working folder as a tar stream. */
   work: '/work',
+  /** GET and PUT what a sandbox with a persistent root has changed of its image, as a tar stream. */
+  root: '/root',
   /** GET the copy of the outbox that the daemon made for a fork, PUT the outbox of a new daemon. */
   outbox: '/outbox',
   /** POST: the volume is complete, and the daemon may begin. */
@@ -41,6 +43,8 @@ export const VOLUME = {
   state: 'state',
   /** The daemon's state directory in `state`. */
   state_dir: 'daemon',
+  /** What a sandbox with a persistent root has made of its image; see `ROOT_FOLDERS`. */
+  root: 'root',
 } as const;
 
 /** The folder of the control volume that the sandbox sees; the others are the keeper's alone. */

@@ -7,7 +7,7 @@ import { ApiError } from '../../../contract/errors.ts';
 import { readUndeliveredApart } from '../../../outbox/sqlite/undelivered/hand-over-process.ts';
 import type { HandOverTrust } from '../../runtime.ts';
 import { BEGIN_FILE, HAND_OVER_END, KEEPER_PATHS, RUN_FOLDER } from './keeper-protocol.ts';
-import { packWork, readOutboxCopy, stateDir, unpackWork, writeOutbox } from './volume-files.ts';
+import { packFolder, readOutboxCopy, stateDir, unpackFolder, writeOutbox } from './volume-files.ts';
 
 /** Where a keeper's volumes are mounted. */
 export interface KeeperPlaces {
@@ -44,9 +44,13 @@ export class KeeperRoutes {
       case `POST ${KEEPER_PATHS.hand_over}`:
         return this.#handOver((await json(request)) as HandOverTrust & { sandbox_id: string }, response);
       case `GET ${KEEPER_PATHS.work}`:
-        return packWork(volume, response);
+        return packFolder(volume, 'work', response);
       case `PUT ${KEEPER_PATHS.work}`:
-        return unpackWork(volume, request);
+        return unpackFolder(volume, 'work', request);
+      case `GET ${KEEPER_PATHS.root}`:
+        return packFolder(volume, 'root', response);
+      case `PUT ${KEEPER_PATHS.root}`:
+        return unpackFolder(volume, 'root', request);
       case `GET ${KEEPER_PATHS.outbox}`:
         readOutboxCopy(volume)
           .on('error', () => response.destroy())

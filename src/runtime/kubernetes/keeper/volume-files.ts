@@ -16,13 +16,20 @@ import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../../contract/errors.ts';
 import { OUTBOX, openOutboxCopy } from '../../disk/outbox-copy.ts';
 import { PACKING, tarIn, tarProblem, UNPACKING } from '../../disk/tar.ts';
+import { ROOT_FOLDERS } from '../root/root-folders.ts';
 import { VOLUME } from './keeper-protocol.ts';
 
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** Writes the working folder as a tar stream, with modes, links and sparse files. Throws `internal_error`. */
-export async function packWork(volume: string, target: Writable): Promise<void> {
-  const folder = join(volume, VOLUME.work);
+/** A folder of the volume that a fork gets a copy of: what the sandbox works on, or what it has changed of its image. */
+export type CopiedFolder = 'work' | 'root';
+
+/**
+ * Writes a folder as a tar stream, with modes, links and sparse files; for a root also what it says is removed of its image.
+ * Throws `internal_error`.
+ */
+export async function packFolder(volume: string, copied: CopiedFolder, target: Writable): Promise<void> {
+  const folder = placeOf(volume, copied);
   const named = ['--null', '--verbatim-files-from', '-T', '-'];
   const tar = spawn('/bin/sh', tarIn(folder, ...PACKING, ...named), { stdio: ['pipe', 'pipe', 'pipe'] });
   // The folder itself is the cluster's, and that of the copy is made already.
@@ -32,11 +39,20 @@ export async function packWork(volume: string, target: Writable): Promise<void> 
   await Promise.all([pipeline(tar.stdout, target), ended(tar)]);
 }
 
-/** Fills the working folder from a tar stream. Throws `internal_error`. */
-export async function unpackWork(volume: string, source: Readable): Promise<void> {
-  const args = tarIn(join(volume, VOLUME.work), ...UNPACKING);
+/** Fills a folder from a tar stream. Throws `internal_error`. */
+export async function unpackFolder(volume: string, copied: CopiedFolder, source: Readable): Promise<void> {
+  const folder = placeOf(volume, copied);
+  // Files of a root may be another's, as those of its image are; who has no capability can give none away.
+  const args = tarIn(folder, ...(copied === 'root' ? ['--no-same-owner'] : []), ...UNPACKING);
   const tar = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'pipe'] });
   await Promise.all([pipeline(source, tar.stdin).catch(() => {}), ended(tar)]);
+}
+
+function placeOf(volume: string, copied: CopiedFolder): string {
+  if (copied === 'work') return join(volume, VOLUME.work);
+  const folder = join(volume, VOLUME.root, ROOT_FOLDERS.upper);
+  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  return folder;
 }
 
 async function ended(tar: Parameters<typeof tarProblem>[0]): Promise<void> {

@@ -52,7 +52,7 @@ export class Pool implements Job {
   readonly name = 'pool';
   readonly #parts: PoolParts;
   readonly #store: PoolStore;
-  readonly #kinds: PoolKind[];
+  #found_kinds: PoolKind[] | null = null;
   readonly #deferrals: Deferrals;
   /** When this replica has first seen what waits: the cluster's clock is another. */
   readonly #seen_ms = new Map<string, number>();
@@ -62,9 +62,15 @@ export class Pool implements Job {
     this.#parts = parts;
     this.#store = new PoolStore(parts.client, parts.pods, parts.settings);
     this.#deferrals = new Deferrals(parts.clock);
-    this.#kinds = [...parts.templates].flatMap(([name, template]) =>
-      template.pool === null ? [] : [poolKind(name, template, template.pool, parts.settings)],
+  }
+
+  /** Made when they are first needed: only then it is known what the cluster lacks for a template. */
+  get #kinds(): PoolKind[] {
+    const { templates, settings } = this.#parts;
+    this.#found_kinds ??= [...templates].flatMap(([name, template]) =>
+      template.pool === null ? [] : [poolKind(name, template, template.pool, settings)],
     );
+    return this.#found_kinds;
   }
 
   /** Takes a Pod for a sandbox; null where none waits that is as the sandbox has to be. */

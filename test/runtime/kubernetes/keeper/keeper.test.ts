@@ -1,9 +1,19 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
+import { libc } from '../../../../src/base/linux/libc.ts';
 import { requestDaemon } from '../../../../src/runtime/control-client.ts';
 import { Keeper } from '../../../../src/runtime/kubernetes/keeper/keeper.ts';
 import { connectDaemon, KeeperClient } from '../../../../src/runtime/kubernetes/keeper-client.ts';
@@ -11,6 +21,15 @@ import { createDaemon, startDaemon } from '../../../support/daemon/running-daemo
 import { scratchFolder } from '../../../support/scratch.ts';
 
 const TRUST = { team_id: 'team_1', webhook_secret: '', record_key: 'a7'.repeat(32), sandbox_id: 'sbx-1' };
+
+/** What the kernel marks a folder with that replaces one of the image. */
+const OPAQUE = 'user.overlay.opaque';
+const attributes = {
+  set: libc.func(
+    'int setxattr(const char *path, const char *name, const char *value, size_t size, int flags)',
+  ),
+  get: libc.func('long getxattr(const char *path, const char *name, _Out_ uint8_t *value, size_t size)'),
+};
 
 async function handedOver(client: KeeperClient): Promise<unknown[]> {
   const pages: unknown[] = [];
@@ -54,7 +73,7 @@ it('takes no pipe for the copy of an outbox', async () => {
   const [source, child] = [await keeperOf(), await keeperOf()];
   mkdirSync(join(source.volume, 'state/daemon'));
   execFileSync('mkfifo', [join(source.volume, 'state/daemon/outbox-copy.db')]);
-  await expect(source.client.copyTo(child.client)).rejects.toMatchObject({ code: 'internal_error' });
+  await expect(source.client.copyTo(child.client, false)).rejects.toMatchObject({ code: 'internal_error' });
   expect(existsSync(join(child.volume, 'state/daemon/outbox.db'))).toBe(false);
 });
 
@@ -63,7 +82,7 @@ it('copies a volume, and follows no link of the sandbox to what is not in it', a
   writeFileSync(join(source.volume, 'work/-file'), 'work');
   mkdirSync(join(source.volume, 'state/daemon'));
   writeFileSync(join(source.volume, 'state/daemon/outbox-copy.db'), 'outbox');
-  await source.client.copyTo(child.client);
+  await source.client.copyTo(child.client, false);
   const read = (path: string) => readFileSync(join(child.volume, path), 'utf8');
   expect([read('work/-file'), read('state/daemon/outbox.db')]).toEqual(['work', 'outbox']);
   await child.client.begin();
@@ -71,7 +90,7 @@ it('copies a volume, and follows no link of the sandbox to what is not in it', a
 
   const hostile = await keeperOf();
   symlinkSync(join(source.volume, 'state/daemon'), join(hostile.volume, 'state/daemon'));
-  await expect(hostile.client.copyTo((await keeperOf()).client)).rejects.toMatchObject({
+  await expect(hostile.client.copyTo((await keeperOf()).client, false)).rejects.toMatchObject({
     message: 'The source has lost its outbox.',
   });
   const pages = await handedOver(hostile.client);
@@ -83,6 +102,32 @@ it('copies a volume, and follows no link of the sandbox to what is not in it', a
       trouble: 'the state directory and its records are missing',
     },
   ]);
+});
+
+it('copies what a sandbox has made of its image: what it removed and replaced as well', async () => {
+  const [source, child] = [await keeperOf(), await keeperOf()];
+  const inSource = (path: string) => join(source.volume, 'root/upper', path);
+  mkdirSync(inSource('etc/replaced'), { recursive: true });
+  writeFileSync(inSource('etc/made'), 'made');
+  symlinkSync('/', inSource('etc/link'));
+  const run = (program: string, ...args: string[]) => execFileSync(program, args, { encoding: 'utf8' });
+  run('mkfifo', inSource('etc/pipe'));
+  if (process.getuid?.() === 0) run('mknod', inSource('removed'), 'c', '0', '0');
+  expect(attributes.set(inSource('etc/replaced'), OPAQUE, 'y', 1, 0)).toBe(0);
+  mkdirSync(join(source.volume, 'state/daemon'));
+  writeFileSync(join(source.volume, 'state/daemon/outbox-copy.db'), 'outbox');
+  await source.client.copyTo(child.client, true);
+  const inChild = (path: string) => join(child.volume, 'root/upper', path);
+  expect(readFileSync(inChild('etc/made'), 'utf8')).toBe('made');
+  expect(readlinkSync(inChild('etc/link'))).toBe('/');
+  expect(lstatSync(inChild('etc/pipe')).isFIFO()).toBe(true);
+  if (process.getuid?.() === 0) {
+    const { rdev, ...removed } = lstatSync(inChild('removed'));
+    expect([rdev, removed.mode & constants.S_IFMT]).toEqual([0, constants.S_IFCHR]);
+  }
+  const opaque = Buffer.alloc(8);
+  expect(attributes.get(inChild('etc/replaced'), OPAQUE, opaque, opaque.length)).toBe(1);
+  expect(opaque.toString('utf8', 0, 1)).toBe('y');
 });
 
 it('hands nothing over while a daemon is using the outbox', async () => {
