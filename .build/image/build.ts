@@ -30,59 +30,64 @@ const COMMANDS = ['sandboxd', 'sandboxctl'];
 /** What the kernel starts in the library. */
 const PROGRAMS = ['node', 'init'];
 
+/** For whom an image is built. */
+export interface ImageTarget {
+  /** As Node names it: `x64` or `arm64`. */
+  arch: string;
+  /** The `node_modules` that holds the packages with native code for it. */
+  packages: string;
+}
+
+const OWN_TARGET: ImageTarget = { arch: process.arch, packages: `${ROOT}/node_modules` };
+
 /**
  * Creates the tree that is copied onto `/` of a sandbox's image: a Node of its own, the programs, the addons, the
  * licences, and a manifest of versions and checksums. `image` is the folder to create; an existing one is replaced. The
- * same commit gives the same bytes.
+ * same commit gives the same bytes. Only a Node that runs here can make V8's code caches: the image of another
+ * architecture has none, and its first start takes longer.
  */
-export async function buildImage(image: string): Promise<void> {
+export async function buildImage(image: string, target = OWN_TARGET): Promise<void> {
+  const { arch } = target;
   const library = join(image, 'usr/local/lib/sandboxd');
   const commands = join(image, 'usr/local/bin');
   rmSync(image, { recursive: true, force: true });
   for (const folder of [library, commands]) mkdirSync(folder, { recursive: true });
   const node = join(library, 'node');
-  copyFileSync(join(nodePackage(), 'bin/node'), node);
+  copyFileSync(join(nodePackage(target), 'bin/node'), node);
   removeSymbols(node);
   chmodSync(node, 0o755);
+  const terminals = `${target.packages}/@lydell/node-pty-linux-${arch}`;
+  const calls = `${target.packages}/@koromix/koffi-linux-${arch}`;
   copyFileSync(
-    `${ROOT}/node_modules/better-sqlite3/prebuilds/linux-${process.arch}.node`,
+    `${target.packages}/better-sqlite3/prebuilds/linux-${arch}.node`,
     join(library, 'sqlite.node'),
   );
-  copyFileSync(`${terminalPackage()}/pty.node`, join(library, 'pty.node'));
-  copyFileSync(`${callPackage()}/linux_${process.arch}/koffi.node`, join(library, 'koffi.node'));
-  const modules = await bundlePrograms(ROOT, library);
-  await writeCodeCaches(library, node);
+  copyFileSync(`${terminals}/pty.node`, join(library, 'pty.node'));
+  copyFileSync(`${calls}/linux_${arch}/koffi.node`, join(library, 'koffi.node'));
+  const modules = await bundlePrograms(ROOT, library, arch);
+  if (arch === process.arch) await writeCodeCaches(library, node);
   const packages = packagesOf([
     ...modules,
-    `${nodePackage()}/`,
-    `${terminalPackage()}/`,
+    `${nodePackage(target)}/`,
+    `${terminals}/`,
     `${ROOT}/node_modules/koffi/`,
   ]);
   writeFileSync(join(library, 'LICENSES'), licenceText(ROOT, packages));
-  for (const name of COMMANDS)
-    writeFileSync(join(commands, name), launcher(name, process.arch), { mode: 0o755 });
-  writeFileSync(join(library, 'init'), initProgram(process.arch));
+  for (const name of COMMANDS) writeFileSync(join(commands, name), launcher(name, arch), { mode: 0o755 });
+  writeFileSync(join(library, 'init'), initProgram(arch));
   for (const name of readdirSync(library))
     chmodSync(join(library, name), PROGRAMS.includes(name) ? 0o755 : 0o644);
   for (const name of COMMANDS) chmodSync(join(commands, name), 0o755);
-  writeFileSync(join(library, 'manifest.json'), manifest(image, packages), { mode: 0o644 });
+  writeFileSync(join(library, 'manifest.json'), manifest(image, packages, target), { mode: 0o644 });
   chmodSync(node, NODE_MODE);
 }
 
-function nodePackage(): string {
-  return `${ROOT}/node_modules/node-linux-${process.arch}`;
-}
-
-function terminalPackage(): string {
-  return `${ROOT}/node_modules/@lydell/node-pty-linux-${process.arch}`;
-}
-
-function callPackage(): string {
-  return `${ROOT}/node_modules/@koromix/koffi-linux-${process.arch}`;
+function nodePackage({ arch, packages }: ImageTarget): string {
+  return `${packages}/node-linux-${arch}`;
 }
 
 /** The manifest: all versions, and the size and SHA-256 of each file but the manifest itself. */
-function manifest(image: string, packages: Package[]): string {
+function manifest(image: string, packages: Package[], target: ImageTarget): string {
   const files = filesOf(image).map((path) => {
     const bytes = readFileSync(join(image, path));
     return [
@@ -93,9 +98,9 @@ function manifest(image: string, packages: Package[]): string {
   const text = {
     name: 'sandboxd',
     version: VERSION,
-    platform: `linux-${process.arch}`,
+    platform: `linux-${target.arch}`,
     libc: 'glibc',
-    node: readPackage(nodePackage()).version,
+    node: readPackage(nodePackage(target)).version,
     packages: Object.fromEntries(packages.map(({ name, version }) => [name, version])),
     files: Object.fromEntries(files),
   };
@@ -111,7 +116,7 @@ function filesOf(image: string, folder = ''): string[] {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const image = process.argv[2] ?? join(ROOT, 'dist/image');
-  if (!existsSync(nodePackage())) throw new Error(`linux-${process.arch} is not supported`);
+  if (!existsSync(nodePackage(OWN_TARGET))) throw new Error(`linux-${process.arch} is not supported`);
   await buildImage(image);
   console.log(`${image}: copy it onto / of the image`);
 }

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'rolldown';
 
 /** Packages that a library loads if they are installed, and otherwise does without. */
-const OPTIONAL = ['bufferutil', 'utf-8-validate'];
+const OPTIONAL = ['bufferutil', 'supports-color', 'utf-8-validate'];
 const OWN = '\0own-';
 const UNDICI = fileURLToPath(new URL('../../node_modules/undici/lib', import.meta.url));
 

@@ -24,10 +24,10 @@ const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
 const OWN = '\0image:';
 
 /** Adapts libraries to the image: addons are loaded from the folder of the programs. */
-function imageLibraries(root: string): Plugin {
+function imageLibraries(root: string, arch: string): Plugin {
   const modules = `${root}/node_modules`;
   const sources: Record<string, string> = {
-    'better-sqlite3': `export { default } from '${modules}/better-sqlite3/lib/linux-${process.arch}.js'`,
+    'better-sqlite3': `export { default } from '${modules}/better-sqlite3/lib/linux-${arch}.js'`,
     koffi: "export { default } from 'addon:koffi.node'",
     '@lydell/node-pty/requireBinary.js':
       "import terminals from 'addon:pty.node'; export const requireBinary = () => terminals",
@@ -43,12 +43,12 @@ function imageLibraries(root: string): Plugin {
   };
 }
 
-async function bundle(root: string, name: string, source: string): Promise<OutputChunk[]> {
+async function bundle(root: string, name: string, source: string, arch: string): Promise<OutputChunk[]> {
   const { output } = await build({
     cwd: root,
     input: { [name]: source },
     platform: 'node',
-    plugins: [imageLibraries(root), withoutOptionals],
+    plugins: [imageLibraries(root, arch), withoutOptionals],
     logLevel: 'warn',
     write: false,
     output: {
@@ -62,16 +62,16 @@ async function bundle(root: string, name: string, source: string): Promise<Outpu
   return output.filter((file): file is OutputChunk => file.type === 'chunk');
 }
 
-/** Bundles every program of the project at `root` into `folder`; returns the paths of all modules in the bundles. */
-export async function bundlePrograms(root: string, folder: string): Promise<string[]> {
-  const [loader] = await bundle(root, 'loader', LOADER);
+/** Bundles every program of the project at `root` into `folder`, for `arch`; returns the paths of all their modules. */
+export async function bundlePrograms(root: string, folder: string, arch: string): Promise<string[]> {
+  const [loader] = await bundle(root, 'loader', LOADER, arch);
   const prelude =
     `"use strict";const{ProgramLoader}=(function(){const exports={};${ascii(loader?.code ?? '')};return exports})();` +
     `const image=new ProgramLoader(__dirname,require,${JSON.stringify(deferredMembers())});`;
   const modules: string[] = [];
   for (const { name, source, is_entry } of PROGRAMS) {
     const entry = is_entry ? name : `${name}.program`;
-    const chunks = await bundle(root, entry, source);
+    const chunks = await bundle(root, entry, source, arch);
     for (const { fileName, code, moduleIds } of chunks) {
       modules.push(...moduleIds);
       const text = ascii(code.replace(/^#!.*/, ''));
