@@ -7,12 +7,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { cachePath, wrapped } from './loader.ts';
 
 /** Where a cache keeps the hash of the V8 flags it was made with: offset and length in bytes. */
 const FLAG_HASH_AT = 12;
 const FLAG_HASH_BYTES = 4;
 /** A script that prints this hash for an engine without flags. */
 const PRINT_FLAG_HASH = `process.stdout.write(new vm.Script('0').createCachedData().toString('hex', ${FLAG_HASH_AT}, ${FLAG_HASH_AT + FLAG_HASH_BYTES}))`;
+
+/**
+ * A script that rewrites recorded caches; on stdin each part's `name`, `source` and the path of its `cache`. A recorded
+ * cache numbers functions in the order of their first call, which varies; a rewritten one numbers them in the order in
+ * which they are stored. It is run as a text: of a file, Node compiles functions of its own that depend on the file's path,
+ * and they are numbered too.
+ */
+const NORMALISE = `
+for (const { name, source, cache } of JSON.parse(fs.readFileSync(0, 'utf8'))) {
+  const script = new vm.Script(source, { filename: name, cachedData: fs.readFileSync(cache) });
+  if (script.cachedDataRejected) throw new Error('the cache of ' + name + ' does not fit');
+  fs.writeFileSync(cache, script.createCachedData());
+}`;
 
 /**
  * Flags that make caches reproducible: fixed seeds, no flushing of bytecode, no optimisation. The content of a cache does
@@ -54,7 +68,12 @@ export async function writeCodeCaches(folder: string, node: string): Promise<voi
     receiver.closeAllConnections();
     rmSync(state, { recursive: true });
   }
-  execFileSync(node, [...REPRODUCIBLE, program('normalise-cache'), folder]);
+  const parts = readdirSync(folder).filter((name) => /\..*\.cjs$/.test(name));
+  const input = parts.map((name) => {
+    const path = join(folder, name);
+    return { name, source: wrapped(path), cache: cachePath(path) };
+  });
+  execFileSync(node, [...REPRODUCIBLE, '-e', NORMALISE], { cwd: '/', env: {}, input: JSON.stringify(input) });
   const flag_hash = Buffer.from(execFileSync(node, ['-e', PRINT_FLAG_HASH], { encoding: 'utf8' }), 'hex');
   for (const name of readdirSync(folder).filter((each) => each.endsWith('.cache'))) {
     const cache = readFileSync(join(folder, name));
