@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { claimAdmission } from './admission.ts';
 import { cliKeystroke } from './cli-keystroke.ts';
 import { consoleFrames } from './console/frames.ts';
+import { consoleLighthouse } from './console/lighthouse.ts';
 import { deliver } from './deliver.ts';
 import { drain } from './drain.ts';
 import { directoryArchive, fileArchive } from './files/file-archive.ts';
@@ -106,6 +107,7 @@ const BENCHMARKS: Benchmark[] = [
   portDownload,
   portEcho,
   consoleFrames,
+  consoleLighthouse,
 ];
 
 /** Of a row that stands for a benchmark which threw. */

@@ -75,6 +75,11 @@ function clock(time_s: number): string {
   return hours.format(time_s * 1_000);
 }
 
+/** Without points there is no time that a label could tell. */
+function timeLabels({ data }: { data: AlignedData }, values: number[]): string[] {
+  return values.map((value) => (data[0].length === 0 ? '' : clock(value)));
+}
+
 /** Without points, or with one, the last minutes. */
 function timeRange(first: number | null, last: number | null): [number, number] {
   const end = last ?? nowMs() / 1_000;
@@ -108,7 +113,7 @@ function optionsOf(series: readonly Series[], { width, height, format, Plot }: L
       y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.15)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, size: 28, values: (_plot, values) => values.map(clock) },
+      { ...axis, grid: { show: false }, space: 70, size: 28, values: timeLabels },
       { ...axis, size: 74, space: 34, values: (_plot, values) => values.map((value) => format(value)) },
     ],
     series: [
