@@ -38,7 +38,7 @@ interface Tools {
 
 /**
  * What Lighthouse gives each view of the console, of 100 points: as a desktop, and as a phone four times slower than this
- * machine. Lighthouse is fetched for it, 180 MB of it: by name alone, and never in a short run.
+ * machine. Lighthouse is fetched for it, 180 MB of it, and never in a short run.
  */
 export const consoleLighthouse: Benchmark = {
   name: NAME,
