@@ -1,13 +1,10 @@
-import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
+import type { SandboxTemplates } from '../../contract/templates.ts';
 import { checkRights } from './access.ts';
-import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
-import type { Meta } from './api/objects.ts';
+import type { ClusterClient } from './api/cluster-client.ts';
+import { dryRun } from './dry-run.ts';
 import { type Injection, type InjectionOption, knownInjection } from './injection.ts';
-import { podManifest } from './manifests.ts';
-import { MANAGED } from './names.ts';
 import { isQuota } from './refusals.ts';
 
 /** What is asked of a cluster. */
@@ -30,12 +27,9 @@ const NO_IMAGE_VOLUMES = [
   /restricted volume types? .*"image"/,
   /volumes\[\d+\]\.image/,
 ];
-/** What is asked about, and never made. */
-const PROBE = { memory_mib: 128, cpu_millis: 10 };
 /** Why the network is not metered. */
 export const NOT_COUNTED = 'the network of Pods is not counted';
 const POLICIES_UNKNOWN = 'network policies hold only if the network plugin of the cluster enforces them';
-const MESSAGE_MAX = 300;
 
 /**
  * Checks that the cluster answers and allows what is needed, and lets its API server check a Pod of every template without
@@ -60,26 +54,16 @@ export async function checkCluster(
 
 async function checkTemplates(client: ClusterClient, asked: ClusterQuestion): Promise<ClusterAnswer> {
   const { namespace, templates, product_image } = asked;
-  const owner: Meta = {
-    ...{ name: `probe-${kernelRandom(8).toString('hex')}`, uid: 'probe', resourceVersion: '1' },
-    labels: { ...MANAGED },
-  };
-  const refusalOf = (template: SandboxTemplate, injection: Injection) =>
-    dryRun(client, podManifest(PROBE, owner, template, { product_image, injection }, false));
   let injection = knownInjection(asked.injection);
   const limitations = [NOT_COUNTED, POLICIES_UNKNOWN];
   for (const [name, template] of templates) {
-    let why = await refusalOf(template, injection);
-    if (
-      why !== null &&
-      injection === 'image-volume' &&
-      NO_IMAGE_VOLUMES.some((each) => each.test(why ?? ''))
-    ) {
+    let why = (await dryRun(client, template, { product_image, injection })).refusal;
+    if (why !== null && injection === 'image-volume' && isAboutImageVolumes(why)) {
       if (asked.injection === 'image-volume') {
         throw new StartError(`--kubernetes-injection image-volume: the cluster refuses it: ${why}`);
       }
       injection = 'init-container';
-      why = await refusalOf(template, injection);
+      why = (await dryRun(client, template, { product_image, injection })).refusal;
     }
     if (why === null || isQuota(why)) continue;
     if (/^namespaces ".*" not found/.test(why)) {
@@ -90,13 +74,6 @@ async function checkTemplates(client: ClusterClient, asked: ClusterQuestion): Pr
   return { injection, limitations };
 }
 
-/** Why the API server refuses an object; null if it would make it. */
-async function dryRun(client: ClusterClient, manifest: object): Promise<string | null> {
-  try {
-    await client.create(`${client.path('pods')}?dryRun=All`, manifest);
-    return null;
-  } catch (error) {
-    if (error instanceof ClusterRefusal) return error.message.replaceAll(/\s+/g, ' ').slice(0, MESSAGE_MAX);
-    throw error;
-  }
+function isAboutImageVolumes(refusal: string): boolean {
+  return NO_IMAGE_VOLUMES.some((each) => each.test(refusal));
 }

@@ -114,12 +114,6 @@ export function podManifest(
   });
 }
 
-/** A Pod of the template as a sandbox's would be, of nobody: for a cluster that only checks it. */
-export function probeManifest(template: SandboxTemplate, settings: PodSettings) {
-  const spec = { memory_mib: 256, cpu_millis: 100 };
-  return podManifest(spec, { name: 'probe', uid: 'probe', resourceVersion: '' }, template, settings, false);
-}
-
 /** The Pod that reads the volume of a sandbox that is no more. */
 export function readerManifest(owner: Meta, template: SandboxTemplate, settings: PodSettings) {
   return pod(readerName(owner.name), owner, template, {

@@ -1,9 +1,10 @@
 import type { Log } from '../../../base/log.ts';
 import { StartError } from '../../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../../contract/templates.ts';
-import { type ClusterClient, ClusterRefusal } from '../api/cluster-client.ts';
+import type { ClusterClient } from '../api/cluster-client.ts';
 import type { Pod } from '../api/objects.ts';
-import { type PodSettings, probeManifest } from '../manifests.ts';
+import { dryRun } from '../dry-run.ts';
+import type { PodSettings } from '../manifests.ts';
 import { isQuota } from '../refusals.ts';
 
 /** What `PersistentRoots` works with. */
@@ -55,17 +56,12 @@ export class PersistentRoots {
 
   async #whyNot(template: SandboxTemplate): Promise<string | null> {
     const { client, settings } = this.#parts;
-    try {
-      const path = `${client.path('pods')}?dryRun=All`;
-      const made = await client.create<Pod>(path, probeManifest(template, settings));
-      return hasUserNamespace(made) ? null : NO_USER_NAMESPACES;
-    } catch (error) {
-      if (!(error instanceof ClusterRefusal)) {
-        throw new StartError(`--runtime kubernetes: ${(error as Error).message}`, 1, error);
-      }
-      // A namespace that is full today is not one that forbids it.
-      return isQuota(error.message) ? null : error.message;
-    }
+    const { pod, refusal } = await dryRun(client, template, settings).catch((error: Error) => {
+      throw new StartError(`--runtime kubernetes: ${error.message}`, 1, error);
+    });
+    if (pod !== null) return hasUserNamespace(pod) ? null : NO_USER_NAMESPACES;
+    // A namespace that is full today is not one that forbids it.
+    return isQuota(refusal) ? null : refusal;
   }
 }
 
