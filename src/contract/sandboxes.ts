@@ -1,6 +1,6 @@
 import type { OutboxCounts } from './deliveries.ts';
 import type { EventType, ResourceUsage } from './events.ts';
-import type { NetworkUsage, SandboxBandwidth, SandboxNetworkMode } from './network.ts';
+import type { NetworkUsage, SandboxBandwidth, SandboxNetworkView } from './network.ts';
 
 /** Shapes of the sandbox routes. Contract section 4, "The sandbox", and section 7, "Sandboxes". */
 
@@ -90,7 +90,7 @@ export interface ManagedSandbox {
   resources: SandboxResources;
   /** As given or by default. */
   bandwidth: SandboxBandwidth;
-  network: { mode: SandboxNetworkMode };
+  network: SandboxNetworkView;
   /** At most 10 s old in lists; null where its bytes are not counted. */
   network_usage: NetworkUsage | null;
   /** Null where none is configured; the secret itself is never shown. */

@@ -79,7 +79,7 @@ export class NetworkRuntime implements Service {
 
   /** Whether the meter runs. */
   state(): NetworkState {
-    return { mode: 'metered', reason: this.#metering.failure };
+    return { mode: 'metered', reason: this.#metering.failure, block_all: 'network_namespace' };
   }
 
   /** The path of a sandbox's network namespace, as for `nsenter --net`. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { ApiError } from '../contract/errors.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
-import { UnmeteredNetworks } from './networks/unmetered-networks.ts';
+import { UnmeteredNetworks, unmetered } from './networks/unmetered-networks.ts';
 import type {
   LifecyclePage,
   RecordTrust,
@@ -22,10 +22,7 @@ export class NoRuntime implements Runtime {
   /** See `Runtime`. */
   readonly cluster_id = 'local';
   /** There are none. */
-  readonly networks: SandboxNetworks = new UnmeteredNetworks({
-    mode: 'host-unmetered',
-    reason: 'no sandboxes run here',
-  });
+  readonly networks: SandboxNetworks = new UnmeteredNetworks(unmetered('no sandboxes run here'));
 
   /** Always possible. */
   async start(): Promise<void> {}

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import { networkProblem } from '../../src/network/problem.ts';
 import { MeteredNetworks } from '../../src/runtime/networks/metered-networks.ts';
-import { UnmeteredNetworks } from '../../src/runtime/networks/unmetered-networks.ts';
+import { UnmeteredNetworks, unmetered } from '../../src/runtime/networks/unmetered-networks.ts';
 import { remainsOf } from '../support/network/remains.ts';
 import { bandwidth, teamLimits, UNLIMITED } from '../support/network/test-node.ts';
 import { OUTSIDE, Topology } from '../support/network/topology.ts';
@@ -57,7 +57,7 @@ export const networkClaim: Benchmark = {
     const topology = await topologyFor(bench, 'sandbox with a metered network');
     if (!topology) return;
     const nodes = {
-      bare: await SandboxNode.open(bench, new UnmeteredNetworks({ mode: 'host-unmetered', reason: null })),
+      bare: await SandboxNode.open(bench, new UnmeteredNetworks(unmetered(null))),
       ours: await SandboxNode.open(bench, meteredOn(bench, topology)),
     };
     const took: Record<keyof typeof nodes, number[]> = { bare: [], ours: [] };

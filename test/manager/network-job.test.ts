@@ -26,10 +26,10 @@ it('trouble with networks is logged once for each reason, and so is its end', as
   await run();
   await run();
   networks.onRefresh = async () => {};
-  networks.mode = { mode: 'metered', reason: 'the meter is restarting' };
+  networks.mode = { mode: 'metered', reason: 'the meter is restarting', block_all: 'network_namespace' };
   await run();
   await run();
-  networks.mode = { mode: 'metered', reason: null };
+  networks.mode = { mode: 'metered', reason: null, block_all: 'network_namespace' };
   await run();
   await run();
   expect(lines).toEqual([
@@ -41,7 +41,7 @@ it('trouble with networks is logged once for each reason, and so is its end', as
 
 it('a reason not to be metered is no trouble', async () => {
   const networks = new ScriptedNetworks();
-  networks.mode = { mode: 'host-unmetered', reason: 'not root' };
+  networks.mode = { mode: 'host-unmetered', reason: 'not root', block_all: null };
   const { lines, log } = logged();
   await networkJob(networks, log).run();
   expect(lines).toEqual([]);
@@ -50,9 +50,9 @@ it('a reason not to be metered is no trouble', async () => {
 it('bandwidth in the config file is warned of exactly where the network is not metered', () => {
   const { lines, log } = logged();
   const bandwidth = { ...NO_BANDWIDTH, egress_bandwidth_bytes_per_second: 1 };
-  warnOfBandwidth(bandwidth, { mode: 'metered', reason: null }, log);
-  warnOfBandwidth(NO_BANDWIDTH, { mode: 'host-unmetered', reason: null }, log);
+  warnOfBandwidth(bandwidth, { mode: 'metered', reason: null, block_all: 'network_namespace' }, log);
+  warnOfBandwidth(NO_BANDWIDTH, { mode: 'host-unmetered', reason: null, block_all: null }, log);
   expect(lines).toEqual([]);
-  warnOfBandwidth(bandwidth, { mode: 'host-unmetered', reason: null }, log);
+  warnOfBandwidth(bandwidth, { mode: 'host-unmetered', reason: null, block_all: null }, log);
   expect(lines).toHaveLength(1);
 });

@@ -18,7 +18,7 @@ interface Window {
 async function metered(database: string, given: { clock?: Clock; folder?: string; alive?: string } = {}) {
   const runtime = new ScriptedRuntime();
   if (given.alive) runtime.states.set(given.alive, 'running');
-  runtime.networks.mode = { mode: 'metered', reason: null };
+  runtime.networks.mode = { mode: 'metered', reason: null, block_all: 'network_namespace' };
   const { client, stop } = await startManager(database, { runtime, ...given });
   const team = await client('team_1', 'sandboxes:write', 'usage:read');
   return {
@@ -100,7 +100,7 @@ describeOnStores("a sandbox's traffic", (fresh) => {
 
   it('is not told where nothing is counted', async () => {
     const { team, networks, record, inList, bytes } = await metered(await fresh());
-    networks.mode = { mode: 'host-unmetered', reason: 'not root' };
+    networks.mode = { mode: 'host-unmetered', reason: 'not root', block_all: null };
     const id = await team.claim();
     expect([(await record(id)).network_usage, (await inList(id)).network_usage]).toEqual([null, null]);
     await team.post(`${SANDBOXES}/${id}/pause`);

@@ -11,7 +11,7 @@ import { scratchFolder } from '../support/scratch.ts';
 
 const FACTS = {
   url: 'http://127.0.0.1:8080',
-  network: { mode: 'host-unmetered', reason: 'it is not run by root' },
+  network: { mode: 'host-unmetered', reason: 'it is not run by root', block_all: null },
   limitations: ['system calls of sandboxes are not filtered'],
   program: '/x/sandbox-manager.cjs',
 } as const;

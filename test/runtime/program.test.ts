@@ -6,7 +6,7 @@ import { createLog } from '../../src/base/log.ts';
 import { SandboxDisks } from '../../src/runtime/disk/sandbox-disks.ts';
 import { Bubblewrap } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
-import { UnmeteredNetworks } from '../../src/runtime/networks/unmetered-networks.ts';
+import { UnmeteredNetworks, unmetered } from '../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { LOOPBACK, Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
@@ -21,7 +21,7 @@ async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
     programs,
     groups,
     disks: new SandboxDisks(null),
-    networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+    networks: new UnmeteredNetworks(unmetered(null)),
     webhook_cidrs: LOOPBACK,
     clock: systemClock,
     log,

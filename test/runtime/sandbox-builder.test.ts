@@ -7,7 +7,7 @@ import { createLog } from '../../src/base/log.ts';
 import { SandboxDisks } from '../../src/runtime/disk/sandbox-disks.ts';
 import { NoIsolation } from '../../src/runtime/isolation.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
-import { UnmeteredNetworks } from '../../src/runtime/networks/unmetered-networks.ts';
+import { UnmeteredNetworks, unmetered } from '../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
@@ -75,7 +75,7 @@ describe('create', () => {
       programs,
       disks: new SandboxDisks('not isolated'),
       groups,
-      networks: new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+      networks: new UnmeteredNetworks(unmetered(null)),
       webhook_cidrs: [],
       clock: systemClock,
       log,

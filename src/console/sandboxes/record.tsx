@@ -1,4 +1,4 @@
-import type { DirectionUsage } from '../../contract/network.ts';
+import { BY_NETWORK_POLICY, type DirectionUsage } from '../../contract/network.ts';
 import type { ManagedSandbox } from '../api/managed-sandbox.ts';
 import { bytes, count, duration } from '../base/format.ts';
 import { Id } from '../parts/copy.tsx';
@@ -120,6 +120,7 @@ function Network({ sandbox }: { sandbox: ManagedSandbox }) {
         <Facts
           facts={[
             ['Mode', network.mode],
+            network.enforced_by === 'network_policy' ? ['Enforced', BY_NETWORK_POLICY] : null,
             ['Egress', rate(egress_bandwidth_bytes_per_second)],
             ['Ingress', rate(ingress_bandwidth_bytes_per_second)],
             bandwidth_burst_bytes === 0 ? null : ['Burst', bytes(bandwidth_burst_bytes)],

@@ -1,5 +1,5 @@
 import { EVENT_TYPES } from '../../contract/events.ts';
-import type { DirectionUsage } from '../../contract/network.ts';
+import { BY_NETWORK_POLICY, type DirectionUsage, type SandboxNetworkView } from '../../contract/network.ts';
 import type { ManagedSandbox } from '../../contract/sandboxes.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
@@ -25,7 +25,7 @@ async function printSandbox({ out, json }: ManagerContext, sandbox: ManagedSandb
     ['template', sandbox.template_id],
     ['runs as', `${sandbox.pod_name ?? '-'}, generation ${sandbox.runtime_generation}`],
     ['resources', `${resources.memory} of memory, ${resources.cpu} cores, ${resources.disk} of disk`],
-    ['network', network.mode],
+    ['network', networkText(network)],
     ['bandwidth', bandwidthText(bandwidth)],
     [
       'traffic',
@@ -59,4 +59,8 @@ function bandwidthText(bandwidth: ManagedSandbox['bandwidth']): string | null {
 
 function trafficText({ passed_bytes, dropped_bytes }: DirectionUsage): string {
   return `${size(passed_bytes)}${dropped_bytes > 0 ? ` (${size(dropped_bytes)} dropped)` : ''}`;
+}
+
+function networkText({ mode, enforced_by }: SandboxNetworkView): string {
+  return enforced_by === 'network_policy' ? `${mode}, ${BY_NETWORK_POLICY}` : mode;
 }

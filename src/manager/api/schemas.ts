@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
+import { BLOCK_ALL_BY, SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
 import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
 import { closedObject, namedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
 import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
@@ -63,7 +63,10 @@ export const SandboxData = namedObject('Sandbox', {
     ingress_bandwidth_bytes_per_second: Whole,
     bandwidth_burst_bytes: Whole,
   }),
-  network: namedObject('SandboxNetwork', { mode: Type.Enum(SANDBOX_NETWORK_MODES) }),
+  network: namedObject('SandboxNetwork', {
+    mode: Type.Enum(SANDBOX_NETWORK_MODES),
+    enforced_by: orNull(Type.Enum(BLOCK_ALL_BY)),
+  }),
   network_usage: orNull(namedObject('NetworkUsage', { egress: Traffic, ingress: Traffic })),
   webhook: orNull(
     namedObject('SandboxWebhook', {

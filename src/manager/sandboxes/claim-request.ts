@@ -6,7 +6,7 @@ import {
   type NetworkState,
   SANDBOX_NETWORK_MODES,
   type SandboxBandwidth,
-  type SandboxNetworkMode,
+  type SandboxNetworkView,
 } from '../../contract/network.ts';
 import { type SandboxResources, TEMPLATE } from '../../contract/sandboxes.ts';
 import { environmentOf, namedObject, PlainText } from '../../contract/schema/field.ts';
@@ -64,7 +64,7 @@ const Burst = Type.Integer({
   description: `0 is one second of the rate; values below ${BURST_MIN_BYTES} are raised to ${BURST_MIN_BYTES}`,
 });
 
-const NOT_ENFORCED = 'is not enforced here: the network is not metered (--network host-unmetered)';
+const NOT_METERED = 'is not enforced here: the network is not metered (--network host-unmetered)';
 
 const Webhook = namedObject('WebhookRequest', {
   url: Type.String({ maxLength: TEXT_MAX }),
@@ -129,7 +129,7 @@ export interface ClaimRequest {
   cpu_millis: number;
   disk_mib: number;
   bandwidth: SandboxBandwidth;
-  network_mode: SandboxNetworkMode;
+  network: SandboxNetworkView;
   /** SHA-256 of the body: equal claims have equal hashes. */
   hash: string;
 }
@@ -185,18 +185,20 @@ function sizeOf(field: string, text: string): number {
   throw invalidField(field, `must be ${SIZE_SHAPE}`);
 }
 
-/** Without a metered network, limits are refused rather than recorded and not enforced. */
+/** What is not enforced here is refused rather than recorded. */
 function networkOf(
-  { bandwidth = {}, network }: NonNullable<Static<typeof ClaimBody>['config']>,
+  { bandwidth = {}, network: asked }: NonNullable<Static<typeof ClaimBody>['config']>,
   rules: ClaimRules,
-): Pick<ClaimRequest, 'bandwidth' | 'network_mode'> {
-  const network_mode = network?.mode ?? 'allow-all';
-  if (rules.network().mode !== 'host-unmetered') {
-    return { bandwidth: bandwidthOf(bandwidth, rules.bandwidth), network_mode };
+): Pick<ClaimRequest, 'bandwidth' | 'network'> {
+  const state = rules.network();
+  const mode = asked?.mode ?? 'allow-all';
+  const network = { mode, enforced_by: mode === 'block-all' ? state.block_all : null };
+  if (mode === 'block-all' && network.enforced_by === null) {
+    throw invalidField('config.network.mode', NOT_METERED);
   }
-  if (isLimited(bandwidthOf(bandwidth, NO_BANDWIDTH))) throw invalidField('config.bandwidth', NOT_ENFORCED);
-  if (network_mode === 'block-all') throw invalidField('config.network.mode', NOT_ENFORCED);
-  return { bandwidth: NO_BANDWIDTH, network_mode };
+  if (state.mode !== 'host-unmetered') return { bandwidth: bandwidthOf(bandwidth, rules.bandwidth), network };
+  if (isLimited(bandwidthOf(bandwidth, NO_BANDWIDTH))) throw invalidField('config.bandwidth', NOT_METERED);
+  return { bandwidth: NO_BANDWIDTH, network };
 }
 
 /** Throws `invalid_request` if environment variables take more than 64 KiB. */

@@ -153,7 +153,7 @@ export class Claims {
       metadata: JSON.stringify(request.metadata),
       disk_mib: request.disk_mib,
       bandwidth: JSON.stringify(request.bandwidth),
-      network: JSON.stringify({ mode: request.network_mode }),
+      network: JSON.stringify(request.network),
       webhook_url: webhook?.url ?? null,
       webhook_secret_sealed: webhook?.secret
         ? seal.seal(webhook.secret, sealContext.secret(sandbox_id))

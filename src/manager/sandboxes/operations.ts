@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { EventType } from '../../contract/events.ts';
-import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
+import type { SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { Runtime, RuntimeSpec } from '../../runtime/runtime.ts';
 import { NO_BANDWIDTH } from '../config/bandwidth.ts';
@@ -155,9 +155,11 @@ export function ownBandwidth({ bandwidth }: Pick<ManagedSandboxRow, 'bandwidth'>
   return bandwidth === null ? NO_BANDWIDTH : JSON.parse(bandwidth);
 }
 
-/** A sandbox's network mode. */
-export function networkModeOf({ network }: Pick<ManagedSandboxRow, 'network'>): SandboxNetworkMode {
-  return JSON.parse(network ?? '{}').mode ?? 'allow-all';
+/** A sandbox's network, as in its record. */
+export function networkOf({ network }: Pick<ManagedSandboxRow, 'network'>): SandboxNetworkView {
+  const { mode = 'allow-all', enforced_by }: Partial<SandboxNetworkView> = JSON.parse(network ?? '{}');
+  // Rows of before say nothing: then it was always this.
+  return { mode, enforced_by: mode === 'allow-all' ? null : (enforced_by ?? 'network_namespace') };
 }
 
 /** The globs of what a sandbox's watch leaves out. */
@@ -200,7 +202,7 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
     memory_mib: row.memory_mib,
     cpu_millis: row.cpu_millis,
     disk_mib: row.disk_mib ?? DISK_DEFAULT_MIB,
-    network_mode: networkModeOf(row),
+    network_mode: networkOf(row).mode,
     bandwidth: ownBandwidth(row),
   };
 }

@@ -4,7 +4,7 @@ import type { NetworkUsage } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB, type ManagedSandbox, type SandboxResources } from '../../contract/sandboxes.ts';
 import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
-import { envOf, networkModeOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './operations.ts';
+import { envOf, networkOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 /** A row as the API shows it; `seal` opens the names of its variables. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
@@ -26,7 +26,7 @@ export function sandboxView(
     runtime_generation: row.runtime_generation,
     resources: resourcesOf(row),
     bandwidth: ownBandwidth(row),
-    network: { mode: networkModeOf(row) },
+    network: networkOf(row),
     network_usage,
     webhook: webhookView(row),
     metadata: JSON.parse(row.metadata ?? '{}'),

@@ -1,9 +1,13 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { SandboxFiles, SandboxRecord } from '../sandbox-files.ts';
+import type { DaemonAddress } from '../control-client.ts';
+import type { SandboxRecord } from '../sandbox-files.ts';
 import { ConnectServer } from './connect-server.ts';
 import { Dialer } from './dialer.ts';
 import { TunnelKeeper } from './tunnel-keeper.ts';
+
+/** Nobody listens on a control socket any more, which happens only when the daemon has ended. */
+const GONE = new Set<string | undefined>(['ECONNREFUSED', 'ENOENT']);
 
 /** What an `Egress` works with. */
 export interface EgressParts {
@@ -11,6 +15,17 @@ export interface EgressParts {
   webhook_cidrs: string[];
   clock: Clock;
   log: Log;
+  /**
+   * Whether an error in connecting to a daemon ends its sandbox's way, which may be opened again; after any other it is tried
+   * each second. Without it: where nobody listens on the control socket.
+   */
+  isGone?: (error: Error) => boolean;
+}
+
+/** The sandbox of a way, and where its daemon is. */
+export interface EgressSandbox {
+  sandbox_id: string;
+  socket_address: DaemonAddress;
 }
 
 /**
@@ -21,27 +36,30 @@ export interface EgressParts {
 export class Egress {
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #is_gone: (error: Error) => boolean;
   readonly #server: ConnectServer;
   readonly #keepers = new Map<string, TunnelKeeper>();
 
-  constructor({ webhook_cidrs, clock, log }: EgressParts) {
+  constructor({ webhook_cidrs, clock, log, isGone }: EgressParts) {
     this.#clock = clock;
     this.#log = log;
+    this.#is_gone = isGone ?? (({ code }: NodeJS.ErrnoException) => GONE.has(code));
     this.#server = new ConnectServer(clock, new Dialer(clock, webhook_cidrs));
   }
 
   /** Opens the way of a created sandbox, if its webhook takes it. Idempotent. */
   open(
-    { sandbox_id, socket_address }: Pick<SandboxFiles, 'sandbox_id' | 'socket_address'>,
+    { sandbox_id, socket_address }: EgressSandbox,
     { webhook_authority, state }: Pick<SandboxRecord, 'webhook_authority' | 'state'>,
   ): void {
     if (!webhook_authority || state !== 'created' || this.#keepers.has(sandbox_id)) return;
     let is_reported = false;
     const keeper = new TunnelKeeper({
-      socket_path: socket_address,
+      address: socket_address,
       authority: webhook_authority,
       server: this.#server,
       clock: this.#clock,
+      isGone: this.#is_gone,
       onTrouble: (reason) => {
         if (!is_reported) this.#log.warn({ sandbox_id, reason }, 'webhooks cannot leave the sandbox');
         is_reported = true;

@@ -1,27 +1,28 @@
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { EGRESS_PATH, EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../../contract/egress.ts';
+import type { DaemonAddress } from '../control-client.ts';
 import type { ConnectServer } from './connect-server.ts';
 import { openTunnel, type TunnelRequest } from './open-tunnel.ts';
 
 /** Most tunnels that are opened in a second: a daemon that uses them up for nothing costs no more. */
 const OPENED_PER_SECOND = 256;
 const SECOND_MS = 1_000;
-/** Nobody listens on the control socket any more, which happens only when the daemon has ended. */
-const GONE = new Set(['ECONNREFUSED', 'ENOENT']);
 
 const EGRESS: TunnelRequest = { path: EGRESS_PATH, protocol: EGRESS_PROTOCOL };
 
 /** What a `TunnelKeeper` works with. */
 export interface TunnelKeeperParts {
-  socket_path: string;
+  address: DaemonAddress;
   /** `host:port` of the webhook. */
   authority: string;
   server: ConnectServer;
   clock: Clock;
+  /** Whether a tunnel that could not be opened means that nobody is there to open one to. */
+  isGone: (error: Error) => boolean;
   /** Called when tunnels cannot be opened; they are tried again within a second. */
   onTrouble: (reason: string) => void;
-  /** Called when the daemon has ended; nothing more happens then. */
+  /** Called when the daemon is gone; nothing more happens then. */
   onGone: () => void;
 }
 
@@ -64,18 +65,17 @@ export class TunnelKeeper {
   };
 
   async #open(): Promise<void> {
-    const { socket_path, onTrouble, onGone } = this.#parts;
+    const { address, isGone, onTrouble, onGone } = this.#parts;
     try {
-      this.#serve(await openTunnel(socket_path, EGRESS, this.#stopped.signal));
+      this.#serve(await openTunnel(address, EGRESS, this.#stopped.signal));
     } catch (error) {
       this.#has_idle = false;
       if (this.#stopped.signal.aborted) return;
-      const { code = '', message } = error as NodeJS.ErrnoException;
-      if (GONE.has(code)) {
+      if (isGone(error as Error)) {
         this.stop();
         return onGone();
       }
-      onTrouble(message);
+      onTrouble((error as Error).message);
       this.#opened = OPENED_PER_SECOND;
     }
   }

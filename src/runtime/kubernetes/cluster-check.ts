@@ -5,6 +5,7 @@ import { checkRights } from './access.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import { dryRun } from './dry-run.ts';
 import { type Injection, type InjectionOption, knownInjection } from './injection.ts';
+import { whyNotBlocked } from './network/network-policies.ts';
 import { isQuota } from './refusals.ts';
 
 /** What is asked of a cluster. */
@@ -28,8 +29,11 @@ const NO_IMAGE_VOLUMES = [
   /volumes\[\d+\]\.image/,
 ];
 /** Why the network is not metered. */
-export const NOT_COUNTED = 'the network of Pods is not counted';
-const POLICIES_UNKNOWN = 'network policies hold only if the network plugin of the cluster enforces them';
+const NOT_COUNTED = 'the network of Pods is not counted';
+const POLICIES_UNKNOWN =
+  'network policies, and with them block-all, hold only if the network plugin of the cluster enforces them';
+/** What `/readyz` says of the network. */
+export const NETWORK_REASON = `${NOT_COUNTED}; ${POLICIES_UNKNOWN}`;
 
 /**
  * Checks that the cluster answers and allows what is needed, and lets its API server check a Pod of every template without
@@ -44,6 +48,8 @@ export async function checkCluster(
   try {
     await checkRights(client, asked.namespace);
     const answer = await checkTemplates(client, asked);
+    const why = await whyNotBlocked(client);
+    if (why !== null) answer.limitations.push(`claims with block-all are refused: ${why}`);
     for (const limitation of answer.limitations) log.warn({ limitation }, 'a wall or limit is missing');
     return answer;
   } catch (error) {

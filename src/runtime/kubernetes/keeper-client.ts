@@ -20,6 +20,8 @@ import {
 } from './keeper/keeper-protocol.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
+/** A tunnel may be idle for days: what has forgotten it on the way shows by this. */
+const KEEP_ALIVE_MS = 30_000;
 const REACHED_WITHIN_MS = 30_000;
 const REACH_POLL_MS = 20;
 
@@ -51,6 +53,7 @@ function connect(
   const giveUp = () => socket.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' }));
   const timer = clock.after(CONNECT_TIMEOUT_MS, giveUp);
   socket.setNoDelay(true);
+  socket.setKeepAlive(true, KEEP_ALIVE_MS);
   socket.on('error', reject);
   socket.once('close', () => reject(new Error('the keeper has closed the connection')));
   socket.once('secureConnect', () => resolve(socket));

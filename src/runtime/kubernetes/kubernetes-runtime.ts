@@ -3,12 +3,10 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { Schedule } from '../../base/schedule.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
-import { type DaemonResponse, requestDaemon } from '../control-client.ts';
-import { daemonError, environmentBody, isSuccess, stateIn } from '../daemon-answers.ts';
+import { stateIn } from '../daemon-answers.ts';
 import { lifecycleOf } from '../lifecycle.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
-import { CHANGE_TIMEOUT_MS, DAEMON_ANSWER_TIMEOUT_MS } from '../running-sandbox.ts';
 import type {
   HandOverTrust,
   Runtime,
@@ -22,20 +20,20 @@ import type {
 import { ClusterClient } from './api/cluster-client.ts';
 import { clusterAccess } from './api/config-file.ts';
 import type { ObjectList, VolumeClaim } from './api/objects.ts';
-import { checkCluster, NOT_COUNTED } from './cluster-check.ts';
+import { checkCluster, NETWORK_REASON } from './cluster-check.ts';
 import { type InjectionOption, knownInjection } from './injection.ts';
 import { Keepers } from './keepers.ts';
-import { isPodLost } from './loss.ts';
 import type { PodSettings } from './manifests.ts';
 import { MANAGED_SELECTOR } from './names.ts';
+import { PodEgress } from './network/pod-egress.ts';
 import { isUp } from './pod-state.ts';
 import { Pods } from './pods.ts';
 import { Pool } from './pool/pool.ts';
 import { PoolMetrics } from './pool/pool-metrics.ts';
 import { foundIn, Records } from './records.ts';
-import { resizePod } from './resize.ts';
 import { PersistentRoots } from './root/persistent-roots.ts';
 import { KubernetesBuilder } from './sandbox-builder.ts';
+import { KubernetesChanger } from './sandbox-changer.ts';
 import { KubernetesEnder } from './sandbox-ender.ts';
 
 /** How a `KubernetesRuntime` is configured. */
@@ -58,7 +56,9 @@ export interface KubernetesOptions {
  */
 export class KubernetesRuntime implements Runtime {
   /** See `Runtime`. */
-  readonly networks: SandboxNetworks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: NOT_COUNTED });
+  readonly networks: SandboxNetworks = new UnmeteredNetworks({
+    ...{ mode: 'host-unmetered', reason: NETWORK_REASON, block_all: 'network_policy' },
+  });
   /** What the cluster is called. */
   readonly cluster_id: string;
   /** See `Runtime`. */
@@ -70,7 +70,9 @@ export class KubernetesRuntime implements Runtime {
   readonly #records: Records;
   readonly #keepers: Keepers;
   readonly #builder: KubernetesBuilder;
+  readonly #changer: KubernetesChanger;
   readonly #ender: KubernetesEnder;
+  readonly #egress: PodEgress;
   readonly #schedule: Schedule;
 
   /** Throws StartError for a kubeconfig that cannot be used. */
@@ -104,6 +106,8 @@ export class KubernetesRuntime implements Runtime {
     this.#ender = ender;
     const with_pool = { ...parts, pool, webhook_cidrs };
     this.#builder = new KubernetesBuilder({ ...with_pool, remove: (id) => ender.remove(id) });
+    this.#changer = new KubernetesChanger(parts);
+    this.#egress = new PodEgress(this.#keepers, { webhook_cidrs, clock, log });
   }
 
   /** Checks that the cluster answers and allows what is needed. Throws StartError. */
@@ -115,6 +119,7 @@ export class KubernetesRuntime implements Runtime {
   /** Closes its connections to the cluster; what waits in pools is left to other replicas. Idempotent. */
   async stop(): Promise<void> {
     await this.#schedule.stop();
+    this.#egress.stop();
     this.#client.close();
   }
 
@@ -126,49 +131,32 @@ export class KubernetesRuntime implements Runtime {
   /** Creates a sandbox; the same spec again confirms it. Errors as in `KubernetesBuilder.create`. */
   async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
     const pod_name = await this.#builder.create(spec);
+    this.#egress.openFor(spec);
     this.#schedule.wake('pool');
     return { pod_name };
   }
 
   /** Stops a sandbox's processes; resolves once `sandbox.paused` is committed. The Pod keeps what it has requested. */
   async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#setPaused(sandbox_id, true, reason);
+    return this.#changer.setPaused(sandbox_id, true, reason);
   }
 
   /** Continues a sandbox's processes; resolves once `sandbox.resumed` is committed. */
   async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#setPaused(sandbox_id, false, reason);
-  }
-
-  async #setPaused(sandbox_id: string, is_paused: boolean, reason: string | null): Promise<RuntimeChange> {
-    const path = is_paused ? '/sandbox/pause' : '/sandbox/resume';
-    const changed = await this.#changeThroughDaemon(sandbox_id, 'POST', path, { reason });
-    const found = changed === 'done' ? await this.#records.read(sandbox_id) : null;
-    if (found !== null) await this.#records.change(found, { is_paused });
-    return changed;
+    return this.#changer.setPaused(sandbox_id, false, reason);
   }
 
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
-    if (await this.#isLost(source_id)) return { outcome: 'lost' };
-    return { outcome: 'created', pod_name: await this.#builder.copy(source_id, child) };
+    if (await this.#changer.isLost(source_id)) return { outcome: 'lost' };
+    const pod_name = await this.#builder.copy(source_id, child);
+    this.#egress.openFor(child);
+    return { outcome: 'created', pod_name };
   }
 
-  /** Changes memory (in place) and environment (of later processes). Throws `capacity_exhausted`, and what the daemon refuses. */
-  async change(
-    sandbox_id: string,
-    { env, memory_mib }: { env?: Record<string, string>; memory_mib?: number },
-  ): Promise<RuntimeChange> {
-    const found = await this.#records.read(sandbox_id);
-    if (!found || (await this.#isLost(sandbox_id))) return 'lost';
-    if (memory_mib !== undefined && memory_mib !== found.record.memory_mib) {
-      const { claim, record } = found;
-      await resizePod(this.#client, this.#pods, { claim, record: { ...record, memory_mib } });
-      await this.#records.change(found, { memory_mib });
-    }
-    if (env === undefined) return 'done';
-    const answer = await this.#ask(sandbox_id, 'PUT', '/sandbox/env', { env: {} });
-    return this.#changeThroughDaemon(sandbox_id, 'PUT', '/sandbox/env', environmentBody(answer, env));
+  /** See `KubernetesChanger.change`. */
+  async change(...[sandbox_id, change]: Parameters<Runtime['change']>): Promise<RuntimeChange> {
+    return this.#changer.change(sandbox_id, change);
   }
 
   /** See `lifecycleOf`. */
@@ -178,7 +166,9 @@ export class KubernetesRuntime implements Runtime {
 
   /** See `KubernetesEnder.end`. */
   async end(sandbox_id: string): Promise<RuntimeEnd> {
-    return this.#ender.end(sandbox_id);
+    const ended = await this.#ender.end(sandbox_id);
+    this.#egress.close(sandbox_id);
+    return ended;
   }
 
   /** See `KubernetesEnder.handOver`. */
@@ -189,23 +179,27 @@ export class KubernetesRuntime implements Runtime {
   /** See `KubernetesEnder.remove`. */
   async remove(sandbox_id: string): Promise<void> {
     await this.#ender.remove(sandbox_id);
+    this.#egress.close(sandbox_id);
   }
 
   /** The sandbox's state, as its daemon answers. */
   async inspect(sandbox_id: string): Promise<RuntimeState> {
     const found = await this.#records.read(sandbox_id);
     if (!found || found.record.state === 'creating') return 'absent';
-    if (await this.#isLost(sandbox_id)) return 'lost';
-    const state = stateIn(await this.#ask(sandbox_id, 'GET', '/sandbox'));
+    if (await this.#changer.isLost(sandbox_id)) return 'lost';
+    const state = stateIn(await this.#changer.ask(sandbox_id, 'GET', '/sandbox'));
     if (state !== null) return state;
-    if (await this.#isLost(sandbox_id)) return 'lost';
+    if (await this.#changer.isLost(sandbox_id)) return 'lost';
     return found.record.is_paused ? 'paused' : 'running';
   }
 
   /** Whether the sandbox's containers run, as their node has last said. */
   async isAlive(sandbox_id: string): Promise<boolean> {
     const recent = await this.#pods.readRecent(await this.#records.nameOf(sandbox_id));
-    return (recent !== null && isUp(recent)) || !(await this.#isLost(sandbox_id));
+    if (recent === null || !isUp(recent)) return !(await this.#changer.isLost(sandbox_id));
+    // Another manager may have made the sandbox, and may have died since.
+    this.#egress.openTo(sandbox_id, recent.metadata);
+    return true;
   }
 
   /** A new connection to the daemon, through the keeper beside it. */
@@ -223,28 +217,5 @@ export class KubernetesRuntime implements Runtime {
     const path = `${this.#client.path('persistentvolumeclaims')}?labelSelector=${MANAGED_SELECTOR}`;
     const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
     return (list?.items ?? []).flatMap((claim) => foundIn(claim)?.record.sandbox_id ?? []);
-  }
-
-  async #isLost(sandbox_id: string): Promise<boolean> {
-    const pod = await this.#pods.read(await this.#records.nameOf(sandbox_id));
-    return pod === null || isPodLost(pod, this.#keepers, sandbox_id);
-  }
-
-  #ask(sandbox_id: string, method: string, path: string, body?: object): Promise<DaemonResponse> {
-    const within_ms = method === 'POST' ? CHANGE_TIMEOUT_MS : DAEMON_ANSWER_TIMEOUT_MS;
-    const request = { method, path, within_ms, ...(body === undefined ? {} : { body }) };
-    return requestDaemon(() => this.#keepers.connect(sandbox_id), request);
-  }
-
-  async #changeThroughDaemon(
-    sandbox_id: string,
-    method: string,
-    path: string,
-    body: object,
-  ): Promise<RuntimeChange> {
-    const answer = await this.#ask(sandbox_id, method, path, body);
-    if (isSuccess(answer)) return 'done';
-    if (await this.#isLost(sandbox_id)) return 'lost';
-    throw daemonError(answer);
   }
 }

@@ -19,6 +19,11 @@ const TAKEN_LABEL = 'sandboxd.dev/sandbox';
 /** The label of what waits in a pool: which one. What is taken from it loses the label. */
 export const POOL_LABEL = 'sandboxd.dev/pool';
 
+/** The label of Pods with `block-all`, which network policies choose by. */
+export const BLOCKED = { 'sandboxd.dev/network': 'block-all' } as const;
+/** The annotation of such a Pod that holds where its webhook is, as `host:port`. */
+export const WEBHOOK_ANNOTATION = 'sandboxd.dev/webhook';
+
 /** The annotation of a volume claim that holds the sandbox's record. */
 export const RECORD_ANNOTATION = 'sandboxd.dev/record';
 

@@ -15,6 +15,8 @@ import type { Keepers } from './keepers.ts';
 import { isPodLost } from './loss.ts';
 import { claimManifest, type PodSettings, podManifest, SANDBOX, secretManifest } from './manifests.ts';
 import { labelsOf, objectName } from './names.ts';
+import { checkBlocked } from './network/network-policies.ts';
+import { withNetwork } from './network/pod-egress.ts';
 import type { Pods } from './pods.ts';
 import type { Pool } from './pool/pool.ts';
 import { annotationsOf, type FoundRecord, foundIn, type KubernetesRecord, type Records } from './records.ts';
@@ -133,12 +135,14 @@ export class KubernetesBuilder {
     const { client, pods, keepers, settings, clock, remove } = this.#parts;
     const { sandbox_id } = spec;
     if (remains !== null) await remove(sandbox_id);
+    if (spec.network_mode === 'block-all') await checkBlocked(client, labelsOf(sandbox_id));
     try {
       const found = await this.#claim(spec, template);
       const { claim } = found;
       const key = kernelRandom(KEY_BYTES);
       await client.create(client.path('secrets'), secretManifest(claim, key));
-      const pod = await pods.create(podManifest(spec, claim, template, settings, is_fork));
+      const manifest = podManifest(spec, claim, template, settings, is_fork);
+      const pod = await pods.create(withNetwork(manifest, spec));
       if (template.persistent_root && !hasUserNamespace(pod)) {
         throw new ApiError('internal_error', `The sandbox's root cannot persist: ${NO_USER_NAMESPACES}.`);
       }
@@ -184,7 +188,7 @@ export class KubernetesBuilder {
     const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
       method: 'POST',
       path: '/sandbox/init',
-      body: initBody(spec, webhook_cidrs, 'direct'),
+      body: initBody(spec, webhook_cidrs, spec.network_mode === 'block-all' ? 'manager' : 'direct'),
       within_ms: CHANGE_TIMEOUT_MS,
     });
     if (answer.outcome === 'unreachable')

@@ -9,7 +9,7 @@ import type { LocalNetworks, SandboxNetwork } from './local-networks.ts';
 import { LoopbackNetworks } from './loopback-networks.ts';
 import { MeteredNetworks, removeNamespace } from './metered-networks.ts';
 import type { NetworkSources } from './sandbox-networks.ts';
-import { UnmeteredNetworks } from './unmetered-networks.ts';
+import { UnmeteredNetworks, unmetered } from './unmetered-networks.ts';
 
 /** The options of `ChosenNetworks`. */
 export interface ChosenNetworkOptions {
@@ -26,7 +26,7 @@ export interface ChosenNetworkOptions {
 /** The networks that `--network` names, chosen at the start. Source: contract section 7, "Network". */
 export class ChosenNetworks implements LocalNetworks {
   readonly #options: ChosenNetworkOptions;
-  #chosen: LocalNetworks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: 'not started' });
+  #chosen: LocalNetworks = new UnmeteredNetworks(unmetered('not started'));
   #data_dir = '';
 
   constructor(options: ChosenNetworkOptions) {
@@ -43,7 +43,7 @@ export class ChosenNetworks implements LocalNetworks {
   async #choose(): Promise<LocalNetworks> {
     const { network, log } = this.#options;
     if (network === 'none') return new LoopbackNetworks();
-    if (network === 'host-unmetered') return new UnmeteredNetworks({ mode: network, reason: null });
+    if (network === 'host-unmetered') return new UnmeteredNetworks(unmetered(null));
     const problem = await networkProblem();
     if (problem === null) return new MeteredNetworks(this.#options);
     if (network === 'metered') throw new StartError(`--network metered: ${problem}`);
@@ -51,7 +51,7 @@ export class ChosenNetworks implements LocalNetworks {
       { reason: problem },
       "sandboxes share this machine's network, which is neither counted nor limited (--network host-unmetered)",
     );
-    return new UnmeteredNetworks({ mode: 'host-unmetered', reason: problem });
+    return new UnmeteredNetworks(unmetered(problem));
   }
 
   /** Of what was chosen. */

@@ -8,7 +8,7 @@ import { UnmeteredNetworks } from './unmetered-networks.ts';
 /** `--network none`: each sandbox has a loopback interface of its own, and nothing else. */
 export class LoopbackNetworks extends UnmeteredNetworks implements LocalNetworks {
   constructor() {
-    super({ mode: 'none', reason: null });
+    super({ mode: 'none', reason: null, block_all: 'network_namespace' });
   }
 
   /** Nothing is made but files: the namespace is the sandbox's own, and ends with it. */

@@ -21,6 +21,10 @@ import { TakeOver } from './take-over.ts';
 /** Once in so many refreshes, what only the meter counts is saved and the node's rules are checked. */
 const REFRESHES_BETWEEN_CHECKS = 10;
 
+const METER_AWAY: NetworkState = {
+  ...{ mode: 'metered', reason: 'the network meter is not running', block_all: 'network_namespace' },
+};
+
 /** The options of `MeteredNetworks`. */
 export interface MeteredNetworkOptions {
   /** `--allow-sandbox-cidr`. */
@@ -67,7 +71,7 @@ export class MeteredNetworks implements LocalNetworks {
 
   /** See `SandboxNetworks`. */
   state(): NetworkState {
-    return this.#opened?.network.state() ?? { mode: 'metered', reason: 'the network meter is not running' };
+    return this.#opened?.network.state() ?? METER_AWAY;
   }
 
   /** See `SandboxNetworks`. */

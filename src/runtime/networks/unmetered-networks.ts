@@ -3,6 +3,11 @@ import type { RuntimeSpec } from '../runtime.ts';
 import type { SandboxFiles } from '../sandbox-files.ts';
 import { HOST_NETWORK, type LocalNetworks, type SandboxNetwork } from './local-networks.ts';
 
+/** The state of the host's network, which is neither counted nor limited. */
+export function unmetered(reason: string | null): NetworkState {
+  return { mode: 'host-unmetered', reason, block_all: null };
+}
+
 /** Sandboxes without a network of their own that could be counted: they have the host's. */
 export class UnmeteredNetworks implements LocalNetworks {
   readonly #state: NetworkState;

@@ -65,7 +65,7 @@ it('a manager names the walls and limits that its runtime lacks, and how its net
   expect((await client.get('/readyz')).data).toMatchObject({
     ready: true,
     runtime_limitations: ['system calls of sandboxes are not filtered'],
-    network: { mode: 'host-unmetered', reason: 'no sandboxes run here' },
+    network: { mode: 'host-unmetered', reason: 'no sandboxes run here', block_all: null },
   });
 });
 
@@ -93,11 +93,11 @@ it('a manager says under "degraded" that its metered sandboxes have no network, 
   };
   for (const [network, degraded] of [
     [
-      { mode: 'metered', reason: 'the meter is restarting' },
+      { mode: 'metered', reason: 'the meter is restarting', block_all: 'network_namespace' },
       ['metered sandboxes have no network: the meter is restarting'],
     ],
-    [{ mode: 'metered', reason: null }, undefined],
-    [{ mode: 'host-unmetered', reason: 'not root' }, undefined],
+    [{ mode: 'metered', reason: null, block_all: 'network_namespace' }, undefined],
+    [{ mode: 'host-unmetered', reason: 'not root', block_all: null }, undefined],
   ] as const) {
     runtime.networks.mode = network;
     expect(await shown()).toEqual({ network, degraded });

@@ -161,7 +161,7 @@ describeOnStores('charging', (fresh) => {
 it('the network quotas are enforced where the network is metered, and a change of them acts at once', async () => {
   const runtime = new ScriptedRuntime();
   const { networks } = runtime;
-  networks.mode = { mode: 'metered', reason: null };
+  networks.mode = { mode: 'metered', reason: null, block_all: 'network_namespace' };
   const clock = new ManualClock();
   const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`, { runtime, clock });
   const admin = await client('operators', 'admin');
@@ -180,6 +180,6 @@ it('the network quotas are enforced where the network is metered, and a change o
   const { data } = await admin.call('DELETE', path);
   expect(data).toMatchObject({ dimension: 'network_egress_bytes', unlimited: true, enforced: true });
   await expect.poll(() => limits.at(-1)).toEqual({ egress: null, ingress: null });
-  networks.mode = { mode: 'none', reason: null };
+  networks.mode = { mode: 'none', reason: null, block_all: 'network_namespace' };
   expect((await team.get('/api/v1/quotas/network_egress_bytes')).data.enforced).toBe(true);
 });

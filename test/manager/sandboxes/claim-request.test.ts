@@ -87,7 +87,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
 describeOnStores('the network of a claim', (fresh) => {
   it('reaches the runtime and the record, as given or by default; a fork inherits it', async () => {
     const runtime = new ScriptedRuntime();
-    runtime.networks.mode = { mode: 'metered', reason: null };
+    runtime.networks.mode = { mode: 'metered', reason: null, block_all: 'network_namespace' };
     const file = { ingress_bandwidth_bytes_per_second: 7, bandwidth_burst_bytes: 100 };
     const { client } = await startManager(await fresh(), { runtime, file });
     const team = await client('team_1', 'sandboxes:write');
@@ -136,7 +136,7 @@ describeOnStores('the network of a claim', (fresh) => {
 
 it('a claim with a bad limit, mode or size is refused by name', async () => {
   const { team, runtime } = await startScripted(`sqlite:${scratchFolder()}/manager.db`);
-  runtime.networks.mode = { mode: 'metered', reason: null };
+  runtime.networks.mode = { mode: 'metered', reason: null, block_all: 'network_namespace' };
   for (const [field, config] of [
     ['bandwidth.egress_bandwidth_bytes_per_second', { bandwidth: { egress_bandwidth_bytes_per_second: -1 } }],
     [

@@ -32,7 +32,7 @@ class Scene {
   constructor(database: Database, sandbox_id: string) {
     this.database = database;
     this.sandbox_id = sandbox_id;
-    this.runtime.networks.mode = { mode: 'metered', reason: null };
+    this.runtime.networks.mode = { mode: 'metered', reason: null, block_all: 'network_namespace' };
     this.meter = this.manager();
   }
 

@@ -59,7 +59,8 @@ function keep(
 ) {
   const seen = { troubles: [] as string[], gone: 0 };
   const keeper = new TunnelKeeper({
-    socket_path,
+    address: socket_path,
+    isGone: ({ code }: NodeJS.ErrnoException) => code === 'ECONNREFUSED' || code === 'ENOENT',
     authority,
     clock,
     server: new ConnectServer(clock, dialer),

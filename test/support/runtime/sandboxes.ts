@@ -13,7 +13,7 @@ import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
 import { type ResourceGroupOptions, ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
 import type { LocalNetworks } from '../../../src/runtime/networks/local-networks.ts';
-import { UnmeteredNetworks } from '../../../src/runtime/networks/unmetered-networks.ts';
+import { UnmeteredNetworks, unmetered } from '../../../src/runtime/networks/unmetered-networks.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
 import { SandboxFiles } from '../../../src/runtime/sandbox-files.ts';
@@ -70,7 +70,7 @@ export class Sandboxes {
     data_dir = join(scratchFolder(), 'data'),
     webhook_cidrs = LOOPBACK,
     limits: ResourceGroupOptions = {},
-    networks: LocalNetworks = new UnmeteredNetworks({ mode: 'host-unmetered', reason: null }),
+    networks: LocalNetworks = new UnmeteredNetworks(unmetered(null)),
     machine: { path?: string; disks?: SandboxDisks } = {},
   ) {
     const programs = new ProgramCopies(program_dir, builtProgram());

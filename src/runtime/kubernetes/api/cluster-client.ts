@@ -44,9 +44,10 @@ export class ClusterClient {
     this.#agent.destroy();
   }
 
-  /** The path of a kind's objects in the namespace, or of one of them; `kind` may be followed by a query. */
-  path(kind: string, name?: string): string {
-    const folder = `/api/v1/namespaces/${encodeURIComponent(this.#access.namespace)}/${kind}`;
+  /** The path of a kind's objects in the namespace, or of one of them; `kind` may be followed by a query. `group`: of version 1. */
+  path(kind: string, name?: string, group?: string): string {
+    const root = group === undefined ? '/api/v1' : `/apis/${group}/v1`;
+    const folder = `${root}/namespaces/${encodeURIComponent(this.#access.namespace)}/${kind}`;
     return name === undefined ? folder : `${folder}/${encodeURIComponent(name)}`;
   }
 

@@ -63,6 +63,26 @@ export interface Secret extends KubernetesObject {
   data?: Record<string, string>;
 }
 
+/** Chooses objects by their labels. */
+export interface LabelSelector {
+  matchLabels?: Record<string, string>;
+  matchExpressions?: {
+    key: string;
+    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+    values?: string[];
+  }[];
+}
+
+/** A network policy, as far as this runtime reads it. */
+export interface NetworkPolicy extends KubernetesObject {
+  spec: {
+    podSelector: LabelSelector;
+    policyTypes?: string[];
+    ingress?: { from?: object[] }[];
+    egress?: object[];
+  };
+}
+
 /** What the cluster tells about an object. */
 export interface ClusterEvent extends KubernetesObject {
   type?: 'Normal' | 'Warning';

@@ -10,6 +10,7 @@ import { type KeeperPlaces, KeeperRoutes } from './keeper-routes.ts';
 /** Processes of the sandbox can connect as well: those who do not prove the key soon are dropped. */
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 4_096;
+const KEEP_ALIVE_MS = 30_000;
 
 /**
  * The keeper beside a sandbox in its Pod: it serves the daemon's control socket, and the volume when the daemon has ended,
@@ -37,6 +38,9 @@ export class Keeper {
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       allowHalfOpen: true,
       noDelay: true,
+      // The tunnels of a manager that is gone without a word must not be waited at.
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
       pskCallback: (_socket: TLSSocket, identity: string) => (identity === KEY_IDENTITY ? this.#key : null),
     };
     const server = createServer(options, (socket) => {
