@@ -55,8 +55,12 @@ function connect(
   socket.setNoDelay(true);
   socket.setKeepAlive(true, KEEP_ALIVE_MS);
   socket.on('error', reject);
-  socket.once('close', () => reject(new Error('the keeper has closed the connection')));
-  socket.once('secureConnect', () => resolve(socket));
+  const onClose = () => reject(new Error('the keeper has closed the connection'));
+  socket.once('close', onClose);
+  socket.once('secureConnect', () => {
+    socket.off('close', onClose);
+    resolve(socket);
+  });
   return promise.finally(() => timer.cancel());
 }
 

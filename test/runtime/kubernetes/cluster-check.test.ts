@@ -20,7 +20,7 @@ const TEMPLATES = new Map([
 /** What no cluster is known to do. */
 const ALWAYS = [
   'the network of Pods is not counted',
-  'network policies hold only if the network plugin of the cluster enforces them',
+  'network policies, and with them block-all, hold only if the network plugin of the cluster enforces them',
 ];
 
 async function checked(odd: Odd, injection: InjectionOption = 'auto') {
@@ -60,7 +60,8 @@ it.each([
 ])('where they are refused (%d %s), the program is copied by an init container', async (status, message) => {
   const { injection, limitations, api } = await checked(noImageVolumes(status, message));
   expect([injection, limitations]).toEqual(['init-container', ALWAYS]);
-  expect(api.asked.at(-1)?.body.spec?.initContainers).toHaveLength(1);
+  const pod = api.asked.findLast(({ kind }) => kind === 'pods');
+  expect(pod?.body.spec?.initContainers).toHaveLength(1);
 });
 
 it('image volumes that are asked for and refused end the start with one line', async () => {
@@ -87,6 +88,25 @@ it('a full namespace is no limitation, and a template that the namespace does no
   expect((await checked(not_root)).limitations).toEqual([
     ...ALWAYS,
     'the cluster refuses Pods of template other: violates PodSecurity: runAsUser=0',
+  ]);
+});
+
+it('says that claims with block-all are refused, and why, where no policy holds them or none may be read', async () => {
+  const none: Odd = ({ kind }, response) => {
+    if (kind !== 'networkpolicies') return false;
+    response.end('{"metadata":{"resourceVersion":"1"},"items":[]}');
+    return true;
+  };
+  const refused = 'claims with block-all are refused';
+  expect((await checked(none)).limitations).toEqual([
+    ...ALWAYS,
+    `${refused}: no network policy keeps Pods with the label sandboxd.dev/network=block-all from sending`,
+  ]);
+  const forbidden: Odd = ({ kind }, response) =>
+    kind === 'networkpolicies' && refuse(response, 403, 'Forbidden', 'cannot list');
+  expect((await checked(forbidden)).limitations).toEqual([
+    ...ALWAYS,
+    `${refused}: the manager lacks the right to list networkpolicies of networking.k8s.io`,
   ]);
 });
 

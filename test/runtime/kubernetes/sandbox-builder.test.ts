@@ -4,7 +4,7 @@ import { createLog } from '../../../src/base/log.ts';
 import type { SandboxTemplate } from '../../../src/contract/templates.ts';
 import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
 import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts';
-import { spec } from '../../support/runtime/sandboxes.ts';
+import { spec, webhook } from '../../support/runtime/sandboxes.ts';
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: 'nobody' },
@@ -28,6 +28,45 @@ const events =
     response.end(JSON.stringify({ metadata: { resourceVersion: '1' }, items }));
     return true;
   };
+
+async function runtimeOn(api: FakeApi): Promise<KubernetesRuntime> {
+  const runtime = new KubernetesRuntime(
+    {
+      ...{ kubeconfig: api.kubeconfig, namespace: null, product_image: 'product:1', injection: 'auto' },
+      ...{ templates: new Map([['default', TEMPLATE]]), webhook_cidrs: [] },
+    },
+    systemClock,
+    createLog('silent'),
+  );
+  onTestFinished(() => runtime.stop());
+  await runtime.start();
+  return runtime;
+}
+
+it('a sandbox with block-all is marked in its Pod, or refused where policies do not hold it', async () => {
+  const api = await FakeApi.start();
+  const runtime = await runtimeOn(api);
+  expect(runtime.networks.state()).toMatchObject({ mode: 'host-unmetered', block_all: 'network_policy' });
+  const create = () =>
+    runtime.create(spec('sbx-1', { ...webhook('https://u.example/hook'), network_mode: 'block-all' }));
+  api.odd = made('pods', (to) => refuse(to, 403, 'Forbidden', 'exceeded quota: none'));
+  await expect(create()).rejects.toMatchObject({ code: 'capacity_exhausted' });
+  const pod = api.asked.findLast(({ method, kind }) => method === 'POST' && kind === 'pods');
+  expect(pod?.body.metadata).toMatchObject({
+    labels: { 'sandboxd.dev/network': 'block-all', 'app.kubernetes.io/managed-by': 'sandbox-manager' },
+    annotations: { 'sandboxd.dev/webhook': 'u.example:443' },
+  });
+  api.policies = api.policies.filter(({ metadata }) => metadata.name !== 'sandboxes-block-all');
+  const before = api.asked.length;
+  await expect(create()).rejects.toMatchObject({
+    code: 'invalid_request',
+    message:
+      'config.network.mode: is not enforced here: no network policy keeps Pods with the label sandboxd.dev/network=block-all from sending',
+    details: { field: 'config.network.mode' },
+  });
+  expect(api.asked.slice(before).filter(({ method }) => method === 'POST')).toEqual([]);
+  expect(api.names()).toEqual([]);
+});
 
 it.each<[string, Odd, string, string | RegExp]>([
   [
@@ -90,16 +129,7 @@ it.each<[string, Odd, string, string | RegExp]>([
 ])('of %s nothing is left but one line', async (_what, odd, code, message) => {
   const api = await FakeApi.start();
   api.odd = odd;
-  const runtime = new KubernetesRuntime(
-    {
-      ...{ kubeconfig: api.kubeconfig, namespace: null, product_image: 'product:1', injection: 'auto' },
-      ...{ templates: new Map([['default', TEMPLATE]]), webhook_cidrs: [] },
-    },
-    systemClock,
-    createLog('silent'),
-  );
-  onTestFinished(() => runtime.stop());
-  await runtime.start();
+  const runtime = await runtimeOn(api);
   await expect(runtime.create(spec('Odd_id.v2', { template_id: 'default' }))).rejects.toMatchObject({
     code,
     message: typeof message === 'string' ? message : expect.stringMatching(message),

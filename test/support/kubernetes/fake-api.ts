@@ -8,6 +8,7 @@ import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { selfSigned } from '../certificate.ts';
 import { scratchFolder } from '../scratch.ts';
+import { manifestPolicies } from './manifest-policies.ts';
 
 /** A request as the server got it. */
 export interface Asked {
@@ -19,7 +20,7 @@ export interface Asked {
 }
 
 interface Stored {
-  metadata?: { name?: string };
+  metadata?: { name?: string; labels?: object; annotations?: object };
   spec?: { resourceAttributes?: object; volumes?: object[]; initContainers?: object[] };
 }
 
@@ -43,6 +44,8 @@ export class FakeApi {
   readonly kubeconfig: string;
   readonly asked: Asked[] = [];
   odd: Odd = () => false;
+  /** The network policies of its namespace: those of the manifests. */
+  policies = manifestPolicies();
   readonly #objects = new Map<string, Stored>();
   /** Open watches, which are told of what is removed. */
   readonly #watches = new Set<ServerResponse>();
@@ -102,7 +105,8 @@ export class FakeApi {
         for (const line of this.#deleted) response.write(line);
         return;
       }
-      return send({ metadata: { resourceVersion: '1' }, items: [] });
+      const items = kind === 'networkpolicies' ? this.policies : [];
+      return send({ metadata: { resourceVersion: '1' }, items });
     }
     const found = this.#objects.get(key);
     if (found === undefined) return void refuse(response, 404, 'NotFound', `${key} not found`);

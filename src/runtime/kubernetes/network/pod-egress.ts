@@ -35,9 +35,9 @@ function egressOf({ network_mode, webhook }: NetworkSpec): string | null {
  */
 export class PodEgress {
   readonly #egress: Egress;
-  readonly #keepers: Keepers;
+  readonly #keepers: Pick<Keepers, 'connect'>;
 
-  constructor(keepers: Keepers, parts: EgressParts) {
+  constructor(keepers: Pick<Keepers, 'connect'>, parts: EgressParts) {
     this.#keepers = keepers;
     // A keeper that cannot be reached is tried again when its Pod is seen to be well, not each second for ever.
     this.#egress = new Egress({ ...parts, isGone: (error) => !(error instanceof TunnelRefused) });
