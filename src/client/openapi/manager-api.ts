@@ -347,6 +347,7 @@ export interface components {
         SandboxNetwork: {
             /** @enum {unknown} */
             mode: "allow-all" | "block-all";
+            enforced_by: ("network_namespace" | "network_policy") | null;
         };
         NetworkUsage: {
             egress: components["schemas"]["Traffic"];

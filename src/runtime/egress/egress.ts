@@ -9,6 +9,8 @@ import { TunnelKeeper } from './tunnel-keeper.ts';
 /** Nobody listens on a control socket any more, which happens only when the daemon has ended. */
 const GONE = new Set<string | undefined>(['ECONNREFUSED', 'ENOENT']);
 
+const OPENED_PER_SECOND = 256;
+
 /** What an `Egress` works with. */
 export interface EgressParts {
   /** Ranges that webhooks may reach in addition to public addresses. */
@@ -20,6 +22,8 @@ export interface EgressParts {
    * each second. Without it: where nobody listens on the control socket.
    */
   isGone?: (error: Error) => boolean;
+  /** Most tunnels that are opened to a sandbox in a second; 256 without it. */
+  opened_per_second?: number;
 }
 
 /** The sandbox of a way, and where its daemon is. */
@@ -37,13 +41,15 @@ export class Egress {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #is_gone: (error: Error) => boolean;
+  readonly #opened_per_second: number;
   readonly #server: ConnectServer;
   readonly #keepers = new Map<string, TunnelKeeper>();
 
-  constructor({ webhook_cidrs, clock, log, isGone }: EgressParts) {
+  constructor({ webhook_cidrs, clock, log, isGone, opened_per_second = OPENED_PER_SECOND }: EgressParts) {
     this.#clock = clock;
     this.#log = log;
     this.#is_gone = isGone ?? (({ code }: NodeJS.ErrnoException) => GONE.has(code));
+    this.#opened_per_second = opened_per_second;
     this.#server = new ConnectServer(clock, new Dialer(clock, webhook_cidrs));
   }
 
@@ -60,6 +66,7 @@ export class Egress {
       server: this.#server,
       clock: this.#clock,
       isGone: this.#is_gone,
+      opened_per_second: this.#opened_per_second,
       onTrouble: (reason) => {
         if (!is_reported) this.#log.warn({ sandbox_id, reason }, 'webhooks cannot leave the sandbox');
         is_reported = true;

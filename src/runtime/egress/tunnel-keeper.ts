@@ -5,8 +5,6 @@ import type { DaemonAddress } from '../control-client.ts';
 import type { ConnectServer } from './connect-server.ts';
 import { openTunnel, type TunnelRequest } from './open-tunnel.ts';
 
-/** Most tunnels that are opened in a second: a daemon that uses them up for nothing costs no more. */
-const OPENED_PER_SECOND = 256;
 const SECOND_MS = 1_000;
 
 const EGRESS: TunnelRequest = { path: EGRESS_PATH, protocol: EGRESS_PROTOCOL };
@@ -18,6 +16,8 @@ export interface TunnelKeeperParts {
   authority: string;
   server: ConnectServer;
   clock: Clock;
+  /** Most tunnels that are opened in a second: a daemon that uses them up for nothing costs no more. */
+  opened_per_second: number;
   /** Whether a tunnel that could not be opened means that nobody is there to open one to. */
   isGone: (error: Error) => boolean;
   /** Called when tunnels cannot be opened; they are tried again within a second. */
@@ -47,7 +47,8 @@ export class TunnelKeeper {
 
   /** Opens a tunnel where none is idle, if there may be one more. */
   readonly fill = (): void => {
-    if (this.#has_idle || this.#stopped.signal.aborted || this.#opened >= OPENED_PER_SECOND) return;
+    if (this.#has_idle || this.#stopped.signal.aborted) return;
+    if (this.#opened >= this.#parts.opened_per_second) return;
     if (this.#tunnels.size >= EGRESS_TUNNELS_MAX) {
       const [ended] = this.#ended;
       // `fill` is called again when it has closed.
@@ -76,7 +77,7 @@ export class TunnelKeeper {
         return onGone();
       }
       onTrouble((error as Error).message);
-      this.#opened = OPENED_PER_SECOND;
+      this.#opened = this.#parts.opened_per_second;
     }
   }
 

@@ -60,6 +60,7 @@ function keep(
   const seen = { troubles: [] as string[], gone: 0 };
   const keeper = new TunnelKeeper({
     address: socket_path,
+    opened_per_second: OPENED_PER_SECOND,
     isGone: ({ code }: NodeJS.ErrnoException) => code === 'ECONNREFUSED' || code === 'ENOENT',
     authority,
     clock,
