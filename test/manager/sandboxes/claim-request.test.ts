@@ -106,14 +106,15 @@ describeOnStores('the network of a claim', (fresh) => {
     for (const each of [id, sandbox.id]) {
       const { data } = await team.get(`${SANDBOXES}/${each}`);
       const resources = { memory: '512Mi', cpu: 0.1, disk: '2048Mi' };
-      expect(data).toMatchObject({ bandwidth, network: { mode: 'block-all' }, resources });
+      const network = { mode: 'block-all', enforced_by: 'network_namespace' };
+      expect(data).toMatchObject({ bandwidth, network, resources });
       const spec = { bandwidth, network_mode: 'block-all', disk_mib: 2048 };
       expect(runtime.specs.get(each)).toMatchObject(spec);
     }
     const plain = await team.claim();
     expect((await team.get(`${SANDBOXES}/${plain}`)).data).toMatchObject({
       bandwidth: { ...bandwidth, egress_bandwidth_bytes_per_second: 0 },
-      network: { mode: 'allow-all' },
+      network: { mode: 'allow-all', enforced_by: null },
       resources: { memory: '512Mi', cpu: 0.1, disk: '10Gi' },
     });
   });
@@ -129,6 +130,9 @@ describeOnStores('the network of a claim', (fresh) => {
     expect(view.resources.disk).toBe('10Gi');
     expect(spec).toMatchObject({ bandwidth: NO_BANDWIDTH, network_mode: 'allow-all', disk_mib: 10_240 });
     expect(claim_rules.diskFor(512)).toBe(10_240);
+    const blocked = rowOf('sbx_2', { network: '{"mode":"block-all"}' });
+    const network = { mode: 'block-all', enforced_by: 'network_namespace' };
+    expect(sandboxView(blocked as never, SEAL)).toMatchObject({ network });
     // A fork is made with a bound, and leases it.
     expect(await forks.fork({ sandbox_id: 'sbx_1', team_id: null }, {})).toMatchObject({ disk_mib: 10_240 });
   });
@@ -172,4 +176,19 @@ it('without a metered network a claim with a limit is refused, and the default b
   const bandwidth = { egress_bandwidth_bytes_per_second: 0, bandwidth_burst_bytes: 5 };
   const id = await team.claim({ bandwidth, network: { mode: 'allow-all' } });
   expect((await team.get(`${SANDBOXES}/${id}`)).data.bandwidth).toEqual(NO_BANDWIDTH);
+});
+
+it('where policies of a cluster keep sandboxes from the network, block-all is taken, and its record says by what it holds', async () => {
+  const { team, runtime } = await startScripted(`sqlite:${scratchFolder()}/manager.db`);
+  runtime.networks.mode = { mode: 'host-unmetered', reason: 'not counted', block_all: 'network_policy' };
+  const id = await team.claim({ network: { mode: 'block-all' } });
+  const { sandbox } = (await team.post(`${SANDBOXES}/${id}/fork`)).data;
+  for (const each of [id, sandbox.id]) {
+    const { data } = await team.get(`${SANDBOXES}/${each}`);
+    expect(data.network).toEqual({ mode: 'block-all', enforced_by: 'network_policy' });
+    expect(runtime.specs.get(each)?.network_mode).toBe('block-all');
+  }
+  const bandwidth = { ingress_bandwidth_bytes_per_second: 1 };
+  const { status, error } = await team.post(SANDBOXES, { config: { bandwidth } });
+  expect([status, error?.details]).toEqual([400, { field: 'config.bandwidth' }]);
 });
