@@ -152,7 +152,7 @@ describe.skipIf(why_not !== null)(
       const seen = await output(
         runtime,
         'closed',
-        `${daemon}; test -n "$daemon" && id -u; find / -xdev -type s 2>/dev/null; ls -A /run/sandboxd; for fd in /proc/$daemon/fd/*; do readlink $fd || : < $fd && echo $fd; done 2>/dev/null; cat /proc/$daemon/maps 2>&1; true`,
+        `${daemon}; test -n "$daemon" && id -u; find / -xdev -type s 2>/dev/null; ls -A /run/sandboxd; for fd in /proc/$daemon/fd/*; do readlink $fd || (: < $fd) && echo $fd; done 2>/dev/null; cat /proc/$daemon/maps 2>&1; true`,
       );
       expect(seen.split('\n')).toEqual(['0', expect.stringMatching(/^cat: .*Permission denied$/)]);
       // The route that opens tunnels, with no token and a forged one; and the keeper, which says nothing to who has no key.
