@@ -16,6 +16,7 @@ import { footprint } from './footprint.ts';
 import { idle } from './idle.ts';
 import { kill } from './kill.ts';
 import { killRounds } from './kill-rounds.ts';
+import { kubernetes } from './kubernetes/kubernetes.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
 import { memoryAtWork } from './memory-at-work.ts';
@@ -106,6 +107,7 @@ const BENCHMARKS: Benchmark[] = [
   cliKeystroke,
   portDownload,
   portEcho,
+  kubernetes,
   consoleFrames,
   consoleLighthouse,
 ];

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { parse } from 'yaml';
@@ -21,17 +22,24 @@ export interface ClusterAccess {
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const IN_CLUSTER_NAME = 'kubernetes';
+/** The API's name in clusters that resolve names; its certificate has the address as well. */
+const API_NAME = 'kubernetes.default.svc';
+const API_PORT = '443';
 const DEFAULT_NAMESPACE = 'default';
 
 /**
  * The access that a kubeconfig's current context gives, or, without a path, that of the Pod's service account.
  * `namespace` takes precedence over both. Throws StartError with one line.
  */
-export function clusterAccess(path: string | null, namespace: string | null): ClusterAccess {
-  return path === null ? inCluster(namespace) : fromKubeconfig(path, namespace);
+export function clusterAccess(
+  path: string | null,
+  namespace: string | null,
+  account = ACCOUNT,
+): ClusterAccess {
+  return path === null ? inCluster(namespace, account) : fromKubeconfig(path, namespace);
 }
 
-function inCluster(namespace: string | null, folder = ACCOUNT): ClusterAccess {
+function inCluster(namespace: string | null, folder: string): ClusterAccess {
   const token_file = `${folder}/token`;
   if (!existsSync(token_file)) {
     throw new StartError('--kubeconfig is required outside of a cluster: there is no service account here');
@@ -43,9 +51,10 @@ function inCluster(namespace: string | null, folder = ACCOUNT): ClusterAccess {
       throw new StartError(`the service account of this Pod cannot be read: ${(error as Error).message}`);
     }
   };
+  // As every Pod is told: a cluster need not resolve names.
+  const { KUBERNETES_SERVICE_HOST: host = API_NAME, KUBERNETES_SERVICE_PORT: port = API_PORT } = process.env;
   return {
-    // The name is in the certificate of every cluster.
-    server: 'https://kubernetes.default.svc',
+    server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     ca: part('ca.crt'),
     client: null,
     token: () => readFileSync(token_file, 'utf8').trim(),

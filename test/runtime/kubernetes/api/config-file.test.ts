@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { clusterAccess } from '../../../../src/runtime/kubernetes/api/config-file.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
@@ -56,4 +56,23 @@ it('a kubeconfig that is missing, or no YAML, is told with its path', () => {
   );
   writeFileSync(join(folder, 'bad'), '\tx: [');
   expect(() => clusterAccess(join(folder, 'bad'), null)).toThrow('cannot be read');
+});
+
+afterEach(() => vi.unstubAllEnvs());
+
+it.each([
+  [undefined, undefined, 'https://kubernetes.default.svc:443'],
+  ['10.96.0.1', '443', 'https://10.96.0.1:443'],
+  ['api.example.com', '6443', 'https://api.example.com:6443'],
+  ['fd00::1', '443', 'https://[fd00::1]:443'],
+])('in a Pod that is told %s and %s the API is at %s, with the token of now', (host, port, server) => {
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', host);
+  vi.stubEnv('KUBERNETES_SERVICE_PORT', port);
+  const account = scratchFolder();
+  for (const name of ['token', 'ca.crt', 'namespace']) writeFileSync(join(account, name), `${name}\n`);
+  const access = clusterAccess(null, null, account);
+  expect(access).toMatchObject({ server, namespace: 'namespace', client: null });
+  expect([access.token(), access.ca?.toString()]).toEqual(['token', 'ca.crt\n']);
+  writeFileSync(join(account, 'token'), 'replaced\n');
+  expect([access.token(), clusterAccess(null, 'other', account).namespace]).toEqual(['replaced', 'other']);
 });

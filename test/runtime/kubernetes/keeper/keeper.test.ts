@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   constants,
   existsSync,
@@ -11,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { libc } from '../../../../src/base/linux/libc.ts';
@@ -18,6 +20,7 @@ import { requestDaemon } from '../../../../src/runtime/control-client.ts';
 import { Keeper } from '../../../../src/runtime/kubernetes/keeper/keeper.ts';
 import { connectDaemon, KeeperClient } from '../../../../src/runtime/kubernetes/keeper-client.ts';
 import { createDaemon, startDaemon } from '../../../support/daemon/running-daemon.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
 const TRUST = { team_id: 'team_1', webhook_secret: '', record_key: 'a7'.repeat(32), sandbox_id: 'sbx-1' };
@@ -137,3 +140,24 @@ it('hands nothing over while a daemon is using the outbox', async () => {
   await daemon.start();
   await expect(handedOver(client)).rejects.toMatchObject({ code: 'conflict' });
 });
+
+const PROGRAM = fileURLToPath(
+  new URL('../../../../src/runtime/kubernetes/keeper/keeper-program.ts', import.meta.url),
+);
+it.skipIf(process.getuid?.() !== 0)(
+  'ends as soon as its Pod is to end, as the first process there (skipped without root)',
+  async () => {
+    const folder = scratchFolder();
+    writeFileSync(join(folder, 'key'), randomBytes(32));
+    mkdirSync(join(folder, 'control/run'), { recursive: true });
+    const program = [process.execPath, PROGRAM, '--key-file', join(folder, 'key')];
+    const places = ['--control', join(folder, 'control'), '--volume', folder];
+    const alone = spawn('unshare', ['--pid', '--net', '--fork', ...program, ...places], { stdio: 'inherit' });
+    const ended = once(alone, 'exit');
+    await eventually(() => expect(existsSync(join(folder, 'control/own'))).toBe(true));
+    const { pid } = alone;
+    const keeper = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
+    process.kill(keeper, 'SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  },
+);
