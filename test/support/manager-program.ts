@@ -35,11 +35,11 @@ export class ManagerProgram {
     return new ManagerProgram(child);
   }
 
-  /** Starts it and waits until it is ready. */
-  static async start(options: string[]): Promise<ManagerProgram> {
+  /** Starts it and waits until it is ready, within `ready_ms`. */
+  static async start(options: string[], ready_ms = READY_MS): Promise<ManagerProgram> {
     const program = ManagerProgram.begin(options);
     const { child } = program;
-    const end_ms = performance.now() + READY_MS;
+    const end_ms = performance.now() + ready_ms;
     while (!(await program.#isReady())) {
       if (child.exitCode !== null || child.signalCode !== null || performance.now() > end_ms) {
         child.kill('SIGKILL');

@@ -76,11 +76,12 @@ export class KeeperClient {
 
   /** Waits until the keeper listens, which is soon after its container has begun. Throws `internal_error`. */
   async untilReached(): Promise<void> {
-    for (let left_ms = REACHED_WITHIN_MS; ; left_ms -= REACH_POLL_MS) {
+    const until_ms = this.#clock.monotonicMs() + REACHED_WITHIN_MS;
+    for (;;) {
       try {
         return void (await connect(this.#address, KEEPER_PROTOCOL, this.#clock)).destroy();
       } catch (error) {
-        if (left_ms <= 0) throw noKeeper(error);
+        if (this.#clock.monotonicMs() >= until_ms) throw noKeeper(error);
       }
       await sleep(this.#clock, REACH_POLL_MS);
     }

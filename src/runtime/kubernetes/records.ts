@@ -6,7 +6,10 @@ import { objectName, RECORD_ANNOTATION, takenLabels, takenSelector } from './nam
 /** Names that are remembered; any can be asked for again. */
 const KNOWN_MAX = 10_000;
 
-/** The record of a sandbox, in its volume claim; it holds no secret. The states are those of `LocalRuntime`. */
+/**
+ * The record of a sandbox, in its volume claim; it holds no secret. The states are those of `LocalRuntime`, and `removing`:
+ * everything of it has been handed over, and its objects are going, the claim last.
+ */
 export interface KubernetesRecord {
   sandbox_id: string;
   team_id: string;
@@ -14,7 +17,7 @@ export interface KubernetesRecord {
   template: string;
   memory_mib: number;
   cpu_millis: number;
-  state: 'creating' | 'created' | 'ending' | 'ended';
+  state: 'creating' | 'created' | 'ending' | 'ended' | 'removing';
   outcome: 'killed' | 'lost' | null;
   /** What outlives its Pod, and what its forks get: its whole root, or its folder on the volume alone. */
   persists: 'root' | 'volume';

@@ -1,4 +1,5 @@
 import { type Clock, sleep } from '../../base/clock.ts';
+import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
@@ -6,11 +7,12 @@ import { askToStop, STOP_TIMEOUT_MS } from '../running-sandbox.ts';
 import type { HandOverTrust, RuntimeEnd, UndeliveredPage } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';
+import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import type { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
 import { isPodLost } from './loss.ts';
-import { type PodSettings, readerManifest } from './manifests.ts';
-import { readerName } from './names.ts';
+import { type PodSettings, readerManifest, secretManifest } from './manifests.ts';
+import { objectName, readerName } from './names.ts';
 import { hasEnded, hasKeeper } from './pod-state.ts';
 import type { Pods } from './pods.ts';
 import type { FoundRecord, Records } from './records.ts';
@@ -51,7 +53,7 @@ export class KubernetesEnder {
       await this.#kill(sandbox_id);
       return { outcome: 'absent' };
     }
-    if (found.record.state === 'ended') return { outcome: found.record.outcome ?? 'lost' };
+    if (hasEndedRecord(found)) return { outcome: found.record.outcome ?? 'lost' };
     const { outcome, record } = await this.#stop(sandbox_id, found);
     await records.change(record, { state: 'ended', outcome });
     return { outcome };
@@ -90,7 +92,9 @@ export class KubernetesEnder {
   async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
     const found = await this.#parts.records.read(sandbox_id);
     if (!found || found.record.state === 'creating') return;
-    if (found.record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
+    if (!hasEndedRecord(found)) throw new ApiError('conflict', 'The sandbox has not ended.');
+    // Its removal has begun, and so its hand-over was complete. What would read it again may be gone.
+    if (found.record.state === 'removing') return;
     const keeper = await this.#keeper(sandbox_id, found);
     await keeper.untilReached();
     yield* keeper.handOver({ ...trust, sandbox_id });
@@ -98,18 +102,27 @@ export class KubernetesEnder {
 
   /** The keeper that reads the volume: that of the sandbox's Pod, or of a Pod made for it once that has ended. */
   async #keeper(sandbox_id: string, found: FoundRecord): Promise<KeeperClient> {
-    const { pods, keepers, templates, settings } = this.#parts;
+    const { client, pods, keepers, templates, settings } = this.#parts;
     const { claim } = found;
-    const pod = await pods.read(claim.name);
-    if (pod !== null && hasEnded(pod) && hasKeeper(pod)) return keepers.of(sandbox_id);
+    const [pod, key] = await Promise.all([
+      pods.read(claim.name),
+      client.get(client.path('secrets', claim.name)),
+    ]);
+    if (pod !== null && hasEnded(pod) && hasKeeper(pod) && key !== null) return keepers.of(sandbox_id);
     if (pod !== null) await this.#kill(sandbox_id);
     const template = templates.get(found.record.template);
     if (template === undefined) {
       throw new Error(`the template ${found.record.template} of the sandbox is no longer configured`);
     }
+    // The key may be another than that of the sandbox's own keeper, which is no more.
+    keepers.forget(sandbox_id);
     const reader = await pods.read(readerName(claim.name));
-    if (reader !== null && isReusable(reader)) return keepers.at(sandbox_id, await pods.untilUp(reader));
+    if (key !== null && reader !== null && isReusable(reader))
+      return keepers.at(sandbox_id, await pods.untilUp(reader));
     await pods.remove(readerName(claim.name), GRACE_S, REMOVE_TIMEOUT_MS);
+    // Somebody has removed it, and without one no reader would start.
+    if (key === null)
+      await client.create(client.path('secrets'), secretManifest(claim, kernelRandom(KEY_BYTES)));
     const manifest = readerManifest(claim, template, settings);
     return keepers.at(sandbox_id, await pods.untilUp(await pods.create(manifest)));
   }
@@ -117,7 +130,11 @@ export class KubernetesEnder {
   /** Removes everything of a sandbox, running or not, and waits until it is gone. Idempotent. */
   async remove(sandbox_id: string): Promise<void> {
     const { client, pods, records, keepers, clock } = this.#parts;
-    const name = await records.nameOf(sandbox_id);
+    const found = await records.read(sandbox_id);
+    const name = found?.claim.name ?? objectName(sandbox_id);
+    // One that was never complete has nothing to hand over, and may be created again.
+    const is_marked = found === null || ['creating', 'removing'].includes(found.record.state);
+    if (!is_marked) await records.change(found, { state: 'removing' });
     const claim = client.path('persistentvolumeclaims', name);
     keepers.forget(sandbox_id);
     await this.#kill(sandbox_id);
@@ -132,6 +149,10 @@ export class KubernetesEnder {
       await sleep(clock, POLL_MS);
     }
   }
+}
+
+function hasEndedRecord({ record: { state } }: FoundRecord): boolean {
+  return state === 'ended' || state === 'removing';
 }
 
 function isReusable(reader: Pod): boolean {

@@ -116,6 +116,10 @@ export class FakeApi {
       this.#deleted.push(line);
       for (const watch of this.#watches) watch.write(line);
     }
+    if (request.method === 'PATCH') {
+      const { annotations } = body.metadata ?? {};
+      found.metadata = { ...found.metadata, ...(annotations ? { annotations } : {}) };
+    }
     send(found);
   }
 

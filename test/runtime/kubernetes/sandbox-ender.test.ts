@@ -1,0 +1,93 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import type { SandboxTemplate } from '../../../src/contract/templates.ts';
+import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
+import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
+import type { VolumeClaim } from '../../../src/runtime/kubernetes/api/objects.ts';
+import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
+import { claimManifest, secretManifest } from '../../../src/runtime/kubernetes/manifests.ts';
+import { labelsOf, objectName, readerName } from '../../../src/runtime/kubernetes/names.ts';
+import { annotationsOf } from '../../../src/runtime/kubernetes/records.ts';
+import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts';
+import { TRUST } from '../../support/runtime/sandboxes.ts';
+
+const ID = 'sbx_ended';
+const NAME = objectName(ID);
+const TEMPLATE: SandboxTemplate = {
+  ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: null },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ resources: {}, pool: null },
+};
+
+/** A sandbox that has ended, whose Pod is gone, and a function that makes managers of it. */
+async function ended() {
+  const api = await FakeApi.start();
+  const client = new ClusterClient(clusterAccess(api.kubeconfig, null));
+  onTestFinished(() => client.close());
+  const annotations = annotationsOf({
+    ...{ sandbox_id: ID, team_id: 'team_1', template: 'default', memory_mib: 256, cpu_millis: 100 },
+    ...{ state: 'ended', outcome: 'killed', persists: 'volume', is_paused: false },
+  });
+  const manifest = claimManifest({ disk_mib: 64 }, TEMPLATE, {
+    ...{ name: NAME, labels: labelsOf(ID), annotations },
+  });
+  const { metadata } = await client.create<VolumeClaim>(client.path('persistentvolumeclaims'), manifest);
+  await client.create(client.path('secrets'), secretManifest(metadata, Buffer.alloc(32)));
+  const manager = async () => {
+    const runtime = new KubernetesRuntime(
+      {
+        ...{ kubeconfig: api.kubeconfig, namespace: null, product_image: 'product:1' },
+        ...{ injection: 'image-volume' as const, templates: new Map([['default', TEMPLATE]]) },
+        webhook_cidrs: [],
+      },
+      systemClock,
+      createLog('silent'),
+    );
+    onTestFinished(() => runtime.stop());
+    await runtime.start();
+    return runtime;
+  };
+  const madePods = () => api.asked.filter(({ method, kind, query }) => isMade(method, kind, query));
+  return { api, client, manager, madePods };
+}
+
+const isMade = (method: string, kind: string, query: URLSearchParams) =>
+  method === 'POST' && kind === 'pods' && !query.has('dryRun');
+
+const removal =
+  (kind: string): Odd =>
+  (asked, response) => {
+    if (asked.method !== 'DELETE' || asked.kind !== kind) return false;
+    response.destroy();
+    return true;
+  };
+
+it.each(['secrets', 'persistentvolumeclaims'])(
+  'a removal that is cut off at the %s goes on, and nothing is read again',
+  async (kind) => {
+    const { api, manager, madePods } = await ended();
+    api.odd = removal(kind);
+    const first = await manager();
+    await expect(first.remove(ID)).rejects.toMatchObject({ code: 'unavailable' });
+    api.odd = () => false;
+    const other = await manager();
+    expect(await other.end(ID)).toEqual({ outcome: 'killed' });
+    for await (const page of other.handOver(ID, { ...TRUST, lifecycle_after: 0 })) expect(page).toBeNull();
+    await other.remove(ID);
+    expect(madePods()).toEqual([]);
+    expect(api.names()).toEqual([]);
+  },
+);
+
+it('a Pod that reads a volume gets a key where somebody has removed that of its sandbox', async () => {
+  const { api, client, manager, madePods } = await ended();
+  await client.remove(client.path('secrets', NAME));
+  api.odd = ({ method, kind, query }, response) =>
+    isMade(method, kind, query) && refuse(response, 403, 'Forbidden', 'exceeded quota: pods');
+  const runtime = await manager();
+  const pages = runtime.handOver(ID, { ...TRUST, lifecycle_after: 0 })[Symbol.asyncIterator]();
+  await expect(pages.next()).rejects.toMatchObject({ code: 'capacity_exhausted' });
+  expect(madePods()).toMatchObject([{ body: { metadata: { name: readerName(NAME) } } }]);
+  expect(api.names()).toContain(`secrets/${NAME}`);
+});
