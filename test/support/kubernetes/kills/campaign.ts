@@ -19,8 +19,8 @@ export interface KilledVerb {
   goes_on: boolean;
   /** Asks for it; `first`: the manager that is to be killed. */
   act(first: boolean): Promise<unknown>;
-  /** Throws until it is as it must be. `is_killed`: the manager that was asked first is no more. */
-  settled(is_killed: boolean): Promise<void>;
+  /** Throws until it is as it must be, with or without a kill. */
+  settled(): Promise<void>;
 }
 
 /** What a campaign came to. */
@@ -116,9 +116,9 @@ export class Campaign {
     const whole = await made();
     proxy?.steps.record();
     await whole.act(true);
-    if (whole.goes_on) await eventually(() => whole.settled(false), WITHIN);
+    if (whole.goes_on) await eventually(() => whole.settled(), WITHIN);
     const steps = [...(proxy?.steps.recorded ?? [])];
-    await eventually(() => whole.settled(false), WITHIN);
+    await eventually(() => whole.settled(), WITHIN);
     let kills = 0;
     for (const step of steps) {
       for (const moment of ['before', 'after'] as const) {
@@ -140,7 +140,7 @@ export class Campaign {
     void verb.act(true).catch(() => {}); // its answer is lost
     await eventually(() => expect(proxy?.steps.is_killed).toBe(true), WITHIN);
     if (!managers.has_another) await managers.restart();
-    await eventually(() => verb.settled(true), WITHIN);
+    await eventually(() => verb.settled(), WITHIN);
     if (managers.has_another) await managers.restart();
   }
 

@@ -36,6 +36,12 @@ export class KillSteps {
     return step;
   }
 
+  /** A call that was refused has changed nothing, and is no step: a second one takes its place. */
+  refused(step: string): void {
+    const at = this.#recorded.lastIndexOf(step);
+    if (at >= 0) this.#recorded.splice(at, 1);
+  }
+
   /** Kills if this is the step and the moment; true if it was, and the call is to go no further. */
   async kills(step: string, moment: Moment): Promise<boolean> {
     const kill = this.#kill;

@@ -92,7 +92,9 @@ export class KillingProxy {
     }
     const answer = await buffer(upstream);
     if (step?.startsWith('POST pods ') && statusCode === 201) this.#count(JSON.parse(answer.toString()));
-    if (step !== null && (await this.steps.kills(step, 'after'))) return void response.destroy();
+    const is_done = statusCode < 300;
+    if (step !== null && !is_done) this.steps.refused(step);
+    if (step !== null && is_done && (await this.steps.kills(step, 'after'))) return void response.destroy();
     response.writeHead(statusCode, { 'content-type': headers['content-type'] });
     const is_json = headers['content-type']?.startsWith('application/json');
     response.end(is_json ? JSON.stringify(await this.#moved(JSON.parse(answer.toString()))) : answer);
