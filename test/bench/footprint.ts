@@ -12,7 +12,7 @@ import { comparison, figure } from './support/table.ts';
 const STARTS = sized(15, 1);
 const IDLE_MS = sized(30_000, 500);
 const START_RATIO = 2;
-const MORE_MEMORY_BYTES = 25e6;
+const MORE_MEMORY_BYTES = 18e6;
 const CPU_SHARE = 0.002;
 /** Of one thread; several may each have one slow timer. */
 const WAKE_UPS_PER_S = 3;

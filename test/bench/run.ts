@@ -5,7 +5,7 @@ import { cliKeystroke } from './cli-keystroke.ts';
 import { consoleFrames } from './console/frames.ts';
 import { consoleLighthouse } from './console/lighthouse.ts';
 import { deliver } from './deliver.ts';
-import { drain } from './drain.ts';
+import { drain, farConsumer } from './drain.ts';
 import { directoryArchive, fileArchive } from './files/file-archive.ts';
 import { fileList } from './files/file-list.ts';
 import { fileManager } from './files/file-manager.ts';
@@ -50,6 +50,7 @@ import { syncs } from './syncs.ts';
 import { warmPool } from './warm-pool.ts';
 import { watch } from './watch.ts';
 import { watchBurst } from './watch-burst.ts';
+import { watchCreates } from './watch-creates.ts';
 
 /**
  * Measures the programs as a whole against the bare operation in the same run:
@@ -63,6 +64,7 @@ const BENCHMARKS: Benchmark[] = [
   deliver,
   latency,
   drain,
+  farConsumer,
   outage,
   restart,
   memory,
@@ -95,6 +97,7 @@ const BENCHMARKS: Benchmark[] = [
   networkLeft,
   networkDownload,
   watch,
+  watchCreates,
   watchBurst,
   fileDownload,
   fileUpload,
