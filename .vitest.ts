@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** What breaks disks, networks and clocks, and what brings up browsers, clusters, booted systems and foreign file systems. */
@@ -21,8 +22,8 @@ const COMMON = {
 
 const config = defineConfig({
   test: {
-    // No more workers than cores.
-    maxWorkers: 2,
+    // Tests wait more than they compute: for timeouts, disks and other programs.
+    maxWorkers: availableParallelism() + 1,
     projects: [
       { test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: WHOLE_MACHINE, ...COMMON } },
       // What the rest of the machine disturbed is run again, and is told.

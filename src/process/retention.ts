@@ -54,6 +54,8 @@ export class ProcessRetention {
   #regular: Timer | null = null;
   #soon: Timer | null = null;
   #is_stopped = false;
+  /** Removals under way, by the process's id. */
+  readonly #removing = new Map<string, Promise<void>>();
 
   constructor(target: RetentionTarget) {
     this.#target = target;
@@ -83,6 +85,11 @@ export class ProcessRetention {
     this.#soon?.cancel();
   }
 
+  /** Resolves when no process with this id is being removed: one that is no longer listed still has the id, and its folder. */
+  async removed(process_id: string): Promise<void> {
+    await this.#removing.get(process_id);
+  }
+
   /** Removes the process with this id, with descendants that it left behind, if it has ended. */
   async removeEnded(process_id: string): Promise<void> {
     const process = this.#target.registry.find(process_id);
@@ -105,7 +112,13 @@ export class ProcessRetention {
     for (const process_id of expiredProcesses(ended, clock.wallMs())) void this.#forget(process_id);
   }
 
-  async #forget(process_id: string): Promise<void> {
+  #forget(process_id: string): Promise<void> {
+    const removing = this.#remove(process_id).finally(() => this.#removing.delete(process_id));
+    this.#removing.set(process_id, removing);
+    return removing;
+  }
+
+  async #remove(process_id: string): Promise<void> {
     const { registry, copies, log } = this.#target;
     const process = registry.find(process_id);
     registry.unlist(process_id);

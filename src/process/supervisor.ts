@@ -94,6 +94,7 @@ export class Supervisor implements Service {
     const process_id = request.process_id ?? this.#registry.newId();
     const fingerprint = requestFingerprint(request);
     if (extras.replace_ended) await this.#retention.removeEnded(process_id);
+    await this.#retention.removed(process_id);
     const known = this.#registry.findSame(process_id, fingerprint);
     if (known !== null) {
       const process = await known;

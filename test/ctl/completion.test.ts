@@ -30,7 +30,9 @@ describe.skipIf(without('bash'))(`sandboxctl completion bash${skipped('bash')}`,
   function offeredBy(name: string, completion: string, ...words: string[]): string[] {
     const program = `${completion}
 COMP_WORDS=(${name} "$@"); COMP_CWORD=$#; COMPREPLY=(); _${name}; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { stdout, stderr } = spawnSync('bash', ['-uc', program, 'bash', ...words], { encoding: 'utf8' });
+    const { stdout, stderr } = spawnSync('bash', ['--norc', '-uc', program, 'bash', ...words], {
+      encoding: 'utf8',
+    });
     expect(stderr).toBe('');
     return stdout.split('\n').filter((word) => word !== '');
   }
