@@ -13,6 +13,8 @@ export class FolderVolumes {
   readonly #client: ClusterClient;
   readonly #folder: string;
   readonly #over = new AbortController();
+  /** The uids of claims that have a volume. */
+  readonly #provided = new Set<string>();
   #work: Promise<void> = Promise.resolve();
 
   constructor(access: ClusterAccess, folder: string) {
@@ -28,9 +30,7 @@ export class FolderVolumes {
         annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' },
       },
     });
-    const path = this.#client.path('persistentvolumeclaims');
-    const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
-    this.#work = this.#follow(path, list?.metadata.resourceVersion ?? '0');
+    this.#work = this.#follow();
   }
 
   async stop(): Promise<void> {
@@ -39,26 +39,46 @@ export class FolderVolumes {
     this.#client.close();
   }
 
-  async #follow(path: string, version: string): Promise<void> {
+  /** The folder of a claim's volume. */
+  folderOf(uid: string): string {
+    return join(this.#folder, uid);
+  }
+
+  async #follow(): Promise<void> {
+    const path = this.#client.path('persistentvolumeclaims');
     while (!this.#over.signal.aborted) {
       try {
-        const events = this.#client.watch<VolumeClaim>(path, version, this.#over.signal);
-        for await (const { type, object } of events) {
+        // After a watch that has ended, what it would have told is only in the list.
+        const version = await this.#list(path);
+        for await (const { type, object } of this.#client.watch<VolumeClaim>(
+          path,
+          version,
+          this.#over.signal,
+        )) {
+          if (type === 'ERROR') break;
           if (type === 'ADDED') await this.#provide(object);
-          if (type === 'DELETED') await this.#withdraw(object);
-          version = object.metadata.resourceVersion ?? version;
+          if (type === 'DELETED') await this.#withdraw(object.metadata.uid);
         }
       } catch {
-        // The API is away, as some tests want it: from there on it goes on.
-        await new Promise((resolve) => setTimeout(resolve, 200));
+        // The API is away, as some tests want it.
       }
+      if (!this.#over.signal.aborted) await new Promise((resolve) => setTimeout(resolve, 200));
     }
+  }
+
+  async #list(path: string): Promise<string> {
+    const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
+    const claims = list?.items ?? [];
+    for (const claim of claims) await this.#provide(claim);
+    const uids = new Set(claims.map(({ metadata }) => metadata.uid));
+    for (const uid of this.#provided) if (!uids.has(uid)) await this.#withdraw(uid);
+    return list?.metadata.resourceVersion ?? '0';
   }
 
   async #provide({ metadata, ...claim }: VolumeClaim): Promise<void> {
     const { storageClassName = STORAGE_CLASS, resources } = (claim as unknown as Claimed).spec;
-    if (storageClassName !== STORAGE_CLASS) return;
-    const folder = join(this.#folder, metadata.uid);
+    if (storageClassName !== STORAGE_CLASS || this.#provided.has(metadata.uid)) return;
+    const folder = this.folderOf(metadata.uid);
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o777);
     const { name, uid, namespace } = metadata as unknown as Claimed['metadata'];
@@ -77,11 +97,13 @@ export class FolderVolumes {
     } catch (error) {
       if (!(error instanceof ClusterRefusal) || error.status !== 409) throw error;
     }
+    this.#provided.add(uid);
   }
 
-  async #withdraw({ metadata }: VolumeClaim): Promise<void> {
-    await this.#client.remove(`${VOLUMES}/pv-${metadata.uid}`);
-    rmSync(join(this.#folder, metadata.uid), { recursive: true, force: true });
+  async #withdraw(uid: string): Promise<void> {
+    await this.#client.remove(`${VOLUMES}/pv-${uid}`);
+    rmSync(this.folderOf(uid), { recursive: true, force: true });
+    this.#provided.delete(uid);
   }
 }
 
