@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { Schedule } from '../../base/schedule.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
-import { stateIn } from '../daemon-answers.ts';
 import { lifecycleOf } from '../lifecycle.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
@@ -22,6 +21,7 @@ import { clusterAccess } from './api/config-file.ts';
 import type { ObjectList, VolumeClaim } from './api/objects.ts';
 import { checkCluster, NETWORK_REASON } from './cluster-check.ts';
 import { type InjectionOption, knownInjection } from './injection.ts';
+import { type InspectionParts, inspect, isLost } from './inspection.ts';
 import { Keepers } from './keepers.ts';
 import type { PodSettings } from './manifests.ts';
 import { MANAGED_SELECTOR } from './names.ts';
@@ -69,6 +69,7 @@ export class KubernetesRuntime implements Runtime {
   readonly #pods: Pods;
   readonly #records: Records;
   readonly #keepers: Keepers;
+  readonly #inspection: InspectionParts;
   readonly #builder: KubernetesBuilder;
   readonly #changer: KubernetesChanger;
   readonly #ender: KubernetesEnder;
@@ -86,6 +87,7 @@ export class KubernetesRuntime implements Runtime {
     const records = new Records(client);
     this.#records = records;
     this.#keepers = new Keepers(client, pods, records, clock);
+    this.#inspection = { pods, records, keepers: this.#keepers };
     const { product_image, webhook_cidrs } = options;
     // What `auto` is, the cluster says at the start.
     const settings: PodSettings = { product_image, injection: knownInjection(options.injection) };
@@ -148,7 +150,7 @@ export class KubernetesRuntime implements Runtime {
 
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
-    if (await this.#changer.isLost(source_id)) return { outcome: 'lost' };
+    if (await isLost(this.#inspection, source_id)) return { outcome: 'lost' };
     const pod_name = await this.#builder.copy(source_id, child);
     this.#egress.openFor(child);
     return { outcome: 'created', pod_name };
@@ -182,21 +184,15 @@ export class KubernetesRuntime implements Runtime {
     this.#egress.close(sandbox_id);
   }
 
-  /** The sandbox's state, as its daemon answers. */
+  /** See `inspect`. */
   async inspect(sandbox_id: string): Promise<RuntimeState> {
-    const found = await this.#records.read(sandbox_id);
-    if (!found || found.record.state === 'creating') return 'absent';
-    if (await this.#changer.isLost(sandbox_id)) return 'lost';
-    const state = stateIn(await this.#changer.ask(sandbox_id, 'GET', '/sandbox'));
-    if (state !== null) return state;
-    if (await this.#changer.isLost(sandbox_id)) return 'lost';
-    return found.record.is_paused ? 'paused' : 'running';
+    return inspect(this.#inspection, sandbox_id);
   }
 
   /** Whether the sandbox's containers run, as their node has last said. */
   async isAlive(sandbox_id: string): Promise<boolean> {
     const recent = await this.#pods.readRecent(await this.#records.nameOf(sandbox_id));
-    if (recent === null || !isUp(recent)) return !(await this.#changer.isLost(sandbox_id));
+    if (recent === null || !isUp(recent)) return !(await isLost(this.#inspection, sandbox_id));
     // Another manager may have made the sandbox, and may have died since.
     this.#egress.openTo(sandbox_id, recent.metadata);
     return true;

@@ -67,7 +67,11 @@ export function isUp(pod: Pod): boolean {
 
 /** Whether a Pod that ran is on a node that the cluster has not heard of for a while; it may run on. */
 export function isSilent(pod: Pod): boolean {
-  if (isOver(pod)) return false;
+  return !isOver(pod) && isUnheard(pod);
+}
+
+/** The same of a Pod that may be being removed. */
+export function isUnheard(pod: Pod): boolean {
   // Nothing probes the containers: what runs is ready, as far as its node can say so.
   const is_ready = pod.status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'False';
   return !is_ready && [SANDBOX, KEEPER].every((name) => containerOf(pod, name)?.state?.running);

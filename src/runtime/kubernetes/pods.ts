@@ -3,11 +3,14 @@ import { ApiError } from '../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
 import type { ObjectList, Pod } from './api/objects.ts';
 import { MANAGED_SELECTOR } from './names.ts';
-import { podStart } from './pod-state.ts';
+import { isUnheard, podStart } from './pod-state.ts';
 
 /** How long a Pod may take to start, image and volume included, in ms. */
 const START_TIMEOUT_MS = 120_000;
+const UNHEARD_TIMEOUT_MS = 5_000;
 const POLL_MS = 100;
+/** How long a watch is believed that says nothing: its connection may be gone without a word. */
+const WATCH_MAX_MS = 30_000;
 /** How old an answer about all Pods may be that says that one is well. */
 const LIST_AGE_MAX_MS = 1_000;
 
@@ -108,7 +111,7 @@ export class Pods {
       const end = () => over.abort();
       signal.addEventListener('abort', end);
       if (signal.aborted) end();
-      const timer = this.#clock.after(left_ms, end);
+      const timer = this.#clock.after(Math.min(left_ms, WATCH_MAX_MS), end);
       const version = now?.metadata.resourceVersion ?? '0';
       try {
         for await (const { type, object } of this.#client.watch<Pod>(
@@ -133,12 +136,15 @@ export class Pods {
     }
   }
 
-  /** Removes a Pod and waits until its node has ended it; false if that takes longer than `within_ms`. */
+  /**
+   * Removes a Pod and waits until its node has ended it; false if that takes longer than `within_ms`, or a moment where the
+   * cluster does not hear of that node: what else is to be removed does not wait for it.
+   */
   async remove(name: string, grace_s: number, within_ms: number): Promise<boolean> {
     const pod = await this.read(name);
     if (pod === null) return true;
     await this.#client.remove(this.#client.path('pods', name), { grace_s });
-    return this.wait(pod, within_ms, () => false);
+    return this.wait(pod, isUnheard(pod) ? Math.min(within_ms, UNHEARD_TIMEOUT_MS) : within_ms, () => false);
   }
 }
 

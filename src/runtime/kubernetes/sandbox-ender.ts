@@ -81,8 +81,11 @@ export class KubernetesEnder {
 
   /** Ends the sandbox's Pod; the volume is left. Throws `unavailable` if its node does not say that it has ended. */
   async #kill(sandbox_id: string): Promise<void> {
-    const { pods, records } = this.#parts;
-    if (await pods.remove(await records.nameOf(sandbox_id), GRACE_S, REMOVE_TIMEOUT_MS)) return;
+    await this.#end(await this.#parts.records.nameOf(sandbox_id));
+  }
+
+  async #end(pod_name: string): Promise<void> {
+    if (await this.#parts.pods.remove(pod_name, GRACE_S, REMOVE_TIMEOUT_MS)) return;
     throw new ApiError('unavailable', "The sandbox's node does not say that it has ended.", {
       retry_after_s: 1,
     });
@@ -119,7 +122,7 @@ export class KubernetesEnder {
     const reader = await pods.read(readerName(claim.name));
     if (key !== null && reader !== null && isReusable(reader))
       return keepers.at(sandbox_id, await pods.untilUp(reader));
-    await pods.remove(readerName(claim.name), GRACE_S, REMOVE_TIMEOUT_MS);
+    await this.#end(readerName(claim.name));
     // Somebody has removed it, and without one no reader would start.
     if (key === null)
       await client.create(client.path('secrets'), secretManifest(claim, kernelRandom(KEY_BYTES)));
@@ -129,7 +132,7 @@ export class KubernetesEnder {
 
   /** Removes everything of a sandbox, running or not, and waits until it is gone. Idempotent. */
   async remove(sandbox_id: string): Promise<void> {
-    const { client, pods, records, keepers, clock } = this.#parts;
+    const { client, records, keepers, clock } = this.#parts;
     const found = await records.read(sandbox_id);
     const name = found?.claim.name ?? objectName(sandbox_id);
     // One that was never complete has nothing to hand over, and may be created again.
@@ -138,7 +141,7 @@ export class KubernetesEnder {
     const claim = client.path('persistentvolumeclaims', name);
     keepers.forget(sandbox_id);
     await this.#kill(sandbox_id);
-    await pods.remove(readerName(name), GRACE_S, REMOVE_TIMEOUT_MS);
+    await this.#end(readerName(name));
     await client.remove(client.path('secrets', name));
     if (!(await client.remove(claim))) return;
     const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;

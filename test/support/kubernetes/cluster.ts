@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
@@ -11,8 +11,8 @@ import { FolderVolumes } from './volumes.ts';
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const ARCHIVE = here('../../../../shared/kube/kube-tools.tar.zst');
 const TOOLS = ['kubectl', 'python3', 'openssl', 'ip', 'unshare', 'nsenter', 'zstd'];
-/** The first two numbers of its addresses: another cluster on this machine has others. */
-const NET = `10.${200 + (process.pid % 50)}`;
+/** The first two numbers of its addresses, which no other cluster on this machine has. */
+const NET = freeNet();
 
 /** The image that is the product's, and that of sandboxes. */
 export const IMAGE = 'docker.io/local/sandboxd:1';
@@ -22,6 +22,16 @@ export const HOST_ADDRESS = `${NET}.0.1`;
 const MANIFESTS = here('../../../fixtures/deploy/kubernetes/manager');
 /** The namespace in the manifests. */
 export const NAMESPACE = 'sandboxes';
+
+function freeNet(): string {
+  const taken = Object.values(networkInterfaces()).flatMap((each) =>
+    (each ?? []).map(({ address }) => address),
+  );
+  const nets = Array.from({ length: 50 }, (_, n) => `10.${200 + ((process.pid + n) % 50)}`);
+  const free = nets.find((net) => !taken.some((address) => address.startsWith(`${net}.`)));
+  if (free === undefined) throw new Error('every network of test clusters is in use');
+  return free;
+}
 
 /** Why no cluster can be started here; null if one can. */
 export function whyNoCluster(): string | null {
