@@ -18,6 +18,8 @@ const NET = freeNet();
 export const IMAGE = 'docker.io/local/sandboxd:1';
 /** This machine, as Pods reach it. */
 export const HOST_ADDRESS = `${NET}.0.1`;
+/** The address of the service `kubernetes`, as Pods are told; the API itself is at port 6443 of this machine. */
+export const API_SERVICE = `${NET}.255.1`;
 /** The folder of the manifests. */
 const MANIFESTS = here('../../../fixtures/deploy/kubernetes/manager');
 /** The namespace in the manifests. */
@@ -61,8 +63,8 @@ export class TestCluster {
     this.#env = { ...process.env, KUBE_BIN: bin, KUBE_DIR: join(folder, 'cluster'), ...gates };
   }
 
-  /** Starts a cluster with the product's image and the product's manifests in it. */
-  static async start(nodes = 1): Promise<TestCluster> {
+  /** Starts a cluster with the product's image and, unless it is to be empty, the product's manifests in it. */
+  static async start(nodes = 1, { is_empty = false } = {}): Promise<TestCluster> {
     const folder = mkdtempSync(join(tmpdir(), 'sandboxd-test-kube-'));
     const bin = process.env.KUBE_BIN ?? join(folder, 'bin');
     if (!process.env.KUBE_BIN) {
@@ -72,7 +74,7 @@ export class TestCluster {
     const cluster = new TestCluster(folder, bin);
     cluster.script('up', String(nodes));
     try {
-      await cluster.#fill();
+      await cluster.#fill(is_empty);
     } catch (error) {
       await cluster.stop();
       throw error;
@@ -80,14 +82,16 @@ export class TestCluster {
     return cluster;
   }
 
-  async #fill(): Promise<void> {
+  async #fill(is_empty: boolean): Promise<void> {
     const bundle = join(this.folder, 'bundle');
     await buildImage(bundle);
     execFileSync(here('tree.sh'), [this.tree, bundle]);
     this.addImage(IMAGE);
-    this.kubectl('apply', '-k', MANIFESTS);
-    // The manager of the tests runs here.
-    this.kubectl('-n', NAMESPACE, 'delete', 'deployment,pvc', 'sandbox-manager');
+    if (!is_empty) {
+      this.kubectl('apply', '-k', MANIFESTS);
+      // The manager of the tests runs here.
+      this.kubectl('-n', NAMESPACE, 'delete', 'deployment,pvc', 'sandbox-manager');
+    }
     const access = clusterAccess(this.kubeconfig, NAMESPACE);
     this.#volumes = new FolderVolumes(access, join(this.folder, 'volumes'));
     await this.#volumes.start();
