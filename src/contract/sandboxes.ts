@@ -71,6 +71,16 @@ export interface ManagedWebhook {
   has_secret: boolean;
 }
 
+/**
+ * What of a sandbox's files outlives what it runs in, and is in its forks.
+ * - `root`: all of them
+ * - `volume`: its working folder and its daemon's state; the rest of its root is the image's
+ */
+export const PERSISTENCES = ['root', 'volume'] as const;
+
+/** One of `PERSISTENCES`. */
+export type Persistence = (typeof PERSISTENCES)[number];
+
 /** A sandbox as the manager shows it. Times are RFC 3339 UTC with milliseconds, null where they are not set. */
 export interface ManagedSandbox {
   id: string;
@@ -85,6 +95,8 @@ export interface ManagedSandbox {
   /** In seconds; 0 is off. */
   idle_ttl: number;
   pod_name: string | null;
+  /** Null where it has no root of its own, and until it runs. */
+  persistence: Persistence | null;
   /** Increases by 1 with each resume. */
   runtime_generation: number;
   resources: SandboxResources;

@@ -6,7 +6,7 @@ import type { NetworkOption } from '../contract/network.ts';
 import type { SandboxTemplates } from '../contract/templates.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
 import { SandboxDisks } from './disk/sandbox-disks.ts';
-import { Bubblewrap, NoIsolation } from './isolation.ts';
+import { Bubblewrap } from './isolation.ts';
 import type { InjectionOption } from './kubernetes/injection.ts';
 import { ResourceGroups } from './limits/resource-groups.ts';
 import { LocalRuntime } from './local-runtime.ts';
@@ -14,6 +14,7 @@ import { ChosenNetworks } from './networks/chosen-networks.ts';
 import { NoRuntime } from './no-runtime.ts';
 import { builtProgram, ProgramCopies } from './program.ts';
 import type { Runtime } from './runtime.ts';
+import { NoIsolation } from './walls/no-isolation.ts';
 
 /** The values of `--runtime`. Source: contract section 7. */
 export type RuntimeKind = 'local' | 'local-unsafe' | 'kubernetes' | 'none';

@@ -16,7 +16,8 @@ import { FIRST_USER } from './users/sandbox-users.ts';
 import { noPrelude, type Pieces, type Prelude, preludeOf } from './walls/prelude.ts';
 import { candidates, missingWalls, STRICTEST, type Walls } from './walls/walls.ts';
 
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** Where sandboxes find programs, beside their own commands. */
+export const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** How a sandbox's daemon is started. */
 export interface LaunchCommand {
@@ -40,6 +41,8 @@ export interface Isolation {
   limitations(): string[];
   /** Whether each sandbox gets a user of its own; known after `check`. */
   hasUsers(): boolean;
+  /** Whether each sandbox sees a root of its own. */
+  hasRoots(): boolean;
   /** The command that starts the sandbox's daemon. */
   command(files: SandboxFiles, user: SandboxUser, network: SandboxNetwork): LaunchCommand;
 }
@@ -100,6 +103,11 @@ export class Bubblewrap implements Isolation {
   /** True for a manager run by root, unless the machine refuses it. */
   hasUsers(): boolean {
     return this.#walls.has_users;
+  }
+
+  /** Always. */
+  hasRoots(): boolean {
+    return true;
   }
 
   /** Null if a sandbox can be created; otherwise the reason. */
@@ -196,48 +204,8 @@ export class Bubblewrap implements Isolation {
   }
 }
 
-/** `local-unsafe`: a sandbox's processes are not isolated from the host; paths are the host's. */
-export class NoIsolation implements Isolation {
-  readonly #programs: ProgramCopies;
-
-  constructor(programs: ProgramCopies) {
-    this.#programs = programs;
-  }
-
-  /** Always possible. */
-  async check(): Promise<void> {}
-
-  /** One phrase: there are no walls. */
-  limitations(): string[] {
-    return ['sandboxes are not isolated'];
-  }
-
-  /** Never. */
-  hasUsers(): boolean {
-    return false;
-  }
-
-  /** The daemon's own command line. */
-  command(files: SandboxFiles): LaunchCommand {
-    const program_version = this.#programs.version();
-    const { node, dist, commands } = this.#programs.installed(program_version);
-    const path = `${PATH}:${commands}`;
-    const home = join(files.rootfs, 'root');
-    // By its descriptor: the path of a socket is limited in length.
-    const options = daemonOptions(join(files.rootfs, STATE_DIR), '/proc/self/fd/3', 0);
-    return {
-      program_version,
-      argv: [node, ...NODE_FLAGS, join(dist, 'sandboxd.cjs'), ...options],
-      cwd: home,
-      env: { PATH: path, HOME: home, LANG: 'C.UTF-8', [SANDBOX_MARK_VARIABLE]: markOf(files.directory) },
-      bubblewrap_args: null,
-      seccomp_filter: null,
-    };
-  }
-}
-
 /** Identity, webhook and secret are sent over the socket, never on a command line. */
-function daemonOptions(state_dir: string, run_dir: string, port: number): string[] {
+export function daemonOptions(state_dir: string, run_dir: string, port: number): string[] {
   return [
     ...['--await-init', '--port', String(port), '--state-dir', state_dir],
     ...['--control-socket', join(run_dir, SOCKET), '--control-token-file', join(run_dir, TOKEN)],

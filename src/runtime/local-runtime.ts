@@ -15,6 +15,7 @@ import type { ProgramCopies } from './program.ts';
 import { inspectSandbox, isLost, replaceEnvironment, updateRecord } from './running-sandbox.ts';
 import type {
   HandOverTrust,
+  MadeSandbox,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
@@ -132,9 +133,13 @@ export class LocalRuntime implements Runtime {
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `SandboxBuilder.create`. */
-  async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
+  async create(spec: RuntimeSpec): Promise<MadeSandbox> {
     await this.#builder.create(this.#files(spec.sandbox_id), spec);
-    return { pod_name: podName(spec.sandbox_id) };
+    return this.#made(spec.sandbox_id);
+  }
+
+  #made(sandbox_id: string): MadeSandbox {
+    return { pod_name: `local-${sandbox_id}`, persistence: this.#parts.isolation.hasRoots() ? 'root' : null };
   }
 
   /** Freezes a sandbox; resolves once `sandbox.paused` is committed. */
@@ -152,7 +157,7 @@ export class LocalRuntime implements Runtime {
     const source = this.#files(source_id);
     if (await isLost(source.readRecord())) return { outcome: 'lost' };
     await this.#builder.copy(source, this.#files(child.sandbox_id), child);
-    return { outcome: 'created', pod_name: podName(child.sandbox_id) };
+    return { outcome: 'created', ...this.#made(child.sandbox_id) };
   }
 
   /** Changes memory (MiB, at once) and environment (of later processes). Throws what the daemon refuses. */
@@ -240,8 +245,4 @@ export class LocalRuntime implements Runtime {
     if (!SANDBOX_ID.test(sandbox_id)) throw new ApiError('not_found', 'There is no such sandbox.');
     return new SandboxFiles(this.#data_dir, this.#data_dir_fd, sandbox_id);
   }
-}
-
-function podName(sandbox_id: string): string {
-  return `local-${sandbox_id}`;
 }

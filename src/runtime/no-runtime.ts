@@ -4,6 +4,7 @@ import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks, unmetered } from './networks/unmetered-networks.ts';
 import type {
   LifecyclePage,
+  MadeSandbox,
   RecordTrust,
   Runtime,
   RuntimeChange,
@@ -36,8 +37,8 @@ export class NoRuntime implements Runtime {
   }
 
   /** Succeeds with the pod name `none-<sandbox_id>`. */
-  async create({ sandbox_id }: RuntimeSpec): Promise<{ pod_name: string }> {
-    return { pod_name: podName(sandbox_id) };
+  async create({ sandbox_id }: RuntimeSpec): Promise<MadeSandbox> {
+    return { pod_name: podName(sandbox_id), persistence: null };
   }
 
   /** Always `done`. */
@@ -52,7 +53,7 @@ export class NoRuntime implements Runtime {
 
   /** Always `created`. */
   async fork(_source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
-    return { outcome: 'created', pod_name: podName(child.sandbox_id) };
+    return { outcome: 'created', pod_name: podName(child.sandbox_id), persistence: null };
   }
 
   /** Always `done`. */

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { EventType } from '../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
+import type { Persistence } from '../contract/sandboxes.ts';
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
 import type {
   HandOverSource,
@@ -65,8 +66,16 @@ export interface RuntimeSpec {
  */
 export type RuntimeChange = 'done' | 'lost';
 
-/** The result of a fork: the runtime's name for the child, never empty, or `lost` if the source is. */
-export type RuntimeFork = { outcome: 'created'; pod_name: string } | { outcome: 'lost' };
+/** A sandbox that was made. */
+export interface MadeSandbox {
+  /** The runtime's name for it, never empty. */
+  pod_name: string;
+  /** Null where it has no root of its own. */
+  persistence: Persistence | null;
+}
+
+/** The result of a fork: the child, or `lost` if the source is. */
+export type RuntimeFork = ({ outcome: 'created' } & MadeSandbox) | { outcome: 'lost' };
 
 /** How a sandbox ended. */
 export interface RuntimeEnd {
@@ -114,7 +123,7 @@ export interface Runtime {
   limitations(): string[];
 
   /** Creates a sandbox; resolves when its daemon is ready. Idempotent for the same spec. */
-  create(spec: RuntimeSpec): Promise<{ pod_name: string }>;
+  create(spec: RuntimeSpec): Promise<MadeSandbox>;
 
   /** Freezes it; resolves once `sandbox.paused` is committed. */
   pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange>;

@@ -36,10 +36,11 @@ describe.each(['local', 'local-unsafe'] as const)('a sandbox of the runtime %s',
     const { runtime } = sandboxes;
     const consumer = await startConsumer();
     const watched = kind === 'local' ? '/work' : sandboxes.rootfs('sbx-1', 'work');
-    const { pod_name } = await runtime.create(
+    const { pod_name, persistence } = await runtime.create(
       spec('sbx-1', { ...webhook(consumer.url, watched), env: { MODE: 'test' } }),
     );
     expect(pod_name).not.toBe('');
+    expect(persistence).toBe(kind === 'local' ? 'root' : null);
     const ready = await consumer.arrival('sandbox.ready');
     expect(ready.event.payload).toMatchObject({ watch_dir: watched });
     expect(

@@ -5,13 +5,17 @@ import { spec } from '../support/runtime/sandboxes.ts';
 it('a runtime without sandboxes lets every change succeed and keeps nothing', async () => {
   const runtime = new NoRuntime();
   await runtime.start();
-  expect(await runtime.create(spec('sbx-1'))).toEqual({ pod_name: 'none-sbx-1' });
+  expect(await runtime.create(spec('sbx-1'))).toEqual({ pod_name: 'none-sbx-1', persistence: null });
   expect([await runtime.pause(), await runtime.resume(), await runtime.change()]).toEqual([
     'done',
     'done',
     'done',
   ]);
-  expect(await runtime.fork('sbx-1', spec('sbx-2'))).toEqual({ outcome: 'created', pod_name: 'none-sbx-2' });
+  expect(await runtime.fork('sbx-1', spec('sbx-2'))).toEqual({
+    outcome: 'created',
+    pod_name: 'none-sbx-2',
+    persistence: null,
+  });
   expect(await runtime.list()).toEqual([]);
   await expect(runtime.connect('sbx-1')).rejects.toMatchObject({ code: 'conflict' });
   expect(await runtime.end()).toEqual({ outcome: 'absent' });

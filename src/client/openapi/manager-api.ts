@@ -289,11 +289,14 @@ export interface components {
             sandbox_id: string;
             status: components["schemas"]["ActiveStatus"];
             pod_name: string;
+            persistence: components["schemas"]["Persistence"] | null;
             template: string;
             cluster_id: string;
         };
         /** @enum {unknown} */
         ActiveStatus: "starting" | "running" | "paused" | "terminating" | "failed";
+        /** @enum {unknown} */
+        Persistence: "root" | "volume";
         SandboxListResponse: {
             /** @constant */
             success: true;
@@ -314,6 +317,7 @@ export interface components {
             auto_resume: boolean;
             idle_ttl: number;
             pod_name: string | null;
+            persistence: components["schemas"]["Persistence"] | null;
             runtime_generation: number;
             resources: components["schemas"]["SandboxResources"];
             bandwidth: components["schemas"]["SandboxBandwidth"];

@@ -63,6 +63,9 @@ export function Record({ sandbox }: { sandbox: ManagedSandbox }) {
             ['Memory', sandbox.resources.memory],
             ['Cores', String(sandbox.resources.cpu)],
             ['Disk', sandbox.resources.disk],
+            sandbox.persistence === null
+              ? null
+              : ['Persists', sandbox.persistence === 'root' ? 'the whole root' : 'the working folder alone'],
           ]}
         />
       </Panel>

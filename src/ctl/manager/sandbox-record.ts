@@ -24,6 +24,7 @@ async function printSandbox({ out, json }: ManagerContext, sandbox: ManagedSandb
     ['status', out.style(STATUS_STYLES[status] ?? 'dim', state)],
     ['template', sandbox.template_id],
     ['runs as', `${sandbox.pod_name ?? '-'}, generation ${sandbox.runtime_generation}`],
+    ['persists', persistenceText(sandbox)],
     ['resources', `${resources.memory} of memory, ${resources.cpu} cores, ${resources.disk} of disk`],
     ['network', networkText(network)],
     ['bandwidth', bandwidthText(bandwidth)],
@@ -47,6 +48,12 @@ async function printSandbox({ out, json }: ManagerContext, sandbox: ManagedSandb
   for (const [name, value] of fields) {
     if (value !== null) await out.line(`${name.padEnd(12)}${value}`);
   }
+}
+
+/** What its forks get, and what is left when its Pod ends. */
+function persistenceText({ persistence }: ManagedSandbox): string | null {
+  if (!persistence) return null; // a manager of before does not say it
+  return persistence === 'root' ? 'its whole root' : 'its working folder alone';
 }
 
 function bandwidthText(bandwidth: ManagedSandbox['bandwidth']): string | null {

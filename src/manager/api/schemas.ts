@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { BLOCK_ALL_BY, SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
-import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
+import { MANAGED_STATUSES, PERSISTENCES } from '../../contract/sandboxes.ts';
 import { closedObject, namedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
 import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
@@ -22,11 +22,15 @@ export const Status = Type.Enum(MANAGED_STATUSES, { title: 'ActiveStatus' });
 /** The status in a record, which is kept for a while after the deletion. */
 const RecordStatus = Type.Enum([...MANAGED_STATUSES, 'deleted'], { title: 'RecordStatus' });
 
+/** What outlives what a sandbox runs in. */
+const PersistenceValue = orNull(Type.Enum(PERSISTENCES, { title: 'Persistence' }));
+
 /** The answer to a claim. */
 export const ClaimedData = namedObject('ClaimedSandbox', {
   sandbox_id: Type.String(),
   status: Status,
   pod_name: Type.String(),
+  persistence: PersistenceValue,
   template: Type.String(),
   cluster_id: Type.String(),
 });
@@ -52,6 +56,7 @@ export const SandboxData = namedObject('Sandbox', {
   auto_resume: Type.Boolean(),
   idle_ttl: Duration,
   pod_name: orNull(Type.String()),
+  persistence: PersistenceValue,
   runtime_generation: Type.Integer(),
   resources: namedObject('SandboxResources', {
     memory: Type.String(),

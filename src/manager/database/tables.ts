@@ -1,7 +1,7 @@
 import type { Generated } from 'kysely';
 import type { AttemptError, DeliveryState } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
-import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import type { ManagedStatus, Persistence } from '../../contract/sandboxes.ts';
 import type { LeaseTable, NetworkPositionTable, UsageWindowTable } from './usage-tables.ts';
 
 /** Which of the two databases is used; stores ask only where the SQL must differ. */
@@ -74,6 +74,8 @@ export interface SandboxTable {
   operation_until_ms: number | null;
   auto_resume: number;
   pod_name: string | null;
+  /** Null for a sandbox without a root of its own, one that has not begun, and one from before this was known. */
+  persistence: Persistence | null;
   runtime_generation: number;
   memory_mib: number;
   cpu_millis: number;

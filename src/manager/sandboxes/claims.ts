@@ -1,6 +1,6 @@
 import { newId } from '../../base/ids.ts';
 import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
-import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import type { ManagedStatus, Persistence } from '../../contract/sandboxes.ts';
 import type { Caller } from '../../contract/tokens.ts';
 import { after, type ClaimRequest } from './claim-request.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
@@ -16,6 +16,7 @@ export interface Claimed {
   sandbox_id: string;
   status: ManagedStatus;
   pod_name: string;
+  persistence: Persistence | null;
   template: string;
   cluster_id: string;
 }
@@ -79,7 +80,10 @@ export class Claims {
         // Serialises claims with the same key.
         if (claim) await store.lockTeam(tx, caller.team_id);
         const known = claim && (await this.#keys.lookUp(tx, claim, clock.wallMs() - KEY_KEPT_MS));
-        if (known?.outcome === 'answered') return known.answer as Claimed;
+        if (known?.outcome === 'answered') {
+          // An answer of a release before does not have it.
+          return { persistence: null, ...(known.answer as object) } as Claimed;
+        }
         if (known) refuseKnown(known.outcome);
         if (row.webhook_url !== null) await deletion_outbox.checkCapacity(tx, caller.team_id);
         await admission.admit(tx, leaseOf(row));
@@ -96,13 +100,14 @@ export class Claims {
     const { runtime, seal, store, metering, traffic, clock, metrics, feed } = this.#services;
     const { sandbox_id } = row;
     try {
-      const { pod_name } = await runtime.create(specOf(row, seal));
+      const { pod_name, persistence } = await runtime.create(specOf(row, seal));
       const reading = await feed.read(row);
       const now_ms = clock.wallMs();
       const answer: Claimed = {
         sandbox_id,
         status: 'running',
         pod_name,
+        persistence,
         template: row.template_id,
         cluster_id: runtime.cluster_id,
       };
@@ -110,6 +115,7 @@ export class Claims {
         const running = await this.#operations.endOperation(tx, sandbox_id, 'claiming', {
           status: 'running',
           pod_name,
+          persistence,
           claimed_at_ms: now_ms,
           updated_at_ms: now_ms,
           expires_at_ms: after(now_ms, row.ttl_s),
@@ -146,6 +152,7 @@ export class Claims {
       operation_until_ms: until_ms,
       auto_resume: request.auto_resume ? 1 : 0,
       pod_name: null,
+      persistence: null,
       runtime_generation: 1,
       memory_mib: request.memory_mib,
       cpu_millis: request.cpu_millis,

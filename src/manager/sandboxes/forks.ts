@@ -52,7 +52,7 @@ export class Forks {
       const made = child as ManagedSandboxRow;
       const copied = await runtime.fork(source.sandbox_id, specOf(made, seal));
       if (copied.outcome === 'lost') return 'lost';
-      child = { ...made, pod_name: copied.pod_name };
+      child = { ...made, pod_name: copied.pod_name, persistence: copied.persistence };
       reading = await feed.read(child);
       return 'done';
     };
@@ -99,6 +99,7 @@ export class Forks {
       status: 'paused',
       operation: 'copying',
       pod_name: null,
+      persistence: null,
       runtime_generation: 1,
       // A source from before disks were bounded has none.
       disk_mib: source.disk_mib ?? DISK_DEFAULT_MIB,
@@ -119,6 +120,7 @@ export class Forks {
 function changesOfCopy(child: ManagedSandboxRow | null, now_ms: number): SandboxChanges {
   return {
     pod_name: child?.pod_name ?? null,
+    persistence: child?.persistence ?? null,
     claimed_at_ms: now_ms,
     updated_at_ms: now_ms,
     expires_at_ms: after(now_ms, child?.ttl_s ?? 0),

@@ -23,6 +23,7 @@ export function sandboxView(
     auto_resume: row.auto_resume === 1,
     idle_ttl: row.idle_ttl_s,
     pod_name: row.pod_name,
+    persistence: row.persistence,
     runtime_generation: row.runtime_generation,
     resources: resourcesOf(row),
     bandwidth: ownBandwidth(row),

@@ -8,6 +8,7 @@ import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
 import type {
   HandOverTrust,
+  MadeSandbox,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
@@ -131,11 +132,11 @@ export class KubernetesRuntime implements Runtime {
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `KubernetesBuilder.create`. */
-  async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
-    const pod_name = await this.#builder.create(spec);
+  async create(spec: RuntimeSpec): Promise<MadeSandbox> {
+    const made = await this.#builder.create(spec);
     this.#egress.openFor(spec);
     this.#schedule.wake('pool');
-    return { pod_name };
+    return made;
   }
 
   /** Stops a sandbox's processes; resolves once `sandbox.paused` is committed. The Pod keeps what it has requested. */
@@ -151,9 +152,9 @@ export class KubernetesRuntime implements Runtime {
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     if (await isLost(this.#inspection, source_id)) return { outcome: 'lost' };
-    const pod_name = await this.#builder.copy(source_id, child);
+    const made = await this.#builder.copy(source_id, child);
     this.#egress.openFor(child);
-    return { outcome: 'created', pod_name };
+    return { outcome: 'created', ...made };
   }
 
   /** See `KubernetesChanger.change`. */

@@ -1,4 +1,5 @@
 import { ApiError } from '../../contract/errors.ts';
+import type { Persistence } from '../../contract/sandboxes.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
 import type { Meta, ObjectList, VolumeClaim } from './api/objects.ts';
 import { objectName, RECORD_ANNOTATION, takenLabels, takenSelector } from './names.ts';
@@ -19,8 +20,7 @@ export interface KubernetesRecord {
   cpu_millis: number;
   state: 'creating' | 'created' | 'ending' | 'ended' | 'removing';
   outcome: 'killed' | 'lost' | null;
-  /** What outlives its Pod, and what its forks get: its whole root, or its folder on the volume alone. */
-  persists: 'root' | 'volume';
+  persists: Persistence;
   /** The last state requested: the answer while its daemon gives none. */
   is_paused: boolean;
 }

@@ -6,7 +6,7 @@ import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates
 import { hold, requestDaemon } from '../control-client.ts';
 import { daemonError, initBody, isSuccess } from '../daemon-answers.ts';
 import { CHANGE_TIMEOUT_MS } from '../running-sandbox.ts';
-import type { RuntimeSpec } from '../runtime.ts';
+import type { MadeSandbox, RuntimeSpec } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { VolumeClaim } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
@@ -52,10 +52,10 @@ export class KubernetesBuilder {
   }
 
   /**
-   * Creates a sandbox, or confirms that the existing one was made from the same spec; returns the name of its Pod. Errors as
-   * in `SandboxBuilder.create`.
+   * Creates a sandbox, or confirms that the existing one was made from the same spec; returns what it was made as. Errors
+   * as in `SandboxBuilder.create`.
    */
-  async create(spec: RuntimeSpec): Promise<string> {
+  async create(spec: RuntimeSpec): Promise<MadeSandbox> {
     const template = this.#template(spec);
     const { records, pods, keepers } = this.#parts;
     const found = await records.read(spec.sandbox_id);
@@ -70,14 +70,14 @@ export class KubernetesBuilder {
       }
       // The daemon compares the spec with the one it was initialised with.
       await this.#initialise(spec);
-      return found.claim.name;
+      return madeAs(found);
     }
-    const name = found === null ? await this.#fromPool(spec) : null;
-    return name ?? this.#build(spec, template, found, false, () => this.#initialise(spec));
+    const made = found === null ? await this.#fromPool(spec) : null;
+    return made ?? this.#build(spec, template, found, false, () => this.#initialise(spec));
   }
 
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
-  async copy(source_id: string, spec: RuntimeSpec): Promise<string> {
+  async copy(source_id: string, spec: RuntimeSpec): Promise<MadeSandbox> {
     const { keepers, pods, records } = this.#parts;
     const named = this.#template(spec);
     const found = await records.read(source_id);
@@ -106,7 +106,7 @@ export class KubernetesBuilder {
   }
 
   /** Null where no Pod that waits can be this sandbox. */
-  async #fromPool(spec: RuntimeSpec): Promise<string | null> {
+  async #fromPool(spec: RuntimeSpec): Promise<MadeSandbox | null> {
     const { keepers, pool, remove, log } = this.#parts;
     const { sandbox_id } = spec;
     try {
@@ -116,7 +116,7 @@ export class KubernetesBuilder {
       keepers.remember(sandbox_id, { host, key: await keepers.keyOf(found.claim.name) });
       await this.#initialise(spec);
       await this.#finish(found, false);
-      return found.claim.name;
+      return madeAs(found);
     } catch (error) {
       await remove(sandbox_id);
       if (!(error instanceof Unreachable)) throw named(error);
@@ -131,7 +131,7 @@ export class KubernetesBuilder {
     remains: FoundRecord | null,
     is_fork: boolean,
     fill: (keeper: KeeperClient) => Promise<void>,
-  ): Promise<string> {
+  ): Promise<MadeSandbox> {
     const { client, pods, keepers, settings, clock, remove } = this.#parts;
     const { sandbox_id } = spec;
     if (remains !== null) await remove(sandbox_id);
@@ -157,7 +157,7 @@ export class KubernetesBuilder {
       await Promise.race([filled, failed]).finally(() => over.abort());
       await filled;
       await this.#finish(found, is_fork);
-      return claim.name;
+      return madeAs(found);
     } catch (error) {
       await remove(sandbox_id);
       throw named(error);
@@ -209,6 +209,10 @@ export class KubernetesBuilder {
       await held.release();
     }
   }
+}
+
+function madeAs({ claim, record }: FoundRecord): MadeSandbox {
+  return { pod_name: claim.name, persistence: record.persists };
 }
 
 /** The daemon has not answered at all. */

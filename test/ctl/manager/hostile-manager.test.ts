@@ -28,6 +28,7 @@ const sandbox = {
     paused: false,
     auto_resume: true,
     pod_name: E,
+    persistence: E,
   },
   ...{ runtime_generation: E, resources: { memory: E, cpu: E, disk: E }, network: { mode: E } },
   bandwidth: {

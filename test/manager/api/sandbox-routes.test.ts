@@ -23,6 +23,7 @@ describeOnStores('the main path', (fresh) => {
       sandbox_id: expect.stringMatching(/^sbx_/),
       status: 'running',
       pod_name: expect.stringMatching(/./),
+      persistence: null,
       template: 'python-3.12',
       cluster_id: 'local',
     });

@@ -21,6 +21,7 @@ const CONFIG = {
 describeOnStores('a fork', (fresh) => {
   it('is paused and has the configuration of its source under its own identity', async () => {
     const { claim, forks, sandboxes, clock, runtime } = await scriptedParts(await fresh());
+    runtime.persistence = 'root';
     const named = await claim({ template: 'a-template', config: CONFIG });
     await clock.advance(10_000);
     const now_ms = clock.wallMs();
@@ -29,6 +30,7 @@ describeOnStores('a fork', (fresh) => {
     expect(child).toMatchObject({
       ...{ status: 'paused', operation: null, team_id: 'team_1', template_id: 'a-template' },
       ...{ runtime_generation: 1, pod_name: `pod-${child.sandbox_id}`, memory_mib: 256 },
+      persistence: 'root',
       ...{ idle_ttl_s: 30, idle_expires_at_ms: null, webhook_url: CONFIG.webhook.url, watch_dir: '/work' },
       ...{ expires_at_ms: now_ms + 60_000, hard_expires_at_ms: now_ms + 600_000, claimed_at_ms: now_ms },
     });
@@ -37,7 +39,9 @@ describeOnStores('a fork', (fresh) => {
     expect(runtime.specs.get(child.sandbox_id)?.webhook).toMatchObject(LIMITS);
     expect(envOf(child, SEAL)).toEqual({ A: '1' });
     expect(webhookTargetOf(child, SEAL)?.webhook_secret).toBe('of this test');
-    expect(await sandboxes.get(named)).toMatchObject({ status: 'running', operation: null });
+    expect(await sandboxes.get(named)).toMatchObject({
+      ...{ status: 'running', operation: null, persistence: 'root' },
+    });
   });
 
   it('takes durations of its own; 0 is none', async () => {

@@ -24,6 +24,7 @@ describe('a sandbox as the API shows it', () => {
       auto_resume: false,
       idle_ttl: 0,
       pod_name: null,
+      persistence: null,
       runtime_generation: 1,
       resources: { memory: '512Mi', cpu: 0.1, disk: '10Gi' },
       bandwidth: {

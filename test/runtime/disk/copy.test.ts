@@ -53,7 +53,11 @@ describe('a fork', () => {
 
     const child = spec('sbx-child', { ...webhook(consumer.url, '/work'), env: { MODE: 'parent' } });
     const forked = await runtime.fork('sbx-parent', child);
-    expect(forked).toEqual({ outcome: 'created', pod_name: expect.stringContaining('sbx-child') });
+    expect(forked).toEqual({
+      outcome: 'created',
+      pod_name: expect.stringContaining('sbx-child'),
+      persistence: 'root',
+    });
     expect(await runtime.inspect('sbx-child')).toBe('paused');
     expect(await runtime.inspect('sbx-parent')).toBe('running');
 

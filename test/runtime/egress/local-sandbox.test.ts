@@ -46,7 +46,7 @@ it('delivers through its manager its whole life, and through the next one after 
   await consumer.arrival('agent.event');
   // The mode of a sandbox is that of its creation.
   const direct = await Sandboxes.open('local', data_dir);
-  expect(await direct.runtime.create(given)).toEqual({ pod_name: 'local-sbx-1' });
+  expect(await direct.runtime.create(given)).toEqual({ pod_name: 'local-sbx-1', persistence: 'root' });
   expect(consumer.unsigned(SECRET)).toEqual([]);
   expect(new Set(consumer.deliveries.map(({ event }) => event.event_id)).size).toBe(
     consumer.deliveries.length,

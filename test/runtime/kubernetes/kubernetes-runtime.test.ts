@@ -114,7 +114,7 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     await whole.start();
     expect(whole.limitations().join()).not.toContain('whole');
     const of = { ...SMALL, template_id: 'whole' };
-    await whole.create(spec('parent', of));
+    expect(await whole.create(spec('parent', of))).toMatchObject({ persistence: 'root' });
     const rights =
       'grep -hE "^Cap|NoNewPrivs|^Seccomp:" /proc/1/status /proc/self/status | cut -f2 | sort -u';
     expect(await output(whole, 'parent', rights)).toBe('0000000000000000\n1\n2');
@@ -130,7 +130,9 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     await expect(output(whole, 'parent', 'mv /run /moved')).rejects.toThrow(/busy/i);
     await whole.pause('parent', null);
     await whole.resume('parent', null);
-    expect((await whole.fork('parent', spec('child', of))).outcome).toBe('created');
+    expect(await whole.fork('parent', spec('child', of))).toMatchObject({
+      ...{ outcome: 'created', persistence: 'root' },
+    });
     await whole.resume('child', null);
     for (const id of ['parent', 'child']) {
       expect(await output(whole, id, 'cat /etc/made; ls -d /usr/new /usr/bin/tail 2>/dev/null || :')).toBe(
@@ -253,7 +255,7 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     const cores = '-o=jsonpath={.spec.containers[0].resources.limits.cpu}';
     expect(cluster.kubectl('-n', NAMESPACE, 'get', 'pod', pods[0] as string, cores)).toBe('100m');
     expect(await one.create(spec('large', { ...given, memory_mib: 320 }))).toEqual({
-      pod_name: objectName('large'),
+      ...{ pod_name: objectName('large'), persistence: 'volume' },
     });
     await eventually(up(2), SLOWLY);
 

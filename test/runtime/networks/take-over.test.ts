@@ -26,7 +26,10 @@ describe.skipIf(problem !== null)(`the networks of several managers${why}`, () =
     const node = await MeteredNode.open();
     const program = await node.startProgram();
     const given = spec('sbx-1', { bandwidth: bandwidth(RATE, BURST) });
-    expect(await program.order({ verb: 'create', spec: given })).toEqual({ pod_name: 'local-sbx-1' });
+    expect(await program.order({ verb: 'create', spec: given })).toEqual({
+      pod_name: 'local-sbx-1',
+      persistence: 'root',
+    });
     const put = node.shell('sbx-1', PUT(4 * MB));
     const passed = async () => (await node.networks.usage('sbx-1'))?.egress.passed_bytes ?? 0;
     await until('some of it has passed', async () => (await passed()) > MB);

@@ -2,7 +2,13 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { connectControl } from '../../../src/runtime/control-client.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
-import type { Runtime, RuntimeChange, RuntimeSpec, RuntimeState } from '../../../src/runtime/runtime.ts';
+import type {
+  MadeSandbox,
+  Runtime,
+  RuntimeChange,
+  RuntimeSpec,
+  RuntimeState,
+} from '../../../src/runtime/runtime.ts';
 import { type Running, startDaemon } from '../daemon/running-daemon.ts';
 import { scratchFolder } from '../scratch.ts';
 
@@ -13,12 +19,12 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
   readonly states = new Map<string, RuntimeState>();
   readonly #folder = scratchFolder();
 
-  override async create({ sandbox_id, team_id }: RuntimeSpec): Promise<{ pod_name: string }> {
+  override async create({ sandbox_id, team_id }: RuntimeSpec): Promise<MadeSandbox> {
     const socket = this.#socket(sandbox_id);
     const identity = ['--sandbox-id', sandbox_id, '--team-id', team_id];
     this.#daemons.set(sandbox_id, await startDaemon('--control-socket', socket, ...identity));
     this.states.set(sandbox_id, 'running');
-    return { pod_name: `daemon-${sandbox_id}` };
+    return { pod_name: `daemon-${sandbox_id}`, persistence: null };
   }
 
   override async pause(sandbox_id?: string, reason?: string | null): Promise<RuntimeChange> {

@@ -6,6 +6,7 @@ import type {
   HandOverTrust,
   LifecycleEvent,
   LifecyclePage,
+  MadeSandbox,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
@@ -28,9 +29,9 @@ export class JournalRuntime extends NoRuntime implements Runtime {
     this.#folder = folder;
   }
 
-  override async create({ sandbox_id }: RuntimeSpec): Promise<{ pod_name: string }> {
+  override async create({ sandbox_id }: RuntimeSpec): Promise<MadeSandbox> {
     if (!existsSync(this.#path(sandbox_id))) this.#record(sandbox_id, 'sandbox.ready');
-    return { pod_name: 'journal' };
+    return { pod_name: 'journal', persistence: null };
   }
 
   override async pause(sandbox_id = ''): Promise<RuntimeChange> {
@@ -44,7 +45,7 @@ export class JournalRuntime extends NoRuntime implements Runtime {
   override async fork(_source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     await this.create(child);
     this.#record(child.sandbox_id, 'sandbox.paused');
-    return { outcome: 'created', pod_name: 'journal' };
+    return { outcome: 'created', pod_name: 'journal', persistence: null };
   }
 
   override async inspect(sandbox_id = ''): Promise<RuntimeState> {

@@ -15,6 +15,7 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     operation_until_ms: null,
     auto_resume: 0,
     pod_name: 'pod',
+    persistence: null,
     runtime_generation: 1,
     memory_mib: 512,
     cpu_millis: 100,

@@ -4,6 +4,7 @@ import type {
   HandOverTrust,
   LifecycleEvent,
   LifecyclePage,
+  MadeSandbox,
   Runtime,
   RuntimeChange,
   RuntimeEnd,
@@ -29,6 +30,8 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
   readonly lives = new Map<string, LifecycleEvent[]>();
   /** False: no daemon answers when it is asked for its sandbox's life. */
   tells_life = true;
+  /** What it says of the sandboxes that it makes. */
+  persistence: MadeSandbox['persistence'] = null;
   #held = new Map<Verb, Promise<void>>();
   #failing = new Map<Verb, Error>();
 
@@ -48,12 +51,12 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     else this.#failing.delete(verb);
   }
 
-  override async create(spec: RuntimeSpec): Promise<{ pod_name: string }> {
+  override async create(spec: RuntimeSpec): Promise<MadeSandbox> {
     await this.#ask('create', spec.sandbox_id);
     this.specs.set(spec.sandbox_id, spec);
     this.states.set(spec.sandbox_id, 'running');
     this.live(spec.sandbox_id, 'sandbox.ready');
-    return { pod_name: `pod-${spec.sandbox_id}` };
+    return { pod_name: `pod-${spec.sandbox_id}`, persistence: this.persistence };
   }
 
   override async pause(sandbox_id = ''): Promise<RuntimeChange> {
@@ -71,7 +74,7 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     this.states.set(child.sandbox_id, 'paused');
     this.live(child.sandbox_id, 'sandbox.ready');
     this.live(child.sandbox_id, 'sandbox.paused');
-    return { outcome: 'created', pod_name: `pod-${child.sandbox_id}` };
+    return { outcome: 'created', pod_name: `pod-${child.sandbox_id}`, persistence: this.persistence };
   }
 
   override async change(sandbox_id = '', change: object = {}): Promise<RuntimeChange> {

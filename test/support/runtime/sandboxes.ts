@@ -8,7 +8,7 @@ import { createLog } from '../../../src/base/log.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
 import { markOf } from '../../../src/runtime/host-process.ts';
-import { Bubblewrap, NoIsolation } from '../../../src/runtime/isolation.ts';
+import { Bubblewrap } from '../../../src/runtime/isolation.ts';
 import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
 import { type ResourceGroupOptions, ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
@@ -17,6 +17,7 @@ import { UnmeteredNetworks, unmetered } from '../../../src/runtime/networks/unme
 import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
 import { SandboxFiles } from '../../../src/runtime/sandbox-files.ts';
+import { NoIsolation } from '../../../src/runtime/walls/no-isolation.ts';
 import { scratchFolder } from '../scratch.ts';
 
 export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';

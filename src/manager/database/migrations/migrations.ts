@@ -7,6 +7,7 @@ import {
   addBandwidth,
   addIdleTime,
   addMetadata,
+  addPersistence,
   addWebhookLimits,
   createSandboxes,
   indexMetadata,
@@ -33,5 +34,6 @@ export function migrationsFor(dialect: Dialect): Record<string, Migration> {
     '012_idle_time': { up: (db) => addIdleTime(db) },
     '013_sandbox_metadata_pairs': { up: (db) => indexMetadata(db, dialect) },
     '014_events': { up: (db) => createEvents(db, dialect) },
+    '015_persistence': { up: (db) => addPersistence(db) },
   };
 }

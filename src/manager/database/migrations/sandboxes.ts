@@ -112,6 +112,11 @@ export async function addIdleTime(db: Kysely<Tables>): Promise<void> {
   );
 }
 
+/** Migration 015: what of a sandbox's files outlives what it runs in. */
+export async function addPersistence(db: Kysely<Tables>): Promise<void> {
+  await db.schema.alterTable('sandboxes').addColumn('persistence', 'text').execute();
+}
+
 /** Migration 013: the labels of sandboxes as lists find them. */
 export async function indexMetadata(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   await db.schema
