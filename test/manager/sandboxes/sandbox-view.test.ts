@@ -32,7 +32,7 @@ describe('a sandbox as the API shows it', () => {
         ingress_bandwidth_bytes_per_second: 0,
         bandwidth_burst_bytes: 0,
       },
-      network: { mode: 'allow-all' },
+      network: { mode: 'allow-all', enforced_by: null },
       network_usage: null,
       webhook: null,
       metadata: {},
