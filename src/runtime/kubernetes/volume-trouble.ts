@@ -31,6 +31,17 @@ export function volumeProblem(events: ClusterEvent[]): ApiError | null {
   return null;
 }
 
+/** The same of a claim as the cluster says it now; null also where the cluster cannot be asked. */
+export async function volumeProblemOf(client: ClusterClient, claim: string): Promise<ApiError | null> {
+  const selector = encodeURIComponent(
+    `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${claim}`,
+  );
+  const list = await client
+    .get<ObjectList<ClusterEvent>>(`${client.path('events')}?fieldSelector=${selector}`)
+    .catch(() => null); // asked again
+  return volumeProblem(list?.items ?? []);
+}
+
 /** What `started` resolves with. Rejects as it does, and as soon as the volume of a claim is known not to be made. */
 export async function orVolumeProblem<Value>(
   client: ClusterClient,
@@ -39,17 +50,11 @@ export async function orVolumeProblem<Value>(
   started: Promise<Value>,
 ): Promise<Value> {
   const over = new AbortController();
-  const selector = encodeURIComponent(
-    `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${claim}`,
-  );
   const watch = async (): Promise<never> => {
     for (;;) {
       await sleep(clock, ASK_EVERY_MS, over.signal);
       over.signal.throwIfAborted();
-      const list = await client
-        .get<ObjectList<ClusterEvent>>(`${client.path('events')}?fieldSelector=${selector}`)
-        .catch(() => null); // asked again
-      const problem = volumeProblem(list?.items ?? []);
+      const problem = await volumeProblemOf(client, claim);
       if (problem !== null) throw problem;
     }
   };

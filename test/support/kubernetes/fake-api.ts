@@ -20,7 +20,7 @@ export interface Asked {
 }
 
 interface Stored {
-  metadata?: { name?: string; labels?: object; annotations?: object };
+  metadata?: { name?: string; labels?: Record<string, string>; annotations?: object };
   spec?: { resourceAttributes?: object; volumes?: object[]; initContainers?: object[] };
 }
 
@@ -105,7 +105,7 @@ export class FakeApi {
         for (const line of this.#deleted) response.write(line);
         return;
       }
-      const items = kind === 'networkpolicies' ? this.policies : [];
+      const items = kind === 'networkpolicies' ? this.policies : this.#listed(kind, query);
       return send({ metadata: { resourceVersion: '1' }, items });
     }
     const found = this.#objects.get(key);
@@ -121,6 +121,17 @@ export class FakeApi {
       found.metadata = { ...found.metadata, ...(annotations ? { annotations } : {}) };
     }
     send(found);
+  }
+
+  #listed(kind: string, query: URLSearchParams): Stored[] {
+    const wanted = (query.get('labelSelector') ?? '').split(',').filter(Boolean);
+    const isWanted = ({ metadata: { labels = {} } = {} }: Stored) => {
+      const pairs = Object.entries(labels).map((pair) => pair.join('='));
+      return wanted.every((each) => each in labels || pairs.includes(each));
+    };
+    return [...this.#objects].flatMap(([key, each]) =>
+      key.startsWith(`${kind}/`) && isWanted(each) ? [each] : [],
+    );
   }
 
   #made(key: string, body: Stored, is_dry_run: boolean): object {

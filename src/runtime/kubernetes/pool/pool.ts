@@ -10,6 +10,7 @@ import type { PodSettings } from '../manifests.ts';
 import { isSilent, isUp, podStart } from '../pod-state.ts';
 import type { Pods } from '../pods.ts';
 import type { FoundRecord, KubernetesRecord, Records } from '../records.ts';
+import { volumeProblemOf } from '../volume-trouble.ts';
 import type { PoolMetrics } from './pool-metrics.ts';
 import { type PoolKind, PoolStore, poolKind } from './pool-store.ts';
 
@@ -129,7 +130,7 @@ export class Pool implements Job {
   }
 
   async #tend(kind: PoolKind, entries: Meta[]): Promise<void> {
-    const { pods, metrics } = this.#parts;
+    const { metrics } = this.#parts;
     const { template_name, pool } = kind;
     const ready: Meta[] = [];
     const starting: Meta[] = [];
@@ -138,14 +139,10 @@ export class Pool implements Job {
         await this.#store.remove(entry);
         continue;
       }
-      const pod = await pods.read(entry.name);
-      const start = pod && podStart(pod);
-      if (start?.state === 'failed') await this.#fail(kind, entry, start.error.message);
-      else if (pod && isSilent(pod)) await this.#fail(kind, entry, 'its node does not answer');
-      else if (start?.state === 'up') ready.push(entry);
-      else if (this.#ageMs(entry) > (pod === null ? MADE_WITHIN_MS : START_TIMEOUT_MS))
-        await this.#fail(kind, entry, pod === null ? 'it was removed' : 'it does not start');
-      else starting.push(entry);
+      const state = await this.#stateOf(entry);
+      if (state === 'ready') ready.push(entry);
+      else if (state === 'starting') starting.push(entry);
+      else await this.#fail(kind, entry, state.failed);
     }
     // Those that have yet to start are the first to go; by name, so that all replicas choose the same.
     const byName = (a: Meta, b: Meta) => a.name.localeCompare(b.name);
@@ -161,6 +158,22 @@ export class Pool implements Job {
         return this.#defer(template_name, (error as Error).message);
       }
     }
+  }
+
+  /** What has become of what waits, or why it has failed. */
+  async #stateOf(entry: Meta): Promise<'ready' | 'starting' | { failed: string }> {
+    const { client, pods } = this.#parts;
+    const age_ms = this.#ageMs(entry);
+    const pod = await pods.read(entry.name);
+    if (pod === null) return age_ms > MADE_WITHIN_MS ? { failed: 'it was removed' } : 'starting';
+    const start = podStart(pod);
+    if (start.state === 'failed') return { failed: start.error.message };
+    if (isSilent(pod)) return { failed: 'its node does not answer' };
+    if (start.state === 'up') return 'ready';
+    if (age_ms > START_TIMEOUT_MS) return { failed: 'it does not start' };
+    // Most volumes are there before the second look.
+    const problem = age_ms > 0 ? await volumeProblemOf(client, entry.name) : null;
+    return problem === null ? 'starting' : { failed: problem.message };
   }
 
   async #fail({ template_name }: PoolKind, entry: Meta, reason: string): Promise<void> {
