@@ -1,7 +1,10 @@
 import { StartError } from '../../contract/errors.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 
-/** What the manager does in its namespace, and nothing else; `fixtures/deploy/kubernetes/` grants exactly this. */
+/**
+ * What the manager cannot do without in its namespace. `fixtures/deploy/kubernetes/` grants this and, for claims with `block-all`,
+ * the list of network policies, and nothing else.
+ */
 export const NEEDED_RIGHTS: Record<string, readonly string[]> = {
   pods: ['create', 'delete', 'get', 'list', 'watch'],
   'pods/resize': ['patch'],
