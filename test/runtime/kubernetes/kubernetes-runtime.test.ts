@@ -307,9 +307,9 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     cluster.script('crash', 'node1');
     await eventually(async () => expect(await runtime.isAlive('dark')).toBe(false), 60_000);
     expect(await runtime.inspect('dark')).toBe('lost');
-    const ending = runtime.end('dark');
+    await expect(runtime.end('dark')).rejects.toMatchObject({ code: 'unavailable' });
     cluster.script('start', 'node1');
-    expect(await ending).toEqual({ outcome: 'lost' });
+    expect(await eventually(() => runtime.end('dark'), SLOWLY)).toEqual({ outcome: 'lost' });
     const { records, lost } = await undeliveredRecord(runtime, 'dark');
     expect([records.map((each) => each.event_id).includes(event_id), lost]).toEqual([true, 0]);
   });
