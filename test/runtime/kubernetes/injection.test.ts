@@ -25,6 +25,7 @@ const TEMPLATES = new Map([
   ['root', { ...TEMPLATE, user: 0 }],
   ['copier', { ...TEMPLATE, user: 65_501 }],
   ['no-class', { ...TEMPLATE, storage_class: 'nobody' }],
+  ['no-runtime', { ...TEMPLATE, runtime_class: 'nobody' }],
   ['pause', { ...TEMPLATE, image: 'docker.io/local/pause:1' }],
 ]);
 const INJECTIONS: Injection[] = ['image-volume', 'init-container'];
@@ -122,6 +123,11 @@ describe.skipIf(why_not !== null)('on a real cluster', () => {
       'a storage class that is missing',
       ...(['image-volume', { template_id: 'no-class' }, IMAGE, 'internal_error'] as const),
       /^The sandbox's volume is not made: storageclass\.storage\.k8s\.io "nobody" not found$/,
+    ],
+    [
+      'a runtime class that is missing',
+      ...(['image-volume', { template_id: 'no-runtime' }, IMAGE, 'internal_error'] as const),
+      /^The cluster refuses the sandbox: .*RuntimeClass "nobody" not found$/,
     ],
     [
       'a product image without a shell to copy with',
