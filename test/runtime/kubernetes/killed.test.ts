@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { TestCluster, whyNoLongTests } from '../../support/kubernetes/cluster.ts';
 import { Campaign, type KilledVerb } from '../../support/kubernetes/kills/campaign.ts';
 import type { ManagerStores } from '../../support/kubernetes/kills/killed-managers.ts';
@@ -12,12 +13,13 @@ vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 900_000 });
 const why_not = whyNoLongTests();
 if (why_not !== null) console.log(`skipped, managers of a cluster that are killed: ${why_not}`);
 
-/** A deletion with records that the sandbox's daemon could not deliver. */
-async function deletion(campaign: Campaign): Promise<KilledVerb> {
+/** A deletion with records that the sandbox's daemon could not deliver; `is_lost`: of a sandbox whose Pod was evicted. */
+async function deletion(campaign: Campaign, is_lost = false): Promise<KilledVerb> {
   const id = await campaign.claimed();
   campaign.refused.add(id);
   await campaign.publish(id);
   await campaign.publish(id);
+  if (is_lost) await campaign.evict(id);
   return {
     goes_on: true,
     act: (first) => campaign.delete(id, first),
@@ -93,6 +95,13 @@ function campaigns(cluster: () => TestCluster, stores: () => Promise<ManagerStor
     console.log('deletion', JSON.stringify(result));
   });
 
+  it('a deletion of a sandbox that is lost', async () => {
+    const campaign = await start();
+    const result = await campaign.of(() => deletion(campaign, true));
+    await campaign.complete();
+    console.log('lost', JSON.stringify(result));
+  });
+
   it('a claim', async () => {
     const campaign = await start();
     const result = await campaign.of(() => claim(campaign));
@@ -105,6 +114,7 @@ function campaigns(cluster: () => TestCluster, stores: () => Promise<ManagerStor
     const source = await campaign.claimed();
     await campaign.run(source, 'echo made > made');
     const result = await campaign.of(fork(campaign, source));
+    await eventually(() => campaign.gone(source), 240_000);
     await campaign.complete();
     console.log('fork', JSON.stringify(result));
   });

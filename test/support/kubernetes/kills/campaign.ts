@@ -78,7 +78,14 @@ export class Campaign {
     this.#acknowledged.push(JSON.parse(published).event_id);
   }
 
-  /** Asks for a deletion until it is known to be committed. */
+  /** Takes a sandbox's Pod away, as an eviction does. */
+  async evict(sandbox_id: string): Promise<void> {
+    const path = this.#client.path('pods', objectName(sandbox_id));
+    await this.#client.remove(path, { grace_s: 1 });
+    await eventually(async () => expect(await this.#client.get(path)).toBeNull(), WITHIN);
+  }
+
+  /** Asks for a deletion; rejects unless it is known to be committed. */
   async delete(sandbox_id: string, first = false): Promise<void> {
     const { status, error } = await this.managers.call('DELETE', `/${sandbox_id}`, { first });
     if (status >= 300 && status !== 404) throw new Error(`${status} ${JSON.stringify(error)}`);
