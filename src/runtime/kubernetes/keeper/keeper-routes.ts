@@ -19,6 +19,8 @@ export interface KeeperPlaces {
 export class KeeperRoutes {
   readonly #places: KeeperPlaces;
   readonly #clock: Clock;
+  /** The hand-over that is being read: there is one reader at a time, which locks the state. */
+  #reading: { response: ServerResponse; over: Promise<unknown> } | null = null;
 
   constructor(places: KeeperPlaces, clock: Clock) {
     this.#places = places;
@@ -42,7 +44,7 @@ export class KeeperRoutes {
     const { control, volume } = this.#places;
     switch (asked) {
       case `POST ${KEEPER_PATHS.hand_over}`:
-        return this.#handOver((await json(request)) as HandOverTrust & { sandbox_id: string }, response);
+        return this.#handOverLast((await json(request)) as HandOverTrust & { sandbox_id: string }, response);
       case `GET ${KEEPER_PATHS.work}`:
         return packFolder(volume, 'work', response);
       case `PUT ${KEEPER_PATHS.work}`:
@@ -65,11 +67,24 @@ export class KeeperRoutes {
     }
   }
 
+  /** Who asks last is handed over to: who asked before may be gone without a word. */
+  async #handOverLast(
+    trust: HandOverTrust & { sandbox_id: string },
+    response: ServerResponse,
+  ): Promise<void> {
+    const before = this.#reading;
+    before?.response.destroy();
+    const reading = Promise.resolve(before?.over).then(() => this.#handOver(trust, response));
+    this.#reading = { response, over: reading.catch(() => {}) };
+    return reading;
+  }
+
   /** The sandbox's processes must have ended. */
   async #handOver(trust: HandOverTrust & { sandbox_id: string }, response: ServerResponse): Promise<void> {
     const state_dir = stateDir(this.#places.volume);
     const send = async (value: object | string) => {
-      if (!response.write(`${JSON.stringify(value)}\n`)) {
+      // What is closed already says so no more.
+      if (!response.destroyed && !response.write(`${JSON.stringify(value)}\n`)) {
         await new Promise<void>((resolve) => {
           response.once('drain', resolve).once('close', resolve);
         });
