@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,8 @@ const ARCHIVE = here('../../../../shared/kube/kube-tools.tar.zst');
 const TOOLS = ['kubectl', 'python3', 'openssl', 'ip', 'unshare', 'nsenter', 'zstd'];
 /** The first two numbers of its addresses, which no other cluster on this machine has. */
 const NET = freeNet();
+
+const SYSTEM_PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
 /** The image that is the product's, and that of sandboxes. */
 export const IMAGE = 'docker.io/local/sandboxd:1';
@@ -145,6 +147,20 @@ export class TestCluster {
       input: manifest,
       stdio: ['pipe', 'ignore', 'pipe'],
     });
+  }
+
+  /** Makes each new volume a file system of its own, of this size on the first node, which can be full; null: as before. */
+  boundVolumes(size_mib: number | null): void {
+    if (this.#volumes === null) return;
+    this.#volumes.onFolder = (folder) => {
+      if (size_mib === null) return;
+      const image = `${folder}.img`;
+      writeFileSync(image, '');
+      truncateSync(image, size_mib * 1024 * 1024);
+      execFileSync('mkfs.ext4', ['-q', '-F', image], { env: { ...process.env, PATH: SYSTEM_PATH } });
+      this.script('in', 'node1', 'mount', '-o', 'loop', image, folder);
+      this.script('in', 'node1', 'chmod', '0777', folder);
+    };
   }
 
   /** A verb of `cluster.sh`. */

@@ -11,7 +11,7 @@ done
 chmod 1777 "$tree/tmp"
 echo 'root:x:0:0:root:/root:/bin/sh' >"$tree/etc/passwd"
 echo 'root:x:0:' >"$tree/etc/group"
-programs='sh bash cat chmod cp cut date dd echo env false find grep head id kill ln ls mkdir mkfifo mktemp mv printenv ps pwd readlink rm sed seq sha256sum sleep sort stat stty tail tar test timeout touch tr true uname wc'
+programs='sh bash cat chmod cp cut date dd echo env false find grep head id kill ln ls mkdir mkfifo mknod mktemp mv printenv ps pwd readlink rm sed seq sha256sum sleep sort stat stty tail tar test timeout touch tr true uname wc'
 for name in $programs; do
   path=$(command -v "$name") && case $path in /*) cp -L "$path" "$tree/usr/bin/$name" ;; *) cp -L "/usr/bin/$name" "$tree/usr/bin/$name" ;; esac
 done

@@ -13,6 +13,8 @@ export class FolderVolumes {
   readonly #client: ClusterClient;
   readonly #folder: string;
   readonly #over = new AbortController();
+  /** What is done with each new folder before a Pod can have it. */
+  onFolder: (folder: string) => void = () => {};
   /** The uids of claims that have a volume. */
   readonly #provided = new Set<string>();
   #work: Promise<void> = Promise.resolve();
@@ -81,6 +83,7 @@ export class FolderVolumes {
     const folder = this.folderOf(metadata.uid);
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o777);
+    this.onFolder(folder);
     const { name, uid, namespace } = metadata as unknown as Claimed['metadata'];
     try {
       await this.#client.create(VOLUMES, {
