@@ -48,7 +48,7 @@ describe('--network none', () => {
       ...{ clock: systemClock, log: createLog('silent') },
     });
     const sandboxes = await Sandboxes.open('local', join(scratchFolder(), 'data'), [], {}, networks);
-    expect(networks.state()).toEqual({ mode: 'none', reason: null });
+    expect(networks.state()).toEqual({ mode: 'none', reason: null, block_all: 'network_namespace' });
     await sandboxes.runtime.create(spec('sbx-1'));
     expect(await sandboxes.output('sbx-1', 'ls /proc/sys/net/ipv4/conf')).toBe('all\ndefault\nlo');
     expect(await sandboxes.output('sbx-1', 'getent hosts localhost sbx-1')).toContain('127.0.1.1');
@@ -65,6 +65,7 @@ describe.skipIf(problem !== null)(`--network auto${problem === null ? '' : ` (sk
       ...{ clock: systemClock, log: createLog('silent') },
     });
     await networks.start(scratchFolder());
-    expect(networks.state()).toEqual({ mode: 'metered', reason: 'the network meter is not running' });
+    const reason = 'the network meter is not running';
+    expect(networks.state()).toEqual({ mode: 'metered', reason, block_all: 'network_namespace' });
   });
 });

@@ -11,6 +11,7 @@ const ADDED: [migration: string, table: string, columns: string[] | 'all', index
   ['013', 'sandbox_metadata', 'all'],
   ['014', 'events', 'all'],
   ['014', 'event_positions', 'all'],
+  ['015', 'sandboxes', ['persistence']],
 ];
 
 /** Makes a database one of before a migration, as far as later ones only added columns and tables. */

@@ -112,11 +112,6 @@ export async function addIdleTime(db: Kysely<Tables>): Promise<void> {
   );
 }
 
-/** Migration 015: what of a sandbox's files outlives what it runs in. */
-export async function addPersistence(db: Kysely<Tables>): Promise<void> {
-  await db.schema.alterTable('sandboxes').addColumn('persistence', 'text').execute();
-}
-
 /** Migration 013: the labels of sandboxes as lists find them. */
 export async function indexMetadata(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
   await db.schema
@@ -139,4 +134,9 @@ export async function indexMetadata(db: Kysely<Tables>, dialect: Dialect): Promi
   await sql`insert into sandbox_metadata (sandbox_id, team_id, key, text)
     select sandbox_id, team_id, pairs.key, pairs.value from sandboxes, ${pairs} as pairs
     where metadata is not null and deleted_at_ms is null`.execute(db);
+}
+
+/** Migration 015: what of a sandbox's files outlives what it runs in. */
+export async function addPersistence(db: Kysely<Tables>): Promise<void> {
+  await db.schema.alterTable('sandboxes').addColumn('persistence', 'text').execute();
 }
