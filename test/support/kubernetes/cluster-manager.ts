@@ -12,11 +12,14 @@ const SCOPES = ['sandboxes:write', 'quota:read', 'usage:read', 'webhooks:read'];
 /** The built manager, as a program, with sandboxes in a cluster. */
 export class ClusterManager {
   readonly client: Client;
+  /** Of a team. */
+  readonly token: string;
   readonly program: () => ManagerProgram;
   readonly #restart: () => Promise<void>;
 
-  private constructor(client: Client, program: () => ManagerProgram, restart: () => Promise<void>) {
-    this.client = client;
+  private constructor(token: string, program: () => ManagerProgram, restart: () => Promise<void>) {
+    this.client = new Client(() => program().url, token);
+    this.token = token;
     this.program = program;
     this.#restart = restart;
   }
@@ -46,7 +49,7 @@ export class ClusterManager {
       config,
     );
     return new ClusterManager(
-      new Client(() => program.url, token),
+      token,
       () => program,
       async () => {
         await program.end('SIGKILL');
