@@ -58,7 +58,7 @@ const OWNERS: Record<string, RegExp> = {
   '@lydell/node-pty': /^src\/process\//,
   chokidar: /^src\/watch\//,
   picomatch: /^src\/watch\//,
-  undici: /^src\/webhook\/transport\.ts$/,
+  undici: /^src\/webhook\/(exchange|transport)\.ts$/,
   'better-sqlite3': /^src\/(outbox\/sqlite\/|manager\/database\/)/,
   kysely: /^src\/manager\//,
   pg: /^src\/manager\/database\//,

@@ -22,7 +22,7 @@ const SOURCES: Record<string, string> = {
   'other-bodies':
     "module.exports = (() => { throw new Error('bodies of forms and streams are left out'); })();",
   'http-2': "module.exports = () => { throw new Error('HTTP/2 is left out'); };",
-  undici: `export { default as Agent } from '${UNDICI}/dispatcher/agent.js';
+  undici: `export { default as Pool } from '${UNDICI}/dispatcher/pool.js';
     export { default as buildConnector } from '${UNDICI}/core/connect.js';`,
 };
 

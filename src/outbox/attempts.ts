@@ -104,16 +104,17 @@ export class Attempts {
     return verdict;
   }
 
-  #record({ event_id, event_type, headers }: DueRecord, outcome: AttemptOutcome): void {
+  #record(record: DueRecord, outcome: AttemptOutcome): void {
     this.#unrecorded += 1;
     void this.#parts.store.record(outcome).then(() => {
       this.#unrecorded -= 1;
       const { decision, attempt, status, error, error_detail } = outcome;
       if (decision.state === 'failed' || decision.state === 'expired') {
+        const { event_id, event_type, headers } = record;
         const facts = { event_id, event_type, attempt, status, error, error_detail, ...traceOf(headers) };
         this.#parts.log.warn(facts, ENDED[decision.state]);
       }
-      this.#waiting.get(event_id)?.();
+      if (this.#waiting.size > 0) this.#waiting.get(record.event_id)?.();
       this.#parts.onRecorded(outcome);
     });
   }

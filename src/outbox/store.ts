@@ -57,7 +57,10 @@ export interface DueRecord {
   event_type: string;
   /** Headers and body are empty in an engine whose sender reads the request itself, for each attempt. */
   headers: Record<string, string>;
-  body: string;
+  /** UTF-8. */
+  body: string | Buffer;
+  /** Of the body in memory. */
+  size_bytes: number;
   attempts: number;
   /** Failed attempts of the current window. */
   failures: number;

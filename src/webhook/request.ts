@@ -2,5 +2,5 @@
 export interface SignedRequest {
   url: string;
   headers: Record<string, string>;
-  body: string;
+  body: string | Buffer;
 }

@@ -51,7 +51,7 @@ async function follow({ store }: EventStreamContext, sequence: number, writer: S
 }
 
 function streamed({ headers, event_type, body }: DueRecord): StreamRecord {
-  return { sequence: Number(headers['ce-sequence']), event_type, body };
+  return { sequence: Number(headers['ce-sequence']), event_type, body: body.toString() };
 }
 
 function lastEventId(value: string | string[] | undefined): number | null {

@@ -12,8 +12,9 @@ import type { DaemonConfig } from '../config.ts';
 import type { Tunnels } from '../egress/tunnels.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** Publishes accepted per turn for each connection of the delivery, while the delivery is behind. */
-const PUBLISHES_PER_DELIVERY = 1.5;
+/** Publishes accepted in a turn for each connection of the delivery, while the delivery is behind: at least and at most. */
+const PUBLISHES_MIN = 0.25;
+const PUBLISHES_MAX = 1.5;
 
 /** What a delivery is made of. */
 export interface DeliveryParts {
@@ -46,6 +47,8 @@ export async function makeDelivery(
   const concurrency = config.delivery_concurrency;
   const { transport, tunnels } = await makeTransport(clock, concurrency, given);
   const endpoint_log = new EndpointLog(log, clock, loggedEndpoint(url) ?? '');
+  /** Attempts that have ended since publishes were last accepted. */
+  let ended = 0;
   const dispatcher = new Dispatcher(
     { concurrency },
     {
@@ -54,14 +57,19 @@ export async function makeDelivery(
       clock,
       log,
       onAttempt: (report) => {
+        ended += 1;
         metrics.observeAttempt(report, clock.wallMs());
         endpoint_log.note(dispatcher.endpointHealth().healthy, report);
       },
     },
   );
-  // Limits the publishes of a turn to about what can be delivered, so that publishers do not starve the delivery.
-  const pace = Math.ceil(PUBLISHES_PER_DELIVERY * concurrency);
-  store.paceAppends((waiting) => (dispatcher.is_busy ? pace : waiting));
+  // Publishers must not starve the delivery: a turn takes about as many publishes as attempts have ended in it. A consumer
+  // that takes its time ends few, and leaves most turns to the publishers.
+  store.paceAppends((waiting) => {
+    const pace = ended > 0 ? Math.max(ended, PUBLISHES_MIN * concurrency) : PUBLISHES_MAX * concurrency;
+    ended = 0;
+    return dispatcher.is_busy ? Math.ceil(pace) : waiting;
+  });
   return { dispatcher, tunnels };
 }
 

@@ -1,5 +1,6 @@
 import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft, TreeChange } from '../store.ts';
 import type { Batch, BatchDone, FromWriter, ToWriterThread } from './messages.ts';
+import { type PackedRecords, packRecords, unpackRecords } from './packed-records.ts';
 
 /**
  * What crosses between the threads by the thousand is sent as one flat row of values: copying an object's names costs
@@ -9,12 +10,15 @@ type Row = unknown[];
 
 type PackedBatch = Omit<Batch, 'appends' | 'outcomes'> & { appends: Row; outcomes: Row };
 type Done = Extract<FromWriter, { kind: 'done' }>;
-type PackedDone = Omit<Done, 'batches' | 'added'> & { batches: PackedBatchDone[]; added: Row | null };
+type PackedDone = Omit<Done, 'batches' | 'added'> & {
+  batches: PackedBatchDone[];
+  added: PackedRecords | null;
+};
 type PackedBatchDone = Omit<BatchDone, 'results'> & { results: Row };
 
 type Answer = Extract<FromWriter, { kind: 'answer' }>;
 /** An answer that holds records. */
-type PackedRead = { kind: 'read'; answer: Answer; records: Row };
+type PackedRead = { kind: 'read'; answer: Answer; records: PackedRecords };
 
 /** A message to the writer thread in the form in which it is posted. */
 export type PackedToThread = Exclude<ToWriterThread, Batch> | PackedBatch;
@@ -44,6 +48,12 @@ export function packFromWriter(message: FromWriter): PackedFromWriter {
   if (message.kind !== 'done') return message;
   const batches = message.batches.map((done) => ({ ...done, results: pack(done.results, putResult) }));
   return { ...message, batches, added: message.added && packRecords(message.added) };
+}
+
+/** What of a message is given away: the receiver has it without a copy. */
+export function memoryOf(message: PackedFromWriter): ArrayBuffer[] {
+  if (message.kind === 'read') return [message.records.memory];
+  return message.kind === 'done' && message.added ? [message.added.memory] : [];
 }
 
 /** The inverse of `packFromWriter`. */
@@ -154,41 +164,4 @@ function takeResult(reader: Reader): AppendResult {
     records.push({ event_id: reader.take(), sequence: reader.take() });
   }
   return outcome === 'committed' || outcome === 'repeated' ? { outcome, records } : { outcome };
-}
-
-/** Records of an outbox nearly all have headers of the same names: those are sent only where they change. */
-function packRecords(records: DueRecord[]): Row {
-  const row: Row = [];
-  let names: string[] = [];
-  for (const record of records) {
-    const { headers } = record;
-    const own = Object.keys(headers);
-    const is_same = own.length === names.length && own.every((name, i) => name === names[i]);
-    if (!is_same) names = own;
-    row.push(is_same ? null : names, record.id, record.event_id, record.event_type, record.body);
-    row.push(record.attempts, record.failures, record.deadline_ms, record.probe_ms, record.created_at_ms);
-    for (const name of names) row.push(headers[name]);
-  }
-  return row;
-}
-
-function unpackRecords(row: Row): DueRecord[] {
-  let names: string[] = [];
-  return unpack(row, (reader) => {
-    names = reader.take<string[] | null>() ?? names;
-    const record = {
-      id: reader.take<number>(),
-      event_id: reader.take<string>(),
-      event_type: reader.take<string>(),
-      body: reader.take<string>(),
-      attempts: reader.take<number>(),
-      failures: reader.take<number>(),
-      deadline_ms: reader.take<number>(),
-      probe_ms: reader.take<number>(),
-      created_at_ms: reader.take<number>(),
-    };
-    const headers: Record<string, string> = {};
-    for (const name of names) headers[name] = reader.take();
-    return { ...record, headers };
-  });
 }

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StateLock } from './files/state-lock.ts';
 import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './messages.ts';
-import { type PackedToThread, packFromWriter, unpackToThread } from './messages-packed.ts';
+import { memoryOf, type PackedToThread, packFromWriter, unpackToThread } from './messages-packed.ts';
 import { openWriter } from './open-writer.ts';
 import type { Writer } from './writer.ts';
 
@@ -10,7 +10,10 @@ import type { Writer } from './writer.ts';
  * during a commit are handled together in the next one.
  */
 function run(port: MessagePort, settings: WriterSettings): void {
-  const reply = (message: FromWriter) => port.postMessage(packFromWriter(message));
+  const reply = (message: FromWriter) => {
+    const packed = packFromWriter(message);
+    port.postMessage(packed, memoryOf(packed));
+  };
   let writer: Writer | null = null;
   let lock: StateLock | null = null;
   const open = ({ previous, held }: Extract<ToWriterThread, { kind: 'open' }>) => {

@@ -118,7 +118,7 @@ export class Writer {
       const told = is_told && !store.added.has_unsent ? added : null;
       this.#done([...late, ...done], told, null, started_ms);
       const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 0);
-      const bytes = added.reduce((sum, { body }) => sum + body.length, 0);
+      const bytes = added.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
       if (added.length > 0) this.#maintenance.noteAdded();
       this.#outbox.log.noteCommit(rows, bytes);
     } catch (error) {

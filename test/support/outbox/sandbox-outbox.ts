@@ -136,7 +136,7 @@ export async function writerOutbox(
     ...PROMISED,
     store,
     append: async (count) => eventIdsOf(store.commit(Array.from({ length: count }, eventAppend))),
-    request: async ({ headers, body }) => ({ headers, body }),
+    request: async ({ headers, body }) => ({ headers, body: body.toString() }),
     async list(filter) {
       const { deliveries, last_id, more } = store.call('list', filter);
       return { deliveries, next_cursor: more ? String(last_id) : null };
@@ -169,7 +169,7 @@ export async function clientOutbox(state_dir = join(scratchFolder(), 'state')): 
     store,
     append: async (count) =>
       eventIdsOf(await Promise.all(Array.from({ length: count }, () => store.append(eventAppend())))),
-    request: async ({ headers, body }) => ({ headers, body }),
+    request: async ({ headers, body }) => ({ headers, body: body.toString() }),
     list: (filter) => store.list(filter),
     find: (event_id) => store.find(event_id),
     replay: (event_id) => store.replay(event_id),

@@ -1,7 +1,6 @@
-import type { DueRecord } from '../../store.ts';
 import type { OutboxState } from './outbox-state.ts';
 import { isAuthentic, type UntrustedRow } from './record-mac.ts';
-import { dueRecord, isWhole, type RecordRow } from './rows.ts';
+import { dueRecord, isWhole, type ReadRecord, type RecordRow } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** How much of the backlog is read at once: a record may have a mebibyte. */
@@ -25,7 +24,7 @@ export class Backlog {
   }
 
   /** See `DeliveryStore.untried`. */
-  untried(after_id: number, limit: number): { records: DueRecord[]; more: boolean } {
+  untried(after_id: number, limit: number): { records: ReadRecord[]; more: boolean } {
     const rows: RecordRow[] = [];
     let bytes = 0;
     let more = false;
@@ -49,7 +48,7 @@ export class Backlog {
   }
 
   /** See `DeliveryStore.due`. */
-  due(limit: number): { records: DueRecord[]; next_due_ms: number | null } {
+  due(limit: number): { records: ReadRecord[]; next_due_ms: number | null } {
     const now_ms = this.#state.now();
     const rows = this.#sql.due.all(this.#state.row.number, limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.due_ms <= now_ms);
@@ -57,7 +56,7 @@ export class Backlog {
   }
 
   /** See `DeliveryStore.overdue`. */
-  overdue(limit: number): { records: DueRecord[]; next_deadline_ms: number | null } {
+  overdue(limit: number): { records: ReadRecord[]; next_deadline_ms: number | null } {
     const now_ms = this.#state.now();
     const rows = this.#sql.overdue.all(this.#state.row.number, limit + 1) as RecordRow[];
     const ready = rows.slice(0, limit).filter((row) => row.deadline_ms <= now_ms);
@@ -65,7 +64,7 @@ export class Backlog {
   }
 
   /** See `DeliveryStore.probeCandidate`. */
-  probeCandidate(in_flight: number[]): DueRecord | null {
+  probeCandidate(in_flight: number[]): ReadRecord | null {
     const rows = this.#sql.probe.all(this.#state.row.number, in_flight.length + 1) as RecordRow[];
     const row = rows.find(({ id }) => !in_flight.includes(id));
     return row ? (this.#sendable([row])[0] ?? null) : null;
@@ -85,7 +84,7 @@ export class Backlog {
   }
 
   /** Leaves out, and notes, the records that are not as they were committed. */
-  #sendable(rows: RecordRow[]): DueRecord[] {
+  #sendable(rows: RecordRow[]): ReadRecord[] {
     return rows.flatMap((row) => {
       const is_own = this.#isOwn(row);
       const record = is_own && isWhole(row) ? dueRecord(row) : null;

@@ -29,8 +29,9 @@ export interface OutboxRow extends SandboxCounters, OutboxCounts {
 }
 
 /** A record that is to be attempted. */
-export interface RecordRow extends Omit<DueRecord, 'headers'> {
+export interface RecordRow extends Omit<DueRecord, 'headers' | 'body' | 'size_bytes'> {
   headers: string;
+  body: string;
   sandbox_id: string;
   sequence: number;
   checksum: number;
@@ -66,8 +67,13 @@ export interface StoredDelivery {
   failures: number;
 }
 
-/** The record in the dispatcher's form; null where its headers are not an object of strings. */
-export function dueRecord(row: RecordRow): DueRecord | null {
+/** A record in the dispatcher's form, as it was read. */
+export interface ReadRecord extends DueRecord {
+  body: string;
+}
+
+/** The record in the dispatcher's form; null where its headers are not an object of lines of text. */
+export function dueRecord(row: RecordRow): ReadRecord | null {
   const { id, event_id, event_type, body, attempts, failures, deadline_ms, created_at_ms } = row;
   const headers = parsedHeaders(row.headers);
   if (!headers) return null;
@@ -78,6 +84,7 @@ export function dueRecord(row: RecordRow): DueRecord | null {
     event_type,
     headers,
     body,
+    size_bytes: body.length,
     attempts,
     failures,
     deadline_ms,
@@ -96,7 +103,7 @@ export function checksumOf(headers: string, body: string): number {
   return crc32(body, crc32(headers));
 }
 
-/** The headers of a stored text; null where it is not an object of strings. */
+/** The headers of a stored text; null where it is not an object of lines of text. */
 function parsedHeaders(text: string): Record<string, string> | null {
   let headers: unknown;
   try {
@@ -105,7 +112,7 @@ function parsedHeaders(text: string): Record<string, string> | null {
     return null;
   }
   if (typeof headers !== 'object' || headers === null) return null;
-  return Object.values(headers).every((value) => typeof value === 'string')
+  return Object.values(headers).every((value) => typeof value === 'string' && !value.includes('\n'))
     ? (headers as Record<string, string>)
     : null;
 }

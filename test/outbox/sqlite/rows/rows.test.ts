@@ -60,6 +60,7 @@ describe('a record that is due', () => {
       event_type: 'agent.event',
       headers: { 'ce-id': 'evt_1' },
       body: '{}',
+      size_bytes: 2,
       attempts: 1,
       failures: 1,
       deadline_ms: 10,
@@ -68,8 +69,8 @@ describe('a record that is due', () => {
     });
   });
 
-  it.each(['', 'null', '"text"', '{"a":1}', '{"a":null}', '{'])(
-    'is none where its headers are %j and not an object of texts',
+  it.each(['', 'null', '"text"', '{"a":1}', '{"a":null}', '{', '{"a":"b\\nc: d"}'])(
+    'is none where its headers are %j and not an object of lines of text',
     (headers) => {
       expect(dueRecord({ ...ROW, headers })).toBeNull();
     },

@@ -73,7 +73,7 @@ async function pendingNumbers(store: OutboxClient): Promise<number[]> {
   }
   const due = await store.due(10_000);
   return [...records, ...due.records]
-    .map(({ body }) => JSON.parse(body).payload.n as number)
+    .map(({ body }) => JSON.parse(body.toString()).payload.n as number)
     .sort((a, b) => a - b);
 }
 

@@ -1,0 +1,166 @@
+import type { Dispatcher } from 'undici';
+import type { Clock, Timer } from '../base/clock.ts';
+import {
+  CONNECT_TIMEOUT_MS,
+  RESPONSE_BODY_TIMEOUT_MS,
+  RESPONSE_KEEP_BYTES,
+  RESPONSE_READ_BYTES,
+} from '../contract/defaults.ts';
+import type { AttemptError } from '../contract/deliveries.ts';
+import { attemptErrorOf, ConnectError, isConnectTimeout } from './attempt-error.ts';
+import {
+  errorDetail,
+  statusDetail,
+  type Target,
+  type TransportError,
+  timeoutDetail,
+} from './error-detail.ts';
+import type { SharedLookup } from './lookup.ts';
+import { beginExchange, type EndExchange } from './parser-tier.ts';
+import type { AttemptResult } from './retry.ts';
+
+const NO_CONTENT = 204;
+
+/** The headers of a response, their names in lower case. */
+type ResponseHeaders = Record<string, string | string[] | undefined>;
+
+/** Where a request leads; `query` without its question mark. */
+export interface RequestTarget extends Target {
+  url: string;
+  origin: string;
+  path: string;
+  query: string;
+}
+
+/** One request and its response; resolves once. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #clock: Clock;
+  readonly #target: RequestTarget;
+  readonly #lookup: Pick<SharedLookup, 'isPending'>;
+  readonly #resolve: (result: AttemptResult) => void;
+  #controller: Dispatcher.DispatchController | null = null;
+  readonly #end_ms: number;
+  #timer: Timer;
+  #given_up = false;
+  #endExchange: EndExchange | null = null;
+  #status: number | null = null;
+  #detail: string | null = null;
+  #retry_after: string | null = null;
+  #kept: Buffer[] = [];
+  #read_bytes = 0;
+
+  constructor(
+    clock: Clock,
+    timeout_ms: number,
+    target: RequestTarget,
+    lookup: Pick<SharedLookup, 'isPending'>,
+    resolve: (result: AttemptResult) => void,
+  ) {
+    this.#clock = clock;
+    this.#target = target;
+    this.#lookup = lookup;
+    this.#resolve = resolve;
+    this.#end_ms = clock.monotonicMs() + timeout_ms;
+    this.#timer = clock.after(timeout_ms, () => this.#timeOut(timeout_ms));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    this.#endExchange ??= beginExchange();
+    // The deadline passed while this request waited for a connection: nothing of it may be sent.
+    if (this.#given_up) controller.abort(new Error('given up'));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: ResponseHeaders,
+    text?: string,
+  ): void {
+    this.#endExchange?.(true);
+    if (status < 200) return;
+    this.#status = status;
+    this.#detail = statusDetail(status, text, this.#target.query);
+    const retry_after = headers['retry-after'];
+    this.#retry_after = (Array.isArray(retry_after) ? retry_after[0] : retry_after) ?? null;
+    // It has ended already, and `onResponseEnd` is next.
+    if (isEmpty(status, headers)) return;
+    // The result is known; the rest is read only to make the connection reusable.
+    this.#timer.cancel();
+    const left_ms = Math.min(RESPONSE_BODY_TIMEOUT_MS, this.#end_ms - this.#clock.monotonicMs());
+    this.#timer = this.#clock.after(left_ms, () => this.#giveUp(null));
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#read_bytes < RESPONSE_KEEP_BYTES) {
+      this.#kept.push(Buffer.from(chunk.subarray(0, RESPONSE_KEEP_BYTES - this.#read_bytes)));
+    }
+    this.#read_bytes += chunk.length;
+    if (this.#read_bytes > RESPONSE_READ_BYTES) this.#giveUp(null);
+  }
+
+  onResponseEnd(): void {
+    this.#finish(null);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: TransportError): void {
+    if (this.#status !== null) {
+      this.#finish(null);
+      return;
+    }
+    const kind = attemptErrorOf(error, this.#is_resolving);
+    this.#detail = this.#detailOf(kind, error);
+    this.#finish(kind);
+  }
+
+  get #is_resolving(): boolean {
+    return this.#lookup.isPending(this.#target.hostname);
+  }
+
+  #detailOf(kind: AttemptError, error: TransportError): string {
+    if (error instanceof ConnectError) return error.detail;
+    if (!isConnectTimeout(error)) return errorDetail(kind, error, this.#target);
+    return timeoutDetail(kind === 'dns' ? 'resolving' : 'connecting', CONNECT_TIMEOUT_MS, this.#target);
+  }
+
+  #timeOut(timeout_ms: number): void {
+    if (this.#status !== null) {
+      this.#giveUp(null);
+      return;
+    }
+    const is_resolving = this.#is_resolving;
+    const stage = is_resolving ? 'resolving' : this.#controller === null ? 'connecting' : 'answering';
+    this.#detail = timeoutDetail(stage, timeout_ms, this.#target);
+    this.#giveUp(is_resolving ? 'dns' : 'timeout');
+  }
+
+  #giveUp(error: AttemptError | null): void {
+    this.#given_up = true;
+    this.#finish(error);
+    this.#controller?.abort(new Error('given up'));
+  }
+
+  #finish(error: AttemptError | null): void {
+    this.#timer.cancel();
+    this.#endExchange?.(false);
+    this.#resolve({
+      status: this.#status,
+      error,
+      error_detail: this.#detail,
+      retry_after: this.#retry_after,
+      response_body: this.#read_bytes > 0 ? textOf(Buffer.concat(this.#kept)) : null,
+    });
+  }
+}
+
+/** What is not UTF-8 becomes U+FFFD, and so does U+0000, which no text of PostgreSQL can hold. */
+function textOf(bytes: Buffer): string {
+  return bytes.toString('utf8').replaceAll('\0', '\uFFFD');
+}
+
+/** Whether a response is over with its headers. */
+function isEmpty(status: number, headers: ResponseHeaders): boolean {
+  const length = headers['content-length'];
+  if (headers['transfer-encoding'] !== undefined) return false;
+  return length === '0' || (status === NO_CONTENT && length === undefined);
+}
