@@ -238,7 +238,11 @@ export class Dispatcher implements Service {
       this.#window.noteRetry(decision.due_ms);
       this.#probe.wake();
     }
-    this.#startAttempts();
+    // Nothing else that is recorded lets an attempt start, or ends a `flush`, but the one that makes room and the last.
+    const { unrecorded } = this.#attempts;
+    if (decision.state === 'pending' || unrecorded === 0 || unrecorded === UNRECORDED_MAX - 1) {
+      this.#startAttempts();
+    }
   }
 
   #recovered(): void {

@@ -15,12 +15,15 @@ const PRUNE_ROWS = 500;
 const VACUUM_PAGES = 500;
 /** What giving them back adds to the log, about. */
 const VACUUM_LOG_BYTES = 1024 * 1024;
-/** Free pages that are left while the outbox grows, up to a share of all: moving pages is expensive. */
+/** Free pages that are left while the outbox is busy, up to a share of all: moving pages is expensive. */
 const SPARE_PAGES = 2_048;
 const SPARE_SHARE = 0.25;
 
-/** For this long after a record was added, free pages are left for the next ones. */
-const GROWING_MS = 5_000;
+/**
+ * For this long after records were added or delivered, free pages are left: the next ones use them, and of a backlog that
+ * drains, pages that are moved now are free themselves in a moment.
+ */
+const BUSY_MS = 5_000;
 
 const KEEP_FOREIGN = { delivered_ms: RETAIN_DELIVERED_MS, all_ms: RETAIN_FAILED_MS };
 
@@ -47,8 +50,8 @@ export class Maintenance {
   readonly #outbox: OpenOutbox;
   readonly #rules: Keep[];
   readonly #clock: Clock;
-  /** When a record was added last. */
-  #added_ms = Number.NEGATIVE_INFINITY;
+  /** When records were last added or delivered. */
+  #busy_ms = Number.NEGATIVE_INFINITY;
 
   constructor(outbox: OpenOutbox, limits: OutboxLimits, clock: Clock) {
     this.#outbox = outbox;
@@ -56,9 +59,9 @@ export class Maintenance {
     this.#clock = clock;
   }
 
-  /** Notes that records were added: free space is left to the next ones. */
-  noteAdded(): void {
-    this.#added_ms = this.#clock.monotonicMs();
+  /** Notes that records were added or delivered: free space is left for now. */
+  noteBusy(): void {
+    this.#busy_ms = this.#clock.monotonicMs();
   }
 
   /** Whether `prune` has something to remove or to give back. */
@@ -102,8 +105,8 @@ export class Maintenance {
   #surplusPages(): number {
     const { db } = this.#outbox.files;
     const pages = (name: string) => db.pragma(name, { simple: true }) as number;
-    const is_growing = this.#clock.monotonicMs() - this.#added_ms < GROWING_MS;
-    const spare = is_growing ? Math.max(SPARE_PAGES, Math.ceil(pages('page_count') * SPARE_SHARE)) : 0;
+    const is_busy = this.#clock.monotonicMs() - this.#busy_ms < BUSY_MS;
+    const spare = is_busy ? Math.max(SPARE_PAGES, Math.ceil(pages('page_count') * SPARE_SHARE)) : 0;
     return Math.max(0, pages('freelist_count') - spare);
   }
 }

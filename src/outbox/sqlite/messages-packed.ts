@@ -1,5 +1,6 @@
-import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft, TreeChange } from '../store.ts';
+import type { Append, AppendResult, DueRecord, EventDraft, TreeChange } from '../store.ts';
 import type { Batch, BatchDone, FromWriter, ToWriterThread } from './messages.ts';
+import { type PackedOutcomes, packOutcomes, unpackOutcomes } from './packed-outcomes.ts';
 import { type PackedRecords, packRecords, unpackRecords } from './packed-records.ts';
 
 /**
@@ -8,7 +9,7 @@ import { type PackedRecords, packRecords, unpackRecords } from './packed-records
  */
 type Row = unknown[];
 
-type PackedBatch = Omit<Batch, 'appends' | 'outcomes'> & { appends: Row; outcomes: Row };
+type PackedBatch = Omit<Batch, 'appends' | 'outcomes'> & { appends: Row; outcomes: PackedOutcomes };
 type Done = Extract<FromWriter, { kind: 'done' }>;
 type PackedDone = Omit<Done, 'batches' | 'added'> & {
   batches: PackedBatchDone[];
@@ -29,14 +30,14 @@ export type PackedFromWriter = Exclude<FromWriter, Done> | PackedDone | PackedRe
 export function packToThread(message: ToWriterThread): PackedToThread {
   if (message.kind !== 'batch') return message;
   const { appends, outcomes } = message;
-  return { ...message, appends: pack(appends, putAppend), outcomes: pack(outcomes, putOutcome) };
+  return { ...message, appends: pack(appends, putAppend), outcomes: packOutcomes(outcomes) };
 }
 
 /** The inverse of `packToThread`. */
 export function unpackToThread(message: PackedToThread): ToWriterThread {
   if (message.kind !== 'batch') return message;
   const { appends, outcomes } = message;
-  return { ...message, appends: unpack(appends, takeAppend), outcomes: unpack(outcomes, takeOutcome) };
+  return { ...message, appends: unpack(appends, takeAppend), outcomes: unpackOutcomes(outcomes) };
 }
 
 /** Packs a message of the writer thread. */
@@ -126,29 +127,6 @@ function takeAppend(reader: Reader): Append {
     });
   }
   return { drafts, ...(tree && { tree }), ...(requires !== undefined && { requires }) };
-}
-
-function putOutcome(row: Row, outcome: AttemptOutcome): void {
-  const { decision } = outcome;
-  row.push(outcome.id, outcome.attempt, outcome.started_at_ms, outcome.duration_ms, outcome.status);
-  row.push(outcome.error, outcome.error_detail, outcome.response_body, decision.state);
-  if (decision.state === 'pending') row.push(decision.due_ms, decision.probe_ms);
-}
-
-function takeOutcome(reader: Reader): AttemptOutcome {
-  const attempt = {
-    id: reader.take<number>(),
-    attempt: reader.take<number>(),
-    started_at_ms: reader.take<number>(),
-    duration_ms: reader.take<number>(),
-    status: reader.take<AttemptOutcome['status']>(),
-    error: reader.take<AttemptOutcome['error']>(),
-    error_detail: reader.take<AttemptOutcome['error_detail']>(),
-    response_body: reader.take<AttemptOutcome['response_body']>(),
-  };
-  const state = reader.take<AttemptOutcome['decision']['state']>();
-  if (state !== 'pending') return { ...attempt, decision: { state } };
-  return { ...attempt, decision: { state, due_ms: reader.take(), probe_ms: reader.take() } };
 }
 
 function putResult(row: Row, result: AppendResult): void {

@@ -119,7 +119,7 @@ export class Writer {
       this.#done([...late, ...done], told, null, started_ms);
       const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 0);
       const bytes = added.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
-      if (added.length > 0) this.#maintenance.noteAdded();
+      if (rows > 0) this.#maintenance.noteBusy();
       this.#outbox.log.noteCommit(rows, bytes);
     } catch (error) {
       this.#outbox.undo(error);

@@ -1,4 +1,6 @@
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { verify } from '../../../src/webhook/signature.ts';
 import { Messages } from './messages.ts';
 import { nowMs } from './numbers.ts';
@@ -12,6 +14,8 @@ export interface Consuming {
   /** Tell of each request when it came; with a secret also whether it was signed and which number it carried. */
   keeps?: boolean;
   secret?: string;
+  /** With Node's HTTP server, as consumers are written; otherwise with as little as an answer takes. */
+  is_library?: boolean;
 }
 
 export interface Received {
@@ -47,22 +51,24 @@ const ANSWER = 'HTTP/1.1 204 No Content\r\n\r\n';
 const received = new Map<string, Received & { signature: string }>();
 let counted: Counted = { requests: 0, first_ms: 0, last_ms: 0 };
 
-function listen({ port, delay_ms = 0, keeps = false, secret }: Consuming): Promise<{ url: string }> {
+function listen(consuming: Consuming): Promise<{ url: string }> {
+  const { port, delay_ms = 0, keeps = false, secret, is_library = false } = consuming;
   const take = (socket: Socket, head: string, body: Buffer) => {
-    const arrived_ms = nowMs();
-    counted.requests += 1;
-    counted.last_ms = arrived_ms;
-    if (counted.requests === 1) counted.first_ms = arrived_ms;
+    const arrived_ms = count();
     if (keeps) keep(head, body, arrived_ms, secret);
     if (delay_ms === 0) socket.write(ANSWER, 'latin1');
     else setTimeout(() => socket.write(ANSWER, 'latin1'), delay_ms);
   };
-  const listening = createServer({ noDelay: true }, (socket) => {
+  const listening = is_library
+    ? libraryServer()
+    : createServer({ noDelay: true }, (socket) => {
+        const messages = new Messages((head, body) => take(socket, head, body));
+        socket.on('data', (chunk) => messages.push(chunk));
+        socket.on('error', () => {});
+      });
+  listening.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    const messages = new Messages((head, body) => take(socket, head, body));
-    socket.on('data', (chunk) => messages.push(chunk));
-    socket.on('error', () => {});
   });
   server = listening;
   return new Promise((resolve, reject) => {
@@ -72,6 +78,24 @@ function listen({ port, delay_ms = 0, keeps = false, secret }: Consuming): Promi
       resolve({ url: `http://127.0.0.1:${address.port}/hook` });
     });
   });
+}
+
+/** Reads each body and answers. */
+function libraryServer(): Server {
+  return createHttpServer(async (request, response) => {
+    await buffer(request);
+    count();
+    response.writeHead(204).end();
+  });
+}
+
+/** Counts a request; gives when it came. */
+function count(): number {
+  const arrived_ms = nowMs();
+  counted.requests += 1;
+  counted.last_ms = arrived_ms;
+  if (counted.requests === 1) counted.first_ms = arrived_ms;
+  return arrived_ms;
 }
 
 function close(): Promise<void> {
