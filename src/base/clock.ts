@@ -33,16 +33,13 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 /** How long a reading of the boot clock is reused: the monotonic clock, which stops in suspend, covers the rest. */
 const BOOT_CHECK_MS = 1_000;
 
-/** The machine's monotonic clock minus this thread's, whose origin differs from thread to thread. (Read first, it is loaded.) */
-const ORIGIN_MS = -performance.now() + Number(process.hrtime.bigint()) / 1e6;
-
 let boot: { id: string; ms: number; at_ms: number } | null = null;
 
 /** The machine's clock. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
-  // hrtime() costs several times as much.
-  monotonicMs: () => performance.now() + ORIGIN_MS,
+  // Not performance.now(): its origin differs from thread to thread.
+  monotonicMs: () => Number(process.hrtime.bigint()) / 1e6,
   boot() {
     const now_ms = systemClock.monotonicMs();
     if (boot === null || now_ms - boot.at_ms >= BOOT_CHECK_MS) {
