@@ -1,6 +1,7 @@
 import { chmodSync, copyFileSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
 import { ascii } from './image/ascii.ts';
+import { deferredModules } from './image/deferred.ts';
 import { licenceText, packagesOf } from './image/licences.ts';
 import { withoutOptionals } from './image/optionals.ts';
 
@@ -74,7 +75,7 @@ for (const input of BUNDLES) {
     input,
     platform: 'node',
     external: ['better-sqlite3', 'koffi', '@lydell/node-pty', 'pg-native'],
-    plugins: [separateOptions, withoutOptionals, ...(is_small ? [inAscii] : [])],
+    plugins: [separateOptions, withoutOptionals, ...(is_small ? [deferredModules, inAscii] : [])],
     logLevel: 'warn',
     output: {
       dir: 'dist',

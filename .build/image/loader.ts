@@ -7,12 +7,6 @@ const ADDON = 'addon:';
 /** Node's own `require`. */
 export type NativeRequire = (id: string) => unknown;
 
-/**
- * Modules of Node that are loaded when they are first used, each with the names of its members: code that imports a module
- * lists them, and would load it for that.
- */
-export type Members = Record<string, string[]>;
-
 interface Loaded {
   exports: unknown;
 }
@@ -24,23 +18,20 @@ interface Loaded {
 export class ProgramLoader {
   readonly #folder: string;
   readonly #native: NativeRequire;
-  readonly #members: Members;
   readonly #loaded = new Map<string, Loaded>();
   /** The compiled parts by file name, from which the caches are made. */
   readonly scripts = new Map<string, Script>();
 
-  constructor(folder: string, native: NativeRequire, members: Members) {
+  constructor(folder: string, native: NativeRequire) {
     this.#folder = folder;
     this.#native = native;
-    this.#members = members;
   }
 
   /** A part of the program (`./name.cjs`), an addon (`addon:name`) or a module of the platform. */
   readonly require = (id: string): unknown => {
     if (id.startsWith('./')) return this.#part(id.slice(2));
     if (id.startsWith(ADDON)) return this.#addon(id.slice(ADDON.length));
-    const members = this.#members[id.replace(/^node:/, '')];
-    return members ? deferred(() => this.#native(id) as object, members) : this.#native(id);
+    return this.#native(id);
   };
 
   /** Makes known a part that runs already: what other parts use of the entry must not start the program again. */
@@ -87,15 +78,4 @@ export function wrapped(filename: string): string {
 /** The path of a part's code cache. */
 export function cachePath(filename: string): string {
   return filename.replace(/\.cjs$/, '.cache');
-}
-
-/** What stands for a module until one of its members is first used. */
-function deferred(load: () => object, members: string[]): object {
-  let real: object | null = null;
-  const member = (name: string) => {
-    real ??= load();
-    return Reflect.get(real, name);
-  };
-  const getters = members.map((name) => [name, { enumerable: true, get: () => member(name) }] as const);
-  return Object.defineProperties({}, Object.fromEntries(getters));
 }

@@ -10,7 +10,7 @@ const UNDICI = fileURLToPath(new URL('../../node_modules/undici/lib', import.met
  * What libraries load and the programs do without, instead of which these modules are bundled. An optional package would
  * be looked for in every folder above the program and in the home directory, where another user may have put one. pino's
  * transports, loaded at each start, write from a thread of their own; logs go to stderr, from main threads alone, so that
- * neither threads nor assertions need be loaded to begin with. Of undici the HTTP/1.1 client is used, with its first parser
+ * neither threads nor assertions need be loaded, which undici has as well. Of undici the HTTP/1.1 client is used, with its first parser
  * and with bodies of bytes, which is a fifth of it.
  */
 const SOURCES: Record<string, string> = {
@@ -35,7 +35,8 @@ export const withoutOptionals: Plugin = {
     if (id.endsWith('/client-h2.js')) return `${OWN}http-2`;
     if (/\/milo\/[\w-]+(\.js)?$/.test(id)) return `${OWN}other-parser`;
     if (/\/web\/fetch\/(body|formdata)(\.js)?$/.test(id)) return `${OWN}other-bodies`;
-    if (id === 'assert' && importer.includes('/node_modules/sonic-boom/')) return `${OWN}assert`;
+    const asserts = /\/node_modules\/(sonic-boom|undici)\//.test(importer);
+    if (asserts && /^(node:)?assert$/.test(id)) return `${OWN}assert`;
     if (id === 'worker_threads' && importer.includes('/node_modules/pino/')) return `${OWN}main-thread`;
     const is_transport = /\/transport(\.js)?$/.test(id) && importer.includes('/node_modules/pino/');
     return is_transport ? `${OWN}transport` : null;

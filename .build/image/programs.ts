@@ -2,15 +2,17 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
 import { ascii } from './ascii.ts';
-import { deferredMembers } from './deferred.ts';
+import { deferredModules } from './deferred.ts';
 import { withoutOptionals } from './optionals.ts';
 
 /** The loader of the image, which is put before every program. */
 const LOADER = './.build/image/loader.ts';
 
+const ENTRY = 'bin/sandboxd.ts';
+
 /** The programs and their sources. The daemon's entry runs before its parts are loaded, so that it hides secrets. */
 const PROGRAMS: { name: string; source: string; is_entry?: true }[] = [
-  { name: 'sandboxd', source: 'bin/sandboxd.ts', is_entry: true },
+  { name: 'sandboxd', source: ENTRY, is_entry: true },
   { name: 'sandboxctl', source: 'bin/sandboxctl.ts' },
   { name: 'writer-thread', source: 'src/outbox/sqlite/writer-thread.ts' },
   { name: 'watch-thread', source: 'src/watch/thread/watch-thread.ts' },
@@ -43,12 +45,15 @@ function imageLibraries(root: string, arch: string): Plugin {
   };
 }
 
+/** Chunks of their own, so that no part of a program must load its entry, which starts it. */
+const APART = [{ name: 'deferred', test: /^\0deferred:/ }];
+
 async function bundle(root: string, name: string, source: string, arch: string): Promise<OutputChunk[]> {
   const { output } = await build({
     cwd: root,
     input: { [name]: source },
     platform: 'node',
-    plugins: [imageLibraries(root, arch), withoutOptionals],
+    plugins: [imageLibraries(root, arch), withoutOptionals, deferredModules],
     logLevel: 'warn',
     write: false,
     output: {
@@ -57,6 +62,7 @@ async function bundle(root: string, name: string, source: string, arch: string):
       comments: { legal: false },
       entryFileNames: '[name].cjs',
       chunkFileNames: `${name}.[name].cjs`,
+      ...(source === ENTRY ? { codeSplitting: { groups: APART } } : {}),
     },
   });
   return output.filter((file): file is OutputChunk => file.type === 'chunk');
@@ -67,7 +73,7 @@ export async function bundlePrograms(root: string, folder: string, arch: string)
   const [loader] = await bundle(root, 'loader', LOADER, arch);
   const prelude =
     `"use strict";const{ProgramLoader}=(function(){const exports={};${ascii(loader?.code ?? '')};return exports})();` +
-    `const image=new ProgramLoader(__dirname,require,${JSON.stringify(deferredMembers())});`;
+    'const image=new ProgramLoader(__dirname,require);';
   const modules: string[] = [];
   for (const { name, source, is_entry } of PROGRAMS) {
     const entry = is_entry ? name : `${name}.program`;

@@ -3,7 +3,6 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
 import { systemClock } from '../../src/base/clock.ts';
-import { deferredMembers } from './deferred.ts';
 import { cachePath, ProgramLoader, wrapped } from './loader.ts';
 
 /** Time after the last answer, in ms, until its consequences have run, undici's slow timers included. */
@@ -14,7 +13,7 @@ const REST_MS = 1_500;
  * loaded, with the functions that were called, and of every other part as compiled without running it.
  */
 const [folder = '', ...args] = process.argv.slice(2);
-const loader = new ProgramLoader(folder, createRequire(import.meta.url), deferredMembers());
+const loader = new ProgramLoader(folder, createRequire(import.meta.url));
 const { runSandboxd } = loader.require('./sandboxd.sandboxd-options.cjs') as {
   runSandboxd: (argv: string[], secret: undefined, environment: object) => Promise<void>;
 };

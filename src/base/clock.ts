@@ -76,11 +76,53 @@ export function sleep(clock: Clock, delay_ms: number, signal?: AbortSignal): Pro
   });
 }
 
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** The end of the year 9999, in ms since the epoch. */
+const END_MS = 253_402_300_800_000;
+/** From 1 March of the year 0 to 1 January 1970. */
+const EPOCH_DAYS = 719_468;
+
 /** The last result: events of the same millisecond need the same text several times. */
 let stamped = { wall_ms: Number.NaN, text: '' };
+let dated = { days: Number.NaN, text: '' };
 
-/** Formats a wall time in ms since the epoch as RFC 3339 in UTC with milliseconds. */
+/**
+ * Formats a wall time in ms since the epoch as RFC 3339 in UTC with milliseconds. Throws where there is no such time. The
+ * usual ones are formatted without `Date`, which loads the time zones for it, a megabyte.
+ */
 export function timestamp(wall_ms: number): string {
-  if (stamped.wall_ms !== wall_ms) stamped = { wall_ms, text: new Date(wall_ms).toISOString() };
+  if (stamped.wall_ms !== wall_ms) {
+    const is_usual = wall_ms >= 0 && wall_ms < END_MS;
+    stamped = { wall_ms, text: is_usual ? formatted(wall_ms) : new Date(wall_ms).toISOString() };
+  }
   return stamped.text;
+}
+
+function formatted(wall_ms: number): string {
+  const days = Math.floor(wall_ms / DAY_MS);
+  if (dated.days !== days) dated = { days, text: dateOf(days) };
+  const ms = Math.floor(wall_ms % DAY_MS);
+  const [hours, minutes, seconds] = [ms / 3_600_000, (ms / 60_000) % 60, (ms / 1_000) % 60];
+  return `${dated.text}T${digits(hours)}:${digits(minutes)}:${digits(seconds)}.${digits(ms % 1_000, 3)}Z`;
+}
+
+/** The date of a day since the epoch. Its years begin in March, so that a leap day is the last of its year. */
+function dateOf(days: number): string {
+  const since = days + EPOCH_DAYS;
+  // The calendar repeats every 400 years, of 146 097 days.
+  const cycle = Math.floor(since / 146_097);
+  const day = since % 146_097;
+  const leaps = Math.floor(day / 1_460) - Math.floor(day / 36_524) + Math.floor(day / 146_096);
+  const year = Math.floor((day - leaps) / 365);
+  const day_of_year = day - 365 * year - Math.floor(year / 4) + Math.floor(year / 100);
+  // Any five months from March on have 153 days.
+  const month = Math.floor((5 * day_of_year + 2) / 153);
+  const day_of_month = day_of_year - Math.floor((153 * month + 2) / 5) + 1;
+  const is_next_year = month >= 10;
+  const full_year = 400 * cycle + year + (is_next_year ? 1 : 0);
+  return `${digits(full_year, 4)}-${digits(is_next_year ? month - 9 : month + 3)}-${digits(day_of_month)}`;
+}
+
+function digits(value: number, length = 2): string {
+  return String(Math.floor(value)).padStart(length, '0');
 }

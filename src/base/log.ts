@@ -1,4 +1,5 @@
 import { type DestinationStream, destination, type Logger, pino } from 'pino';
+import { systemClock, timestamp } from './clock.ts';
 
 /** The program's logger. */
 export type Log = Logger;
@@ -21,7 +22,7 @@ export function createLog(level: LogLevel, stream: DestinationStream = standardE
     {
       level,
       base: undefined,
-      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      timestamp: () => `,"time":"${timestamp(systemClock.wallMs())}"`,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: ['secret', '*.secret', 'authorization', '*.authorization'], remove: true },
     },

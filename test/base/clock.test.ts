@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sleep, systemClock, timestamp, workingClock } from '../../src/base/clock.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -79,4 +80,18 @@ it('writes a time as RFC 3339 with milliseconds, whatever it wrote before', () =
     '2026-01-01T00:00:00.123Z',
     '1970-01-01T00:00:00.000Z',
   ]);
+});
+
+it('writes every time as Date does, and refuses what is none', () => {
+  const DAY_MS = 86_400_000;
+  const END_MS = Date.UTC(10_000, 0);
+  const day = fc.integer({ min: 0, max: END_MS / DAY_MS }).map((days) => days * DAY_MS);
+  const edge = day.chain((ms) => fc.constantFrom(ms - 1, ms, ms + 0.5));
+  const any = fc.oneof(edge, fc.integer({ min: -END_MS, max: 2 * END_MS }));
+  const isAsOfDate = (ms: number) => timestamp(ms) === new Date(ms).toISOString();
+  fc.assert(fc.property(any, isAsOfDate), { numRuns: 5_000 });
+  const leap_days = [1972, 2000, 2024, 2400].map((year) => Date.UTC(year, 1, 29));
+  const others = [1999, 2100, 9999].flatMap((year) => [Date.UTC(year, 1, 28), Date.UTC(year, 2, 1)]);
+  expect([...leap_days, ...others, 0, END_MS - 1, END_MS].filter((ms) => !isAsOfDate(ms))).toEqual([]);
+  expect(() => timestamp(Number.NaN)).toThrow(RangeError);
 });

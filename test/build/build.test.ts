@@ -1,8 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { SANDBOXD } from '../support/sandboxd-program.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 const DIST = dirname(SANDBOXD);
 
@@ -18,6 +20,21 @@ describe('what a built program loads', () => {
       .flatMap((line) => [...line.matchAll(/\brequire\("([^"]+)"\)/g)].map(([, id = '']) => id));
     const outside = loaded.filter((id) => !/^(node:|\.\/)/.test(id) && !known.includes(id));
     expect(outside.filter((id) => !/^ajv/.test(id))).toEqual([]);
+  });
+
+  it('is of Node no more than the daemon has used when it refuses to start', () => {
+    const preloaded = join(scratchFolder(), 'loaded.cjs');
+    writeFileSync(preloaded, 'process.on("exit", () => console.log(process.moduleLoadList.join()));');
+    const { stdout } = spawnSync(process.execPath, [
+      ...['--disable-sigusr1', '--require', preloaded, SANDBOXD],
+      ...['--state-dir', '/proc/none', '--port', '0'],
+    ]);
+    const loaded = String(stdout)
+      .split(',')
+      .map((name) => name.replace('NativeModule ', ''));
+    expect(loaded).toContain('http');
+    const slow = ['assert', 'child_process', 'crypto', 'dgram', 'dns', 'worker_threads', 'zlib'];
+    expect(loaded.filter((name) => slow.includes(name))).toEqual([]);
   });
 });
 

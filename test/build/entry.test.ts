@@ -3,6 +3,7 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  readFileSync,
   readlinkSync,
   realpathSync,
   symlinkSync,
@@ -10,11 +11,13 @@ import {
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { NODE_FLAGS } from '../../src/base/inspector.ts';
 import { SANDBOXD, SandboxdProgram } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 const OWN_NODE = realpathSync(process.execPath);
 const TOOLS = '/usr/bin:/bin';
+const OF_ITS_OWN = { executable: OWN_NODE, flags: NODE_FLAGS, code: 0 };
 
 /** The machine's own Node, if it is too old for the programs. */
 const old_node = (process.env.PATH ?? '')
@@ -28,7 +31,7 @@ function versionOf(node: string): string {
 }
 
 /** Starts a daemon by these words, waits until it listens, and ends it. Resolves with what the started pid became. */
-async function started(words: [string, ...string[]]): Promise<{ executable: string; code: number | null }> {
+async function started(words: [string, ...string[]]) {
   const [program, ...args] = words;
   const state_dir = scratchFolder();
   const child = spawn(program, [...args, '--state-dir', state_dir, '--port', '0'], {
@@ -39,8 +42,13 @@ async function started(words: [string, ...string[]]): Promise<{ executable: stri
   const daemon = new SandboxdProgram(child, state_dir);
   await daemon.logged('listening');
   const executable = readlinkSync(`/proc/${daemon.pid}/exe`);
+  const [, ...words_then] = readFileSync(`/proc/${daemon.pid}/cmdline`, 'utf8').split('\0');
+  const flags = words_then.slice(
+    0,
+    words_then.findIndex((word) => !word.startsWith('--')),
+  );
   child.kill('SIGTERM');
-  return { executable, code: (await daemon.ended).code };
+  return { executable, flags, code: (await daemon.ended).code };
 }
 
 /** A folder with nothing but the first file of a program, under its name. */
@@ -61,16 +69,16 @@ const box_skipped =
 
 describe('a built program', () => {
   it('becomes the Node that came with it where a shell starts it', async () => {
-    expect(await started([SANDBOXD])).toEqual({ executable: OWN_NODE, code: 0 });
+    expect(await started([SANDBOXD])).toEqual(OF_ITS_OWN);
     const link = join(scratchFolder(), 'sandboxd');
     symlinkSync(SANDBOXD, link);
-    expect(await started([link])).toEqual({ executable: OWN_NODE, code: 0 });
+    expect(await started([link])).toEqual(OF_ITS_OWN);
   });
 
   it.skipIf(!old_node)(
     `becomes the Node that came with it where an older one starts it${skipped}`,
     async () => {
-      expect(await started([old_node as string, SANDBOXD])).toEqual({ executable: OWN_NODE, code: 0 });
+      expect(await started([old_node as string, SANDBOXD])).toEqual(OF_ITS_OWN);
     },
   );
 

@@ -1,0 +1,44 @@
+import { Script } from 'node:vm';
+import { expect, it } from 'vitest';
+import { collectGarbage, settleHeap, tightenHeap } from '../../../src/daemon/start/heap.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const A_MOMENT_MS = 2_000;
+
+function settling() {
+  const clock = new ManualClock();
+  const counted = { collections: 0 };
+  settleHeap(clock, () => {
+    counted.collections += 1;
+  });
+  return { clock, counted };
+}
+
+it('collects what a start leaves behind once, a moment later', async () => {
+  const { clock, counted } = settling();
+  expect(counted.collections).toBe(0);
+  await clock.advance(A_MOMENT_MS);
+  await clock.advance(A_MOMENT_MS);
+  expect([counted.collections, clock.timers]).toEqual([1, 0]);
+});
+
+it('collects what nothing refers to any more', async () => {
+  const gone = new WeakRef({});
+  await new Promise(setImmediate);
+  collectGarbage();
+  expect(gone.deref()).toBeUndefined();
+});
+
+it('leaves the engine as it was: it accepts what was compiled before', () => {
+  const source = 'function twice(value) { return 2 * value; } twice(2)';
+  const cachedData = new Script(source).createCachedData();
+  collectGarbage();
+  expect(new Script(source, { cachedData }).cachedDataRejected).toBe(false);
+});
+
+it('does not stop a program whose records flow by then', async () => {
+  const { clock, counted } = settling();
+  tightenHeap();
+  await clock.advance(A_MOMENT_MS);
+  expect(counted.collections).toBe(0);
+});
