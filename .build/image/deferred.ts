@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import type { Plugin } from 'rolldown';
 
 /** Modules of Node that are slow to load and not used during the start. */
@@ -9,9 +8,8 @@ const DEFERRED = [
 const OWN = '\0deferred:';
 
 /**
- * Puts in the place of each of these modules one that loads it when a member is first used. It has the members of the
- * module in this Node, which is the one that comes with the programs: code that imports a module lists them, and would
- * load it for that.
+ * Puts in the place of each of these modules one that loads it when a member is first asked for. Members are found by way
+ * of its prototype: code that imports a module copies those that it has itself, and would load it for that.
  */
 export const deferredModules: Plugin = {
   name: 'deferred-modules',
@@ -24,8 +22,8 @@ export const deferredModules: Plugin = {
 };
 
 function standIn(id: string): { code: string; moduleType: 'js' } {
-  const members = Object.keys(createRequire(import.meta.url)(id));
-  const code = `for (const name of ${JSON.stringify(members)})
-    Object.defineProperty(exports, name, { enumerable: true, get: () => require('${id}')[name] });`;
+  const code = `let real;
+    const get = (_, name) => (real ??= require('${id}'))[name];
+    module.exports = Object.create(new Proxy({}, { get }));`;
   return { code, moduleType: 'js' };
 }
