@@ -119,7 +119,7 @@ export const OUTPUT_SEGMENT_BYTES = 4 * MIB;
  * Bytes read of a stream and not yet on disk, or not yet taken by a lossless follower, at which reading pauses, so that
  * neither costs memory.
  */
-export const OUTPUT_PENDING_BYTES = 512 * 1024;
+export const OUTPUT_PENDING_BYTES = MIB;
 /** The newest bytes of a stream that are kept in memory while it is followed. */
 export const OUTPUT_RECENT_BYTES = MIB;
 /** How long a lossless follower may take nothing of what it is offered, in ms, until it is dropped. */

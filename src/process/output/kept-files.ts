@@ -1,5 +1,12 @@
-import { closeSync, constants, open as openCallback, writev as writevCallback, writevSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  open as openCallback,
+  openSync,
+  writev as writevCallback,
+  writevSync,
+} from 'node:fs';
+import { rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { OUTPUT_KEEP_BYTES, OUTPUT_SEGMENT_BYTES } from '../../contract/defaults.ts';
@@ -19,7 +26,7 @@ const writeFile = promisify(writevCallback);
  * The files that keep what one stream of a process wrote, each of a fixed size.
  *
  * Output is written to `<stream>`. When that file is full, it is renamed to `<stream>.<offset of its first byte>`, and
- * the oldest file that is no longer required is removed: the last 8 MiB are always kept, and never more than 12 MiB.
+ * the oldest file that is no longer required is removed: the last 8 MiB are always kept, and never more than 16 MiB.
  * `<stream>` begins at the largest end offset of the renamed files, so names and sizes alone are enough to recover
  * after the daemon was killed. Bytes that the disk refused become a gap, never wrong bytes; an empty renamed file
  * marks the end of a gap. After one, the next write begins a new file.
@@ -34,6 +41,8 @@ export class KeptFiles {
   #file: number | null = null;
   /** Resolves once no file is being renamed. */
   #renamed: Promise<unknown> = Promise.resolve();
+  /** Resolves once no file is being removed. */
+  #removed: Promise<unknown> = Promise.resolve();
   /** The offset after bytes that were given up; null if no bytes are missing at the end. */
   #gap_end: number | null = null;
   #dropped_bytes = 0;
@@ -92,6 +101,7 @@ export class KeptFiles {
       this.#dropped_bytes += batch_bytes - written;
       this.#gap_end = this.end + batch_bytes - written;
     }
+    await this.#removed;
   }
 
   /**
@@ -133,7 +143,10 @@ export class KeptFiles {
     return writevSync(this.#file, parts, size);
   }
 
-  /** Renames the present file and begins a new one. Every step can be repeated after a failure. */
+  /**
+   * Renames the present file and begins a new one; what is no longer required is removed while that is written to. Every
+   * step can be repeated after a failure.
+   */
   async #rotate(): Promise<void> {
     const path = join(this.#folder, this.#stream);
     const full = this.#written;
@@ -143,13 +156,15 @@ export class KeptFiles {
       const renamed = renameSegment(full, `${path}.${full.base}`);
       this.#renamed = renamed.catch(() => {});
       await renamed;
+      // In place: the disk has just answered.
+      if (this.#gap_end === null) this.#file = openSync(path, WRITE_FLAGS, 0o600);
     }
     if (this.#gap_end !== null)
       closeSync(await openFile(`${path}.${base}`, WRITE_FLAGS | constants.O_TRUNC, 0o600));
     if (full.size === 0) this.#segments.pop();
     this.#segments.push({ base, size: 0, path });
     this.#gap_end = null;
-    await this.#removeOld();
+    this.#removed = this.#removeOld();
   }
 
   async #removeOld(): Promise<void> {
@@ -159,7 +174,7 @@ export class KeptFiles {
       const is_spare = is_taken && this.size_bytes - oldest.size >= OUTPUT_KEEP_BYTES;
       if (this.#segments.length === 1 || !(is_spare || this.#segments.length > SEGMENTS_MAX)) return;
       this.#segments.shift();
-      await rm(oldest.path, { force: true }).catch(() => {});
+      await unlink(oldest.path).catch(() => {});
     }
   }
 }

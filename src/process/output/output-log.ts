@@ -101,9 +101,14 @@ export class OutputLog {
     this.#writing ??= this.#writePending();
   }
 
-  /** Resolves when what was accepted is written, and no lossless follower is too far behind. */
+  /** Whether output is being written. */
+  get is_writing(): boolean {
+    return this.#writing !== null;
+  }
+
+  /** Resolves when nothing waits for what is being written, and no lossless follower is too far behind. */
   async whenRoom(): Promise<void> {
-    while (this.#pending_bytes > 0 || this.is_full) await this.#room.after(this.#room.version);
+    while (this.#pending.length > 0 || this.is_full) await this.#room.after(this.#room.version);
   }
 
   /** Keeps the newest output in memory until the returned function is called. */

@@ -102,7 +102,8 @@ async function* readFrom(
 ): AsyncGenerator<OutputItem> {
   const { streams, follow = false, signal } = query;
   const ends = follow ? streams.map((stream) => source.logs[stream].follow()) : [];
-  // Half of what may wait for a lossless reader: the process can write the other half meanwhile.
+  // Half of what may wait for a lossless reader: the process can write the other half meanwhile. A client takes the same
+  // bytes in larger pieces for less.
   const target = new ReadTarget(query.whole_characters ? OUTPUT_CHUNK_BYTES : OUTPUT_PENDING_BYTES / 2);
   follower?.take(position);
   try {

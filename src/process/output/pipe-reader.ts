@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import type { OutputLog } from './output-log.ts';
 
@@ -100,13 +101,19 @@ export class PipeReader {
   }
 
   /**
-   * Reads a process that writes more than one read takes: each time what was read before is written, as much as there is
-   * by then. To be woken for each piece would take longer than to read it.
+   * Reads a process that writes more than one read takes: one batch while the one before is written, each as much as there
+   * is by then. To be woken for each piece would take longer than to read it.
    */
   async #readFlood(): Promise<void> {
+    const log = this.#log;
     if (!this.#is_wide) await this.#widen();
-    do await this.#log.whenRoom();
-    while (!this.#socket.destroyed && this.#readOn());
+    while (!this.#socket.destroyed) {
+      await log.whenRoom();
+      await nextTurn(); // what has just been written goes to its followers first, and there is more to read afterwards
+      if (this.#socket.destroyed || this.#readOn()) continue;
+      if (!log.is_writing) break;
+      await log.flush();
+    }
     if (!this.#socket.destroyed) this.#socket.resume();
   }
 
