@@ -3,6 +3,7 @@ import type { BareSpawnVerbs } from './support/bare-spawn.ts';
 import type { Benchmark } from './support/bench.ts';
 import { DOWN_URL } from './support/daemon.ts';
 import { median, nowMs } from './support/numbers.ts';
+import type { OutputClientVerbs } from './support/output-client.ts';
 import { ProcessClient } from './support/process-client.ts';
 import { highest, memoryBytes } from './support/process-figures.ts';
 import { sized } from './support/size.ts';
@@ -22,13 +23,16 @@ export const processOutput: Benchmark = {
     const bare = await bench.program<BareSpawnVerbs>(new URL('./support/bare-spawn.ts', import.meta.url));
     const daemon = await bench.daemon({ webhook_url: DOWN_URL });
     const client = new ProcessClient(daemon);
+    const reader = await bench.program<OutputClientVerbs>(
+      new URL('./support/output-client.ts', import.meta.url),
+    );
     /** MiB/s of both, one after another. */
     const turn = async (bytes: number) => {
       const command = [process.execPath, PROGRAM, String(bytes)];
       const { took_ms: bare_ms, bytes: bare_bytes } = await bare.ask('read', { command });
       const began_ms = nowMs();
-      const ours_bytes = await client.followed(command);
-      const ours_ms = nowMs() - began_ms;
+      const { bytes: ours_bytes, ended_ms } = await reader.ask('follow', await client.startLossless(command));
+      const ours_ms = ended_ms - began_ms;
       if (bare_bytes !== bytes || ours_bytes !== bytes) throw new Error('output is missing');
       const per_second = (ms: number) => bytes / MIB / (ms / 1000);
       return { bare: per_second(bare_ms), ours: per_second(ours_ms) };

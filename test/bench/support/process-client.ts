@@ -3,6 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 import type { Daemon } from './daemon.ts';
 import { nowMs } from './numbers.ts';
+import type { Following } from './output-client.ts';
 
 /** An event of a process, and when the daemon told that it is committed. */
 export interface Told {
@@ -46,14 +47,11 @@ export class ProcessClient {
     return { offset: Number(response.headers['x-output-offset']), bytes: await buffer(response) };
   }
 
-  /** Starts a process and follows its stdout without loss, as bytes; gives how many there were. */
-  async followed(command: string[]): Promise<number> {
+  /** Starts a process whose stdout waits to be followed without loss; gives what follows it, as bytes. */
+  async startLossless(command: string[]): Promise<Following> {
     const { process_id } = await this.ask('POST', '/processes?lossless=true', { command });
     const path = `/processes/${process_id}/output?stream=stdout&follow=true&lossless=true`;
-    const response = await this.#send('GET', path, undefined, { accept: 'application/octet-stream' });
-    let bytes = 0;
-    for await (const data of response) bytes += data.length;
-    return bytes;
+    return { url: `${this.#daemon.url}/api/v1${path}`, ...this.#daemon.authorization };
   }
 
   /** Resolves with the events of a type once there are so many. */
