@@ -237,12 +237,10 @@ export class Dispatcher implements Service {
     if (decision.state === 'pending') {
       this.#window.noteRetry(decision.due_ms);
       this.#probe.wake();
-    }
-    // Nothing else that is recorded lets an attempt start, or ends a `flush`, but the one that makes room and the last.
-    const { unrecorded } = this.#attempts;
-    if (decision.state === 'pending' || unrecorded === 0 || unrecorded === UNRECORDED_MAX - 1) {
       this.#startAttempts();
     }
+    // Of the others, the last one may end a `flush`, and one makes room.
+    else if ([0, UNRECORDED_MAX - 1].includes(this.#attempts.unrecorded)) this.#startAttempts();
   }
 
   #recovered(): void {

@@ -3,6 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { WebhookEgress } from '../../contract/egress.ts';
 import { Dispatcher } from '../../outbox/dispatcher.ts';
 import { EndpointLog, loggedEndpoint } from '../../outbox/endpoint-log.ts';
+import { PublishPace } from '../../outbox/publish-pace.ts';
 import { UrlSender } from '../../outbox/sender.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
@@ -11,10 +12,6 @@ import { HttpTransport } from '../../webhook/transport.ts';
 import type { DaemonConfig } from '../config.ts';
 import type { Tunnels } from '../egress/tunnels.ts';
 import type { Metrics } from '../metrics.ts';
-
-/** Publishes accepted in a turn for each connection of the delivery, while the delivery is behind: at least and at most. */
-const PUBLISHES_MIN = 0.25;
-const PUBLISHES_MAX = 1.5;
 
 /** What a delivery is made of. */
 export interface DeliveryParts {
@@ -47,8 +44,7 @@ export async function makeDelivery(
   const concurrency = config.delivery_concurrency;
   const { transport, tunnels } = await makeTransport(clock, concurrency, given);
   const endpoint_log = new EndpointLog(log, clock, loggedEndpoint(url) ?? '');
-  /** Attempts that have ended since publishes were last accepted. */
-  let ended = 0;
+  const pace = new PublishPace(concurrency);
   const dispatcher = new Dispatcher(
     { concurrency },
     {
@@ -57,19 +53,13 @@ export async function makeDelivery(
       clock,
       log,
       onAttempt: (report) => {
-        ended += 1;
+        pace.note(report.duration_ms);
         metrics.observeAttempt(report, clock.wallMs());
         endpoint_log.note(dispatcher.endpointHealth().healthy, report);
       },
     },
   );
-  // Publishers must not starve the delivery: a turn takes about as many publishes as attempts have ended in it. A consumer
-  // that takes its time ends few, and leaves most turns to the publishers.
-  store.paceAppends((waiting) => {
-    const pace = ended > 0 ? Math.max(ended, PUBLISHES_MIN * concurrency) : PUBLISHES_MAX * concurrency;
-    ended = 0;
-    return dispatcher.is_busy ? Math.ceil(pace) : waiting;
-  });
+  store.paceAppends((waiting) => pace.take(waiting, dispatcher.is_busy));
   return { dispatcher, tunnels };
 }
 
