@@ -10,8 +10,8 @@ const UNDICI = fileURLToPath(new URL('../../node_modules/undici/lib', import.met
  * What libraries load and the programs do without, instead of which these modules are bundled. An optional package would
  * be looked for in every folder above the program and in the home directory, where another user may have put one. pino's
  * transports, loaded at each start, write from a thread of their own; logs go to stderr, from main threads alone, so that
- * neither threads nor assertions need be loaded, which undici has as well. Of undici the HTTP/1.1 client is used, with its first parser
- * and with bodies of bytes, which is a fifth of it.
+ * no threads need be loaded, and assertions, which undici has as well, are a line of our own. Of undici the HTTP/1.1 client
+ * is used, with its first parser and with bodies of bytes, which is a fifth of it.
  */
 const SOURCES: Record<string, string> = {
   package: "module.exports = (() => { throw new Error('this package is left out'); })();",
