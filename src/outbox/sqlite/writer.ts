@@ -104,7 +104,7 @@ export class Writer {
   }
 
   #commit(batches: Batch[]): void {
-    const started_ms = performance.now();
+    const started_ms = this.#clock.monotonicMs();
     const waiting = this.#unrecorded;
     try {
       this.#outbox.begin(batches.reduce((sum, { appends }) => sum + draftsIn(appends), 0));
@@ -130,7 +130,7 @@ export class Writer {
   }
 
   #done(batches: BatchDone[], added: DueRecord[] | null, trouble: string | null, started_ms: number): void {
-    const commit_ms = performance.now() - started_ms;
+    const commit_ms = this.#clock.monotonicMs() - started_ms;
     this.#reply({ kind: 'done', batches, counts: this.#outbox.counts(), added, trouble, commit_ms });
   }
 
