@@ -13,6 +13,7 @@ import type {
 } from './messages.ts';
 import { refusedBatch } from './messages.ts';
 import { OpenOutbox, type WriterParts } from './open-outbox.ts';
+import { READ_BYTES } from './rows/backlog.ts';
 import type { SqliteStore } from './rows/sqlite-store.ts';
 
 /** The wait before outcomes that could not be recorded are retried. */
@@ -114,11 +115,12 @@ export class Writer {
       const added = this.#outbox.end();
       this.#unrecorded = [];
       const late = waiting.map(({ batch }): BatchDone => ({ batch, results: [], is_recorded: true }));
-      const is_told = added.length === 0 || batches.at(-1)?.wants_records;
+      const bytes = added.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+      const is_wanted = batches.at(-1)?.wants_records && bytes <= READ_BYTES;
+      const is_told = added.length === 0 || is_wanted;
       const told = is_told && !store.added.has_unsent ? added : null;
       this.#done([...late, ...done], told, null, started_ms);
       const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 0);
-      const bytes = added.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
       if (rows > 0) this.#maintenance.noteBusy();
       this.#outbox.log.noteCommit(rows, bytes);
     } catch (error) {

@@ -56,6 +56,21 @@ describe('the store over its thread', () => {
     expect(seen).toEqual([[expect.objectContaining({ id: 1, attempts: 0 })], null]);
   });
 
+  it('says that there are some, too, where a commit has more of them than is kept in memory together', async () => {
+    const { store } = await open(join(scratchFolder(), 'state'));
+    const seen: (DueRecord[] | null)[] = [];
+    store.onRecordsAdded(
+      () => true,
+      (records) => seen.push(records),
+    );
+    const large = JSON.stringify({ text: 'x'.repeat(600_000) });
+    await Promise.all([append(store, large), append(store, large)]);
+    await append(store, large);
+    expect(seen).toEqual([null, [expect.objectContaining({ id: 3 })]]);
+    const { records, more } = await store.untried(0, 10);
+    expect([records.map(({ id }) => id), more]).toEqual([[1, 2], true]);
+  });
+
   it('keeps outcomes and tells when they are on disk', async () => {
     const { store } = await open(join(scratchFolder(), 'state'));
     await append(store);

@@ -3,8 +3,8 @@ import { isAuthentic, type UntrustedRow } from './record-mac.ts';
 import { dueRecord, isWhole, type ReadRecord, type RecordRow } from './rows.ts';
 import type { Statements } from './statements.ts';
 
-/** How much of the backlog is read at once: a record may have a mebibyte. */
-const READ_BYTES = 4 * 1024 * 1024;
+/** How much of the backlog is read at once, about: a record that is sent keeps in memory all that came with it. */
+export const READ_BYTES = 1024 * 1024;
 
 /**
  * The pending records, as the dispatcher reads them. A record that is not as it was committed is left out, and made
