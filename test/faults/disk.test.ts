@@ -212,7 +212,11 @@ describe('disk', () => {
       const shim = new DiskShim(scene, scene.path('state'));
       const daemon = await Daemon.start(scene, { webhook_url: receiver.url, env: shim.env });
       const kept = new Ledger();
-      await kept.publishMany(daemon, 5);
+      // The log is written back, and begun anew, when commits get a thread of their own.
+      await until('commits have a thread of their own', async () => {
+        await kept.publish(daemon);
+        return daemon.commitsApart();
+      });
       shim.fail('write flip');
       await new Ledger().publish(daemon);
       shim.heal();

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { describe, expect } from 'vitest';
 import { Daemon, SECRET } from './support/daemon.ts';
 import { DiskShim } from './support/disk-shim.ts';
@@ -8,8 +8,6 @@ import { until } from './support/until.ts';
 
 /** Longer than a caller waits for a commit. */
 const HANG_MS = 12_000;
-/** Less than a commit writes, and more than a thread that only wakes others. */
-const COMMIT_BYTES = 4_096;
 
 async function start(receiver: HostileReceiver, setup: Scene, more: string[] = []) {
   const watch_dir = setup.path('work');
@@ -22,21 +20,13 @@ async function start(receiver: HostileReceiver, setup: Scene, more: string[] = [
   // A start commits in the main thread; a commit that is under way when the disk hangs would take its time, too.
   await until('commits have a thread of their own', async () => {
     await daemon.publish({});
-    return commitsApart(daemon);
+    return daemon.commitsApart();
   });
   await until('all is delivered, and that is on the disk', async () => {
     const { pending, delivered } = (await daemon.sandbox()).outbox;
     return pending === 0 && Number(delivered) > 1;
   });
   return { daemon, shim, watch_dir };
-}
-
-function commitsApart({ pid }: Daemon): boolean {
-  const threads = readdirSync(`/proc/${pid}/task`).filter((thread) => thread !== String(pid));
-  return threads.some((thread) => {
-    const read = (file: string) => readFileSync(`/proc/${pid}/task/${thread}/${file}`, 'utf8');
-    return read('comm') === 'WorkerThread\n' && Number(/^wchar: (\d+)/m.exec(read('io'))?.[1]) > COMMIT_BYTES;
-  });
 }
 
 /** The events that were delivered, each once, in the order of their sequences. */

@@ -43,6 +43,9 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
+/** Less than a commit writes, and more than a thread that only wakes others. */
+const COMMIT_BYTES = 4_096;
+
 /** The built daemon in a process of its own. It ends with the scene. */
 export class Daemon {
   readonly #child: ChildProcess;
@@ -187,6 +190,17 @@ export class Daemon {
   threads(): string[] {
     const tasks = `/proc/${this.pid}/task`;
     return readdirSync(tasks).map((id) => readFileSync(`${tasks}/${id}/comm`, 'utf8').trim());
+  }
+
+  /** Whether a thread of its own has made a commit: before, the main thread makes them, and moves the files at some time. */
+  commitsApart(): boolean {
+    const tasks = `/proc/${this.pid}/task`;
+    const threads = readdirSync(tasks).filter((id) => id !== String(this.pid));
+    return threads.some((id) => {
+      const read = (file: string) => readFileSync(`${tasks}/${id}/${file}`, 'utf8');
+      const written_bytes = Number(/^wchar: (\d+)/m.exec(read('io'))?.[1]);
+      return read('comm') === 'WorkerThread\n' && written_bytes > COMMIT_BYTES;
+    });
   }
 
   /** The daemon's own resident memory. */
