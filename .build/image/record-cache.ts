@@ -5,11 +5,8 @@ import { Script } from 'node:vm';
 import { systemClock } from '../../src/base/clock.ts';
 import { cachePath, ProgramLoader, wrapped } from './loader.ts';
 
-/**
- * Time after the last answer, in ms, until its consequences have run: slow timers of undici, and the collection of what the
- * start left behind, whose code is in the caches, too.
- */
-const REST_MS = 3_000;
+/** Time after the last answer, in ms, until its consequences have run, undici's slow timers included. */
+const REST_MS = 1_500;
 
 /**
  * Runs the daemon of a tree in this process until it gets a message. Then it writes a code cache of every part that was

@@ -2,6 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Clock } from '../../base/clock.ts';
 
+/** With this flag a program keeps the code that it ran, such as one whose code is recorded for the images. */
+const KEEPS_CODE = '--no-flush-bytecode';
+
 /** From the end of a start until its garbage is collected: the ready event is delivered by then. */
 const SETTLE_MS = 1_500;
 
@@ -21,9 +24,11 @@ export function tightenHeap(): void {
 
 /**
  * Collects what a start leaves behind, a moment after it: the engine itself does so only once as much again is allocated,
- * which in a daemon at rest is never. Not where records flow by then: a collection stops the program for about 20 ms.
+ * which in a daemon at rest is never. Not where records flow by then: a collection stops the program for about 20 ms. Nor
+ * where code is to be kept.
  */
-export function settleHeap(clock: Clock, collect = collectGarbage): void {
+export function settleHeap(clock: Clock, collect = collectGarbage, flags = process.execArgv): void {
+  if (flags.includes(KEEPS_CODE)) return;
   clock.after(SETTLE_MS, () => {
     if (!is_tight) collect();
   });

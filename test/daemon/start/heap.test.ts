@@ -5,12 +5,13 @@ import { ManualClock } from '../../support/manual-clock.ts';
 
 const A_MOMENT_MS = 2_000;
 
-function settling() {
+function settling(flags: string[] = []) {
   const clock = new ManualClock();
   const counted = { collections: 0 };
-  settleHeap(clock, () => {
+  const collect = () => {
     counted.collections += 1;
-  });
+  };
+  settleHeap(clock, collect, flags);
   return { clock, counted };
 }
 
@@ -20,6 +21,10 @@ it('collects what a start leaves behind once, a moment later', async () => {
   await clock.advance(A_MOMENT_MS);
   await clock.advance(A_MOMENT_MS);
   expect([counted.collections, clock.timers]).toEqual([1, 0]);
+});
+
+it('leaves a program alone whose code is to be kept', () => {
+  expect(settling(['--no-opt', '--no-flush-bytecode']).clock.timers).toBe(0);
 });
 
 it('collects what nothing refers to any more', async () => {
