@@ -67,9 +67,8 @@ export class Histogram implements Metric {
   observe(value: number): void {
     this.#sum += value;
     this.#count += 1;
-    let i = 0;
-    while (i < this.#bounds.length && value > (this.#bounds[i] as number)) i += 1;
-    if (i < this.#bounds.length) this.#counts[i] = (this.#counts[i] ?? 0) + 1;
+    const i = this.#bounds.findIndex((bound) => value <= bound);
+    if (i >= 0) this.#counts[i] = (this.#counts[i] ?? 0) + 1;
   }
 
   /** The current buckets, cumulative as in Prometheus' text format, with `_sum` and `_count`. */

@@ -114,7 +114,7 @@ export class Attempts {
         const facts = { event_id, event_type, attempt, status, error, error_detail, ...traceOf(headers) };
         this.#parts.log.warn(facts, ENDED[decision.state]);
       }
-      if (this.#waiting.size > 0) this.#waiting.get(record.event_id)?.();
+      this.#waiting.get(record.event_id)?.();
       this.#parts.onRecorded(outcome);
     });
   }

@@ -9,8 +9,6 @@ import { DeliveryWindow } from './window.ts';
 
 /** While more outcomes than this wait for the disk, no attempt is started. */
 const UNRECORDED_MAX = 1_000;
-/** Numbers of them at which a final outcome may have been waited for: the first makes room, the last ends a `flush`. */
-const NOTABLE = [UNRECORDED_MAX - 1, 0];
 /** The wait before the store is read again after a failure. */
 const STORE_RETRY_MS = 1_000;
 
@@ -57,6 +55,7 @@ export class Dispatcher implements Service {
   readonly #attempts: Attempts;
   readonly #window: DeliveryWindow;
   readonly #probe: EndpointProbe;
+
   #is_recovering = false;
   #is_running = false;
   #timer: Timer | null = null;
@@ -238,8 +237,8 @@ export class Dispatcher implements Service {
     if (decision.state === 'pending') {
       this.#window.noteRetry(decision.due_ms);
       this.#probe.wake();
-      this.#startAttempts();
-    } else if (NOTABLE.includes(this.#attempts.unrecorded)) this.#startAttempts();
+    }
+    this.#startAttempts();
   }
 
   #recovered(): void {

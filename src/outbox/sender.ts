@@ -1,5 +1,5 @@
 import type { AttemptResult } from '../webhook/retry.ts';
-import { asksForStandardWebhooks, standardWebhookHeaders } from '../webhook/signature.ts';
+import { standardWebhookHeaders } from '../webhook/signature.ts';
 import type { Transport } from '../webhook/transport.ts';
 import type { DueRecord } from './store.ts';
 
@@ -15,7 +15,6 @@ export interface Sender {
 export class UrlSender implements Sender {
   readonly #url: string;
   readonly #secret: string;
-  readonly #is_standard: boolean;
   readonly #timeout_ms: number;
   readonly #transport: Transport;
 
@@ -23,21 +22,20 @@ export class UrlSender implements Sender {
   constructor(url: string, secret: string, timeout_ms: number, transport: Transport) {
     this.#url = url;
     this.#secret = secret;
-    this.#is_standard = asksForStandardWebhooks(secret);
     this.#timeout_ms = timeout_ms;
     this.#transport = transport;
   }
 
   /** See `Sender.send`. */
   send(record: DueRecord, attempt: number, started_at_ms: number): Promise<AttemptResult> {
-    const { headers, body } = record;
+    const { event_id, headers, body } = record;
     const timestamp_s = Math.floor(started_at_ms / 1000);
     return this.#transport.send(
       {
         url: this.#url,
         headers: {
           ...headers,
-          ...(this.#is_standard && standardWebhookHeaders(this.#secret, record.event_id, timestamp_s, body)),
+          ...standardWebhookHeaders(this.#secret, event_id, timestamp_s, body),
           'X-Service-Attempt': String(attempt),
         },
         body,

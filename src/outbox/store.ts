@@ -60,7 +60,7 @@ export interface DueRecord {
   /** UTF-8. */
   body: string | Buffer;
   /** Of the body in memory. */
-  size_bytes: number;
+  body_bytes: number;
   attempts: number;
   /** Failed attempts of the current window. */
   failures: number;

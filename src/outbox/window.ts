@@ -84,7 +84,7 @@ export class DeliveryWindow {
       if (record.id <= this.#last_read_id) continue;
       this.#last_read_id = record.id;
       this.#untried.push(record);
-      this.#untried_bytes += record.size_bytes;
+      this.#untried_bytes += record.body_bytes;
     }
     this.#onUntried();
   }
@@ -93,7 +93,7 @@ export class DeliveryWindow {
   takeUntried(): DueRecord | null {
     const record = this.#untried.shift() ?? null;
     if (!record) return null;
-    this.#untried_bytes -= record.size_bytes;
+    this.#untried_bytes -= record.body_bytes;
     this.#in_flight.add(record.id);
     return record;
   }

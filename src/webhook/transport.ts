@@ -34,6 +34,7 @@ export class HttpTransport implements Transport {
   readonly #pools = new Map<string, Pool>();
   /** The parsed URL of the last request: nearly all go to the same one. */
   #target: RequestTarget | null = null;
+  #is_closed = false;
 
   /**
    * `connections` is the most connections to one origin; several transports may share a `lookup`. With a `connector`
@@ -80,6 +81,8 @@ export class HttpTransport implements Transport {
         : { timeout: CONNECT_TIMEOUT_MS, lookup: this.#lookup.lookup },
     });
     this.#pools.set(origin, pool);
+    // Its requests then fail, as on connections that `close` has closed.
+    if (this.#is_closed) void pool.destroy();
     return pool;
   }
 
@@ -108,6 +111,7 @@ export class HttpTransport implements Transport {
 
   /** See `Transport.close`. */
   async close(): Promise<void> {
+    this.#is_closed = true;
     await this.#loading;
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
   }

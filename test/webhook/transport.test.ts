@@ -344,6 +344,18 @@ describe('closing', () => {
     expect((await result).status).toBeNull();
     await eventually(() => expect(server.open).toBe(0));
   });
+
+  it('sends nothing more, wherever to', async () => {
+    const answer = ({ socket }: RawRequest) => void socket.write(`${OK_HEAD}Content-Length: 0\r\n\r\n`);
+    const [first, other] = [await rawServer(answer), await rawServer(answer)];
+    const sender = new HttpTransport(systemClock, 2);
+    await sender.send(request(first.url), TIMEOUT_MS);
+    await sender.close();
+    for (const { url } of [first, other]) {
+      expect(await sender.send(request(url), TIMEOUT_MS)).toMatchObject({ status: null });
+    }
+    expect([first.requests.length, other.requests.length]).toEqual([1, 0]);
+  });
 });
 
 /** Writes a text a byte at a time, for as long as somebody listens. */

@@ -206,6 +206,6 @@ export class EndpointRecordStore implements DeliveryStore {
       this.#numbers.set(id, number);
       this.#row_ids.set(number, id);
     }
-    return { ...row, id: number, headers: {}, body: '', size_bytes: 0 };
+    return { ...row, id: number, headers: {}, body: '', body_bytes: 0 };
   }
 }

@@ -18,13 +18,13 @@ export interface PackedOutcomes {
 export function packOutcomes(outcomes: readonly AttemptOutcome[]): PackedOutcomes {
   const numbers = new Float64Array(outcomes.length * FIELDS);
   const texts: string[] = [];
-  outcomes.forEach(({ id, attempt, started_at_ms, duration_ms, status, decision, ...facts }, i) => {
-    const { error, error_detail, response_body } = facts;
+  outcomes.forEach((outcome, i) => {
+    const { status, error, error_detail, response_body, decision } = outcome;
     const at = i * FIELDS;
-    numbers[at] = id;
-    numbers[at + 1] = attempt;
-    numbers[at + 2] = started_at_ms;
-    numbers[at + 3] = duration_ms;
+    numbers[at] = outcome.id;
+    numbers[at + 1] = outcome.attempt;
+    numbers[at + 2] = outcome.started_at_ms;
+    numbers[at + 3] = outcome.duration_ms;
     numbers[at + 4] = status ?? 0;
     numbers[at + 5] = STATES.indexOf(decision.state);
     if (decision.state === 'pending') {

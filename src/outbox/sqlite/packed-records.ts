@@ -129,7 +129,7 @@ class PackedRecord implements DueRecord {
     return this.#text(3);
   }
 
-  get size_bytes(): number {
+  get body_bytes(): number {
     return this.#end(3) - this.#end(2);
   }
 
@@ -143,6 +143,7 @@ class PackedRecord implements DueRecord {
 
   #text(text: number): Buffer {
     const { begin, bytes } = this.#memory;
+    // A record begins where the one before it ends.
     const start = text > 0 ? this.#end(text - 1) : this.#at > 0 ? this.#number(-1) : begin;
     return bytes.subarray(start, this.#end(text));
   }

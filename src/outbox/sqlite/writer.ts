@@ -115,7 +115,7 @@ export class Writer {
       const added = this.#outbox.end();
       this.#unrecorded = [];
       const late = waiting.map(({ batch }): BatchDone => ({ batch, results: [], is_recorded: true }));
-      const bytes = added.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+      const bytes = added.reduce((sum, { body_bytes }) => sum + body_bytes, 0);
       const is_wanted = batches.at(-1)?.wants_records && bytes <= READ_BYTES;
       const is_told = added.length === 0 || is_wanted;
       const told = is_told && !store.added.has_unsent ? added : null;

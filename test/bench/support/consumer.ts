@@ -54,7 +54,7 @@ let counted: Counted = { requests: 0, first_ms: 0, last_ms: 0 };
 function listen(consuming: Consuming): Promise<{ url: string }> {
   const { port, delay_ms = 0, keeps = false, secret, is_library = false } = consuming;
   const take = (socket: Socket, head: string, body: Buffer) => {
-    const arrived_ms = count();
+    const arrived_ms = noteArrival();
     if (keeps) keep(head, body, arrived_ms, secret);
     if (delay_ms === 0) socket.write(ANSWER, 'latin1');
     else setTimeout(() => socket.write(ANSWER, 'latin1'), delay_ms);
@@ -84,13 +84,13 @@ function listen(consuming: Consuming): Promise<{ url: string }> {
 function libraryServer(): Server {
   return createHttpServer(async (request, response) => {
     await buffer(request);
-    count();
+    noteArrival();
     response.writeHead(204).end();
   });
 }
 
 /** Counts a request; gives when it came. */
-function count(): number {
+function noteArrival(): number {
   const arrived_ms = nowMs();
   counted.requests += 1;
   counted.last_ms = arrived_ms;

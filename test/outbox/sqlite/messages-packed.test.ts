@@ -82,14 +82,14 @@ const record: fc.Arbitrary<DueRecord> = fc
     probe_ms: number,
     created_at_ms: number,
   })
-  .map((each) => ({ ...each, size_bytes: Buffer.byteLength(each.body) }));
+  .map((each) => ({ ...each, body_bytes: Buffer.byteLength(each.body) }));
 
 /** All of a record that is read from its memory when it is asked for. */
 function read(each: DueRecord): DueRecord {
-  const { id, event_id, event_type, headers, body, size_bytes } = each;
+  const { id, event_id, event_type, headers, body, body_bytes } = each;
   const { attempts, failures, deadline_ms, probe_ms, created_at_ms } = each;
   return {
-    ...{ id, event_id, event_type, headers, body: body.toString(), size_bytes },
+    ...{ id, event_id, event_type, headers, body: body.toString(), body_bytes },
     ...{ attempts, failures, deadline_ms, probe_ms, created_at_ms },
   };
 }

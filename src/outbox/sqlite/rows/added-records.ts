@@ -147,7 +147,7 @@ export class AddedRecords {
       event_type,
       headers,
       body,
-      size_bytes: body.length,
+      body_bytes: body.length,
       attempts: 0,
       failures: 0,
       deadline_ms,

@@ -29,7 +29,7 @@ export interface OutboxRow extends SandboxCounters, OutboxCounts {
 }
 
 /** A record that is to be attempted. */
-export interface RecordRow extends Omit<DueRecord, 'headers' | 'body' | 'size_bytes'> {
+export interface RecordRow extends Omit<DueRecord, 'headers' | 'body' | 'body_bytes'> {
   headers: string;
   body: string;
   sandbox_id: string;
@@ -84,7 +84,7 @@ export function dueRecord(row: RecordRow): ReadRecord | null {
     event_type,
     headers,
     body,
-    size_bytes: body.length,
+    body_bytes: body.length,
     attempts,
     failures,
     deadline_ms,

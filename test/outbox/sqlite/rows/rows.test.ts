@@ -60,7 +60,7 @@ describe('a record that is due', () => {
       event_type: 'agent.event',
       headers: { 'ce-id': 'evt_1' },
       body: '{}',
-      size_bytes: 2,
+      body_bytes: 2,
       attempts: 1,
       failures: 1,
       deadline_ms: 10,
