@@ -25,8 +25,10 @@ const config = defineConfig({
     // Tests wait more than they compute: for timeouts, disks and other programs.
     maxWorkers: availableParallelism() + 1,
     projects: [
-      { test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: WHOLE_MACHINE, ...COMMON } },
       // What the rest of the machine disturbed is run again, and is told.
+      {
+        test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: WHOLE_MACHINE, retry: 1, ...COMMON },
+      },
       { test: { name: 'machine', include: WHOLE_MACHINE, retry: 2, ...COMMON } },
     ],
   },

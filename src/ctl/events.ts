@@ -1,5 +1,5 @@
 import type { DeliveryPage } from '../contract/deliveries.ts';
-import { isTemporary } from './api/follow-output.ts';
+import { isTemporary } from './api/reconnecting.ts';
 import { untilBroken } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';

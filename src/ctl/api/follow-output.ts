@@ -1,18 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { ErrorCode } from '../../contract/errors.ts';
 import type { ProcessView } from '../../contract/processes.ts';
 import type { Context } from '../context.ts';
-import { EXIT, Failure } from '../failure.ts';
-import { pause } from '../pause.ts';
+import { Failure } from '../failure.ts';
 import { OutputSink } from '../terminal/output-sink.ts';
 import { DaemonError, pathSegment } from './client.ts';
+import { type Reader, readToEnd, tellLost } from './reconnecting.ts';
 import { serverSentEvents } from './server-sent-events.ts';
-
-/** Time between two connections, in ms. */
-export const RECONNECT_MS = 1_000;
-
-/** Of a daemon that starts or stops, and of a manager that does not reach it or has no room now. */
-const NOT_NOW = new Set<ErrorCode>(['shutting_down', 'unavailable', 'too_many_requests', 'quota_exceeded']);
 
 /** Which output to print. */
 export interface FollowOptions {
@@ -32,37 +25,14 @@ export interface FollowOptions {
  * resolves with it, or until `interrupted`, and resolves with null. A lost connection is reopened where it ended.
  * Contract section 4, `GET /processes/{id}/output`.
  */
-export async function followOutput(
+export function followOutput(
   context: Context,
   process_id: string,
   options: FollowOptions,
   interrupted: AbortSignal,
 ): Promise<ProcessView | null> {
-  const reader = new OutputReader(context, process_id, options);
-  while (!interrupted.aborted) {
-    try {
-      const end = await reader.read(interrupted);
-      if (end !== 'lost') return end;
-      if (!interrupted.aborted) await context.err.line('sandboxctl: connection lost; retrying');
-    } catch (error) {
-      if (interrupted.aborted) break;
-      if (!reader.connected || !isTemporary(error)) throw error;
-    }
-    await pause(RECONNECT_MS, interrupted);
-  }
-  return null;
-}
-
-/** Whether the same request may be answered a moment later: nobody answered, or only not now. */
-export function isRetried(error: unknown): boolean {
-  if (error instanceof DaemonError) return error.code !== null && NOT_NOW.has(error.code);
-  return error instanceof Failure && error.exit_code === EXIT.unreachable;
-}
-
-/** Whether the error may come from a daemon that is starting, stopping or paused, so that a retry makes sense. */
-export function isTemporary(error: unknown): boolean {
-  if (isRetried(error)) return true;
-  return error instanceof DaemonError && (error.code === 'conflict' || error.code === 'gone');
+  const reader = new EventReader(context, process_id, options);
+  return readToEnd(reader, interrupted, () => tellLost(context));
 }
 
 /** The API path of one process, with any characters in its id. */
@@ -70,9 +40,8 @@ export function processPath(process_id: string): string {
   return `/processes/${pathSegment(process_id)}`;
 }
 
-/** Reads the stream over as many connections as necessary. */
-class OutputReader {
-  /** Whether the daemon has accepted a connection before. */
+/** Reads both streams as server-sent events, in the order in which the daemon has read them. */
+class EventReader implements Reader<ProcessView | null> {
   connected: boolean;
   readonly #context: Context;
   readonly #path: string;
@@ -88,7 +57,7 @@ class OutputReader {
     this.connected = options.is_known ?? false;
   }
 
-  /** The ended process, null at the end of a running one's stored output, or `lost` if the connection broke. */
+  /** The end: the ended process, or null at the end of a running one's stored output. */
   async read(signal: AbortSignal): Promise<ProcessView | null | 'lost'> {
     const { stream, tail_lines, follow, lossless } = this.#options;
     const query = { stream, follow: String(follow), tail_lines, lossless: lossless ? 'true' : undefined };

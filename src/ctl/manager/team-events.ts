@@ -1,5 +1,5 @@
 import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { isTemporary, RECONNECT_MS } from '../api/follow-output.ts';
+import { isTemporary, RECONNECT_MS } from '../api/reconnecting.ts';
 import { untilBroken } from '../api/server-sent-events.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';

@@ -1,11 +1,13 @@
 import type { ProcessView } from '../../contract/processes.ts';
 import type { ProcessRequest } from '../../contract/schema/process-request.ts';
+import { followBytes } from '../api/follow-bytes.ts';
 import { followOutput } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { requestSignal } from '../signal.ts';
 import { OutputClosed } from '../terminal/output.ts';
 import { duration } from '../terminal/quantity.ts';
+import { isSamePlace } from '../terminal/same-place.ts';
 import { attach, type Keyboard, terminalSize } from './attach.ts';
 import { SignalForwarding } from './forward-signals.ts';
 import { sendStdin } from './send-stdin.ts';
@@ -71,12 +73,7 @@ async function connect(
     }
     const stop = AbortSignal.any([failed, ended.signal]);
     const sent = interactive ? sendStdin(context, process_id, stdin, stop) : Promise.resolve();
-    const followed = followOutput(
-      context,
-      process_id,
-      { follow: true, lossless: true, is_known: true },
-      stop,
-    );
+    const followed = follow(context, process_id, stop);
     return await Promise.race([followed, sent.then(() => followed)]);
   } catch (error) {
     // Ends like any program in a pipe whose reader has closed it.
@@ -85,4 +82,10 @@ async function connect(
   } finally {
     ended.abort();
   }
+}
+
+/** Where the order of stdout and stderr is seen, both come over one connection, in the order in which they were read. */
+function follow(context: Context, process_id: string, stop: AbortSignal): Promise<ProcessView | null> {
+  if (!context.json && !isSamePlace()) return followBytes(context, process_id, stop);
+  return followOutput(context, process_id, { follow: true, lossless: true, is_known: true }, stop);
 }

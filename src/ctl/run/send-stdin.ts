@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { ProcessView } from '../../contract/processes.ts';
 import { DaemonError } from '../api/client.ts';
-import { isRetried, processPath, RECONNECT_MS } from '../api/follow-output.ts';
+import { processPath } from '../api/follow-output.ts';
+import { isRetried, RECONNECT_MS } from '../api/reconnecting.ts';
 import type { Context } from '../context.ts';
 import { pause } from '../pause.ts';
 

@@ -6,6 +6,8 @@ import type { OutputLog } from './output-log.ts';
 /** In steps, so that a machine that stood still meanwhile does not count as a follower that did. */
 const CHECK_MS = 5_000;
 const CHECKS_MAX = LOSSLESS_STALL_MS / CHECK_MS;
+/** Who follows each stream over a connection of its own opens the second right after the first. */
+const OTHER_STREAM_MS = 5_000;
 
 type Logs = Readonly<Record<OutputStream, OutputLog>>;
 
@@ -16,24 +18,36 @@ type Logs = Readonly<Record<OutputStream, OutputLog>>;
 export class LosslessFollowers {
   readonly #clock: Clock;
   readonly #logs: Logs;
-  #expected: LosslessFollower | null = null;
+  readonly #expected = new Map<OutputStream, LosslessFollower>();
 
   constructor(clock: Clock, logs: Logs) {
     this.#clock = clock;
     this.#logs = logs;
   }
 
-  /** Holds the output from here on as if a follower were there, until the first has come, or for 60 s. */
+  /**
+   * Holds the output from here on as if a follower were there, until the first has come, or for 60 s. A stream that the
+   * first does not follow is held for 5 s more, until another has come for it.
+   */
   expect(): void {
-    this.#expected = new LosslessFollower(this.#clock, this.#logs, OUTPUT_STREAMS, 'end');
+    for (const stream of OUTPUT_STREAMS) {
+      this.#expected.set(stream, new LosslessFollower(this.#clock, this.#logs, [stream], 'end'));
+    }
   }
 
   /** Adds a follower of these streams from the oldest kept byte on. It calls `onDropped` if it is dropped. */
   add(streams: readonly OutputStream[], onDropped: () => void): LosslessFollower {
     const follower = new LosslessFollower(this.#clock, this.#logs, streams, 'first', onDropped);
-    this.#expected?.leave();
-    this.#expected = null;
+    for (const stream of streams) this.#expectNoLonger(stream);
+    for (const stream of this.#expected.keys()) {
+      this.#clock.after(OTHER_STREAM_MS, () => this.#expectNoLonger(stream));
+    }
     return follower;
+  }
+
+  #expectNoLonger(stream: OutputStream): void {
+    this.#expected.get(stream)?.leave();
+    this.#expected.delete(stream);
   }
 }
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,8 @@ const BUILT = join(DIST, 'sandboxd.cjs');
 
 /** What is measured: the built program, or its source where nothing is built. */
 export const PROGRAM = existsSync(BUILT) ? BUILT : join(root, 'bin/sandboxd.ts');
+
+const SANDBOXCTL = join(dirname(PROGRAM), `sandboxctl${extname(PROGRAM)}`);
 
 export const SECRET = 'whole-bodies-only';
 
@@ -66,7 +68,16 @@ export class Daemon {
 
   /** The header that control needs. */
   get authorization(): { authorization: string } {
-    return { authorization: `Bearer ${readFileSync(join(this.#state_dir, 'control-token'), 'utf8').trim()}` };
+    return { authorization: `Bearer ${readFileSync(this.#token_file, 'utf8').trim()}` };
+  }
+
+  get #token_file(): string {
+    return join(this.#state_dir, 'control-token');
+  }
+
+  /** The command line of the same build's `sandboxctl`, for this daemon. */
+  sandboxctl(...args: string[]): string[] {
+    return [process.execPath, SANDBOXCTL, '--url', this.url, '--token-file', this.#token_file, ...args];
   }
 
   async outbox(): Promise<Counts> {

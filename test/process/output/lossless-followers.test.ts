@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { LOSSLESS_STALL_MS, OUTPUT_PENDING_BYTES } from '../../../src/contract/defaults.ts';
+import type { OutputStream } from '../../../src/contract/processes.ts';
 import { SLAB_BYTES } from '../../../src/process/output/buffer-pool.ts';
 import type { OutputItem, OutputItems, OutputOptions } from '../../../src/process/output/output-reader.ts';
 import type { Supervisor } from '../../../src/process/supervisor.ts';
@@ -48,12 +49,16 @@ async function flooded(supervisor: Supervisor, options: Partial<OutputOptions> =
   return supervisor.output('flood', { ...TWO_STREAMS, ...options });
 }
 
-/** How much of stdout can be read, once that is as much as may wait for a lossless follower. */
-function heldEnd(supervisor: Supervisor, process_id: string): Promise<number> {
+/** How much of a stream can be read, once that is as much as may wait for a lossless follower. */
+function heldEnd(
+  supervisor: Supervisor,
+  process_id: string,
+  stream: OutputStream = 'stdout',
+): Promise<number> {
   return until(async () => {
-    const query = { streams: ['stdout'], start: { tail_bytes: 0 } } as const;
+    const query = { streams: [stream], start: { tail_bytes: 0 } };
     const { start: position } = await supervisor.output(process_id, query);
-    return position.stdout >= OUTPUT_PENDING_BYTES ? position.stdout : null;
+    return position[stream] >= OUTPUT_PENDING_BYTES ? position[stream] : null;
   });
 }
 
@@ -110,6 +115,26 @@ test('one that takes nothing for a minute is dropped, and one that never came is
     await items?.next(); // it goes on reading like any other
     await supervisor.finished('flood');
     expect([(await supervisor.get('flood')).exit_code, drops]).toEqual([0, has_come ? 1 : 0]);
+  }
+});
+
+test('a stream that the first follower does not take waits 5 s for one of its own', async () => {
+  for (const has_come of [true, false]) {
+    const clock = new ManualClock();
+    const { supervisor } = await start({}, clock);
+    const shell = 'seq 1 1000000 >&2; seq 1 1000000';
+    await supervisor.spawn({ shell, process_id: 'p' }, { lossless: true });
+    const stdout = await supervisor.output('p', { ...TWO_STREAMS, streams: ['stdout'] });
+    const reading = taken(stdout);
+    await heldEnd(supervisor, 'p', 'stderr');
+    await clock.advance(4_000);
+    expect(await heldEnd(supervisor, 'p', 'stderr')).toBeLessThanOrEqual(AHEAD_MAX + 64 * 1024);
+    const stderr = has_come
+      ? taken(await supervisor.output('p', { ...TWO_STREAMS, streams: ['stderr'] }))
+      : clock.advance(1_000);
+    expect((await reading).bytes).toBe(6_888_896);
+    if (has_come) expect((await stderr)?.bytes).toBe(6_888_896);
+    await supervisor.finished('p');
   }
 });
 

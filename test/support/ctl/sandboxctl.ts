@@ -21,9 +21,11 @@ export interface Running {
   ended(signal?: NodeJS.Signals): Promise<Ended>;
 }
 
-/** Starts `sandboxctl` with nothing of the test's own environment but PATH. */
-export function start(args: string[], env: NodeJS.ProcessEnv = {}): Running {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env.PATH, ...env } });
+/** Starts `sandboxctl` with nothing of the test's own environment but PATH; `merged`: its stderr goes where stdout goes. */
+export function start(args: string[], env: NodeJS.ProcessEnv = {}, { merged = false } = {}): Running {
+  const command = [process.execPath, PROGRAM, ...args];
+  const [file = '', ...rest] = merged ? ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...command] : command;
+  const child = spawn(file, rest, { env: { PATH: process.env.PATH, ...env } });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
