@@ -9,7 +9,7 @@ glibc=
 for loader in /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1; do [ -e "$loader" ] && glibc=$loader; done
 # One heap instead of one of each thread; the daemon gives its processes what was set before.
 export SANDBOXD_CHILD_MALLOC_ARENA_MAX="$MALLOC_ARENA_MAX" MALLOC_ARENA_MAX=1
-# As in src/base/inspector.ts; the manager, of which there is one for many sandboxes, optimises beside its work.
+# As in src/base/engine/inspector.ts; the manager, of which there is one for many sandboxes, optimises beside its work.
 flags=--disable-sigusr1
 case $file in *sandbox-manager.cjs) ;; *) flags="$flags --no-concurrent-recompilation" ;; esac
 for node in "$folder/../node" "$folder"/../node_modules/node-linux-*"/bin/node" "$folder"/../../node-linux-*"/bin/node"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --disable-sigusr1
-import { refuseInspector } from '../src/base/inspector.ts';
+import { refuseInspector } from '../src/base/engine/inspector.ts';
 
 // Before the rest is loaded, which takes a while.
 refuseInspector();

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --disable-sigusr1
-import { refuseInspector } from '../src/base/inspector.ts';
+import { refuseInspector } from '../src/base/engine/inspector.ts';
 import { closeInherited } from '../src/base/linux/inherited-descriptors.ts';
 import { restoreNodeVariables } from '../src/base/node-variables.ts';
 import { takeSecrets } from '../src/daemon/secrets.ts';

@@ -20,7 +20,8 @@ export interface StdinOptions {
   onData?: (data: Uint8Array) => void;
 }
 
-const END_OF_FILE_KEY = Buffer.from([0x04]);
+// Not of the pool that small buffers share, which it would keep.
+const END_OF_FILE_KEY = Buffer.alloc(1, 0x04);
 
 /**
  * The writing end of a process's stdin. One request writes at a time, and only while the pipe has room: at most

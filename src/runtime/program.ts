@@ -15,8 +15,8 @@ import {
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { NODE_FLAGS } from '../base/engine/inspector.ts';
 import { kernelRandom } from '../base/entropy.ts';
-import { NODE_FLAGS } from '../base/inspector.ts';
 import { StartError } from '../contract/errors.ts';
 
 /** The daemon's program on the host. */

@@ -1,9 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { Clock } from '../../base/clock.ts';
-
-/** With this flag a program keeps the code that it ran, such as one whose code is recorded for the images. */
-const KEEPS_CODE = '--no-flush-bytecode';
+import { collectGarbage, keepsCode } from '../../base/engine/garbage.ts';
 
 /** From the end of a start until its garbage is collected: the ready event is delivered by then. */
 const SETTLE_MS = 1_500;
@@ -28,22 +25,8 @@ export function tightenHeap(): void {
  * where code is to be kept.
  */
 export function settleHeap(clock: Clock, collect = collectGarbage, flags = process.execArgv): void {
-  if (flags.includes(KEEPS_CODE)) return;
+  if (keepsCode(flags)) return;
   clock.after(SETTLE_MS, () => {
     if (!is_tight) collect();
   });
-}
-
-/**
- * Collects all garbage, and code that was needed once. Both flags have their defaults again afterwards, because code that
- * was compiled ahead is accepted with these alone.
- */
-export function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  // The parser of responses would be compiled again, by the optimising compiler this time: see `parser-tier.ts`.
-  setFlagsFromString('--no-flush-liftoff-code');
-  const collect: (options: object) => void = runInNewContext('gc');
-  collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
-  setFlagsFromString('--flush-liftoff-code');
-  setFlagsFromString('--no-expose-gc');
 }

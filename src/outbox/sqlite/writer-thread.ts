@@ -1,8 +1,10 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../../base/clock.ts';
 import { StateLock } from './files/state-lock.ts';
 import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './messages.ts';
 import { memoryOf, type PackedToThread, packFromWriter, unpackToThread } from './messages-packed.ts';
 import { openWriter } from './open-writer.ts';
+import { QuietCollection } from './quiet-collection.ts';
 import type { Writer } from './writer.ts';
 
 /**
@@ -16,6 +18,7 @@ function run(port: MessagePort, settings: WriterSettings): void {
   };
   let writer: Writer | null = null;
   let lock: StateLock | null = null;
+  const collection = new QuietCollection(systemClock);
   const open = ({ previous, held }: Extract<ToWriterThread, { kind: 'open' }>) => {
     const takeLock = () => {
       lock ??= new StateLock(settings.state_dir, held);
@@ -31,6 +34,7 @@ function run(port: MessagePort, settings: WriterSettings): void {
       messages.push(unpackToThread(next.message) as ToWriter);
     }
     writer?.handle(messages);
+    if (messages.some(({ kind }) => kind === 'batch')) collection.noteWork();
   });
   reply({ kind: 'up' });
 }

@@ -1,6 +1,5 @@
-import { Script } from 'node:vm';
 import { expect, it } from 'vitest';
-import { collectGarbage, settleHeap, tightenHeap } from '../../../src/daemon/start/heap.ts';
+import { settleHeap, tightenHeap } from '../../../src/daemon/start/heap.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const A_MOMENT_MS = 2_000;
@@ -25,20 +24,6 @@ it('collects what a start leaves behind once, a moment later', async () => {
 
 it('leaves a program alone whose code is to be kept', () => {
   expect(settling(['--no-opt', '--no-flush-bytecode']).clock.timers).toBe(0);
-});
-
-it('collects what nothing refers to any more', async () => {
-  const gone = new WeakRef({});
-  await new Promise(setImmediate);
-  collectGarbage();
-  expect(gone.deref()).toBeUndefined();
-});
-
-it('leaves the engine as it was: it accepts what was compiled before', () => {
-  const source = 'function twice(value) { return 2 * value; } twice(2)';
-  const cachedData = new Script(source).createCachedData();
-  collectGarbage();
-  expect(new Script(source, { cachedData }).cachedDataRejected).toBe(false);
 });
 
 it('does not stop a program whose records flow by then', async () => {

@@ -4,7 +4,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { SANDBOXD } from '../support/sandboxd-program.ts';
+import { SANDBOXD } from '../../support/sandboxd-program.ts';
 
 const DIST = dirname(SANDBOXD);
 const NODE_FOLDER = dirname(process.execPath);
