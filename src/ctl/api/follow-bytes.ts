@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { OUTPUT_STREAMS, type OutputStream, type ProcessView } from '../../contract/processes.ts';
 import type { Context } from '../context.ts';
+import { pause } from '../pause.ts';
 import { DaemonError } from './client.ts';
 import { processPath } from './follow-output.ts';
 import { RECONNECT_MS, type Reader, readToEnd, tellLost } from './reconnecting.ts';
@@ -18,21 +19,35 @@ export async function followBytes(
   process_id: string,
   interrupted: AbortSignal,
 ): Promise<ProcessView | null> {
-  const failed = new AbortController();
-  const stop = AbortSignal.any([interrupted, failed.signal]);
+  const readers = OUTPUT_STREAMS.map((stream) => new ByteReader(context, process_id, stream));
   const onLost = oncePerReconnect(() => tellLost(context));
-  try {
-    await Promise.all(
-      OUTPUT_STREAMS.map((stream) => readToEnd(new ByteReader(context, process_id, stream), stop, onLost)),
-    );
-  } finally {
-    failed.abort();
-  }
-  const ended: Reader<ProcessView> = {
+  const view: Reader<ProcessView> = {
     connected: true,
     read: (signal) => context.client.call('GET', processPath(process_id), { signal }),
   };
-  return readToEnd(ended, interrupted, onLost);
+  while (!interrupted.aborted) {
+    await readAll(readers, interrupted, onLost);
+    const process = await readToEnd(view, interrupted, onLost);
+    if (process?.exited_at !== null) return process;
+    // A server in between has ended the answers: they go on.
+    await pause(RECONNECT_MS, interrupted);
+  }
+  return null;
+}
+
+/** Resolves when every stream has ended, or rejects with the first failure, which ends the others. */
+async function readAll(
+  readers: Reader<'end'>[],
+  interrupted: AbortSignal,
+  onLost: () => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController();
+  const stop = AbortSignal.any([interrupted, failed.signal]);
+  try {
+    await Promise.all(readers.map((reader) => readToEnd(reader, stop, onLost)));
+  } finally {
+    failed.abort();
+  }
 }
 
 /** Both connections to a daemon that dies are lost at once. */

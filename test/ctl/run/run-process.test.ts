@@ -112,6 +112,18 @@ describe('sandboxctl run', () => {
     expect(asked.stderr[1]?.query).toMatch(/&offset=0$/);
   });
 
+  it('goes on where the answers have ended and the process has not', async () => {
+    const views = [RUNNING, ENDED];
+    daemon.on('GET /processes/p', (_, response) => succeed(response, 200, views.shift()));
+    const running = start(['run', '--', 'x'], env);
+    (await stream('stdout')).write('abc');
+    await end();
+    (await stream('stdout', 1)).write('def');
+    await end(1);
+    expect(await running.ended()).toEqual({ code: 6, stdout: 'abcdef', stderr: '' });
+    expect(asked.stdout[1]?.query).toMatch(/&offset=3$/);
+  });
+
   it('tells what is missing where the kept bytes no longer reach back', async () => {
     const running = start(['run', '--', 'x'], env);
     (await stream('stdout')).write('abc');
