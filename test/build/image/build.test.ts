@@ -156,15 +156,21 @@ describe('the tree for images', () => {
     });
   });
 
-  it('uses what the compiler made beforehand', () => {
-    const part = join(tree, library, 'sandboxd.sandboxd-options.cjs');
+  it.each([
+    ['sandboxd', 'sandboxd.sandboxd-options'],
+    ['sandboxd', 'writer-thread.program'],
+    ['sandboxctl', 'sandboxctl.program'],
+  ])('uses what the compiler made beforehand for %s: %s', (program, name) => {
+    const part = join(tree, library, `${name}.cjs`);
     const rejected = `
       const { readFileSync } = require('node:fs');
       const text = '(function(exports,require,module,__filename,__dirname){' + readFileSync(${JSON.stringify(part)}, 'latin1') + '\\n})';
       const cachedData = readFileSync(${JSON.stringify(part.replace('.cjs', '.cache'))});
       console.log(new (require('node:vm').Script)(text, { cachedData }).cachedDataRejected);`;
+    const launcher = readFileSync(join(tree, 'usr/local/bin', program), 'utf8');
+    const flags = /node" (.*) "\$lib/.exec(launcher)?.[1]?.split(' ') ?? [];
     const node = join(tree, library, 'node');
-    expect(execFileSync(node, ['-e', rejected], { encoding: 'utf8' })).toBe('false\n');
+    expect(execFileSync(node, [...flags, '-e', rejected], { encoding: 'utf8' })).toBe('false\n');
   });
 
   it('starts also where what the compiler made does not fit', () => {
