@@ -1,10 +1,10 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../base/clock.ts';
 import { StateLock } from './files/state-lock.ts';
+import { FirstCollection } from './first-collection.ts';
 import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './messages.ts';
 import { memoryOf, type PackedToThread, packFromWriter, unpackToThread } from './messages-packed.ts';
 import { openWriter } from './open-writer.ts';
-import { QuietCollection } from './quiet-collection.ts';
 import type { Writer } from './writer.ts';
 
 /**
@@ -18,7 +18,7 @@ function run(port: MessagePort, settings: WriterSettings): void {
   };
   let writer: Writer | null = null;
   let lock: StateLock | null = null;
-  const collection = new QuietCollection(systemClock);
+  const collection = new FirstCollection(systemClock);
   const open = ({ previous, held }: Extract<ToWriterThread, { kind: 'open' }>) => {
     const takeLock = () => {
       lock ??= new StateLock(settings.state_dir, held);
@@ -34,9 +34,13 @@ function run(port: MessagePort, settings: WriterSettings): void {
       messages.push(unpackToThread(next.message) as ToWriter);
     }
     writer?.handle(messages);
-    if (messages.some(({ kind }) => kind === 'batch')) collection.noteWork();
+    collection.noteRows(messages.reduce((sum, message) => sum + rowsOf(message), 0));
   });
   reply({ kind: 'up' });
+}
+
+function rowsOf(message: ToWriter): number {
+  return message.kind === 'batch' ? message.appends.length + message.outcomes.length : 0;
 }
 
 if (parentPort) run(parentPort, workerData as WriterSettings);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { QuietCollection } from '../../../src/outbox/sqlite/quiet-collection.ts';
+import { FirstCollection } from '../../../src/outbox/sqlite/first-collection.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 function collecting(flags: string[] = []) {
@@ -8,13 +8,13 @@ function collecting(flags: string[] = []) {
   const collect = () => {
     counted.collections += 1;
   };
-  return { clock, counted, collection: new QuietCollection(clock, collect, flags) };
+  return { clock, counted, collection: new FirstCollection(clock, collect, flags) };
 }
 
 it('collects once the start is over and nothing is to be done', async () => {
   const { clock, counted, collection } = collecting();
   for (let i = 0; i < 40; i++) {
-    collection.noteWork();
+    collection.noteRows(2);
     await clock.advance(50);
   }
   expect(counted.collections).toBe(0);
@@ -22,29 +22,27 @@ it('collects once the start is over and nothing is to be done', async () => {
   expect([counted.collections, clock.timers]).toEqual([1, 0]);
 });
 
-it('collects what a start leaves behind not before that is over', async () => {
+it('collects what a start leaves behind not before that is over, and only once', async () => {
   const { clock, counted, collection } = collecting();
-  collection.noteWork();
+  collection.noteRows(1);
   await clock.advance(1_400);
   expect(counted.collections).toBe(0);
   await clock.advance(200);
   expect(counted.collections).toBe(1);
+  collection.noteRows(1);
+  expect(clock.timers).toBe(0);
 });
 
-it('collects again after work alone, once a minute at most', async () => {
+it('takes no code away from a thread that is busy from the beginning', async () => {
   const { clock, counted, collection } = collecting();
-  collection.noteWork();
-  await clock.advance(120_000);
-  expect(counted.collections).toBe(1);
-  for (let i = 0; i < 90; i++) {
-    collection.noteWork();
-    await clock.advance(1_000);
-  }
-  expect(counted.collections).toBe(3);
+  for (let i = 0; i < 12; i++) collection.noteRows(100);
+  await clock.advance(5_000);
+  collection.noteRows(1);
+  expect([counted.collections, clock.timers]).toEqual([0, 0]);
 });
 
 it('keeps the code of a program whose code is recorded', () => {
   const { clock, collection } = collecting(['--no-flush-bytecode']);
-  collection.noteWork();
+  collection.noteRows(1);
   expect(clock.timers).toBe(0);
 });
