@@ -10,8 +10,8 @@ export function keepsCode(flags: readonly string[]): boolean {
 }
 
 /**
- * Collects all garbage of this thread, and code that was needed once, in about 20 ms. Both flags have their defaults again afterwards, because code that
- * was compiled ahead is accepted with these alone.
+ * Collects all garbage of this thread, and code that was needed once, in about 20 ms. Both flags have their defaults again
+ * afterwards, because code that was compiled ahead is accepted with these alone.
  */
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
