@@ -1,22 +1,18 @@
 import type { DeliveryPage } from '../contract/deliveries.ts';
-import { isTemporary } from './api/reconnecting.ts';
+import { type Reader, readToEnd } from './api/reconnecting.ts';
 import { untilBroken } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
 import { oneLine, parseEvent } from './listen/received-event.ts';
-import { pause } from './pause.ts';
 import { eventLine } from './terminal/event-line.ts';
 import { printable } from './terminal/printable.ts';
-
-const RECONNECT_MS = 1_000;
 
 /** Prints the stored events after `since`, up to the newest now. Contract section 4, `GET /events/stream`. */
 export async function events(context: Context, since = 0): Promise<ExitCode> {
   const newest = await newestSequence(context);
   if (newest <= since) return EXIT.ok;
   const reader = new StreamReader(context, since);
-  await reader.read(newest);
-  if (reader.position >= newest) return EXIT.ok;
+  if ((await reader.read(undefined, newest)) === 'last') return EXIT.ok;
   throw new Failure(EXIT.unreachable, `${context.client.shown} ended the stream before event #${newest}`);
 }
 
@@ -30,46 +26,39 @@ export async function followEvents(
   since?: number,
 ): Promise<ExitCode> {
   const reader = new StreamReader(context, since ?? (await newestSequence(context)));
-  while (!interrupted.aborted) {
-    try {
-      await reader.read(Number.POSITIVE_INFINITY, interrupted);
-      if (!interrupted.aborted) await context.err.line('connection lost; retrying');
-    } catch (error) {
-      if (!interrupted.aborted && !(reader.connected && isTemporary(error))) throw error;
-    }
-    await pause(RECONNECT_MS, interrupted);
-  }
+  await readToEnd(reader, interrupted, () => context.err.line('connection lost; retrying'));
   return EXIT.ok;
 }
 
 /** Reads the stream over as many connections as necessary. */
-class StreamReader {
+class StreamReader implements Reader<'last'> {
   /** The sequence of the last printed event; the next connection resumes after it. */
-  position: number;
+  #position: number;
   /** Whether the daemon has accepted a connection before. */
   connected = false;
   readonly #context: Context;
 
   constructor(context: Context, since: number) {
     this.#context = context;
-    this.position = since;
+    this.#position = since;
   }
 
   /** Prints until the connection ends, `signal` aborts or the event `last` is printed. */
-  async read(last: number, signal?: AbortSignal): Promise<void> {
+  async read(signal?: AbortSignal, last = Number.POSITIVE_INFINITY): Promise<'last' | 'lost'> {
     const type = 'text/event-stream';
     const body = await this.#context.client.stream('/events/stream', {
       type,
-      headers: { accept: type, 'last-event-id': String(this.position) },
+      headers: { accept: type, 'last-event-id': String(this.#position) },
       ...(signal ? { signal } : {}),
     });
     this.connected = true;
     try {
       for await (const { id, data } of untilBroken(body)) {
         await this.#print(data);
-        this.position = Number(id);
-        if (this.position >= last) break;
+        this.#position = Number(id);
+        if (this.#position >= last) return 'last';
       }
+      return 'lost';
     } finally {
       body.destroy();
     }

@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { OUTPUT_STREAMS, type OutputStream, type ProcessView } from '../../contract/processes.ts';
 import type { Context } from '../context.ts';
 import { pause } from '../pause.ts';
-import { DaemonError } from './client.ts';
+import { OutputSink } from '../terminal/output-sink.ts';
+import { type Client, DaemonError } from './client.ts';
 import { processPath } from './follow-output.ts';
 import { RECONNECT_MS, type Reader, readToEnd, tellLost } from './reconnecting.ts';
 
@@ -19,7 +20,8 @@ export async function followBytes(
   process_id: string,
   interrupted: AbortSignal,
 ): Promise<ProcessView | null> {
-  const readers = OUTPUT_STREAMS.map((stream) => new ByteReader(context, process_id, stream));
+  const sink = new OutputSink(context);
+  const readers = OUTPUT_STREAMS.map((stream) => new ByteReader(context.client, process_id, stream, sink));
   const onLost = oncePerReconnect(() => tellLost(context));
   const view: Reader<ProcessView> = {
     connected: true,
@@ -64,67 +66,58 @@ function oncePerReconnect(tell: () => Promise<void>): () => Promise<void> {
 /** Reads one stream as bytes. */
 class ByteReader implements Reader<'end'> {
   readonly connected = true;
-  readonly #context: Context;
+  readonly #client: Client;
   readonly #path: string;
   readonly #stream: OutputStream;
-  /** The offset after the last byte written; null before the first. */
-  #next: number | null = null;
-  #is_kept = true;
+  readonly #sink: OutputSink;
+  /** Where the next answer is to begin; null for the oldest byte that is kept. */
+  #offset: number | null = null;
 
-  constructor(context: Context, process_id: string, stream: OutputStream) {
-    this.#context = context;
+  constructor(client: Client, process_id: string, stream: OutputStream, sink: OutputSink) {
+    this.#client = client;
     this.#path = `${processPath(process_id)}/output`;
     this.#stream = stream;
+    this.#sink = sink;
   }
 
   async read(signal: AbortSignal): Promise<'end' | 'lost'> {
     const body = await this.#open(signal);
     try {
-      await this.#begin(Number(body.headers['x-output-offset']));
-      return await this.#copy(body);
+      const offset = Number(body.headers['x-output-offset']);
+      if (!Number.isSafeInteger(offset)) {
+        throw new DaemonError(null, `${this.#client.shown} answered without X-Output-Offset`);
+      }
+      await this.#write(offset, Buffer.alloc(0));
+      return await this.#copy(body, offset);
     } finally {
       body.destroy();
     }
   }
 
   async #open(signal: AbortSignal): Promise<IncomingMessage> {
-    const offset = this.#is_kept ? (this.#next ?? undefined) : undefined;
+    const offset = this.#offset ?? undefined;
     const query = { stream: this.#stream, follow: 'true', lossless: 'true', offset };
     try {
-      return await this.#context.client.stream(this.#path, {
-        type: TYPE,
-        headers: { accept: TYPE },
-        query,
-        signal,
-      });
+      return await this.#client.stream(this.#path, { type: TYPE, headers: { accept: TYPE }, query, signal });
     } catch (error) {
-      if (error instanceof DaemonError && error.code === 'gone') this.#is_kept = false;
+      if (error instanceof DaemonError && error.code === 'gone') this.#offset = null;
       throw error;
     }
   }
 
-  /** Reports what is missing before the first byte of an answer. */
-  async #begin(offset: number): Promise<void> {
-    if (!Number.isSafeInteger(offset)) {
-      throw new DaemonError(null, `${this.#context.client.shown} answered without X-Output-Offset`);
-    }
-    const missing = offset - (this.#next ?? offset);
-    if (missing > 0) {
-      await this.#context.err.line(`sandboxctl: ${missing} bytes of ${this.#stream} are no longer kept`);
-    }
-    this.#next = offset;
-    this.#is_kept = true;
-  }
-
-  async #copy(body: IncomingMessage): Promise<'end' | 'lost'> {
-    const output = this.#stream === 'stdout' ? this.#context.out : this.#context.err;
+  async #copy(body: IncomingMessage, from: number): Promise<'end' | 'lost'> {
     const pieces = body[Symbol.asyncIterator]();
-    for (;;) {
+    for (let offset = from; ; ) {
       const piece = await pieces.next().catch(() => null);
       if (!piece) return 'lost';
       if (piece.done) return 'end';
-      await output.write(piece.value);
-      this.#next = (this.#next ?? 0) + piece.value.length;
+      await this.#write(offset, piece.value);
+      offset += piece.value.length;
     }
+  }
+
+  async #write(offset: number, bytes: Buffer): Promise<void> {
+    await this.#sink.write(this.#stream, offset, bytes);
+    this.#offset = offset + bytes.length;
   }
 }

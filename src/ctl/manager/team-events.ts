@@ -1,10 +1,9 @@
 import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { isTemporary, RECONNECT_MS } from '../api/reconnecting.ts';
+import { type Reader, readToEnd } from '../api/reconnecting.ts';
 import { untilBroken } from '../api/server-sent-events.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import { oneLine, parseEvent } from '../listen/received-event.ts';
-import { pause } from '../pause.ts';
 import { eventLine } from '../terminal/event-line.ts';
 import { printable } from '../terminal/printable.ts';
 
@@ -41,30 +40,38 @@ export async function followTeamEvents(
   interrupted: AbortSignal,
   cursor?: string,
 ): Promise<ExitCode> {
-  let position = cursor;
-  let has_connected = false;
-  while (!interrupted.aborted) {
-    try {
-      const type = 'text/event-stream';
-      const last = position === undefined ? {} : { 'last-event-id': position };
-      const headers = { accept: type, ...last };
-      const body = await context.client.stream('/events', { type, headers, signal: interrupted });
-      has_connected = true;
-      try {
-        for await (const { id, data } of untilBroken(body)) {
-          await print(context, data);
-          position = id;
-        }
-      } finally {
-        body.destroy();
-      }
-      if (!interrupted.aborted) await context.err.line('connection lost; retrying');
-    } catch (error) {
-      if (!interrupted.aborted && !(has_connected && isTemporary(error))) throw error;
-    }
-    await pause(RECONNECT_MS, interrupted);
-  }
+  const reader = new FeedReader(context, cursor);
+  await readToEnd(reader, interrupted, () => context.err.line('connection lost; retrying'));
   return EXIT.ok;
+}
+
+/** Reads the feed over as many connections as necessary; it has no end. */
+class FeedReader implements Reader<never> {
+  connected = false;
+  readonly #context: ManagerContext;
+  #position: string | undefined;
+
+  constructor(context: ManagerContext, cursor: string | undefined) {
+    this.#context = context;
+    this.#position = cursor;
+  }
+
+  async read(signal: AbortSignal): Promise<'lost'> {
+    const type = 'text/event-stream';
+    const last = this.#position === undefined ? {} : { 'last-event-id': this.#position };
+    const headers = { accept: type, ...last };
+    const body = await this.#context.client.stream('/events', { type, headers, signal });
+    this.connected = true;
+    try {
+      for await (const { id, data } of untilBroken(body)) {
+        await print(this.#context, data);
+        this.#position = id;
+      }
+      return 'lost';
+    } finally {
+      body.destroy();
+    }
+  }
 }
 
 function print({ out, json }: ManagerContext, body: string): Promise<void> {

@@ -28,17 +28,21 @@ export class OutputSink {
   }
 
   /** Writes a piece; resolves when it is written. */
-  async take({ stream, offset, data, encoding }: OutputPiece): Promise<void> {
-    const bytes = Buffer.from(data, encoding ?? 'utf8');
+  take({ stream, offset, data, encoding }: OutputPiece): Promise<void> {
+    return this.write(stream, offset, Buffer.from(data, encoding ?? 'utf8'));
+  }
+
+  /** Writes bytes of a stream, which may be none: a gap before them is reported all the same. */
+  async write(stream: OutputStream, offset: number, bytes: Buffer): Promise<void> {
     const next = this.#next[stream] ?? offset;
     const end = offset + bytes.length;
     if (end <= next) return;
     if (offset > next) await this.#reportGap(stream, offset - next);
     this.#next[stream] = end;
-    await this.#write(stream, Math.max(offset, next), bytes.subarray(Math.max(0, next - offset)));
+    await this.#print(stream, Math.max(offset, next), bytes.subarray(Math.max(0, next - offset)));
   }
 
-  #write(stream: OutputStream, offset: number, bytes: Buffer): Promise<void> {
+  #print(stream: OutputStream, offset: number, bytes: Buffer): Promise<void> {
     const { out, err, json } = this.#context;
     if (!json) return (stream === 'stdout' ? out : err).write(bytes);
     const text = bytes.toString('utf8');
