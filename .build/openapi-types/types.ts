@@ -22,7 +22,7 @@ interface Declaration {
   name?: { text: string };
 }
 
-const HEADER = '// Made from the OpenAPI document by `npm run client-types`. Do not edit.\n\n';
+const HEADER = '// Made from the OpenAPI document by `npm run published`. Do not edit.\n\n';
 
 /**
  * The types of the routes of an OpenAPI document, as a module: parameters, bodies, and the answers of successes. Errors

@@ -1,5 +1,5 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -71,3 +71,10 @@ it('npm installs the package on other systems, for what it exports (skipped wher
     expect(stdout).not.toMatch(/linux/);
   }
 }, 300_000);
+
+it('the packed types are as published (else: npm run published)', async () => {
+  const dist = join(ROOT, 'dist');
+  const files = globSync('types/**/*.d.ts', { cwd: dist }).sort();
+  const text = files.map((path) => `// ${path}\n${readFileSync(join(dist, path), 'utf8')}`).join('\n');
+  await expect(text).toMatchFileSnapshot('../published/types.d.ts.txt');
+});

@@ -1,4 +1,4 @@
-// Made from the OpenAPI document by `npm run client-types`. Do not edit.
+// Made from the OpenAPI document by `npm run published`. Do not edit.
 
 export interface paths {
     "/api/v1/sandboxes": {
