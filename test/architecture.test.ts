@@ -10,9 +10,12 @@ const MANAGER = ['config', 'database', 'sandboxes', 'outbox', 'quotas', 'usage',
   (room) => `manager/${room}`,
 );
 
-/** A folder tells one story, a file one thing: a reader takes in no more at once. */
-const FILES_IN_A_FOLDER_MAX = 20;
-const LINES_IN_A_FILE_MAX = 250;
+/** Where to ask whether a folder still tells one story, and a file is still one thing. */
+const FILES_IN_A_FOLDER_MAX = 30;
+const LINES_IN_A_FILE_MAX = 400;
+
+/** Files that are longer all the same, with the reason. */
+const LONG_FILES: Record<string, string> = {};
 
 /** Which rooms of `src/` a room may import, itself and the stages inside it aside. The longest name counts. */
 const MAY_IMPORT: Record<string, string[]> = {
@@ -128,19 +131,18 @@ describe('the house', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('has at most twenty files in a folder', () => {
+  it('has at most 30 files in a folder', () => {
     const folders = Map.groupBy(files, ({ path }) => dirname(path));
     const full = [...folders].filter(([, { length }]) => length > FILES_IN_A_FOLDER_MAX);
     expect(full.map(([folder, { length }]) => `${folder}: ${length}`)).toEqual([]);
   });
 
-  it('has at most 250 lines in a file', () => {
-    const large = files
+  it('has at most 400 lines in a file, or a reason', () => {
+    const long = files
       // Made from the documents, with a line for each of their fields.
       .filter(({ path }) => !path.startsWith('src/client/openapi/'))
-      .map(({ path, text }) => ({ path, lines: text.trimEnd().split('\n').length }))
-      .filter(({ lines }) => lines > LINES_IN_A_FILE_MAX);
-    expect(large).toEqual([]);
+      .filter(({ text }) => text.trimEnd().split('\n').length > LINES_IN_A_FILE_MAX);
+    expect(long.map(({ path }) => path).sort()).toEqual(Object.keys(LONG_FILES).sort());
   });
 
   it('has no circle of imports', () => {
