@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { connection } from './api/connection.ts';
 import { useRoute } from './base/router.ts';
 import { program, token } from './base/session.ts';
 import { useStore } from './base/store.ts';
@@ -12,7 +13,6 @@ import { QuotasPage } from './quotas/quotas-page.tsx';
 import { DaemonPage } from './sandboxes/daemon-page.tsx';
 import { SandboxPage } from './sandboxes/sandbox-page.tsx';
 import { SandboxesPage } from './sandboxes/sandboxes-page.tsx';
-import { Banner } from './shell/banner.tsx';
 import { Help } from './shell/help.tsx';
 import { Nav, Tools } from './shell/nav.tsx';
 import { Palette } from './shell/palette.tsx';
@@ -84,4 +84,19 @@ function View({ segments }: { segments: readonly string[] }) {
         </Empty>
       );
   }
+}
+
+/** Says that nobody answers, as long as that is so. */
+function Banner() {
+  const is_away = useStore(connection) === 'away';
+  const of = useStore(program) ?? 'manager';
+  return (
+    <div role="status">
+      {is_away && (
+        <div class="banner">
+          The {of} cannot be reached. Trying again; what is shown may be old, and what you have typed stays.
+        </div>
+      )}
+    </div>
+  );
 }

@@ -49,7 +49,12 @@ async function transfer(
   const id = last_id;
   const ending = new AbortController();
   const entry: Transfer = {
-    ...{ id, text, done: 0, total: null, state: 'running', problem: null },
+    id,
+    text,
+    done: 0,
+    total: null,
+    state: 'running',
+    problem: null,
     stop: () => ending.abort(),
   };
   transfers.set([entry, ...transfers.value].slice(0, KEPT_MAX));

@@ -1,7 +1,9 @@
-import { useCallback, useMemo, useState } from 'preact/hooks';
+import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
+import { type StreamState, useStream } from '../api/follow.ts';
 import type { Place } from '../api/place.ts';
 import { processes } from '../api/processes.ts';
 import { count, plural } from '../base/format.ts';
+import { useDrawing } from '../base/use-drawing.ts';
 import { Badge } from '../parts/badge.tsx';
 import { save } from '../parts/download.ts';
 import { Select } from '../parts/field.tsx';
@@ -9,8 +11,7 @@ import { Icon } from '../parts/icon.tsx';
 import { type LineStyle, Lines } from '../parts/lines.tsx';
 import { Empty, ProblemNote } from '../parts/notes.tsx';
 import { tell } from '../parts/toasts.tsx';
-import type { OutputLine } from './output-log.ts';
-import { useOutput } from './use-output.ts';
+import { type OutputLine, OutputLog } from './output-log.ts';
 
 const HEIGHT_PX = 18;
 const STATES = { connecting: 'accent', live: 'good', waiting: 'warn', ended: 'idle' } as const;
@@ -179,4 +180,29 @@ function placesOf(lines: readonly OutputLine[], text: string): number[] {
   for (const [index, line] of lines.entries())
     if (line.text.toLowerCase().includes(wanted)) places.push(index);
   return places;
+}
+
+/** What a process has written, and goes on writing. */
+interface FollowedOutput {
+  lines: readonly OutputLine[];
+  /** Lines that came before those that are kept. */
+  dropped: number;
+  state: StreamState;
+}
+
+/** Follows the output of a process until it has ended. It is drawn a few times a second, however much it is. */
+function useOutput({ path, sandbox }: Place, process_id: string, onExit: () => void): FollowedOutput {
+  const [shown, setShown] = useState<Omit<FollowedOutput, 'state'>>({ lines: [], dropped: 0 });
+  const log = useRef(new OutputLog());
+  const drawing = useDrawing(() => setShown({ lines: log.current.lines(), dropped: log.current.dropped }));
+  const state = useStream(`${path} ${process_id}`, async (signal, onConnection) => {
+    log.current = new OutputLog();
+    for await (const event of sandbox.output(process_id, { stream: 'all', signal, onConnection })) {
+      if (signal.aborted) return;
+      if (event.type === 'output') log.current.add(event.stream, event.bytes);
+      if (event.type === 'exit') onExit();
+      drawing.ask();
+    }
+  });
+  return { ...shown, state };
 }

@@ -28,16 +28,25 @@ export interface ClaimForm {
 
 /** An empty form: everything as the manager defaults it. */
 export const EMPTY_CLAIM: ClaimForm = {
-  ...{
-    template: '',
-    webhook_url: '',
-    webhook_secret: '',
-    watch_dir: '',
-    watch_ignore: '',
-    events: EVENT_TYPES,
-  },
-  ...{ metadata: '', env_vars: '', ttl: '', hard_ttl: '', idle_ttl: '', auto_resume: false },
-  ...{ memory: '', cpu: '', disk: '', egress: '', ingress: '', burst: '', network: '' },
+  template: '',
+  webhook_url: '',
+  webhook_secret: '',
+  watch_dir: '',
+  watch_ignore: '',
+  events: EVENT_TYPES,
+  metadata: '',
+  env_vars: '',
+  ttl: '',
+  hard_ttl: '',
+  idle_ttl: '',
+  auto_resume: false,
+  memory: '',
+  cpu: '',
+  disk: '',
+  egress: '',
+  ingress: '',
+  burst: '',
+  network: '',
 };
 
 /** What is wrong with a form, by field. */

@@ -31,21 +31,34 @@ const SCROLLBACK_LINES = 10_000;
 const FONT = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 
 const DARK: ITheme = {
-  ...{ background: '#0a0d11', foreground: '#e5e9f0', cursor: '#8fadff', cursorAccent: '#0a0d11' },
+  background: '#0a0d11',
+  foreground: '#e5e9f0',
+  cursor: '#8fadff',
+  cursorAccent: '#0a0d11',
   selectionBackground: '#2d4380',
 };
 const LIGHT: ITheme = {
-  ...{ background: '#ffffff', foreground: '#171c26', cursor: '#2f55cf', cursorAccent: '#ffffff' },
-  ...{
-    selectionBackground: '#c9d6fb',
-    black: '#171c26',
-    red: '#b8252f',
-    green: '#157347',
-    yellow: '#8a5a00',
-  },
-  ...{ blue: '#2f55cf', magenta: '#8b2fa8', cyan: '#0c6b7f', white: '#566070', brightBlack: '#566070' },
-  ...{ brightRed: '#b8252f', brightGreen: '#157347', brightYellow: '#8a5a00', brightBlue: '#2f55cf' },
-  ...{ brightMagenta: '#8b2fa8', brightCyan: '#0c6b7f', brightWhite: '#171c26' },
+  background: '#ffffff',
+  foreground: '#171c26',
+  cursor: '#2f55cf',
+  cursorAccent: '#ffffff',
+  selectionBackground: '#c9d6fb',
+  black: '#171c26',
+  red: '#b8252f',
+  green: '#157347',
+  yellow: '#8a5a00',
+  blue: '#2f55cf',
+  magenta: '#8b2fa8',
+  cyan: '#0c6b7f',
+  white: '#566070',
+  brightBlack: '#566070',
+  brightRed: '#b8252f',
+  brightGreen: '#157347',
+  brightYellow: '#8a5a00',
+  brightBlue: '#2f55cf',
+  brightMagenta: '#8b2fa8',
+  brightCyan: '#0c6b7f',
+  brightWhite: '#171c26',
 };
 
 /** Opens a terminal in a box. What the process writes can set no title, open no link, and reach no clipboard. */
