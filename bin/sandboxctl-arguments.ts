@@ -18,7 +18,7 @@ export function environmentEntry(text: string, before: Record<string, string> = 
 }
 
 /** A duration in ms. */
-export function duration(text: string): number {
+export function durationArgument(text: string): number {
   const duration_ms = parseDuration(text);
   if (duration_ms !== null) return duration_ms;
   throw new InvalidArgumentError('It must be a duration such as 500ms, 30s, 5m or 1h.');
@@ -26,7 +26,7 @@ export function duration(text: string): number {
 
 /** A timeout in ms, more than 0. */
 export function timeout(text: string): number {
-  const timeout_ms = duration(text);
+  const timeout_ms = durationArgument(text);
   if (timeout_ms > 0) return timeout_ms;
   throw new InvalidArgumentError('It must be a duration such as 500ms, 30s, 5m or 1h.');
 }

@@ -9,7 +9,7 @@ import type { ClaimOptions } from '../src/ctl/manager/claim.ts';
 import type { SandboxListOptions } from '../src/ctl/manager/sandbox-list.ts';
 import type { UsageOptions } from '../src/ctl/manager/usage.ts';
 import { integer } from './command-line.ts';
-import { type CommandRunner, duration, environmentEntry } from './sandboxctl-arguments.ts';
+import { type CommandRunner, durationArgument, environmentEntry } from './sandboxctl-arguments.ts';
 
 /** Sandboxes in a list where no number is asked for, as of the API. */
 const SANDBOXES_LISTED = 50;
@@ -63,9 +63,9 @@ function defineReads(sandbox: Command, withManager: Run): void {
     .option('--limit <number>', 'maximum number of sandboxes', integer(1), SANDBOXES_LISTED)
     .action((options: Omit<SandboxListOptions, 'metadata'> & { metadata?: Record<string, string> }) =>
       withManager(async (context) => {
-        const { listSandboxes } = await import('../src/ctl/manager/sandbox-list.ts');
+        const { printSandboxes } = await import('../src/ctl/manager/sandbox-list.ts');
         const metadata = Object.entries(options.metadata ?? {}).map(([key, text]) => `${key}:${text}`);
-        return listSandboxes(context, { ...options, metadata });
+        return printSandboxes(context, { ...options, metadata });
       }),
     );
 
@@ -95,9 +95,13 @@ function defineClaim(sandbox: Command, withManager: Run): void {
     .option('--env <name=value>', 'set a variable of its processes; repeatable', environmentEntry)
     .option('--env-from <path>', 'variables of its processes, a NAME=VALUE on each line')
     .option('--metadata <key:text>', 'label it; repeatable', pair)
-    .option(...TTL, duration)
-    .option(...HARD_TTL, duration)
-    .option('--idle-ttl <duration>', 'pause it when nobody has used it for so long; 0 is never', duration)
+    .option(...TTL, durationArgument)
+    .option(...HARD_TTL, durationArgument)
+    .option(
+      '--idle-ttl <duration>',
+      'pause it when nobody has used it for so long; 0 is never',
+      durationArgument,
+    )
     .option('--auto-resume', 'resume it with the next call while it is paused')
     .option('--memory <size>', 'such as 128Mi or 1Gi')
     .option('--cpu <cores>', 'such as 0.5 or 2', cores)
@@ -127,8 +131,8 @@ function defineChanges(sandbox: Command, withManager: Run): void {
     .command('fork')
     .description("copy a sandbox and print the copy's id; it starts paused")
     .argument('[sandbox_id]', ID)
-    .option(...TTL, duration)
-    .option(...HARD_TTL, duration)
+    .option(...TTL, durationArgument)
+    .option(...HARD_TTL, durationArgument)
     .action((id: string | undefined, { ttl, hardTtl }: { ttl?: number; hardTtl?: number }) =>
       withManager(async (context) => {
         const { fork, seconds } = await changes();
@@ -141,7 +145,7 @@ function defineChanges(sandbox: Command, withManager: Run): void {
     .command('refresh')
     .description("restart a sandbox's ttl")
     .argument('[sandbox_id]', ID)
-    .option('--duration <duration>', 'another time than its ttl', duration)
+    .option('--duration <duration>', 'another time than its ttl', durationArgument)
     .action((id: string | undefined, options: { duration?: number }) =>
       withManager(async (context) => {
         const { refresh, seconds } = await changes();

@@ -1,9 +1,9 @@
 import type { DeliveryPage } from '../contract/deliveries.ts';
-import { type Reader, readToEnd } from './api/reconnecting.ts';
+import { type ReconnectingReader, readToEnd } from './api/reconnecting.ts';
 import { untilBroken } from './api/server-sent-events.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
-import { oneLine, parseEvent } from './listen/received-event.ts';
+import { jsonOnOneLine, parseEvent } from './listen/received-event.ts';
 import { eventLine } from './terminal/event-line.ts';
 import { printable } from './terminal/printable.ts';
 
@@ -31,7 +31,7 @@ export async function followEvents(
 }
 
 /** Reads the stream over as many connections as necessary. */
-class StreamReader implements Reader<'last'> {
+class StreamReader implements ReconnectingReader<'last'> {
   /** The sequence of the last printed event; the next connection resumes after it. */
   #position: number;
   /** Whether the daemon has accepted a connection before. */
@@ -66,7 +66,7 @@ class StreamReader implements Reader<'last'> {
 
   #print(data: string): Promise<void> {
     const { out, json } = this.#context;
-    if (json) return out.json(oneLine(data));
+    if (json) return out.json(jsonOnOneLine(data));
     const event = parseEvent(data);
     return out.line(event ? eventLine(event, out) : printable(data));
   }

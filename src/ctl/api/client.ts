@@ -1,14 +1,18 @@
-import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+} from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
-import { type Answer, isSuccess, mediaType, parseAnswer } from './answer.ts';
 import { checkedConnection } from './checked-connection.ts';
 import type { Address, Token } from './config.ts';
-import { isWhole, type RequestBody, sendBody } from './request-body.ts';
 
 /** What a request carries beside method and path. */
 export interface RequestOptions {
@@ -135,7 +139,7 @@ export class Client {
       ...(options.signal ? { signal: options.signal } : {}),
       headers: {
         ...this.#authorization,
-        ...(isWhole(options.body) ? { 'content-length': Buffer.byteLength(options.body) } : {}),
+        ...(isInMemory(options.body) ? { 'content-length': Buffer.byteLength(options.body) } : {}),
         ...options.headers,
       },
     });
@@ -237,4 +241,50 @@ function keepAlive(socket: Socket): void {
 export function pathSegment(text: string): string {
   if (text === '.' || text === '..') throw new Failure(EXIT.failed, `${text} is no id`);
   return encodeURIComponent(text);
+}
+
+/** The envelope of an answer, as far as it is one. Contract section 4, "The local API". */
+interface Answer {
+  success?: boolean;
+  data?: unknown;
+  error?: { code: ErrorCode; message: string; details?: unknown };
+}
+
+/** Whether the status of an answer is 2xx. */
+function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
+  return statusCode >= 200 && statusCode < 300;
+}
+
+/** The media type of an answer, without parameters; `no type` where it has none. */
+function mediaType({ headers }: IncomingMessage): string {
+  return (headers['content-type'] ?? 'no type').split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+/** The envelope in a text; null if it is no JSON. */
+function parseAnswer(text: string): Answer | null {
+  try {
+    return JSON.parse(text) as Answer | null;
+  } catch {
+    return null;
+  }
+}
+
+/** The body of a request; a stream is sent as it comes. */
+type RequestBody = string | Uint8Array | Readable;
+
+/** Whether all of a body is there. */
+function isInMemory(body: RequestBody | undefined): body is string | Uint8Array {
+  return typeof body === 'string' || body instanceof Uint8Array;
+}
+
+/** Ends a request with its body. A stream that fails cuts the request; an answer that comes before its end ends it. */
+function sendBody(request: ClientRequest, body: RequestBody | undefined): void {
+  if (body === undefined || isInMemory(body)) {
+    request.end(body);
+    return;
+  }
+  body.once('error', (error) => request.destroy(error));
+  request.once('response', () => body.unpipe(request));
+  request.once('close', () => body.destroy());
+  body.pipe(request);
 }

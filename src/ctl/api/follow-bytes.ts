@@ -5,7 +5,7 @@ import { pause } from '../pause.ts';
 import { OutputSink } from '../terminal/output-sink.ts';
 import { type Client, DaemonError } from './client.ts';
 import { processPath } from './follow-output.ts';
-import { RECONNECT_MS, type Reader, readToEnd, tellLost } from './reconnecting.ts';
+import { RECONNECT_MS, type ReconnectingReader, readToEnd, tellLost } from './reconnecting.ts';
 
 const TYPE = 'application/octet-stream';
 
@@ -23,7 +23,7 @@ export async function followBytes(
   const sink = new OutputSink(context);
   const readers = OUTPUT_STREAMS.map((stream) => new ByteReader(context.client, process_id, stream, sink));
   const onLost = oncePerReconnect(() => tellLost(context));
-  const view: Reader<ProcessView> = {
+  const view: ReconnectingReader<ProcessView> = {
     connected: true,
     read: (signal) => context.client.call('GET', processPath(process_id), { signal }),
   };
@@ -39,7 +39,7 @@ export async function followBytes(
 
 /** Resolves when every stream has ended, or rejects with the first failure, which ends the others. */
 async function readAll(
-  readers: Reader<'end'>[],
+  readers: ReconnectingReader<'end'>[],
   interrupted: AbortSignal,
   onLost: () => Promise<void>,
 ): Promise<void> {
@@ -64,7 +64,7 @@ function oncePerReconnect(tell: () => Promise<void>): () => Promise<void> {
 }
 
 /** Reads one stream as bytes. */
-class ByteReader implements Reader<'end'> {
+class ByteReader implements ReconnectingReader<'end'> {
   readonly connected = true;
   readonly #client: Client;
   readonly #path: string;

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { Failure } from '../failure.ts';
 import { OutputSink } from '../terminal/output-sink.ts';
 import { DaemonError, pathSegment } from './client.ts';
-import { type Reader, readToEnd, tellLost } from './reconnecting.ts';
+import { type ReconnectingReader, readToEnd, tellLost } from './reconnecting.ts';
 import { serverSentEvents } from './server-sent-events.ts';
 
 /** Which output to print. */
@@ -41,7 +41,7 @@ export function processPath(process_id: string): string {
 }
 
 /** Reads both streams as server-sent events, in the order in which the daemon has read them. */
-class EventReader implements Reader<ProcessView | null> {
+class EventReader implements ReconnectingReader<ProcessView | null> {
   connected: boolean;
   readonly #context: Context;
   readonly #path: string;

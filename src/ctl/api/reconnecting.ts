@@ -11,7 +11,7 @@ export const RECONNECT_MS = 1_000;
 const NOT_NOW = new Set<ErrorCode>(['shutting_down', 'unavailable', 'too_many_requests', 'quota_exceeded']);
 
 /** Reads a stream over one connection after another, each from where the one before it ended. */
-export interface Reader<End> {
+export interface ReconnectingReader<End> {
   /** Whether the daemon has accepted a request before, so that one that fails is made again. */
   readonly connected: boolean;
   /** Reads over one connection; resolves with the stream's end, or with `lost` where the connection broke before. */
@@ -28,7 +28,7 @@ export function tellLost({ err }: Context): Promise<void> {
  * connection that breaks.
  */
 export async function readToEnd<End>(
-  reader: Reader<End>,
+  reader: ReconnectingReader<End>,
   interrupted: AbortSignal,
   onLost: () => Promise<void>,
 ): Promise<End | null> {

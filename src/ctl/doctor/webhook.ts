@@ -86,7 +86,12 @@ export async function sendTest(url: URL, secret: string, clock: Clock): Promise<
   const happened_at_ms = clock.wallMs();
   const [event_id = ''] = newEventIds(1, happened_at_ms);
   const envelope = {
-    ...{ event_id, event_type: 'agent.event', happened_at_ms, sandbox_id: '', team_id: '', sequence: 1 },
+    event_id,
+    event_type: 'agent.event',
+    happened_at_ms,
+    sandbox_id: '',
+    team_id: '',
+    sequence: 1,
     payload: '{"test":true}',
   };
   const { headers, body } = signedEvent(envelope, 'sandboxd', secret);

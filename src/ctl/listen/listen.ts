@@ -7,8 +7,7 @@ import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
 import { eventLine } from '../terminal/event-line.ts';
 import { printable } from '../terminal/printable.ts';
 import { forward, passBack } from './forward.ts';
-import { oneLine, parseEvent, type ReceivedEvent } from './received-event.ts';
-import { RecentIds } from './recent-ids.ts';
+import { jsonOnOneLine, parseEvent, type ReceivedEvent } from './received-event.ts';
 
 /** The address to listen on by default: this machine only. */
 export const LISTEN_HOST = '127.0.0.1';
@@ -116,7 +115,7 @@ class Receiver {
   async #print(text: string, event: ReceivedEvent, notes: string[]): Promise<void> {
     const { out, err, json } = this.#terminal;
     if (!json) return out.line(eventLine(event, out, notes));
-    await out.json(oneLine(text));
+    await out.json(jsonOnOneLine(text));
     if (notes.length > 0) await err.line(`${printable(event.event_id)}: ${notes.join(', ')}`);
   }
 
@@ -147,5 +146,23 @@ function decode(body: Buffer): string | null {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch {
     return null;
+  }
+}
+
+/** Remembers the last `limit` ids in order to recognise duplicates. */
+export class RecentIds {
+  readonly #ids = new Set<string>();
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Adds an id; false if it was already there. */
+  add(id: string): boolean {
+    if (this.#ids.has(id)) return false;
+    this.#ids.add(id);
+    if (this.#ids.size > this.#limit) this.#ids.delete(this.#ids.values().next().value as string);
+    return true;
   }
 }

@@ -30,7 +30,7 @@ export function parseEvent(body: string): ReceivedEvent | null {
 }
 
 /** JSON on one line. Line ends occur only between tokens, where a space means the same. */
-export function oneLine(json: string): string {
+export function jsonOnOneLine(json: string): string {
   return json.replace(/[\r\n]/g, ' ');
 }
 
@@ -40,7 +40,7 @@ function payloadText(body: string): string | null {
   const start = body.indexOf(key);
   if (!body.startsWith('{"event_id":') || !body.endsWith('}') || start < 0) return null;
   const text = body.slice(start + key.length, -1);
-  return text.startsWith('{') ? oneLine(text) : null;
+  return text.startsWith('{') ? jsonOnOneLine(text) : null;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

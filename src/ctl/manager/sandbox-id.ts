@@ -13,7 +13,7 @@ const REQUESTS_MAX = 60;
 const SHOWN_MAX = 10;
 
 /** A page of the list of sandboxes. */
-export interface SandboxPage {
+export interface ListedSandboxes {
   sandboxes: ManagedSandbox[];
   count: number;
   has_more: boolean;
@@ -84,6 +84,6 @@ export async function sandboxesBeginning(client: Client, beginning: string): Pro
 }
 
 /** A page of the team's sandboxes, newest first. */
-async function sandboxPage(client: Client, offset: number): Promise<SandboxPage> {
-  return client.call<SandboxPage>('GET', '/sandboxes', { query: { limit: PAGE, offset } });
+async function sandboxPage(client: Client, offset: number): Promise<ListedSandboxes> {
+  return client.call<ListedSandboxes>('GET', '/sandboxes', { query: { limit: PAGE, offset } });
 }

@@ -1,7 +1,7 @@
 import type { ManagedSandbox, ManagedStatus } from '../../contract/sandboxes.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
-import type { SandboxPage } from './sandbox-id.ts';
+import type { ListedSandboxes } from './sandbox-id.ts';
 import { sandboxTable } from './sandbox-table.ts';
 
 /** Most entries of a page. Contract section 7, `GET /api/v1/sandboxes`. */
@@ -17,7 +17,10 @@ export interface SandboxListOptions {
 }
 
 /** Lists the team's sandboxes, newest first. Contract section 7, `GET /api/v1/sandboxes`. */
-export async function listSandboxes(context: ManagerContext, options: SandboxListOptions): Promise<ExitCode> {
+export async function printSandboxes(
+  context: ManagerContext,
+  options: SandboxListOptions,
+): Promise<ExitCode> {
   const { out, err, json } = context;
   const page = await pageOf(context, options);
   if (json) {
@@ -33,14 +36,14 @@ export async function listSandboxes(context: ManagerContext, options: SandboxLis
 }
 
 /** Up to `limit` sandboxes, over several pages where necessary. */
-async function pageOf({ client }: ManagerContext, options: SandboxListOptions): Promise<SandboxPage> {
+async function pageOf({ client }: ManagerContext, options: SandboxListOptions): Promise<ListedSandboxes> {
   const sandboxes: ManagedSandbox[] = [];
   const known = new Set<string>();
   let offset = 0;
   for (;;) {
     const limit = Math.min(options.limit - sandboxes.length, PAGE_MAX);
     const { status, template: template_id, metadata } = options;
-    const page: SandboxPage = await client.call('GET', '/sandboxes', {
+    const page: ListedSandboxes = await client.call('GET', '/sandboxes', {
       query: { status, template_id, metadata, limit, offset },
     });
     // What is claimed meanwhile moves the rest to later pages.

@@ -1,9 +1,9 @@
 import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { type Reader, readToEnd } from '../api/reconnecting.ts';
+import { type ReconnectingReader, readToEnd } from '../api/reconnecting.ts';
 import { untilBroken } from '../api/server-sent-events.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
-import { oneLine, parseEvent } from '../listen/received-event.ts';
+import { jsonOnOneLine, parseEvent } from '../listen/received-event.ts';
 import { eventLine } from '../terminal/event-line.ts';
 import { printable } from '../terminal/printable.ts';
 
@@ -46,7 +46,7 @@ export async function followTeamEvents(
 }
 
 /** Reads the feed over as many connections as necessary; it has no end. */
-class FeedReader implements Reader<never> {
+class FeedReader implements ReconnectingReader<never> {
   connected = false;
   readonly #context: ManagerContext;
   #position: string | undefined;
@@ -75,7 +75,7 @@ class FeedReader implements Reader<never> {
 }
 
 function print({ out, json }: ManagerContext, body: string): Promise<void> {
-  if (json) return out.json(oneLine(body));
+  if (json) return out.json(jsonOnOneLine(body));
   const event = parseEvent(body);
   if (!event) return out.line(printable(body));
   const { sandbox_id } = JSON.parse(body) as { sandbox_id?: unknown };

@@ -1,13 +1,14 @@
+import { fstatSync } from 'node:fs';
 import type { ProcessView } from '../../contract/processes.ts';
 import type { ProcessRequest } from '../../contract/schema/process-request.ts';
+import { DaemonError } from '../api/client.ts';
 import { followBytes } from '../api/follow-bytes.ts';
 import { followOutput } from '../api/follow-output.ts';
 import type { Context } from '../context.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure, RUN_FAILED } from '../failure.ts';
 import { requestSignal } from '../signal.ts';
 import { OutputClosed } from '../terminal/output.ts';
 import { duration } from '../terminal/quantity.ts';
-import { isSamePlace } from '../terminal/same-place.ts';
 import { attach, type Keyboard, terminalSize } from './attach.ts';
 import { SignalForwarding } from './forward-signals.ts';
 import { sendStdin } from './send-stdin.ts';
@@ -88,4 +89,22 @@ async function connect(
 function follow(context: Context, process_id: string, stop: AbortSignal): Promise<ProcessView | null> {
   if (!context.json && !isSamePlace()) return followBytes(context, process_id, stop);
   return followOutput(context, process_id, { follow: true, lossless: true, is_known: true }, stop);
+}
+
+/**
+ * The exit code of a `run` that failed: 127 where its command is not found, 126 where it cannot be started otherwise, and
+ * 125 for everything else, as of `docker run`. Contract section 4, "`sandboxctl`".
+ */
+export function runExitCode(failure: Failure): number {
+  const code = failure instanceof DaemonError ? failure.details?.exit_code : undefined;
+  return code === 126 || code === 127 ? code : RUN_FAILED;
+}
+
+const STDOUT = 1;
+const STDERR = 2;
+
+/** Whether this program's stdout and stderr lead to the same place, such as a terminal, where their order is seen. */
+function isSamePlace(): boolean {
+  const [out, err] = [fstatSync(STDOUT), fstatSync(STDERR)];
+  return out.dev === err.dev && out.ino === err.ino;
 }

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { RecentIds } from '../../../src/ctl/listen/listen.ts';
 import { SIGNATURE_HEADER, sign } from '../../../src/webhook/signature.ts';
 import { type Running, run, start } from '../../support/ctl/sandboxctl.ts';
 import { delivery, eventBody } from '../../support/ctl/stand-in-daemon.ts';
@@ -140,4 +141,16 @@ describe('sandboxctl listen', () => {
       stderr: `sandboxctl: cannot listen on 127.0.0.1:${port}: address already in use\n`,
     });
   });
+});
+
+it('tells ids seen before from new ones, and forgets the oldest beyond its limit', () => {
+  const recent = new RecentIds(2);
+  expect(['a', 'b', 'a', 'c', 'b', 'a'].map((id) => recent.add(id))).toEqual([
+    true,
+    true,
+    false,
+    true,
+    false,
+    true,
+  ]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { oneLine, parseEvent } from '../../../src/ctl/listen/received-event.ts';
+import { jsonOnOneLine, parseEvent } from '../../../src/ctl/listen/received-event.ts';
 import { eventBody } from '../../support/ctl/stand-in-daemon.ts';
 
 describe('a received event', () => {
@@ -33,7 +33,7 @@ describe('a received event', () => {
 describe('JSON on one line', () => {
   it('means the same', () => {
     const json = '{\r\n  "a": "\\n",\n  "b": [1,\n2]\n}';
-    expect(oneLine(json)).not.toMatch(/[\r\n]/);
-    expect(JSON.parse(oneLine(json))).toEqual(JSON.parse(json));
+    expect(jsonOnOneLine(json)).not.toMatch(/[\r\n]/);
+    expect(JSON.parse(jsonOnOneLine(json))).toEqual(JSON.parse(json));
   });
 });
