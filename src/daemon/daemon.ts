@@ -10,12 +10,12 @@ import { ApiContext } from './api/api-context.ts';
 import type { DaemonConfig } from './config.ts';
 import { DaemonState } from './daemon-state.ts';
 import { Environment } from './environment.ts';
+import type { EndReason } from './last-event.ts';
 import { LazyFiles } from './lazy-files.ts';
 import type { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
 import { DaemonCore } from './start/core.ts';
 import { type Initialisation, Sandbox, type SandboxParts } from './start/sandbox.ts';
-import type { EndReason } from './stop/last-event.ts';
 
 /** The dependencies of a daemon. */
 export interface DaemonParts {

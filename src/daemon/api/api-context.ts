@@ -10,16 +10,15 @@ import type { Supervisor } from '../../process/supervisor.ts';
 import type { Watcher } from '../../watch/thread/watcher.ts';
 import type { DaemonConfig } from '../config.ts';
 import type { DaemonState } from '../daemon-state.ts';
-import type { Tunnels } from '../egress/tunnels.ts';
 import type { Environment } from '../environment.ts';
 import type { Metrics } from '../metrics.ts';
-import { withOutboxCopy } from '../pause/outbox-copy.ts';
-import type { PauseSwitch } from '../pause/pause-switch.ts';
+import type { PauseSwitch } from '../pause-switch.ts';
 import type { Publisher } from '../publisher.ts';
 import { type DaemonReadiness, readiness } from '../readiness.ts';
 import type { DaemonCore } from '../start/core.ts';
 import type { Initialisation, Sandbox } from '../start/sandbox.ts';
 import { startingError } from '../start/start-gate.ts';
+import type { Tunnels } from '../tunnels.ts';
 import { readSandboxView } from '../views.ts';
 import type { FileService } from './files/file-service.ts';
 
@@ -142,13 +141,9 @@ export class ApiContext {
     await this.#pauseSwitch().resume(reason);
   }
 
-  /**
-   * Freezes all processes during `work`, without an event, with a consistent copy of the outbox beside it: the whole
-   * root file system can then be copied, with that copy in place of the outbox.
-   */
+  /** Freezes all processes during `work`, without an event, with a copy of the outbox beside it for a fork. */
   async quiesce(work: () => Promise<void>): Promise<void> {
-    const { state_dir } = this.config;
-    await this.#pauseSwitch().quiesce(() => withOutboxCopy(this.store, state_dir, work));
+    await this.#pauseSwitch().quiesce(work);
   }
 
   #pauseSwitch(): PauseSwitch {

@@ -13,7 +13,7 @@ import { closedObject } from '../../contract/schema/field.ts';
 import { pageLimit } from '../../contract/schema/query.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { LifecycleRow } from '../../outbox/sqlite/rows/lifecycle-records.ts';
-import type { Tunnels } from '../egress/tunnels.ts';
+import type { Tunnels } from '../tunnels.ts';
 import { answerPort, type PortContext } from './port-tunnel.ts';
 
 /** The slice of the daemon that the manager's routes use. */

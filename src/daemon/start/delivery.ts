@@ -10,8 +10,8 @@ import type { AddressGuard } from '../../webhook/address-guard.ts';
 import { SharedLookup } from '../../webhook/lookup.ts';
 import { HttpTransport } from '../../webhook/transport.ts';
 import type { DaemonConfig } from '../config.ts';
-import type { Tunnels } from '../egress/tunnels.ts';
 import type { Metrics } from '../metrics.ts';
+import type { Tunnels } from '../tunnels.ts';
 
 /** What a delivery is made of. */
 export interface DeliveryParts {
@@ -70,7 +70,7 @@ async function makeTransport(clock: Clock, connections: number, given: Given) {
     return { transport: new HttpTransport(clock, connections, lookup), tunnels: null };
   }
   const [{ Tunnels }, { tunnelled }] = await Promise.all([
-    import('../egress/tunnels.ts'),
+    import('../tunnels.ts'),
     import('../../webhook/tunnelled.ts'),
   ]);
   const tunnels = new Tunnels(clock);

@@ -15,15 +15,15 @@ import type { Watcher } from '../../watch/thread/watcher.ts';
 import type { AddressGuard } from '../../webhook/address-guard.ts';
 import { HttpTransport } from '../../webhook/transport.ts';
 import type { DaemonConfig } from '../config.ts';
-import type { Tunnels } from '../egress/tunnels.ts';
 import type { Environment } from '../environment.ts';
+import { type Ending, LastEvent } from '../last-event.ts';
 import { emitUntilStored } from '../lifecycle-event.ts';
 import { MainCommand } from '../main-command.ts';
 import type { Metrics } from '../metrics.ts';
-import { PauseSwitch, type PauseSwitchParts } from '../pause/pause-switch.ts';
+import { PauseSwitch, type PauseSwitchParts } from '../pause-switch.ts';
 import type { Publisher } from '../publisher.ts';
-import { type Ending, LastEvent } from '../stop/last-event.ts';
 import { OutboxTreeStore } from '../tree-store.ts';
+import type { Tunnels } from '../tunnels.ts';
 import { makeDelivery } from './delivery.ts';
 
 /** The longest that the delivery of a backlog waits for the rest of the daemon. */
@@ -186,7 +186,17 @@ export class Sandbox implements Service {
       },
     };
     await emitUntilStored(this.#parts, ready, () => this.#parts.isStopping());
-    this.#switch = new PauseSwitch({ clock, store, publisher, supervisor, dispatcher, watcher, onStage });
+    const { state_dir } = config;
+    this.#switch = new PauseSwitch({
+      clock,
+      state_dir,
+      store,
+      publisher,
+      supervisor,
+      dispatcher,
+      watcher,
+      onStage,
+    });
   }
 
   async #startDelivery(url: string): Promise<void> {

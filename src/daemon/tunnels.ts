@@ -1,11 +1,11 @@
 import { request as httpRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../../base/clock.ts';
-import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
-import { EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../../contract/egress.ts';
-import { ApiError } from '../../contract/errors.ts';
-import { ConnectError } from '../../webhook/attempt-error.ts';
-import { connectErrorOf } from '../../webhook/connect-method.ts';
+import type { Clock } from '../base/clock.ts';
+import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
+import { EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../contract/egress.ts';
+import { ApiError } from '../contract/errors.ts';
+import { ConnectError } from '../webhook/attempt-error.ts';
+import { connectErrorOf } from '../webhook/connect-method.ts';
 
 const SWITCHING = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${EGRESS_PROTOCOL}\r\n\r\n`;
 /** What the manager's answer may take beyond the time that it has to connect: it says why it could not. */

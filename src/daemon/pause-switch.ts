@@ -1,19 +1,24 @@
-import type { Clock } from '../../base/clock.ts';
-import { newId } from '../../base/ids.ts';
-import type { SandboxEvent } from '../../contract/events.ts';
-import type { Dispatcher } from '../../outbox/dispatcher.ts';
-import type { OutboxClient } from '../../outbox/sqlite/client.ts';
-import type { Supervisor } from '../../process/supervisor.ts';
-import type { Watcher } from '../../watch/thread/watcher.ts';
-import type { Publisher } from '../publisher.ts';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
+import type { SandboxEvent } from '../contract/events.ts';
+import type { Dispatcher } from '../outbox/dispatcher.ts';
+import type { OutboxClient } from '../outbox/sqlite/client.ts';
+import type { Supervisor } from '../process/supervisor.ts';
+import type { Watcher } from '../watch/thread/watcher.ts';
+import type { Publisher } from './publisher.ts';
 
 /** The delay before an event that takes back a change is retried. */
 const TAKE_BACK_RETRY_MS = 1_000;
+/** The name of the outbox's copy in the state directory. */
+const OUTBOX_COPY = 'outbox-copy.db';
 
 /** What a pause switch acts on. */
 export interface PauseSwitchParts {
   clock: Clock;
-  store: Pick<OutboxClient, 'checkpoint'>;
+  state_dir: string;
+  store: Pick<OutboxClient, 'checkpoint' | 'copyTo'>;
   publisher: Pick<Publisher, 'emit'>;
   supervisor: Pick<Supervisor, 'pause' | 'resume' | 'usage'>;
   dispatcher: Pick<Dispatcher, 'start' | 'flush' | 'pause'> | null;
@@ -61,14 +66,17 @@ export class PauseSwitch {
     return this.#exclusively(() => this.#resume(reason));
   }
 
-  /** Freezes every process tree during `work`, without an event. A paused sandbox stays paused. */
+  /**
+   * Freezes every process tree during `work`, without an event, with a consistent copy of the outbox beside it: the whole
+   * root file system can then be copied, with that copy in place of the outbox. A paused sandbox stays paused.
+   */
   quiesce(work: () => Promise<void>): Promise<void> {
     return this.#exclusively(async () => {
-      if (this.is_paused) return work();
-      const { supervisor } = this.#parts;
+      const { store, state_dir, supervisor } = this.#parts;
+      if (this.is_paused) return withOutboxCopy(store, state_dir, work);
       await supervisor.pause();
       try {
-        await work();
+        await withOutboxCopy(store, state_dir, work);
       } finally {
         await supervisor.resume();
       }
@@ -171,5 +179,20 @@ export class PauseSwitch {
     const result = this.#changing.then(change);
     this.#changing = result.catch(() => {});
     return result;
+  }
+}
+
+/** Runs `work` while a consistent copy of the outbox is in the state directory, for a fork to take. */
+export async function withOutboxCopy(
+  store: Pick<OutboxClient, 'copyTo'>,
+  state_dir: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  const copy = join(state_dir, OUTBOX_COPY);
+  try {
+    await store.copyTo(copy);
+    await work();
+  } finally {
+    rmSync(copy, { force: true });
   }
 }

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Tunnels } from '../../../src/daemon/egress/tunnels.ts';
-import { eventually } from '../../support/eventually.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
-import { scratchFolder } from '../../support/scratch.ts';
+import { Tunnels } from '../../src/daemon/tunnels.ts';
+import { eventually } from '../support/eventually.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 const SWITCHED =
   'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sandboxd-egress\r\n\r\n';

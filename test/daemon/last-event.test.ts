@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createLog } from '../../../src/base/log.ts';
-import { ApiError } from '../../../src/contract/errors.ts';
-import type { SandboxEvent } from '../../../src/contract/events.ts';
-import { LastEvent } from '../../../src/daemon/stop/last-event.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { createLog } from '../../src/base/log.ts';
+import { ApiError } from '../../src/contract/errors.ts';
+import type { SandboxEvent } from '../../src/contract/events.ts';
+import { LastEvent } from '../../src/daemon/last-event.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const GRACE_MS = 5_000;
 const log = createLog('silent');
