@@ -8,8 +8,13 @@ import type { ProcessView } from '../contract/processes.ts';
 import type { ProcessRequest, PtySize } from '../contract/schema/process-request.ts';
 import { OomWatch } from './exit/oom.ts';
 import { OutputCopies } from './output/copies.ts';
-import { type OutputItems, type OutputOptions, readOutput } from './output/output-reader.ts';
-import { type OutputTail, outputTail } from './output/output-tail.ts';
+import {
+  type OutputItems,
+  type OutputOptions,
+  type OutputTail,
+  outputTail,
+  readOutput,
+} from './output/output-reader.ts';
 import { ProcessPause } from './pausing.ts';
 import { recoverAll } from './recovery.ts';
 import { ProcessRegistry } from './registry.ts';

@@ -1,7 +1,9 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { readKernelSetting } from '../../base/linux/procfs.ts';
 import type { ProcessEvent } from '../../contract/events.ts';
 import type { ExitStatus } from '../start/launch.ts';
-import { exitCodeOf } from '../tree/signals.ts';
-import { hasDumpedCore } from './core-dump.ts';
+import { dumpsCore, exitCodeOf } from '../tree/signals.ts';
 import type { OomWatch } from './oom.ts';
 
 /** What is known about a run when it ends. */
@@ -33,6 +35,29 @@ export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomW
   const core_dumped =
     status.core_dumped ?? (await hasDumpedCore(signal, facts.pid, facts.cwd, facts.started_at_ms));
   return { kind: 'crashed', exit_code, signal, reason: by_oom ? 'oom' : 'signal', core_dumped };
+}
+
+/**
+ * Whether a process left a core dump. Node does not report that flag of the wait status for a process that it waits for,
+ * so this checks where the kernel writes it: the file that core_pattern names, if it is newer than `since_ms` (wall
+ * clock). A helper program in the pattern is assumed to have run. Patterns with parts that are unknown afterwards count
+ * as no dump.
+ */
+export async function hasDumpedCore(
+  signal: string,
+  pid: number,
+  cwd: string,
+  since_ms: number,
+): Promise<boolean> {
+  if (!dumpsCore(signal)) return false;
+  const pattern = readKernelSetting('kernel/core_pattern');
+  if (pattern.startsWith('|')) return true;
+  if (pattern === '') return false;
+  const name = pattern.replaceAll(/%[pPiI]/g, String(pid)).replaceAll('%%', '%');
+  const with_pid = name === pattern && readKernelSetting('kernel/core_uses_pid') !== '0';
+  const file = resolve(cwd, with_pid ? `${name}.${pid}` : name);
+  const entry = await stat(file).catch(() => null);
+  return entry !== null && entry.mtimeMs >= since_ms - 1_000;
 }
 
 /** The other fields of an end's event. */

@@ -6,18 +6,33 @@ import {
   writev as writevCallback,
   writevSync,
 } from 'node:fs';
-import { rename, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { OUTPUT_KEEP_BYTES, OUTPUT_SEGMENT_BYTES } from '../../contract/defaults.ts';
 import type { OutputStream } from '../../contract/processes.ts';
-import { findSegments, readAt, type Segment, sliceParts, WRITE_FLAGS } from './segments.ts';
 
 /** A read of kept output: bytes from the requested offset, or `gone`, the next offset that is kept. */
 export type OutputRead = { data: Buffer } | { gone: number };
 
+/** One file of kept output. */
+interface Segment {
+  /** Offset of its first byte in the stream. */
+  base: number;
+  /** Bytes. */
+  size: number;
+  path: string;
+}
+
 /** The most files of one stream. Gaps leave files that are not full; without gaps there are three. */
 const SEGMENTS_MAX = 64;
+/** The most pieces that the kernel takes in one write: IOV_MAX. */
+const WRITEV_MAX = 1_024;
+/** Only regular files are opened: links are not followed, and opening a pipe does not block. */
+const ONLY_FILES = constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const READ = constants.O_RDONLY | ONLY_FILES;
+/** Flags to open a file that output is written to. */
+const WRITE_FLAGS = constants.O_WRONLY | constants.O_CREAT | ONLY_FILES;
 
 const openFile = promisify(openCallback);
 const writeFile = promisify(writevCallback);
@@ -182,4 +197,61 @@ export class KeptFiles {
 async function renameSegment(segment: Segment, path: string): Promise<void> {
   await rename(segment.path, path);
   segment.path = path;
+}
+
+/** The bytes of `batch` from `from` on, at most `max_bytes` and as many pieces as one write takes, without copying. */
+export function sliceParts(batch: readonly Buffer[], from: number, max_bytes: number): Buffer[] {
+  const parts: Buffer[] = [];
+  let start = 0;
+  for (const data of batch) {
+    const part = data.subarray(Math.max(0, from - start), Math.max(0, from + max_bytes - start));
+    if (part.length > 0) parts.push(part);
+    start += data.length;
+  }
+  return parts.slice(0, WRITEV_MAX);
+}
+
+/**
+ * Bytes of a file at `position`: at most `into`, or as many as that buffer takes; null if there are none or the file
+ * cannot be read.
+ */
+export async function readAt(path: string, position: number, into: number | Buffer): Promise<Buffer | null> {
+  const target = typeof into === 'number' ? Buffer.allocUnsafe(into) : into;
+  let file: FileHandle | undefined;
+  try {
+    file = await open(path, READ);
+    const { bytesRead } = await file.read(target, 0, target.length, position);
+    return bytesRead > 0 ? target.subarray(0, bytesRead) : null;
+  } catch {
+    return null;
+  } finally {
+    await file?.close();
+  }
+}
+
+/** The files of a stream that are in `folder`, oldest first. Throws the system's error if they cannot be read. */
+export async function findSegments(folder: string, stream: OutputStream): Promise<Segment[]> {
+  const prefix = `${stream}.`;
+  const names = (await readdir(folder)).filter((name) => name.startsWith(prefix));
+  const bases = names.map((name) => Number(name.slice(prefix.length))).filter(Number.isSafeInteger);
+  const segments: Segment[] = [];
+  for (const base of bases.sort((a, b) => a - b)) {
+    const path = join(folder, `${stream}.${base}`);
+    const size = await sizeOf(path);
+    if (size !== null) segments.push({ base, size, path });
+  }
+  const base = segments.reduce((end, segment) => Math.max(end, segment.base + segment.size), 0);
+  const path = join(folder, stream);
+  return [...segments, { base, size: (await sizeOf(path)) ?? 0, path }];
+}
+
+/** The size of a file in bytes; null if there is no file of this name. Throws other errors of the system. */
+async function sizeOf(path: string): Promise<number | null> {
+  try {
+    const stats = await lstat(path);
+    return stats.isFile() ? stats.size : null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
 }

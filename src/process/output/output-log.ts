@@ -1,9 +1,13 @@
-import { OUTPUT_CHUNK_BYTES, OUTPUT_PENDING_BYTES, OUTPUT_PREVIEW_BYTES } from '../../contract/defaults.ts';
+import {
+  OUTPUT_CHUNK_BYTES,
+  OUTPUT_KEEP_BYTES,
+  OUTPUT_PENDING_BYTES,
+  OUTPUT_PREVIEW_BYTES,
+} from '../../contract/defaults.ts';
 import type { OutputStream } from '../../contract/processes.ts';
 import { ChangeSignal } from '../change-signal.ts';
 import { ReadMemory, release } from './buffer-pool.ts';
 import { KeptFiles, type OutputRead } from './kept-files.ts';
-import { OutputHolds } from './output-holds.ts';
 import { RecentOutput } from './recent-output.ts';
 
 /**
@@ -18,12 +22,10 @@ export class OutputLog {
   readonly stream: OutputStream;
   /** Notified when there is more to read. */
   readonly changes: ChangeSignal;
-  /** What lossless followers hold. */
+  /** What the lossless followers hold. */
   readonly holds: OutputHolds;
   /** What output is read into before it is appended. */
   readonly memory = new ReadMemory();
-  /** Notified when less output waits for the disk or for a lossless follower. */
-  readonly #room: ChangeSignal;
   readonly #recent = new RecentOutput();
   readonly #files: KeptFiles;
   #pending: Buffer[] = [];
@@ -33,27 +35,26 @@ export class OutputLog {
   /** The offset after the last byte accepted, also of those that are not yet written. */
   #accepted: number;
 
-  private constructor(stream: OutputStream, changes: ChangeSignal, files: KeptFiles, own: OwnParts) {
+  private constructor(stream: OutputStream, changes: ChangeSignal, files: KeptFiles, holds: OutputHolds) {
     this.stream = stream;
     this.changes = changes;
     this.#files = files;
-    this.#room = own.room;
-    this.holds = own.holds;
+    this.holds = holds;
     this.#accepted = this.end;
   }
 
   /** The empty log of a new process. */
   static create(folder: string, stream: OutputStream, changes: ChangeSignal): OutputLog {
-    const own = ownParts();
-    const files = KeptFiles.create(folder, stream, () => own.holds.slowest);
-    return new OutputLog(stream, changes, files, own);
+    const holds = new OutputHolds();
+    const files = KeptFiles.create(folder, stream, () => holds.slowest);
+    return new OutputLog(stream, changes, files, holds);
   }
 
   /** The log that an earlier daemon left in `folder`. Throws the system's error if that cannot be read. */
   static async load(folder: string, stream: OutputStream, changes: ChangeSignal): Promise<OutputLog> {
-    const own = ownParts();
-    const files = await KeptFiles.load(folder, stream, () => own.holds.slowest);
-    const log = new OutputLog(stream, changes, files, own);
+    const holds = new OutputHolds();
+    const files = await KeptFiles.load(folder, stream, () => holds.slowest);
+    const log = new OutputLog(stream, changes, files, holds);
     log.#tail = await lastBytes(files);
     return log;
   }
@@ -108,7 +109,8 @@ export class OutputLog {
 
   /** Resolves when nothing waits for what is being written, and no lossless follower is too far behind. */
   async whenRoom(): Promise<void> {
-    while (this.#pending.length > 0 || this.is_full) await this.#room.after(this.#room.version);
+    const { room } = this.holds;
+    while (this.#pending.length > 0 || this.is_full) await room.after(room.version);
   }
 
   /** Keeps the newest output in memory until the returned function is called. */
@@ -159,7 +161,7 @@ export class OutputLog {
         release(data);
       }
       this.#pending_bytes -= batch_bytes;
-      this.#room.notify();
+      this.holds.room.notify();
       this.changes.notify();
     }
     this.memory.leave();
@@ -167,17 +169,48 @@ export class OutputLog {
   }
 }
 
-interface OwnParts {
-  room: ChangeSignal;
-  holds: OutputHolds;
+/**
+ * How far each lossless follower of one stream has taken it: nothing that one of them has not taken is removed, and the
+ * process is read only a little further.
+ */
+class OutputHolds {
+  /** Notified when less output waits for the disk or for a lossless follower. */
+  readonly room = new ChangeSignal();
+  readonly #taken = new Map<object, number>();
+  #ahead_max_bytes = OUTPUT_PENDING_BYTES;
+
+  /** The offset that the slowest follower has taken everything before; infinite if there is none. */
+  get slowest(): number {
+    return Math.min(...this.#taken.values());
+  }
+
+  /** Whether a process that was read to offset `end` should not be read for now. */
+  isFull(end: number): boolean {
+    return this.#taken.size > 0 && end - this.slowest >= this.#ahead_max_bytes;
+  }
+
+  /** Notes that this follower, which may be new, has taken everything before `offset`. */
+  set(follower: object, offset: number): void {
+    this.#taken.set(follower, offset);
+    this.room.notify();
+  }
+
+  /** Forgets a follower. */
+  delete(follower: object): void {
+    if (this.#taken.delete(follower)) this.room.notify();
+  }
+
+  /**
+   * Lets followers be as far behind as output is kept at all, or ends that: a process that is to end must not wait for
+   * a follower that takes nothing.
+   */
+  widen(is_ending: boolean): void {
+    this.#ahead_max_bytes = is_ending ? OUTPUT_KEEP_BYTES : OUTPUT_PENDING_BYTES;
+    this.room.notify();
+  }
 }
 
-function ownParts(): OwnParts {
-  const room = new ChangeSignal();
-  return { room, holds: new OutputHolds(room) };
-}
-
-/** What a preview needs; nothing if it cannot be read. */
+/** The bytes of a preview; none if they cannot be read. */
 async function lastBytes(files: KeptFiles): Promise<Buffer> {
   const parts: Buffer[] = [];
   for (let at = Math.max(files.first, files.end - OUTPUT_PREVIEW_BYTES); at < files.end; ) {

@@ -3,8 +3,7 @@ import { access, mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { hasDumpedCore } from '../../../src/process/exit/core-dump.ts';
-import { classifyEnd } from '../../../src/process/exit/exit-classifier.ts';
+import { classifyEnd, hasDumpedCore } from '../../../src/process/exit/exit-classifier.ts';
 import { OomWatch } from '../../../src/process/exit/oom.ts';
 import { start, until } from '../../support/process/harness.ts';
 

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { TreeFinder } from '../../../src/process/tree/tree.ts';
 import { isAlive, start, until } from '../../support/process/harness.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const run = promisify(execFile);
 /** Not the first process of the table, nor its child: there the whole table is the sandbox. */
@@ -53,4 +54,34 @@ test('for no tree at all the process table is not read: the answer waits for no 
   await null; // a read would take until a later turn of the event loop
   await null;
   expect(found).toEqual([]);
+});
+
+const table_program = join(import.meta.dirname, '../../support/process/table-program.ts');
+const NEW_TABLE = ['--pid', '--fork', '--kill-child', '--mount-proc'];
+
+/** What became of a process that left its session, its parent and its environment. */
+async function fateOfStray(...through: string[]): Promise<unknown> {
+  const args = [
+    ...NEW_TABLE,
+    ...through,
+    process.execPath,
+    table_program,
+    join(scratchFolder(), 'processes'),
+  ];
+  return JSON.parse((await run('unshare', args)).stdout);
+}
+
+const BELONGS = { stopped: true, resumed: true, ended: true };
+
+test('where the daemon is the first process, whoever is in its process table is paused and ended with it', async () => {
+  expect(await fateOfStray()).toEqual(BELONGS);
+});
+
+test('the same where it is the only one beside the first', async () => {
+  expect(await fateOfStray('sh', '-c', '"$@"; :', '-')).toEqual(BELONGS);
+});
+
+test('where others were there before it, who has left every tree is left alone', async () => {
+  const shared = '(sleep 1000 & "$@"; :); :';
+  expect(await fateOfStray('sh', '-c', shared, '-')).toEqual({ stopped: false, resumed: true, ended: false });
 });

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { findSegments, readAt, sliceParts } from '../../../src/process/output/segments.ts';
+import { findSegments, readAt, sliceParts } from '../../../src/process/output/kept-files.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 test('the parts of a batch are its bytes, and share its memory', () => {
