@@ -3,11 +3,9 @@ import type { Log } from '../base/log.ts';
 import { labelledGauge, MetricsRegistry } from '../base/metrics.ts';
 import { processMetrics } from '../base/process-metrics.ts';
 import { Schedule } from '../base/schedule.ts';
-import { PoolMetrics } from '../runtime/kubernetes/pool/pool-metrics.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
 import type { ManagerConfig } from './config/config.ts';
-import { resourcesOf } from './config/templates.ts';
 import type { Database } from './database/database.ts';
 import { reasonOf } from './database/database-errors.ts';
 import { replicaName } from './database/replica.ts';
@@ -52,7 +50,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const metered = { runtime, clock, region_id: config.region, cluster_id: runtime.cluster_id };
   const usage = await Usage.open(database, metered, config.metering);
   // The last step that reads the database, because it is the first that keeps something open.
-  const quotas = await Quotas.open({ config, database, clock, log });
+  const quotas = await Quotas.open({ config, database, node: runtime.node, clock, log });
   const delivery = new Delivery({ database, clock, log, seal, guard, replica });
   // After the usage, which has advanced the positions in the database.
   const feed = await Feed.open({ database, clock, log, runtime, seal });
@@ -82,8 +80,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     bandwidth: config.bandwidth,
     diskFor: (memory_mib) => quotas.node.defaultDiskMib(memory_mib),
     network: () => runtime.networks.state(),
-    resourcesOf: (template) =>
-      config.runtime === 'kubernetes' ? resourcesOf(template, config.templates) : {},
+    resourcesOf: (template) => runtime.resourcesOf(template),
   };
   return {
     metrics: metricsOf({ services, delivery, quotas, usage, feed }),
@@ -136,12 +133,11 @@ interface Metered {
 /** The metrics of every part. */
 function metricsOf({ services, delivery, quotas, usage, feed }: Metered): MetricsRegistry {
   const { metrics, store, runtime } = services;
-  const pool_metrics = runtime.pool_metrics ?? new PoolMetrics();
   const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
     ...processMetrics(),
     ...metrics.metrics(),
-    ...pool_metrics.metrics(),
+    ...runtime.metrics(),
     ...delivery.metrics(),
     ...quotas.metrics(),
     ...usage.metrics(),

@@ -31,10 +31,7 @@ export async function runManager(config: ManagerConfig, program: string): Promis
     log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
     end(1);
   });
-  const summary = () => {
-    const network = runtime.networks.state();
-    return startSummary({ config, url: manager.url, network, limitations: runtime.limitations(), program });
-  };
+  const summary = () => startSummary({ config, url: manager.url, runtime, program });
   const telling = () => void (is_told && process.stdout.write(summary()));
   const starting = manager.start().then(telling, async (error) => {
     await manager.stop();

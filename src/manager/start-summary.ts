@@ -1,6 +1,8 @@
 import { VERSION } from '../base/version.ts';
 import type { NetworkState } from '../contract/network.ts';
 import type { QuotaPolicy } from '../contract/quotas.ts';
+import type { SandboxNetworks } from '../runtime/networks/sandbox-networks.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { ManagerConfig } from './config/config.ts';
 import { configuredQuotas } from './quotas/quota-config.ts';
 
@@ -9,33 +11,28 @@ export interface StartFacts {
   config: ManagerConfig;
   /** Where the API listens. */
   url: string;
-  network: NetworkState;
-  /** What the machine does not allow, a phrase for each. */
-  limitations: string[];
+  /** Started. */
+  runtime: Pick<Runtime, 'summary' | 'runs_sandboxes' | 'node' | 'limitations'> & {
+    networks: Pick<SandboxNetworks, 'state'>;
+  };
   /** The path of this program. */
   program: string;
 }
-
-const RUNTIMES: Record<ManagerConfig['runtime'], string> = {
-  local: 'sandboxes are isolated from this machine and from each other',
-  'local-unsafe': 'sandboxes are NOT isolated from this machine',
-  kubernetes: 'sandboxes are Pods of a cluster',
-  none: 'only records of sandboxes; nothing runs',
-};
 
 /**
  * What a person is told at the first start: where everything is, and the commands that lead to the first sandbox. Holds
  * no secret. Source: contract section 7, below the options.
  */
-export function startSummary({ config, url, network, limitations, program }: StartFacts): string {
-  const { database, secret_key_file, data_dir, runtime } = config;
+export function startSummary({ config, url, runtime, program }: StartFacts): string {
+  const { database, secret_key_file, data_dir } = config;
+  const { summary, runs_sandboxes, node, networks } = runtime;
   const facts: [string, string][] = [
     ['database', withoutPassword(database)],
     ['key file', `${secret_key_file} (keep it: what it seals cannot be read without it)`],
-    ...(runtime === 'none' || runtime === 'kubernetes' ? [] : [['data', data_dir] as [string, string]]),
-    ['runtime', `${runtime}: ${RUNTIMES[runtime]}`],
-    ...limitations.map((phrase): [string, string] => ['', phrase]),
-    ...(runtime === 'none' ? [] : [['network', networkText(network)] as [string, string]]),
+    ...(node === null ? [] : [['data', data_dir] as [string, string]]),
+    ['runtime', `${config.runtime}: ${summary}`],
+    ...runtime.limitations().map((phrase): [string, string] => ['', phrase]),
+    ...(runs_sandboxes ? [['network', networkText(networks.state())] as [string, string]] : []),
     ['quotas', quotasText(config)],
   ];
   const lines = facts.map(([name, text]) => `  ${name.padEnd(10)}${text}`);
@@ -46,12 +43,12 @@ ${lines.join('\n')}
 
 In another terminal, a token and the first sandbox:
 
-${commands(config, url, program).join('\n')}
+${commands(config.database, runs_sandboxes, url, program).join('\n')}
 
 `;
 }
 
-function commands({ database, runtime }: ManagerConfig, url: string, program: string): string[] {
+function commands(database: string, runs_sandboxes: boolean, url: string, program: string): string[] {
   // A PostgreSQL URL with its password comes from the environment or the file, for this command as well.
   const where = database.startsWith('sqlite:') ? ` --database ${quoted(database)}` : '';
   const request = (path: string, body: string) =>
@@ -60,7 +57,7 @@ function commands({ database, runtime }: ManagerConfig, url: string, program: st
     `  TOKEN=$(${quoted(program)} token create --team team_1 --scope sandboxes:write${where})`,
     request('/sandboxes', '{}'),
   ];
-  if (runtime === 'none') return claim;
+  if (!runs_sandboxes) return claim;
   const run = request('/sandboxes/SANDBOX_ID/processes?wait_ms=60000', '{"shell":"echo hello"}');
   return [...claim, '', 'and a command in it:', '', run];
 }

@@ -1,13 +1,14 @@
 import { resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { badOption } from '../base/options.ts';
 import { StartError } from '../contract/errors.ts';
 import type { NetworkOption } from '../contract/network.ts';
+import type { InjectionOption, RuntimeKind } from '../contract/runtimes.ts';
 import type { SandboxTemplates } from '../contract/templates.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
 import { SandboxDisks } from './disk/sandbox-disks.ts';
 import { Bubblewrap } from './isolation.ts';
-import type { InjectionOption } from './kubernetes/injection.ts';
 import { ResourceGroups } from './limits/resource-groups.ts';
 import { LocalRuntime } from './local-runtime.ts';
 import { ChosenNetworks } from './networks/chosen-networks.ts';
@@ -15,9 +16,6 @@ import { NoRuntime } from './no-runtime.ts';
 import { builtProgram, ProgramCopies } from './program.ts';
 import type { Runtime } from './runtime.ts';
 import { NoIsolation } from './walls/no-isolation.ts';
-
-/** The values of `--runtime`. Source: contract section 7. */
-export type RuntimeKind = 'local' | 'local-unsafe' | 'kubernetes' | 'none';
 
 /** The options that choose and configure a runtime. */
 export interface RuntimeOptions {
@@ -39,42 +37,21 @@ export interface RuntimeOptions {
 
 /**
  * The runtime that `--runtime` names, not started; its `start` checks that it works here. Throws StartError if the built
- * daemon is missing, or the runtime cannot have the network.
+ * daemon is missing, or for an option that the runtime lacks or cannot have.
  */
 export async function chooseRuntime(options: RuntimeOptions, clock: Clock, log: Log): Promise<Runtime> {
-  const { runtime: kind, data_dir, allow_webhook_cidr, allow_sandbox_cidr } = options;
   const network = networkOf(options);
-  if (kind === 'none') return new NoRuntime();
-  const webhook_cidrs = allow_webhook_cidr.map(cidrText);
-  if (kind === 'kubernetes') {
-    const { kubeconfig, kubernetes_namespace: namespace, kubernetes_image, templates } = options;
-    const { kubernetes_injection: injection } = options;
-    const { KubernetesRuntime } = await import('./kubernetes/kubernetes-runtime.ts');
-    const product_image = kubernetes_image ?? '';
-    const given = { kubeconfig, namespace, product_image, injection, templates, webhook_cidrs };
-    return new KubernetesRuntime(given, clock, log);
+  switch (options.runtime) {
+    case 'none':
+      return new NoRuntime();
+    case 'kubernetes':
+      return kubernetesRuntime(options, clock, log);
+    case 'local':
+      return localRuntime(options, network, true, clock, log);
+    case 'local-unsafe':
+      log.warn('local-unsafe: sandboxes are not isolated from this machine');
+      return localRuntime(options, network, false, clock, log);
   }
-  const folder = resolve(data_dir);
-  const programs = new ProgramCopies(folder, builtProgram());
-  const isolation = kind === 'local' ? new Bubblewrap(programs) : new NoIsolation(programs);
-  if (kind === 'local-unsafe') log.warn('local-unsafe: sandboxes are not isolated from this machine');
-  return new LocalRuntime({
-    data_dir: folder,
-    isolation,
-    programs,
-    groups: ResourceGroups.open(),
-    disks: new SandboxDisks(kind === 'local' ? null : 'sandboxes are not isolated'),
-    networks: new ChosenNetworks({
-      network,
-      allowed_cidrs: allow_sandbox_cidr.map(cidrText),
-      is_fail_open: options.quota_fail_open,
-      clock,
-      log,
-    }),
-    webhook_cidrs,
-    clock,
-    log,
-  });
 }
 
 /** Without isolation there are no namespaces. Throws StartError for a network that the runtime cannot give. */
@@ -83,4 +60,52 @@ function networkOf({ runtime, network }: RuntimeOptions): NetworkOption {
   if (network === 'metered' || network === 'none')
     throw new StartError(`--network ${network} needs --runtime local, not ${runtime}`);
   return 'host-unmetered';
+}
+
+function localRuntime(
+  options: RuntimeOptions,
+  network: NetworkOption,
+  is_isolated: boolean,
+  clock: Clock,
+  log: Log,
+): Runtime {
+  const data_dir = resolve(options.data_dir);
+  const programs = new ProgramCopies(data_dir, builtProgram());
+  return new LocalRuntime({
+    data_dir,
+    isolation: is_isolated ? new Bubblewrap(programs) : new NoIsolation(programs),
+    programs,
+    groups: ResourceGroups.open(),
+    disks: new SandboxDisks(is_isolated ? null : 'sandboxes are not isolated'),
+    networks: new ChosenNetworks({
+      network,
+      allowed_cidrs: options.allow_sandbox_cidr.map(cidrText),
+      is_fail_open: options.quota_fail_open,
+      clock,
+      log,
+    }),
+    webhook_cidrs: options.allow_webhook_cidr.map(cidrText),
+    clock,
+    log,
+  });
+}
+
+async function kubernetesRuntime(options: RuntimeOptions, clock: Clock, log: Log): Promise<Runtime> {
+  const { kubernetes_image: product_image, templates } = options;
+  if (product_image === null) throw badOption('kubernetes_image', 'is required with --runtime kubernetes');
+  if (templates.size === 0)
+    throw new StartError('--config: templates is required with --runtime kubernetes', 2);
+  const { KubernetesRuntime } = await import('./kubernetes/kubernetes-runtime.ts');
+  return new KubernetesRuntime(
+    {
+      kubeconfig: options.kubeconfig,
+      namespace: options.kubernetes_namespace,
+      product_image,
+      injection: options.kubernetes_injection,
+      templates,
+      webhook_cidrs: options.allow_webhook_cidr.map(cidrText),
+    },
+    clock,
+    log,
+  );
 }

@@ -35,6 +35,8 @@ export interface LaunchCommand {
 
 /** How sandboxes are isolated from the host. */
 export interface Isolation {
+  /** How sandboxes are isolated, a phrase. */
+  readonly summary: string;
   /** Throws StartError if this machine does not support it. */
   check(): Promise<void>;
   /** What this machine does not allow, a phrase for each; known after `check`. */
@@ -70,6 +72,7 @@ const SECCOMP_FD = '5';
  * Source: contract section 7, `--runtime local`.
  */
 export class Bubblewrap implements Isolation {
+  readonly summary = 'sandboxes are isolated from this machine and from each other';
   readonly #programs: ProgramCopies;
   readonly #path: string;
   #walls: Walls = STRICTEST;

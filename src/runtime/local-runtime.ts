@@ -1,6 +1,7 @@
 import { constants, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Metric } from '../base/metrics.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
 import { connectControl } from './control-client.ts';
 import type { SandboxDisks } from './disk/sandbox-disks.ts';
@@ -8,9 +9,11 @@ import { Egress } from './egress/egress.ts';
 import type { Isolation } from './isolation.ts';
 import { readLifecycle } from './lifecycle.ts';
 import type { ResourceGroups } from './limits/resource-groups.ts';
+import { LocalNode } from './local/local-node.ts';
 import type { LocalNetworks } from './networks/local-networks.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { setPaused } from './pausing.ts';
+import { PoolMetrics } from './pool-metrics.ts';
 import type { ProgramCopies } from './program.ts';
 import { inspectSandbox, isLost, replaceEnvironment, updateRecord } from './running-sandbox.ts';
 import type {
@@ -63,6 +66,9 @@ export interface LocalRuntimeParts {
 export class LocalRuntime implements Runtime {
   /** See `Runtime`. */
   readonly cluster_id = 'local';
+  readonly summary: string;
+  readonly runs_sandboxes = true;
+  readonly node: LocalNode;
   readonly networks: SandboxNetworks;
   readonly #parts: LocalRuntimeParts;
   readonly #builder: SandboxBuilder;
@@ -74,6 +80,8 @@ export class LocalRuntime implements Runtime {
 
   constructor(parts: LocalRuntimeParts) {
     this.#parts = parts;
+    this.summary = parts.isolation.summary;
+    this.node = new LocalNode(parts.data_dir);
     this.networks = parts.networks;
     this.#damaged = new DamagedOutboxes(parts.data_dir, parts.clock, parts.log);
     this.#ender = new SandboxEnder({ ...parts, damaged: this.#damaged });
@@ -119,6 +127,16 @@ export class LocalRuntime implements Runtime {
     const { isolation, groups, disks, networks } = this.#parts;
     const of_groups = groups.limitations(isolation.hasUsers());
     return [...isolation.limitations(), ...of_groups, ...disks.limitations(), ...networks.limitations()];
+  }
+
+  /** All zero: no sandboxes wait for claims. */
+  metrics(): Metric[] {
+    return new PoolMetrics().metrics();
+  }
+
+  /** Always empty: there are no templates. */
+  resourcesOf(_template_id: string) {
+    return {};
   }
 
   /** Mounts the disks that the machine, or a manager in a mount namespace of its own, has lost, and opens webhooks' ways. */

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
+import type { Metric } from '../base/metrics.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks, unmetered } from './networks/unmetered-networks.ts';
+import { PoolMetrics } from './pool-metrics.ts';
 import type {
   LifecyclePage,
   MadeSandbox,
@@ -22,6 +24,10 @@ import type {
 export class NoRuntime implements Runtime {
   /** See `Runtime`. */
   readonly cluster_id = 'local';
+  /** See `Runtime`. */
+  readonly summary = 'only records of sandboxes; nothing runs';
+  readonly runs_sandboxes = false;
+  readonly node = null;
   /** There are none. */
   readonly networks: SandboxNetworks = new UnmeteredNetworks(unmetered('no sandboxes run here'));
 
@@ -34,6 +40,16 @@ export class NoRuntime implements Runtime {
   /** Always empty: nothing runs. */
   limitations(): string[] {
     return [];
+  }
+
+  /** All zero. */
+  metrics(): Metric[] {
+    return new PoolMetrics().metrics();
+  }
+
+  /** Always empty: there are no templates. */
+  resourcesOf(_template_id: string) {
+    return {};
   }
 
   /** Succeeds with the pod name `none-<sandbox_id>`. */

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
+import type { Metric } from '../base/metrics.ts';
 import type { EventType } from '../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
 import type { Persistence } from '../contract/sandboxes.ts';
+import type { SandboxTemplate } from '../contract/templates.ts';
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
 import type {
   HandOverSource,
@@ -9,7 +11,6 @@ import type {
   UndeliveredPage,
   UndeliveredRecord,
 } from '../outbox/sqlite/undelivered/undelivered-record.ts';
-import type { PoolMetrics } from './kubernetes/pool/pool-metrics.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 
 export type { LifecycleEvent, UndeliveredPage, UndeliveredRecord };
@@ -91,6 +92,23 @@ export interface RuntimeEnd {
  */
 export type RuntimeState = 'running' | 'paused' | 'lost' | 'absent' | 'untracked';
 
+/** The resources of a machine, the limits for its sandboxes if no option sets lower ones. Source: contract section 7, `--node-…`. */
+export interface NodeResources {
+  memory_mib: number;
+  cpu_millis: number;
+  /** What its file system has for sandboxes: what is free, and what their disks take already. */
+  disk_bytes: number;
+}
+
+/** The machine that a manager and its sandboxes share. */
+export interface SandboxNode {
+  /** Call it after `Runtime.start`. */
+  resources(): NodeResources;
+
+  /** The free space of the file system that sandboxes are on, now. */
+  freeDiskBytes(): number;
+}
+
 /**
  * How sandboxes really run. Any manager process on the machine may call every method, whichever created the sandbox: all
  * state is stored with the sandbox. Calls for one sandbox must not overlap; the manager's transitions ensure that.
@@ -110,8 +128,14 @@ export interface Runtime {
   /** The networks of its sandboxes. */
   readonly networks: SandboxNetworks;
 
-  /** What tells of its pools of waiting sandboxes; without it, it has none. */
-  readonly pool_metrics?: PoolMetrics;
+  /** What its sandboxes are, a phrase for the summary of a start. */
+  readonly summary: string;
+
+  /** Whether sandboxes run at all, with a daemon that requests are passed to; otherwise only the manager's rows exist. */
+  readonly runs_sandboxes: boolean;
+
+  /** The machine whose memory, cores and disk its sandboxes take; null if that is none of the manager's business. */
+  readonly node: SandboxNode | null;
 
   /** Checks that sandboxes can run here; throws StartError with a line for the user. */
   start(): Promise<void>;
@@ -121,6 +145,15 @@ export interface Runtime {
 
   /** The walls and limits that this machine does not allow, a phrase for each; known after `start`. */
   limitations(): string[];
+
+  /** The metrics of its pools of waiting sandboxes, all zero if it has none. Source: contract section 8. */
+  metrics(): Metric[];
+
+  /**
+   * The resources of a claim that names none, by its template; empty if the runtime has no templates. Throws
+   * `invalid_request` for an unknown template.
+   */
+  resourcesOf(template_id: string): SandboxTemplate['resources'];
 
   /** Creates a sandbox; resolves when its daemon is ready. Idempotent for the same spec. */
   create(spec: RuntimeSpec): Promise<MadeSandbox>;

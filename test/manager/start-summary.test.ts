@@ -4,17 +4,25 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { managerConfig } from '../../src/manager/config/config.ts';
-import { startSummary } from '../../src/manager/start-summary.ts';
+import { type StartFacts, startSummary } from '../../src/manager/start-summary.ts';
 import { eventually } from '../support/eventually.ts';
 import { MANAGER } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 const FACTS = {
   url: 'http://127.0.0.1:8080',
-  network: { mode: 'host-unmetered', reason: 'it is not run by root', block_all: null },
-  limitations: ['system calls of sandboxes are not filtered'],
   program: '/x/sandbox-manager.cjs',
 } as const;
+
+const RUNTIME: StartFacts['runtime'] = {
+  summary: 'sandboxes are isolated',
+  runs_sandboxes: true,
+  node: null,
+  limitations: () => ['system calls of sandboxes are not filtered'],
+  networks: {
+    state: () => ({ mode: 'host-unmetered', reason: 'it is not run by root', block_all: null }),
+  },
+};
 
 /** Starts a manager in `folder`; resolves once it listens. */
 async function started(folder: string) {
@@ -63,10 +71,11 @@ it('no password is printed, and the network, what is missing and quotas are', ()
   ];
   const given = { database: 'postgres://me:hidden@db/manager' };
   const config = managerConfig(given, {}, { default_team_quotas });
-  const text = startSummary({ config, ...FACTS, limitations: [...FACTS.limitations] });
+  const text = startSummary({ config, ...FACTS, runtime: RUNTIME });
   expect(text).not.toContain('hidden');
   for (const said of [
     'postgres://db/manager',
+    'local: sandboxes are isolated',
     'host-unmetered: it is not run by root',
     'system calls of sandboxes are not filtered',
     'active_sandboxes 7; sandbox_claims 5 every 1000 ms, at most 9 at once',

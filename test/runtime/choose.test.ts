@@ -3,7 +3,8 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import type { NetworkOption } from '../../src/contract/network.ts';
-import { chooseRuntime, type RuntimeKind } from '../../src/runtime/choose.ts';
+import type { RuntimeKind } from '../../src/contract/runtimes.ts';
+import { chooseRuntime } from '../../src/runtime/choose.ts';
 import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -13,12 +14,13 @@ const NO_CLUSTER = {
   kubernetes_injection: 'auto' as const,
 };
 
-async function chosen(runtime: RuntimeKind, network: NetworkOption = 'auto') {
+async function chosen(runtime: RuntimeKind, network: NetworkOption = 'auto', image: string | null = null) {
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => void lines.push(line) });
   const options = {
     ...{ runtime, network, data_dir: join(scratchFolder(), 'data') },
     ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false, ...NO_CLUSTER },
+    kubernetes_image: image,
   };
   return { runtime: await chooseRuntime(options, systemClock, log), log: lines.join('') };
 }
@@ -42,4 +44,10 @@ it.each([
     `--network ${network} needs --runtime local, not ${kind}`,
   );
   expect((await chosen(kind, 'host-unmetered')).runtime).toBeDefined();
+});
+
+it('--runtime kubernetes needs an image and templates', async () => {
+  const missing = { exit_code: 2, message: expect.stringContaining('is required with --runtime kubernetes') };
+  await expect(chosen('kubernetes')).rejects.toMatchObject(missing);
+  await expect(chosen('kubernetes', 'auto', 'sandboxd:1')).rejects.toMatchObject(missing);
 });

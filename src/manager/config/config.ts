@@ -11,6 +11,7 @@ import {
 } from '../../base/options.ts';
 import { StartError } from '../../contract/errors.ts';
 import { NETWORK_OPTIONS, type NetworkOption, type SandboxBandwidth } from '../../contract/network.ts';
+import { INJECTIONS, type InjectionOption, RUNTIMES, type RuntimeKind } from '../../contract/runtimes.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
 import type { Cidr } from '../../webhook/address.ts';
 import { BANDWIDTH_KEYS, defaultBandwidth } from './bandwidth.ts';
@@ -25,7 +26,7 @@ import {
   REDIS_URL,
   SIZE,
 } from './option-values.ts';
-import { INJECTIONS, OPTIONS, type OptionName, RUNTIMES } from './options.ts';
+import { OPTIONS, type OptionName } from './options.ts';
 import { configuredTemplates, TEMPLATES_KEY } from './templates.ts';
 
 /** The limits of a node for sandboxes; null: what the machine has. */
@@ -44,7 +45,7 @@ export interface ManagerConfig {
   readonly database: string;
   /** `redis://…`, or null if rate state is kept in this process. */
   readonly redis: string | null;
-  readonly runtime: (typeof RUNTIMES)[number];
+  readonly runtime: RuntimeKind;
   readonly network: NetworkOption;
   /** The bandwidth of every sandbox whose claim does not say otherwise. */
   readonly bandwidth: SandboxBandwidth;
@@ -65,9 +66,9 @@ export interface ManagerConfig {
   readonly kubeconfig: string | null;
   /** Null: that of the access to the cluster. */
   readonly kubernetes_namespace: string | null;
-  /** Null with every runtime but `kubernetes`. */
+  /** The image of this release; only `--runtime kubernetes` needs one. */
   readonly kubernetes_image: string | null;
-  readonly kubernetes_injection: (typeof INJECTIONS)[number];
+  readonly kubernetes_injection: InjectionOption;
   readonly templates: SandboxTemplates;
   readonly log_level: LogLevel;
   /** As in the config file, undefined if missing; validated in `quotas/`. */
@@ -140,12 +141,6 @@ function unknownKey(key: string, known: readonly string[]): StartError {
 }
 
 function checkTogether(config: ManagerConfig): void {
-  if (config.runtime === 'kubernetes') {
-    if (config.kubernetes_image === null)
-      throw badOption('kubernetes_image', 'is required with --runtime kubernetes');
-    if (config.templates.size === 0)
-      throw new StartError('--config: templates is required with --runtime kubernetes', 2);
-  }
   if (config.replicas === 1) return;
   if (config.redis === null) throw badOption('redis', 'is required with --replicas above 1');
   if (config.database.startsWith('sqlite:')) {

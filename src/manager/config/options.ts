@@ -1,11 +1,6 @@
 import type { OptionDefinition } from '../../base/options.ts';
 import { NETWORK_OPTIONS } from '../../contract/network.ts';
-
-/** The values of `--runtime`. Source: contract section 7. */
-export const RUNTIMES = ['local', 'local-unsafe', 'kubernetes', 'none'] as const;
-
-/** The values of `--kubernetes-injection`. Source: contract section 7. */
-export const INJECTIONS = ['auto', 'image-volume', 'init-container'] as const;
+import { RUNTIMES } from '../../contract/runtimes.ts';
 
 /** All options of the server. Source: contract section 7. */
 export const OPTIONS = [

@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { Given } from '../../base/options.ts';
 import { problemOf } from '../../base/schema.ts';
-import { invalidField, StartError } from '../../contract/errors.ts';
+import { StartError } from '../../contract/errors.ts';
 import { closedObject } from '../../contract/schema/field.ts';
-import type { SandboxTemplate, SandboxTemplates, TemplatePool } from '../../contract/templates.ts';
+import type { SandboxTemplates, TemplatePool } from '../../contract/templates.ts';
 import { mebibytes, millicores } from './quantity.ts';
 
 /** The key of the config file that holds the templates. */
@@ -84,13 +84,6 @@ export function configuredTemplates(file: Given): SandboxTemplates {
     return [name, made] as const;
   });
   return new Map(entries);
-}
-
-/** The resources of a template's claims. Throws `invalid_request` for an unknown template. */
-export function resourcesOf(name: string, templates: SandboxTemplates): SandboxTemplate['resources'] {
-  const template = templates.get(name);
-  if (template === undefined) throw invalidField('template', 'is not one of the configured templates');
-  return template.resources;
 }
 
 /** What waits has one size, which the template must say. `fail`: the error for one of its resources. */

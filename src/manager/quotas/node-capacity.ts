@@ -1,8 +1,8 @@
 import { readKernelSetting } from '../../base/linux/procfs.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
-import { freeDiskBytes, nodeResources } from '../../runtime/node-resources.ts';
-import type { ManagerConfig, NodeBudget } from '../config/config.ts';
+import type { SandboxNode } from '../../runtime/runtime.ts';
+import type { NodeBudget } from '../config/config.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Lease } from '../sandboxes/ports.ts';
 import { type NodeUse, type QuotaStore, UNBOUNDED_DISK_MIB } from './quota-store.ts';
@@ -27,27 +27,26 @@ type Budget = { readonly [Part in keyof NodeBudget]: number | null };
 /** Admits sandboxes to the node within its budget of memory, CPU, number and disk. Source: contract section 7, `--node-…`, and "Node capacity". */
 export class NodeCapacity {
   readonly #budget: Budget;
-  readonly #disk_of: string | null;
+  readonly #node: SandboxNode | null;
   readonly #store: QuotaStore;
 
-  /** Takes missing limits from this machine. Without a node of its own, only configured limits hold. */
-  static open(config: ManagerConfig, store: QuotaStore): NodeCapacity {
-    if (config.runtime === 'none' || config.runtime === 'kubernetes')
-      return new NodeCapacity(config.node, null, store);
-    const machine = machineBudget(config.data_dir);
-    const { memory_mib, cpu_millis, sandboxes, disk_mib } = config.node;
+  /** Takes limits that are not `configured` from the node. Without one, only configured limits hold. */
+  static open(configured: NodeBudget, node: SandboxNode | null, store: QuotaStore): NodeCapacity {
+    if (node === null) return new NodeCapacity(configured, null, store);
+    const machine = machineBudget(node);
+    const { memory_mib, cpu_millis, sandboxes, disk_mib } = configured;
     const budget = {
       memory_mib: memory_mib ?? machine.memory_mib,
       cpu_millis: cpu_millis ?? machine.cpu_millis,
       sandboxes: sandboxes ?? machine.sandboxes,
       disk_mib: disk_mib ?? machine.disk_mib,
     };
-    return new NodeCapacity(budget, config.data_dir, store);
+    return new NodeCapacity(budget, node, store);
   }
 
-  private constructor(budget: Budget, disk_of: string | null, store: QuotaStore) {
+  private constructor(budget: Budget, node: SandboxNode | null, store: QuotaStore) {
     this.#budget = budget;
-    this.#disk_of = disk_of;
+    this.#node = node;
     this.#store = store;
   }
 
@@ -95,8 +94,8 @@ export class NodeCapacity {
       const [need, limit] = [wanted[part] ?? 0, this.#budget[part]];
       if (limit !== null && need > limit) throw exhausted(part);
     }
-    if (this.#disk_of === null) return;
-    if (freeDiskBytes(this.#disk_of) < DISK_FREE_MIN_MIB * MIB) throw exhausted('disk_mib');
+    if (this.#node === null) return;
+    if (this.#node.freeDiskBytes() < DISK_FREE_MIN_MIB * MIB) throw exhausted('disk_mib');
   }
 }
 
@@ -111,8 +110,8 @@ function exhausted(part: keyof NodeBudget): ApiError {
   return new ApiError('capacity_exhausted', `The node does not have enough ${resource} left.`, { resource });
 }
 
-function machineBudget(data_dir: string): Budget {
-  const { memory_mib, cpu_millis, disk_bytes } = nodeResources(data_dir);
+function machineBudget(node: SandboxNode): Budget {
+  const { memory_mib, cpu_millis, disk_bytes } = node.resources();
   const pids = readKernelSetting('kernel/pid_max');
   const sandboxes = pids === '' ? null : Math.floor(Number(pids) / SANDBOX_PIDS);
   return { memory_mib, cpu_millis, sandboxes, disk_mib: Math.floor(disk_bytes / MIB) };

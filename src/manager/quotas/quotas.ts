@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { Metric } from '../../base/metrics.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { NetworkSources } from '../../runtime/networks/sandbox-networks.ts';
+import type { SandboxNode } from '../../runtime/runtime.ts';
 import type { ManagerConfig } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { SandboxAdmission } from './admission.ts';
@@ -21,6 +22,8 @@ import { RedisAuthority } from './redis-authority.ts';
 interface QuotaParts {
   config: ManagerConfig;
   database: Database;
+  /** The machine that sandboxes take their resources from; null without one. */
+  node: SandboxNode | null;
   clock: Clock;
   log: Log;
 }
@@ -36,7 +39,8 @@ export class Quotas {
   readonly #metrics: QuotaMetrics;
 
   /** Updates the region's policies from the configuration, and connects to the rate authority. Throws StartError; errors: `unavailable`. */
-  static async open({ config, database, clock, log }: QuotaParts): Promise<Quotas> {
+  static async open(parts: QuotaParts): Promise<Quotas> {
+    const { config, database, clock, log } = parts;
     const { listed, legacy } = configuredQuotas(config.quotas);
     const store = new QuotaStore(database);
     const { is_first } = await store.reconcile(listed, legacy);
@@ -45,8 +49,8 @@ export class Quotas {
       config.redis === null
         ? new LocalAuthority(clock)
         : await RedisAuthority.open({ url: config.redis, region_id: config.region, log, clock });
-    const node = NodeCapacity.open(config, store);
-    return new Quotas({ config, database, clock, log }, store, authority, node);
+    const node = NodeCapacity.open(config.node, parts.node, store);
+    return new Quotas(parts, store, authority, node);
   }
 
   private constructor(

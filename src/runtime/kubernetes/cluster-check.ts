@@ -1,10 +1,11 @@
 import type { Log } from '../../base/log.ts';
 import { StartError } from '../../contract/errors.ts';
+import type { InjectionOption } from '../../contract/runtimes.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
 import { checkRights } from './access.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import { dryRun } from './dry-run.ts';
-import { type Injection, type InjectionOption, knownInjection } from './injection.ts';
+import { type Injection, knownInjection } from './injection.ts';
 import { whyNotBlocked } from './network/network-policies.ts';
 import { isQuota } from './refusals.ts';
 

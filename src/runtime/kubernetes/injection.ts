@@ -1,7 +1,5 @@
+import type { InjectionOption } from '../../contract/runtimes.ts';
 import type { SandboxTemplate } from '../../contract/templates.ts';
-
-/** The values of `--kubernetes-injection`. Source: contract section 7. */
-export type InjectionOption = 'auto' | 'image-volume' | 'init-container';
 
 /**
  * How the daemon's program gets into a sandbox.

@@ -1,11 +1,14 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Metric } from '../../base/metrics.ts';
 import { Schedule } from '../../base/schedule.ts';
-import type { SandboxTemplates } from '../../contract/templates.ts';
+import type { InjectionOption } from '../../contract/runtimes.ts';
+import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { lifecycleOf } from '../lifecycle.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
+import { PoolMetrics } from '../pool-metrics.ts';
 import type {
   HandOverTrust,
   MadeSandbox,
@@ -21,7 +24,7 @@ import { ClusterClient } from './api/cluster-client.ts';
 import { clusterAccess } from './api/config-file.ts';
 import type { ObjectList, VolumeClaim } from './api/objects.ts';
 import { checkCluster, NETWORK_REASON } from './cluster-check.ts';
-import { type InjectionOption, knownInjection } from './injection.ts';
+import { knownInjection } from './injection.ts';
 import { type InspectionParts, inspect, isLost } from './inspection.ts';
 import { Keepers } from './keepers.ts';
 import type { PodSettings } from './manifests.ts';
@@ -30,10 +33,9 @@ import { PodEgress } from './network/pod-egress.ts';
 import { isUp } from './pod-state.ts';
 import { Pods } from './pods.ts';
 import { Pool } from './pool/pool.ts';
-import { PoolMetrics } from './pool/pool-metrics.ts';
 import { foundIn, Records } from './records.ts';
 import { PersistentRoots } from './root/persistent-roots.ts';
-import { KubernetesBuilder } from './sandbox-builder.ts';
+import { KubernetesBuilder, templateOf } from './sandbox-builder.ts';
 import { KubernetesChanger } from './sandbox-changer.ts';
 import { KubernetesEnder } from './sandbox-ender.ts';
 
@@ -57,14 +59,19 @@ export interface KubernetesOptions {
  */
 export class KubernetesRuntime implements Runtime {
   /** See `Runtime`. */
+  readonly summary = 'sandboxes are Pods of a cluster';
+  readonly runs_sandboxes = true;
+  /** The cluster schedules them. */
+  readonly node = null;
   readonly networks: SandboxNetworks = new UnmeteredNetworks({
     ...{ mode: 'host-unmetered', reason: NETWORK_REASON, block_all: 'network_policy' },
   });
   /** What the cluster is called. */
   readonly cluster_id: string;
-  /** See `Runtime`. */
+  /** Of the pools of waiting Pods. */
   readonly pool_metrics: PoolMetrics;
   readonly #client: ClusterClient;
+  readonly #templates: SandboxTemplates;
   readonly #check: () => Promise<string[]>;
   #limitations: string[] = [];
   readonly #pods: Pods;
@@ -94,6 +101,7 @@ export class KubernetesRuntime implements Runtime {
     const settings: PodSettings = { product_image, injection: knownInjection(options.injection) };
     const roots = new PersistentRoots({ client, templates: options.templates, settings, log });
     const { templates } = roots;
+    this.#templates = templates;
     this.#check = async () => {
       const asked = { ...options, templates: roots.withoutRoots(), namespace: access.namespace };
       const answer = await checkCluster(client, asked, log);
@@ -129,6 +137,16 @@ export class KubernetesRuntime implements Runtime {
   /** What the cluster does not enforce, or refuses; complete after `start`. */
   limitations(): string[] {
     return this.#limitations;
+  }
+
+  /** Of its pools. */
+  metrics(): Metric[] {
+    return this.pool_metrics.metrics();
+  }
+
+  /** The resources that the template sets. */
+  resourcesOf(template_id: string): SandboxTemplate['resources'] {
+    return templateOf(template_id, this.#templates).resources;
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `KubernetesBuilder.create`. */

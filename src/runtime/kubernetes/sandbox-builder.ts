@@ -56,7 +56,7 @@ export class KubernetesBuilder {
    * as in `SandboxBuilder.create`.
    */
   async create(spec: RuntimeSpec): Promise<MadeSandbox> {
-    const template = this.#template(spec);
+    const template = templateOf(spec.template_id, this.#parts.templates);
     const { records, pods, keepers } = this.#parts;
     const found = await records.read(spec.sandbox_id);
     if (found && found.record.state !== 'creating') {
@@ -79,7 +79,7 @@ export class KubernetesBuilder {
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
   async copy(source_id: string, spec: RuntimeSpec): Promise<MadeSandbox> {
     const { keepers, pods, records } = this.#parts;
-    const named = this.#template(spec);
+    const named = templateOf(spec.template_id, this.#parts.templates);
     const found = await records.read(source_id);
     const persistent_root = found?.record.persists === 'root';
     const source = found && persistent_root ? await pods.read(found.claim.name) : null;
@@ -99,18 +99,15 @@ export class KubernetesBuilder {
     });
   }
 
-  #template({ template_id }: RuntimeSpec): SandboxTemplate {
-    const template = this.#parts.templates.get(template_id);
-    if (template === undefined) throw invalidField('template', 'is not one of the configured templates');
-    return template;
-  }
-
   /** Null where no Pod that waits can be this sandbox. */
   async #fromPool(spec: RuntimeSpec): Promise<MadeSandbox | null> {
     const { keepers, pool, remove, log } = this.#parts;
     const { sandbox_id } = spec;
     try {
-      const taken = await pool.take(spec, recordOf(spec, this.#template(spec)));
+      const taken = await pool.take(
+        spec,
+        recordOf(spec, templateOf(spec.template_id, this.#parts.templates)),
+      );
       if (taken === null) return null;
       const { found, host } = taken;
       keepers.remember(sandbox_id, { host, key: await keepers.keyOf(found.claim.name) });
@@ -209,6 +206,13 @@ export class KubernetesBuilder {
       await held.release();
     }
   }
+}
+
+/** The template of this name. Throws `invalid_request` if none is configured. */
+export function templateOf(name: string, templates: SandboxTemplates): SandboxTemplate {
+  const template = templates.get(name);
+  if (template === undefined) throw invalidField('template', 'is not one of the configured templates');
+  return template;
 }
 
 function madeAs({ claim, record }: FoundRecord): MadeSandbox {

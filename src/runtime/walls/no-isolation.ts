@@ -8,6 +8,7 @@ import type { SandboxFiles } from '../sandbox-files.ts';
 
 /** `local-unsafe`: a sandbox's processes are not isolated from the host; paths are the host's. */
 export class NoIsolation implements Isolation {
+  readonly summary = 'sandboxes are NOT isolated from this machine';
   readonly #programs: ProgramCopies;
 
   constructor(programs: ProgramCopies) {

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { createLog } from '../../../src/base/log.ts';
+import type { InjectionOption } from '../../../src/contract/runtimes.ts';
 import type { SandboxTemplate } from '../../../src/contract/templates.ts';
 import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
 import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
 import { checkCluster } from '../../../src/runtime/kubernetes/cluster-check.ts';
-import type { InjectionOption } from '../../../src/runtime/kubernetes/injection.ts';
 import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts';
 
 const TEMPLATE: SandboxTemplate = {

@@ -9,7 +9,7 @@ import { spec, webhook } from '../../support/runtime/sandboxes.ts';
 const TEMPLATE: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: 'nobody' },
   ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
-  ...{ resources: {}, pool: null },
+  ...{ resources: { cpu: 0.5 }, pool: null },
 };
 
 const made = (kind: string, answer: (to: Parameters<Odd>[1]) => unknown): Odd => {
@@ -42,6 +42,12 @@ async function runtimeOn(api: FakeApi): Promise<KubernetesRuntime> {
   await runtime.start();
   return runtime;
 }
+
+it('a claim gets the resources of its template, which must be one of the configured', async () => {
+  const runtime = await runtimeOn(await FakeApi.start());
+  expect(runtime.resourcesOf('default')).toEqual({ cpu: 0.5 });
+  expect(() => runtime.resourcesOf('constructor')).toThrow('template: is not one of the configured');
+});
 
 it('a sandbox with block-all is marked in its Pod, or refused where policies do not hold it', async () => {
   const api = await FakeApi.start();

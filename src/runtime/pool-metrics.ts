@@ -1,5 +1,5 @@
-import { Counter, labelledGauge, type Metric } from '../../../base/metrics.ts';
-import type { SandboxTemplates } from '../../../contract/templates.ts';
+import { Counter, labelledGauge, type Metric } from '../base/metrics.ts';
+import type { SandboxTemplates } from '../contract/templates.ts';
 
 /** What tells of the pools of waiting sandboxes; all zero for a runtime that has none. Source: contract section 8. */
 export class PoolMetrics {
