@@ -1,3 +1,4 @@
+import { backoffMs } from '../contract/backoff.ts';
 import type { Clock } from './clock.ts';
 
 const FIRST_MS = 500;
@@ -8,7 +9,7 @@ const DEFERRED_MAX = 1_000;
 /** Exponential backoff by id: items that keep failing must not displace items that may succeed. */
 export class Deferrals {
   readonly #clock: Clock;
-  readonly #deferred = new Map<string, { until_ms: number; delay_ms: number }>();
+  readonly #deferred = new Map<string, { until_ms: number; delay_ms: number; failures: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -16,10 +17,10 @@ export class Deferrals {
 
   /** Records a failure: 500 ms of backoff, doubled with each further failure up to 60 s. */
   defer(id: string): void {
-    const before_ms = this.#deferred.get(id)?.delay_ms ?? 0;
-    const delay_ms = Math.min(CAP_MS, Math.max(FIRST_MS, before_ms * 2));
+    const failures = (this.#deferred.get(id)?.failures ?? 0) + 1;
+    const delay_ms = backoffMs(failures, { base_ms: FIRST_MS, max_ms: CAP_MS });
     this.#deferred.delete(id);
-    this.#deferred.set(id, { until_ms: this.#clock.monotonicMs() + delay_ms, delay_ms });
+    this.#deferred.set(id, { until_ms: this.#clock.monotonicMs() + delay_ms, delay_ms, failures });
     const [oldest] = this.#deferred.keys();
     if (this.#deferred.size > DEFERRED_MAX && oldest !== undefined) this.#deferred.delete(oldest);
   }

@@ -1,3 +1,4 @@
+import { backoffMs } from '../contract/backoff.ts';
 import type { SandboxdError } from './error.ts';
 
 /** How failed calls are repeated. */
@@ -35,10 +36,10 @@ export function delayBeforeRetry(
   random: number,
 ): number | null {
   if (attempt > retries || !isTransient(error, attempt, has_own_key)) return null;
-  const backoff = Math.min(backoff_ms * 2 ** (attempt - 1), BACKOFF_MAX_MS) * (0.5 + random / 2);
+  const wait_ms = backoffMs(attempt, { base_ms: backoff_ms, max_ms: BACKOFF_MAX_MS }) * (0.5 + random / 2);
   const { retry_after_ms } = error;
-  if (retry_after_ms === null) return backoff;
-  return retry_after_ms > RETRY_AFTER_MAX_MS ? null : Math.max(retry_after_ms, backoff);
+  if (retry_after_ms === null) return wait_ms;
+  return retry_after_ms > RETRY_AFTER_MAX_MS ? null : Math.max(retry_after_ms, wait_ms);
 }
 
 function isTransient({ code, status, retry_after_ms }: SandboxdError, attempt: number, own_key: boolean) {

@@ -1,8 +1,11 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { type Backoff, backoffMs } from '../contract/backoff.ts';
 import { PROCESS_EVENT_RETRY_CAP_MS, PROCESS_EVENT_RETRY_MS } from '../contract/defaults.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { UnsentEvent } from './record.ts';
+
+const BACKOFF: Backoff = { base_ms: PROCESS_EVENT_RETRY_MS, max_ms: PROCESS_EVENT_RETRY_CAP_MS };
 
 /** Stores an event durably. `key` names the event, also when it is emitted again after a crash. Rejects if it is not stored. */
 export type Emit = (event: ProcessEvent, key: string) => Promise<void>;
@@ -57,10 +60,7 @@ export class EventQueue {
             { err: error, event_type: event.event_type },
             'an event could not be stored: it will be retried',
           );
-        await sleep(
-          this.#clock,
-          Math.min(PROCESS_EVENT_RETRY_CAP_MS, PROCESS_EVENT_RETRY_MS * 2 ** (failures - 1)),
-        );
+        await sleep(this.#clock, backoffMs(failures, BACKOFF));
         continue;
       }
       failures = 0;

@@ -1,4 +1,5 @@
 import type { Timer } from '../base/clock.ts';
+import { backoffMs } from '../contract/backoff.ts';
 import {
   RESTART_BACKOFF_CAP_MS,
   RESTART_BACKOFF_FIRST_MS,
@@ -40,11 +41,10 @@ export class RestartBackoff {
     if (outcome.restart_count >= max_restarts) return null;
     if (outcome.uptime_ms >= RESTART_RESET_MS) this.#failures_in_a_row = 0;
     const { backoff_ms: first_ms = RESTART_BACKOFF_FIRST_MS } = this.#options;
-    const is_first = this.#failures_in_a_row === 0;
-    const doubled_ms = Math.max(first_ms, GROWTH_MIN_MS) * 2 ** this.#failures_in_a_row;
-    const delay_ms = is_first ? first_ms : Math.min(doubled_ms, Math.max(first_ms, RESTART_BACKOFF_CAP_MS));
     this.#failures_in_a_row += 1;
-    return delay_ms * (1 + RESTART_JITTER * (2 * this.#random() - 1));
+    const base_ms = this.#failures_in_a_row === 1 ? first_ms : Math.max(first_ms, GROWTH_MIN_MS);
+    const max_ms = Math.max(first_ms, RESTART_BACKOFF_CAP_MS);
+    return backoffMs(this.#failures_in_a_row, { base_ms, max_ms, jitter: RESTART_JITTER }, this.#random());
   }
 }
 

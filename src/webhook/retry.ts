@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs } from '../contract/backoff.ts';
 import {
   BACKOFF_CAP_MS,
   BACKOFF_FIRST_MS,
@@ -6,6 +7,8 @@ import {
   RETRY_AFTER_CAP_MS,
 } from '../contract/defaults.ts';
 import type { AttemptError, FinalState } from '../contract/deliveries.ts';
+
+const BACKOFF: Backoff = { base_ms: BACKOFF_FIRST_MS, max_ms: BACKOFF_CAP_MS, jitter: BACKOFF_JITTER };
 
 /** The result of one attempt: a status, or the error that prevented one. Exactly one of the two is null. */
 export interface AttemptResult {
@@ -46,7 +49,7 @@ export function decide(
   }
   // The one last attempt is the one that starts when the window is over.
   if (times.started_ms >= times.deadline_ms) return { state: 'expired' };
-  const backoff_ms = jittered(Math.min(BACKOFF_FIRST_MS * 2 ** (failures - 1), BACKOFF_CAP_MS), random);
+  const backoff_ms = Math.round(backoffMs(failures, BACKOFF, random));
   const asked_ms = Math.min(retry_after_ms, RETRY_AFTER_CAP_MS);
   const after = (delay_ms: number) => Math.min(times.ended_ms + delay_ms, times.deadline_ms);
   return {
@@ -67,8 +70,7 @@ export function endpointVerdict(result: AttemptResult): 'up' | 'down' | 'nothing
 
 /** The wait before the endpoint's next probe in ms, after `failed_probes` failures; `random` is in [0, 1). */
 export function endpointBackoffMs(failed_probes: number, random: number): number {
-  const backoff_ms = jittered(BACKOFF_FIRST_MS * 2 ** Math.min(failed_probes, 16), random);
-  return Math.min(backoff_ms, ENDPOINT_BACKOFF_CAP_MS);
+  return Math.min(Math.round(backoffMs(failed_probes + 1, BACKOFF, random)), ENDPOINT_BACKOFF_CAP_MS);
 }
 
 /** The wait that a `Retry-After` value asks for, in ms: seconds or an HTTP date; 0 for anything else or the past. */
@@ -92,8 +94,4 @@ function isRetryable(status: number): boolean {
 
 function isServerError(status: number): boolean {
   return status >= 500 && status < 600;
-}
-
-function jittered(delay_ms: number, random: number): number {
-  return Math.round(delay_ms * (1 - BACKOFF_JITTER + 2 * BACKOFF_JITTER * random));
 }

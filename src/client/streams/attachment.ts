@@ -4,7 +4,7 @@ import type { SandboxRoutes } from '../sandbox-routes.ts';
 import { OutputPosition, objectIn, toBase64 } from './bytes.ts';
 import type { OutputEvent } from './output.ts';
 import type { Process } from './process.ts';
-import { backoffMs, mayPass } from './reconnect.ts';
+import { mayPass, reconnectDelayMs } from './reconnect.ts';
 import type { OpenSocket } from './socket.ts';
 
 /** How a process is attached to. */
@@ -96,7 +96,7 @@ export class Attachment implements AsyncIterable<AttachEvent> {
 
   async *#follow(signal: AbortSignal): AsyncGenerator<AttachEvent, void> {
     for (let failures = 0; ; failures++) {
-      if (failures > 0) await pause(backoffMs(failures), signal);
+      if (failures > 0) await pause(reconnectDelayMs(failures), signal);
       const opened = await this.#connect(failures, signal);
       if (opened === null) continue;
       const { socket, texts } = opened;

@@ -61,12 +61,12 @@ export async function* followEvents({
     failures += 1;
     if (is_open) onConnection?.(false);
     is_open = false;
-    await pause(backoffMs(failures), signal);
+    await pause(reconnectDelayMs(failures), signal);
   }
 }
 
 /** The wait after so many failures in a row, in ms. */
-export function backoffMs(failures: number): number {
+export function reconnectDelayMs(failures: number): number {
   const error = new SandboxdError({ code: 'unreachable', message: '', status: 0 });
   const policy = { ...DEFAULT_RETRY, retries: Number.POSITIVE_INFINITY, backoff_ms: FIRST_WAIT_MS };
   return delayBeforeRetry({ error, attempt: failures, has_own_key: false }, policy, Math.random()) ?? 0;

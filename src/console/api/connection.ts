@@ -1,11 +1,11 @@
+import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { sleep } from '../base/clock.ts';
 import { Store } from '../base/store.ts';
 
 /** Whether the server answers; `away` from the first request that reached nobody until it is back. */
 export const connection = new Store<'there' | 'away'>('there');
 
-const FIRST_MS = 500;
-const MOST_MS = 10_000;
+const BACKOFF: Backoff = { base_ms: 500, max_ms: 10_000 };
 
 /** Where the server's API begins: the page lies at `console/` beside it. */
 export const ROOT = new URL('../', document.baseURI);
@@ -18,8 +18,8 @@ export function noteAway(): void {
 }
 
 async function untilBack(): Promise<void> {
-  for (let wait_ms = FIRST_MS; ; wait_ms = Math.min(wait_ms * 2, MOST_MS)) {
-    await sleep(wait_ms);
+  for (let attempt = 1; ; attempt++) {
+    await sleep(backoffMs(attempt, BACKOFF));
     if (await answers()) return connection.set('there');
   }
 }

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 import { systemErrorText } from '../../base/linux/errno.ts';
 import type { Log } from '../../base/log.ts';
+import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { RATE_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { StartError } from '../../contract/errors.ts';
 import type { RatePolicy } from '../../contract/quotas.ts';
@@ -24,8 +25,7 @@ const KEY_PREFIX = 'sandbox-manager:quota';
 /** A connection on which the server stays silent is replaced after this time. */
 const SILENCE_MS = 1_000;
 const PROBE_INTERVAL_MS = 500;
-const RECONNECT_FIRST_MS = 25;
-const RECONNECT_CAP_MS = 500;
+const RECONNECT: Backoff = { base_ms: 25, max_ms: 500 };
 /** How long a start waits for the first connection. Without one the start continues, and draws are unreachable. */
 const FIRST_CONNECTION_MS = 1_000;
 
@@ -87,8 +87,7 @@ export class RedisAuthority implements RateAuthority {
       maxRetriesPerRequest: 0,
       connectTimeout: SILENCE_MS,
       socketTimeout: SILENCE_MS,
-      retryStrategy: (attempt) =>
-        Math.min(RECONNECT_CAP_MS, RECONNECT_FIRST_MS * 2 ** Math.min(attempt - 1, 8)),
+      retryStrategy: (attempt) => backoffMs(attempt, RECONNECT),
     });
     this.#watch = new AnswerWatch(clock, RATE_TIMEOUT_MS, () => this.#leave());
     this.#redis.on('error', (error: Error) => this.#lost(redisReason(error)));

@@ -1,4 +1,5 @@
 import { sleep } from '../../base/clock.ts';
+import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { UndeliveredPage } from '../../runtime/runtime.ts';
@@ -19,8 +20,7 @@ import type { ManagedSandboxRow } from './sandbox-store.ts';
 const CLEANUPS_MAX = 16;
 const CLEANUPS_PER_TEAM = 8;
 /** The wait before a failed cleanup is tried again: doubled each time, up to the cap. */
-const RETRY_MS = 1_000;
-const RETRY_CAP_MS = 5 * 60 * 1000;
+const RETRY: Backoff = { base_ms: 1_000, max_ms: 5 * 60 * 1000 };
 
 type Reason = Exclude<DeletionNotice['reason'], 'runtime_lost'>;
 
@@ -121,10 +121,9 @@ export class Deletions {
   async clean(row: ManagedSandboxRow): Promise<void> {
     if (this.#operations.isUnderWay(row.sandbox_id)) return;
     await this.#operations.run(row.sandbox_id, async () => {
-      for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
+      for (let failures = 1; !this.#stopping.signal.aborted; failures++) {
         if (await this.#limiter.run(row.team_id, () => this.#clean(row))) return;
-        const wait_ms = Math.min(RETRY_MS * 2 ** failures, RETRY_CAP_MS);
-        await sleep(this.#services.clock, wait_ms, this.#stopping.signal);
+        await sleep(this.#services.clock, backoffMs(failures, RETRY), this.#stopping.signal);
       }
     });
   }

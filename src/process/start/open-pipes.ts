@@ -1,6 +1,7 @@
 import { closeSync, constants, fchownSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { type Clock, sleep } from '../../base/clock.ts';
+import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import type { OutputStream } from '../../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { Outlet } from '../output/outlet.ts';
@@ -9,8 +10,9 @@ import { Stdin } from '../stdin.ts';
 import { pipePath } from './pipes.ts';
 import type { User } from './user.ts';
 
-/** A program opens its stdin in its first seconds or not at all. */
-const OPENERS_WAIT_MS = 30_000;
+/** A program opens its stdin in its first seconds or not at all: the last of these waits is 20 s. */
+const OPENERS: Backoff = { base_ms: 10, max_ms: 30_000 };
+const OPENERS_TRIES = 12;
 
 /** Where the pipes of one run are, and where their output goes. */
 export interface PipeSpec extends Outlet {
@@ -107,8 +109,8 @@ export class OpenPipes {
  * pipe for a moment releases it: it then reads what is left, and the end. Repeated while a process may still open it.
  */
 async function letOpenersIn(clock: Clock, path: string): Promise<void> {
-  for (let delay_ms = 10; delay_ms < OPENERS_WAIT_MS; delay_ms *= 2) {
-    await sleep(clock, delay_ms);
+  for (let attempt = 1; attempt <= OPENERS_TRIES; attempt++) {
+    await sleep(clock, backoffMs(attempt, OPENERS));
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK));
     } catch {
