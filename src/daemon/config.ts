@@ -126,6 +126,14 @@ function checkTogether(config: DaemonConfig): void {
   }
 }
 
+/** The daemon's own files and directories: neither file operations nor the watch reach them. */
+export function ownPaths(
+  config: Pick<DaemonConfig, 'state_dir' | 'control_token_file' | 'control_socket'>,
+): string[] {
+  const { state_dir, control_token_file, control_socket } = config;
+  return [state_dir, control_token_file, ...(control_socket === null ? [] : [control_socket])];
+}
+
 /** What is configured and has no effect, a line for each: that is rarely meant. Pure. */
 export function optionsWithoutEffect(config: DaemonConfig): string[] {
   if (config.webhook_url !== null) return [];

@@ -8,14 +8,14 @@ import { ApiError } from '../contract/errors.ts';
 import type { SandboxState } from '../contract/sandboxes.ts';
 import { ApiContext } from './api/api-context.ts';
 import type { DaemonConfig } from './config.ts';
+import { DaemonCore, type Initialisation } from './core.ts';
 import { DaemonState } from './daemon-state.ts';
 import { Environment } from './environment.ts';
 import type { EndReason } from './last-event.ts';
 import { LazyFiles } from './lazy-files.ts';
 import type { MainCommand } from './main-command.ts';
 import { Metrics } from './metrics.ts';
-import { DaemonCore } from './start/core.ts';
-import { type Initialisation, Sandbox, type SandboxParts } from './start/sandbox.ts';
+import { Sandbox, type SandboxParts } from './sandbox.ts';
 
 /** The dependencies of a daemon. */
 export interface DaemonParts {
@@ -104,13 +104,16 @@ export class Daemon {
       this.#core.gate.open();
       return this.#core.preload();
     }
-    const given = { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir };
     await this.#startSandbox(
       {
-        ...given,
+        sandbox_id,
+        team_id,
+        webhook_url,
+        webhook_secret,
         webhook_guard: null,
         webhook_egress: 'direct',
         webhook_events: null,
+        watch_dir,
         watch_ignore: [],
         record_key: null,
       },
@@ -126,20 +129,14 @@ export class Daemon {
   }
 
   async #startSandbox(given: Initialisation, env: Record<string, string>): Promise<void> {
-    const { own_publisher: publisher, store, api, gate } = this.#core;
     await this.#core.adopt(given);
     if (Object.keys(env).length > 0) this.#common.environment.change(env);
     const sandbox = new Sandbox(given, {
       ...this.#common,
-      store,
-      publisher,
+      core: this.#core,
+      life: this.#life,
       stdout: this.#stdout,
-      port: api.port,
-      loadApi: () => api.load(),
       uptimeMs: () => this.#uptimeMs(),
-      onSupervising: () => gate.open(),
-      onStage: (stage) => this.#life.enter(stage),
-      isStopping: () => this.#life.is_ending,
     });
     this.#sandbox = sandbox;
     try {

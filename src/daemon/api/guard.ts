@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { CONTROL_SCOPE_HEADER } from '../../contract/control-scopes.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { ControlToken } from '../control-token.ts';
-import { startingError } from '../start/start-gate.ts';
+import { startingError } from '../start-gate.ts';
 import { accessOf, includesScope, type RouteAccess } from './route-access.ts';
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];

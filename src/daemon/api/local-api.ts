@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts';
 import type { ControlToken } from '../control-token.ts';
 import { Listeners } from '../listeners.ts';
 import type { Publisher } from '../publisher.ts';
-import type { StartGate } from '../start/start-gate.ts';
+import type { StartGate } from '../start-gate.ts';
 import { Guard } from './guard.ts';
 import { LazyApp } from './lazy-app.ts';
 import { DirectPublish } from './publish/direct-publish.ts';

@@ -12,8 +12,8 @@ import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { parseCidr } from '../../webhook/address.ts';
 import { AddressGuard } from '../../webhook/address-guard.ts';
 import { type DaemonConfig, identifier, watchDir, webhookUrl } from '../config.ts';
+import type { Initialisation } from '../core.ts';
 import type { Environment } from '../environment.ts';
-import type { Initialisation } from '../start/sandbox.ts';
 
 /** The slice of the daemon that the sandbox routes use. */
 export interface SandboxContext {

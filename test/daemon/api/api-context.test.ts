@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ApiContext, type ApiContextParts } from '../../../src/daemon/api/api-context.ts';
 import { DaemonState, type LifeStage } from '../../../src/daemon/daemon-state.ts';
-import type { Sandbox } from '../../../src/daemon/start/sandbox.ts';
-import type { StartGate } from '../../../src/daemon/start/start-gate.ts';
-import { startingError } from '../../../src/daemon/start/start-gate.ts';
+import type { Sandbox } from '../../../src/daemon/sandbox.ts';
+import type { StartGate } from '../../../src/daemon/start-gate.ts';
+import { startingError } from '../../../src/daemon/start-gate.ts';
 
 /** The context of a daemon that has come this way; `steps` notes what is asked of its sandbox. */
 function contextAt(way: LifeStage[], sandbox: Partial<Sandbox> | null, is_open = true) {

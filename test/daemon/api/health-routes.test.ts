@@ -4,7 +4,7 @@ import { createLog } from '../../../src/base/log.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from '../../../src/daemon/api/health-routes.ts';
 import { Metrics } from '../../../src/daemon/metrics.ts';
 import type { DaemonReadiness } from '../../../src/daemon/readiness.ts';
-import { startingError } from '../../../src/daemon/start/start-gate.ts';
+import { startingError } from '../../../src/daemon/start-gate.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const COUNTS = { pending: 1, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 10 };

@@ -7,7 +7,7 @@ import { type Account, findAccount } from '../../../files/accounts.ts';
 import { UploadJournal } from '../../../files/change/upload-journal.ts';
 import { Files } from '../../../files/files.ts';
 import { FileThreads } from '../../../files/thread/file-threads.ts';
-import type { DaemonConfig } from '../../config.ts';
+import { type DaemonConfig, ownPaths } from '../../config.ts';
 import { AccountProcess } from './account-process.ts';
 import { Transfers } from './transfers.ts';
 import { WatchedTrees } from './watch/watched-trees.ts';
@@ -43,9 +43,7 @@ export class FileService implements Pick<Service, 'stop'> {
     const { clock, config, folder } = parts;
     this.#parts = parts;
     this.clock = clock;
-    this.#own_paths = [config.state_dir, config.control_token_file, config.control_socket ?? ''].filter(
-      Boolean,
-    );
+    this.#own_paths = ownPaths(config);
     this.#journal = new UploadJournal(join(folder, 'uploads'));
     this.trees = new WatchedTrees({ clock, log: parts.log, own_paths: this.#own_paths });
     const own = { clock, own_paths: this.#own_paths, journal: this.#journal };

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { ApiError } from '../../../src/contract/errors.ts';
-import { DiskWait } from '../../../src/daemon/start/disk-wait.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { ApiError } from '../../src/contract/errors.ts';
+import { DiskWait, isOwnAddress } from '../../src/daemon/core.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+const LOOPBACK = ['127.0.0.1', '::1'];
 
 /** A wait that notes what is refused, and work that the disk refuses so many times. */
 function waiting(refusals: number, details: object | undefined = { reason: 'no space left' }) {
@@ -63,4 +65,56 @@ describe('a step of the start that the disk refuses', () => {
     await expect(disk.untilAccepted(work)).rejects.toThrow('not a database');
     expect([refused, disk.is_waiting]).toEqual([[], false]);
   });
+});
+
+describe('a daemon that listens on the loopback addresses', () => {
+  it.each([
+    'http://localhost:49983/',
+    'http://LOCALHOST:49983/',
+    'http://localhost.:49983/',
+    'http://any.localhost:49983/hook',
+    'http://127.0.0.1:49983/x?y#z',
+    'http://127.1:49983/',
+    'http://2130706433:49983/',
+    'http://0x7f000001:49983/',
+    'http://0177.0.0.1:49983/',
+    'http://0.0.0.0:49983/',
+    'http://0:49983/',
+    'http://[::1]:49983/',
+    'http://[0:0:0:0:0:0:0:1]:49983/',
+    'http://[::]:49983/',
+    'http://[::ffff:127.0.0.1]:49983/',
+    'http://[::ffff:7f00:1]:49983/',
+    'http://%6cocalhost:49983/',
+    'http://①27.0.0.1:49983/',
+    'https://localhost:49983/',
+  ])('recognises itself in %s', async (url) => {
+    expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983)).toBe(true);
+  });
+
+  it.each([
+    'http://localhost:49984/',
+    'http://127.0.0.1/',
+    'http://127.0.0.2:49983/',
+    'http://192.0.2.1:49983/',
+    'http://[2001:db8::1]:49983/',
+    'http://does-not-exist.invalid:49983/',
+  ])('does not recognise itself in %s', async (url) => {
+    expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983)).toBe(false);
+  });
+
+  it('applies the default port of a URL without one', async () => {
+    expect(await isOwnAddress(new URL('http://localhost/'), LOOPBACK, 80)).toBe(true);
+    expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 443)).toBe(true);
+    expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 80)).toBe(false);
+  });
+});
+
+describe('a daemon that listens on every address', () => {
+  it.each(['http://127.0.0.2:8080/', 'http://127.0.0.1:8080/', 'http://localhost:8080/'])(
+    'recognises itself in %s',
+    async (url) => {
+      expect(await isOwnAddress(new URL(url), ['0.0.0.0'], 8_080)).toBe(true);
+    },
+  );
 });

@@ -1,29 +1,56 @@
+import { lookup } from 'node:dns/promises';
 import { rmSync } from 'node:fs';
+import { BlockList, isIPv4 } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '../../base/clock.ts';
-import type { HttpApp } from '../../base/http/app.ts';
-import type { Log } from '../../base/log.ts';
-import type { ServiceGroup } from '../../base/service.ts';
-import { VERSION } from '../../base/version.ts';
-import { OptionError } from '../../contract/errors.ts';
-import type { OutboxClient } from '../../outbox/sqlite/client.ts';
-import { diskAnswers } from '../../outbox/sqlite/files/disk-answers.ts';
-import { HttpTransport } from '../../webhook/transport.ts';
-import { LocalApi } from '../api/local-api.ts';
-import type { DaemonConfig } from '../config.ts';
-import { ControlToken } from '../control-token.ts';
-import type { Environment } from '../environment.ts';
-import type { Metrics } from '../metrics.ts';
-import { OutboxHealth } from '../outbox-health.ts';
-import { Publisher } from '../publisher.ts';
-import { DiskWait } from './disk-wait.ts';
-import { openOutbox } from './open-outbox.ts';
-import { isOwnAddress } from './own-address.ts';
-import type { Initialisation } from './sandbox.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import type { HttpApp } from '../base/http/app.ts';
+import type { Log } from '../base/log.ts';
+import type { ServiceGroup } from '../base/service.ts';
+import { VERSION } from '../base/version.ts';
+import type { WebhookEgress } from '../contract/egress.ts';
+import { ApiError, OptionError } from '../contract/errors.ts';
+import type { EventType } from '../contract/events.ts';
+import { OutboxClient } from '../outbox/sqlite/client.ts';
+import { diskAnswers } from '../outbox/sqlite/files/disk-answers.ts';
+import type { AddressGuard } from '../webhook/address-guard.ts';
+import { HttpTransport } from '../webhook/transport.ts';
+import { LocalApi } from './api/local-api.ts';
+import type { DaemonConfig } from './config.ts';
+import { ControlToken } from './control-token.ts';
+import type { Environment } from './environment.ts';
+import type { Metrics } from './metrics.ts';
+import { OutboxHealth } from './outbox-health.ts';
+import { Publisher } from './publisher.ts';
+import { tightenHeap } from './start/heap.ts';
 import { StartGate, startingError } from './start-gate.ts';
 
 /** A commit in progress for longer than this makes the daemon not ready. */
 const SLOW_COMMIT_MS = 2_000;
+/** The delay before a disk that refused is tried again. */
+const DISK_RETRY_MS = 1_000;
+/** Wildcard addresses: as a destination each means this machine. */
+const UNSPECIFIED = ['0.0.0.0', '::'];
+
+/** The identity and settings that a sandbox is given once: by options at start, or by `POST /sandbox/init`. */
+export interface Initialisation {
+  sandbox_id: string;
+  team_id: string;
+  webhook_url: string | null;
+  /** Empty: requests are not signed. */
+  webhook_secret: string;
+  /** The addresses that the webhook may lead to; null if the operator of the daemon has chosen it. */
+  webhook_guard: AddressGuard | null;
+  /** `manager`: its connections are made over tunnels that the manager opens, which checks the addresses. */
+  webhook_egress: WebhookEgress;
+  /** The kinds that the webhook is sent; null: all of them. */
+  webhook_events: EventType[] | null;
+  watch_dir: string | null;
+  /** Globs, in addition to those of `--watch-ignore`. */
+  watch_ignore: string[];
+  /** 64 lowercase hex digits that authenticate the outbox's records; kept only in memory. */
+  record_key: string | null;
+}
 
 /** What a core is made of. */
 export interface CoreParts {
@@ -40,7 +67,11 @@ export interface CoreParts {
   onFault: () => void;
 }
 
-/** What a daemon has before its sandbox has an identity: local API, control token, environment, outbox, publisher. */
+/**
+ * What a daemon has before its sandbox has an identity: local API, control token, environment, outbox, publisher. It
+ * listens first, so that it can answer while a disk in trouble delays the rest; then it opens the outbox, and makes its
+ * address known; `adopt` gives the outbox its owner.
+ */
 export class DaemonCore {
   readonly api: LocalApi;
   readonly token: ControlToken;
@@ -112,11 +143,10 @@ export class DaemonCore {
 
   /** Listens, opens the outbox, and reads token and environment. Throws StartError. */
   async start(): Promise<void> {
-    const { config, clock, log, metrics, services, onFault } = this.#parts;
+    const { config, clock, services } = this.#parts;
     await services.start(this.api);
     const begins_here = await diskAnswers(config.state_dir, clock);
-    const parts = { config, clock, log, metrics, health: this.#health, token: this.token, onFault };
-    const store = await this.#disk.untilAccepted(() => openOutbox(parts, begins_here));
+    const store = await this.#disk.untilAccepted(() => this.#openOutbox(begins_here));
     services.add({ stop: () => store.close() });
     // Once more, because its requests use the outbox: they end before it closes.
     services.add(this.api);
@@ -155,6 +185,36 @@ export class DaemonCore {
   release(): void {
     this.#disk.cancel();
     this.gate.release();
+  }
+
+  /**
+   * Opens the outbox in the state directory. `begins_here`: in this thread, until it requires a thread of its own. Throws
+   * `outbox_unavailable` if the disk refuses, and StartError if the outbox cannot be used.
+   */
+  async #openOutbox(begins_here: boolean): Promise<OutboxClient> {
+    const { config, clock, log, metrics } = this.#parts;
+    const { state_dir } = config;
+    const limits = {
+      max_bytes: config.outbox_max_bytes,
+      max_records: config.outbox_max_records,
+      window_ms: config.delivery_window_ms,
+    };
+    const onFault = (error: Error) => {
+      log.fatal({ reason: error.message }, 'the outbox writer failed');
+      this.#parts.onFault();
+    };
+    const store = await OutboxClient.open({ state_dir, limits }, clock, onFault, begins_here);
+    store.onCommitMeasured((report) => {
+      metrics.observeCommit(report);
+      if (store.is_in_thread) tightenHeap();
+      this.#health.observe(report.trouble);
+      this.token.checkFile();
+    });
+    store.onMended((mended) => {
+      this.#health.reportRepair(mended);
+      if (mended.how === 'restored') this.token.restore();
+    });
+    return store;
   }
 
   async #reportDiskTrouble(reason: string): Promise<void> {
@@ -200,4 +260,72 @@ export class DaemonCore {
     environment.clear();
     rmSync(join(config.state_dir, 'processes'), { recursive: true, force: true });
   }
+}
+
+/** Retries steps of the start that a disk in trouble refuses. */
+export class DiskWait {
+  readonly #clock: Clock;
+  readonly #on_refused: (reason: string) => Promise<void>;
+  #is_waiting = false;
+  #is_cancelled = false;
+
+  /** `onRefused` is called after each refusal, while `is_waiting`. */
+  constructor(clock: Clock, onRefused: (reason: string) => Promise<void>) {
+    this.#clock = clock;
+    this.#on_refused = onRefused;
+  }
+
+  /** Whether a step waits for the disk. */
+  get is_waiting(): boolean {
+    return this.#is_waiting;
+  }
+
+  /** Retries no further: the next refusal is thrown. */
+  cancel(): void {
+    this.#is_cancelled = true;
+  }
+
+  /** Repeats `work` while it throws `outbox_unavailable`, until it succeeds or `cancel` is called. */
+  async untilAccepted<Result>(work: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        const result = await work();
+        this.#is_waiting = false;
+        return result;
+      } catch (error) {
+        const may_pass = error instanceof ApiError && error.code === 'outbox_unavailable';
+        if (!may_pass || this.#is_cancelled) throw error;
+        const { reason } = (error.details ?? {}) as { reason?: string };
+        this.#is_waiting = true;
+        await this.#on_refused(reason ?? error.message);
+      }
+      await sleep(this.#clock, DISK_RETRY_MS);
+    }
+  }
+}
+
+/**
+ * Whether a URL leads to one of the daemon's own listeners, in any spelling: each delivery there would cause the next
+ * event. `bound` and `port` are the listeners'. A name that does not resolve now is not own. Source: contract section 3.
+ */
+export async function isOwnAddress(url: URL, bound: string[], port: number): Promise<boolean> {
+  const url_port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  if (url_port !== port) return false;
+  const name = url.hostname.replace(/^\[|\]$|\.$/g, '');
+  if (name === 'localhost' || name.endsWith('.localhost')) return true;
+  const resolved = await lookup(name, { all: true }).catch(() => []);
+  const own = ownAddresses(bound);
+  return resolved.some(({ address, family }) => own.check(address, family === 6 ? 'ipv6' : 'ipv4'));
+}
+
+/** An IPv4-mapped address is checked as the IPv4 address that it carries. */
+function ownAddresses(bound: string[]): BlockList {
+  const own = new BlockList();
+  const add = (address: string) => own.addAddress(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+  for (const address of [...UNSPECIFIED, ...bound]) add(address);
+  if (bound.some((each) => UNSPECIFIED.includes(each))) {
+    for (const { address } of Object.values(networkInterfaces()).flatMap((all) => all ?? [])) add(address);
+    own.addSubnet('127.0.0.0', 8);
+  }
+  return own;
 }

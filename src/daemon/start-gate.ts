@@ -1,5 +1,5 @@
-import { type Clock, sleep } from '../../base/clock.ts';
-import { ApiError } from '../../contract/errors.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { ApiError } from '../contract/errors.ts';
 
 /** Well within the request timeout: a waiting request's body is not read. */
 const WAIT_MS = 5_000;

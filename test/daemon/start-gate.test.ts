@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { StartGate, startingError } from '../../../src/daemon/start/start-gate.ts';
-import { ManualClock } from '../../support/manual-clock.ts';
+import { StartGate, startingError } from '../../src/daemon/start-gate.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 /** A gate, and how to ask for passage; `passed` counts who got through. */
 function gated() {

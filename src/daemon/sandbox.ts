@@ -1,53 +1,33 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { type Clock, sleep } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import { type Service, ServiceGroup } from '../../base/service.ts';
-import { VERSION } from '../../base/version.ts';
-import type { WebhookEgress } from '../../contract/egress.ts';
-import { OptionError } from '../../contract/errors.ts';
-import type { EventType } from '../../contract/events.ts';
-import type { Dispatcher } from '../../outbox/dispatcher.ts';
-import type { OutboxClient } from '../../outbox/sqlite/client.ts';
-import { Retention } from '../../outbox/sqlite/retention.ts';
-import { Supervisor } from '../../process/supervisor.ts';
-import type { Watcher } from '../../watch/thread/watcher.ts';
-import type { AddressGuard } from '../../webhook/address-guard.ts';
-import { HttpTransport } from '../../webhook/transport.ts';
-import type { DaemonConfig } from '../config.ts';
-import type { Environment } from '../environment.ts';
-import { type Ending, LastEvent } from '../last-event.ts';
-import { emitUntilStored } from '../lifecycle-event.ts';
-import { MainCommand } from '../main-command.ts';
-import type { Metrics } from '../metrics.ts';
-import { PauseSwitch, type PauseSwitchParts } from '../pause-switch.ts';
-import type { Publisher } from '../publisher.ts';
-import { OutboxTreeStore } from '../tree-store.ts';
-import type { Tunnels } from '../tunnels.ts';
-import { makeDelivery } from './delivery.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { type Service, ServiceGroup } from '../base/service.ts';
+import { VERSION } from '../base/version.ts';
+import { OptionError } from '../contract/errors.ts';
+import { Dispatcher } from '../outbox/dispatcher.ts';
+import { EndpointLog, loggedEndpoint } from '../outbox/endpoint-log.ts';
+import { PublishPace } from '../outbox/publish-pace.ts';
+import { UrlSender } from '../outbox/sender.ts';
+import { Retention } from '../outbox/sqlite/retention.ts';
+import { Supervisor } from '../process/supervisor.ts';
+import type { Watcher } from '../watch/thread/watcher.ts';
+import { SharedLookup } from '../webhook/lookup.ts';
+import { HttpTransport } from '../webhook/transport.ts';
+import { type DaemonConfig, ownPaths } from './config.ts';
+import type { DaemonCore, Initialisation } from './core.ts';
+import type { DaemonState } from './daemon-state.ts';
+import type { Environment } from './environment.ts';
+import { type Ending, LastEvent } from './last-event.ts';
+import { emitUntilStored } from './lifecycle-event.ts';
+import { MainCommand } from './main-command.ts';
+import type { Metrics } from './metrics.ts';
+import { PauseSwitch } from './pause-switch.ts';
+import { OutboxTreeStore } from './tree-store.ts';
+import type { Tunnels } from './tunnels.ts';
 
 /** The longest that the delivery of a backlog waits for the rest of the daemon. */
 const BACKLOG_WAIT_MS = 1_000;
-
-/** What a sandbox is given once: by options at start, or by `POST /sandbox/init`. */
-export interface Initialisation {
-  sandbox_id: string;
-  team_id: string;
-  webhook_url: string | null;
-  /** Empty: requests are not signed. */
-  webhook_secret: string;
-  /** The addresses that the webhook may lead to; null if the operator of the daemon has chosen it. */
-  webhook_guard: AddressGuard | null;
-  /** `manager`: its connections are made over tunnels that the manager opens, which checks the addresses. */
-  webhook_egress: WebhookEgress;
-  /** The kinds that the webhook is sent; null: all of them. */
-  webhook_events: EventType[] | null;
-  watch_dir: string | null;
-  /** Globs, in addition to those of `--watch-ignore`. */
-  watch_ignore: string[];
-  /** 64 lowercase hex digits that authenticate the outbox's records; kept only in memory. */
-  record_key: string | null;
-}
 
 /** What a sandbox takes from its daemon. */
 export interface SandboxParts {
@@ -56,19 +36,11 @@ export interface SandboxParts {
   clock: Clock;
   metrics: Metrics;
   environment: Environment;
-  store: OutboxClient;
-  publisher: Publisher;
+  core: DaemonCore;
+  life: DaemonState;
   /** Receives a copy of the main command's output. */
   stdout: Writable;
-  /** The port of the local API, for `sandbox.ready`. */
-  port: number;
-  /** Resolves when the API is loaded. */
-  loadApi: () => Promise<void>;
   uptimeMs: () => number;
-  /** Called when processes can be started. */
-  onSupervising: () => void;
-  onStage: PauseSwitchParts['onStage'];
-  isStopping: () => boolean;
 }
 
 /**
@@ -85,7 +57,7 @@ export class Sandbox implements Service {
   #supervisor: Supervisor | null = null;
   #watcher: Watcher | null = null;
   #main: MainCommand | null = null;
-  #switch: PauseSwitch | null = null;
+  #pause_switch: PauseSwitch | null = null;
 
   constructor(given: Initialisation, parts: SandboxParts) {
     this.#given = given;
@@ -119,7 +91,7 @@ export class Sandbox implements Service {
 
   /** Null until the start has finished. */
   get pause_switch(): PauseSwitch | null {
-    return this.#switch;
+    return this.#pause_switch;
   }
 
   /** Starts everything in order and emits `sandbox.ready`. Throws StartError; then everything is stopped again. */
@@ -159,7 +131,8 @@ export class Sandbox implements Service {
   }
 
   async #start(): Promise<void> {
-    const { clock, log, publisher, config, stdout, store, uptimeMs, onStage } = this.#parts;
+    const { clock, log, config, stdout, core, life, uptimeMs } = this.#parts;
+    const { store, own_publisher: publisher } = core;
     const { webhook_url, record_key } = this.#given;
     if (record_key !== null) publisher.keepLifecycle();
     if (webhook_url) await this.#startDelivery(webhook_url);
@@ -172,7 +145,7 @@ export class Sandbox implements Service {
     // Before the processes, because it stops after them: it still reports what they write at their end.
     this.#services.add({ stop: async () => this.#watcher?.stop() });
     const supervisor = await this.#startSupervision();
-    this.#parts.onSupervising();
+    core.gate.open();
     await this.#startWatcher();
     const { watcher } = this;
     if (config.command.length > 0) this.#main = await MainCommand.start(supervisor, config, stdout);
@@ -180,33 +153,70 @@ export class Sandbox implements Service {
       event_type: 'sandbox.ready' as const,
       happened_at_ms: clock.wallMs(),
       payload: {
-        http_port: this.#parts.port,
+        http_port: core.api.port,
         version: VERSION,
         watch_dir: watcher?.status().watch_dir ?? null,
       },
     };
-    await emitUntilStored(this.#parts, ready, () => this.#parts.isStopping());
-    const { state_dir } = config;
-    this.#switch = new PauseSwitch({
+    await emitUntilStored({ publisher, clock, log }, ready, () => life.is_ending);
+    this.#pause_switch = new PauseSwitch({
       clock,
-      state_dir,
+      state_dir: config.state_dir,
       store,
       publisher,
       supervisor,
       dispatcher,
       watcher,
-      onStage,
+      onStage: (stage) => life.enter(stage),
     });
   }
 
   async #startDelivery(url: string): Promise<void> {
-    const { store, publisher } = this.#parts;
-    const { dispatcher, tunnels } = await makeDelivery(url, this.#given, this.#parts);
-    this.#tunnels = tunnels && this.#services.add(tunnels);
+    const { config, log, clock, metrics, core } = this.#parts;
+    const { store } = core;
+    const { webhook_secret, webhook_events } = this.#given;
+    const concurrency = config.delivery_concurrency;
+    const transport = await this.#makeTransport(concurrency);
+    const sender = new UrlSender(url, webhook_secret, config.attempt_timeout_ms, transport);
+    const endpoint_log = new EndpointLog(log, clock, loggedEndpoint(url) ?? '');
+    const pace = new PublishPace(concurrency);
+    const dispatcher = new Dispatcher(
+      { concurrency },
+      {
+        store,
+        sender,
+        clock,
+        log,
+        onAttempt: (report) => {
+          pace.note(report.duration_ms);
+          metrics.observeAttempt(report, clock.wallMs());
+          endpoint_log.note(dispatcher.endpointHealth().healthy, report);
+        },
+      },
+    );
+    store.paceAppends((waiting) => pace.take(waiting, dispatcher.is_busy));
     this.#dispatcher = this.#services.add(dispatcher);
-    publisher.open(this.#given.webhook_events);
+    core.own_publisher.open(webhook_events);
     if (store.counts().pending > 0) await this.#awaitBacklogReadiness();
     await dispatcher.start();
+  }
+
+  /** Makes the webhook's transport. The modules for tunnels are loaded only where there are any. */
+  async #makeTransport(connections: number): Promise<HttpTransport> {
+    const { clock } = this.#parts;
+    const { webhook_egress, webhook_guard } = this.#given;
+    if (webhook_egress === 'direct') {
+      return new HttpTransport(clock, connections, new SharedLookup(webhook_guard));
+    }
+    const [{ Tunnels }, { tunnelled }] = await Promise.all([
+      import('./tunnels.ts'),
+      import('../webhook/tunnelled.ts'),
+    ]);
+    const tunnels = this.#services.add(new Tunnels(clock));
+    this.#tunnels = tunnels;
+    return new HttpTransport(clock, connections, new SharedLookup(), (secure) =>
+      tunnelled(clock, tunnels.open, secure),
+    );
   }
 
   /**
@@ -214,13 +224,14 @@ export class Sandbox implements Service {
    * recorded late, and a kill would then send those records twice.
    */
   async #awaitBacklogReadiness(): Promise<void> {
-    const { clock, loadApi, store } = this.#parts;
-    const ready = Promise.all([loadApi(), HttpTransport.load(), store.moved]);
+    const { clock, core } = this.#parts;
+    const ready = Promise.all([core.api.load(), HttpTransport.load(), core.store.moved]);
     await Promise.race([ready, sleep(clock, BACKLOG_WAIT_MS)]);
   }
 
   async #startSupervision(): Promise<Supervisor> {
-    const { clock, log, config, publisher, environment } = this.#parts;
+    const { clock, log, config, core, environment } = this.#parts;
+    const { own_publisher: publisher } = core;
     const supervisor = new Supervisor({
       clock,
       log,
@@ -239,20 +250,18 @@ export class Sandbox implements Service {
   async #startWatcher(): Promise<void> {
     const { watch_dir, watch_ignore } = this.#given;
     if (!watch_dir) return;
-    const { Watcher, checkWatchDir } = await import('../../watch/thread/watcher.ts');
-    const { config, clock, log, store, publisher } = this.#parts;
-    const own_paths = [config.state_dir, config.control_token_file, config.control_socket ?? ''].filter(
-      Boolean,
-    );
+    const { Watcher, checkWatchDir } = await import('../watch/thread/watcher.ts');
+    const { config, clock, log, core } = this.#parts;
+    const own_paths = ownPaths(config);
     try {
       checkWatchDir(watch_dir, own_paths);
     } catch (error) {
       throw new OptionError({ field: '--watch-dir', problem: (error as Error).message }, error);
     }
-    if (!publisher.takes('file.modified')) return;
+    if (!core.own_publisher.takes('file.modified')) return;
     const ignore = [...config.watch_ignore, ...watch_ignore];
-    const options = { watch_dir, ignore, own_paths, clock, log };
-    this.#watcher = new Watcher({ ...options, store: new OutboxTreeStore(store) });
+    const store = new OutboxTreeStore(core.store);
+    this.#watcher = new Watcher({ watch_dir, ignore, own_paths, clock, log, store });
     await this.#watcher.start();
   }
 }
