@@ -49,21 +49,29 @@ export async function openDatabase(url: string): Promise<Database> {
   const path = url.slice('sqlite:'.length);
   const opened = dialect === 'sqlite' ? openSqlite(path) : openPostgres(url);
   const db = new Kysely<Tables>({ dialect: opened });
-  const provider = { getMigrations: async () => migrationsFor(dialect) };
+  const migrations = migrationsFor(dialect);
+  const provider = { getMigrations: async () => migrations };
   const { error } = await new Migrator({ db, provider }).migrateToLatest();
   if (error) {
     await db.destroy();
-    throw new StartError(`--database cannot be used: ${reasonOf(error as Error)}`, 1, error);
+    throw new StartError(
+      `--database cannot be used: ${reasonOf(error as Error, Object.keys(migrations))}`,
+      1,
+      error,
+    );
   }
   const ballast = dialect === 'sqlite' ? new Ballast(`${path}-ballast`) : null;
   return { db, dialect, ballast, close: () => db.destroy() };
 }
 
-/** What applied a migration that is not known here was a later version: its tables may mean something else. */
-function reasonOf({ message, cause }: Error): string {
-  const later = /previously executed migration (\S+) is missing/.exec(message)?.[1];
-  if (later === undefined) return (cause as Error | undefined)?.message ?? message;
-  return `a newer sandbox-manager has migrated it (${later}): start that version, or restore a backup from before`;
+/** Why a database is refused: one that another build migrated may hold other tables than these. */
+function reasonOf({ message, cause }: Error, names: string[]): string {
+  const unknown = /previously executed migration (\S+) is missing/.exec(message)?.[1];
+  if (unknown === undefined) return (cause as Error | undefined)?.message ?? message;
+  const [oldest = ''] = names;
+  return unknown < oldest
+    ? `an earlier build of sandbox-manager, which was never released, has made it (${unknown}): start that build, or use a new database`
+    : `a newer sandbox-manager has migrated it (${unknown}): start that version, or restore a backup from before`;
 }
 
 function openPostgres(url: string): KyselyDialect {

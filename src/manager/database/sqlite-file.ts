@@ -7,7 +7,6 @@ import { syncNow } from '../../base/durable-file.ts';
 import { StartError } from '../../contract/errors.ts';
 import { guardedSqlite, type SqliteState } from './database-driver.ts';
 import { translateError } from './database-errors.ts';
-import { endpointKey } from './endpoint-key.ts';
 import { SqlitePatience } from './sqlite-patience.ts';
 
 /** How long SQLite may block the process while another holds a lock: when opening, and afterwards. */
@@ -95,7 +94,6 @@ function opened(path: string): Sqlite.Database {
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma(`busy_timeout = ${BUSY_MS}`);
-  database.function('endpoint_key', { deterministic: true }, (text) => endpointKey(String(text)));
   return database;
 }
 

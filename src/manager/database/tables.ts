@@ -74,20 +74,20 @@ export interface SandboxTable {
   operation_until_ms: number | null;
   auto_resume: number;
   pod_name: string | null;
-  /** Null for a sandbox without a root of its own, one that has not begun, and one from before this was known. */
+  /** Null for a sandbox without a root of its own, and for one that has not begun. */
   persistence: Persistence | null;
   runtime_generation: number;
   memory_mib: number;
   cpu_millis: number;
-  /** As given or defaulted: `{"memory":"512Mi","cpu":0.1,"disk":"10Gi"}`; without disk for a sandbox from before. */
+  /** As given or defaulted: `{"memory":"512Mi","cpu":0.1,"disk":"10Gi"}`. */
   resources: string;
-  /** Labels, a JSON object of texts; null for a sandbox from before there were any. */
+  /** Labels, a JSON object of texts; null: none. */
   metadata: string | null;
-  /** The bound on its disk; null for a sandbox from before there was any. */
+  /** The bound on its disk; null: the default. */
   disk_mib: number | null;
-  /** Its own bandwidth as JSON; null for a sandbox from before there was any. */
+  /** Its own bandwidth as JSON; null: unlimited. */
   bandwidth: string | null;
-  /** JSON, `{"mode":"allow-all"}`; null, or without a mode, for a sandbox from before there were any. */
+  /** JSON, `{"mode":"allow-all"}`; null, or without a mode: `allow-all`. */
   network: string | null;
   webhook_url: string | null;
   /** Null without a secret; empty once a sandbox that had one is deleted. */
@@ -192,7 +192,7 @@ export interface OutboxAttemptTable {
   error: AttemptError | null;
   next_attempt_at_ms: number | null;
   response_body: string | null;
-  /** Why it failed; null for a success, and for attempts of before this column. */
+  /** Why it failed; null for a success. */
   error_detail: string | null;
 }
 

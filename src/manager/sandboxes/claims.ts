@@ -80,10 +80,7 @@ export class Claims {
         // Serialises claims with the same key.
         if (claim) await store.lockTeam(tx, caller.team_id);
         const known = claim && (await this.#keys.lookUp(tx, claim, clock.wallMs() - KEY_KEPT_MS));
-        if (known?.outcome === 'answered') {
-          // An answer of a release before does not have it.
-          return { persistence: null, ...(known.answer as object) } as Claimed;
-        }
+        if (known?.outcome === 'answered') return known.answer as Claimed;
         if (known) refuseKnown(known.outcome);
         if (row.webhook_url !== null) await deletion_outbox.checkCapacity(tx, caller.team_id);
         await admission.admit(tx, leaseOf(row));

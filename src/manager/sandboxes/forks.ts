@@ -101,7 +101,6 @@ export class Forks {
       pod_name: null,
       persistence: null,
       runtime_generation: 1,
-      // A source from before disks were bounded has none.
       disk_mib: source.disk_mib ?? DISK_DEFAULT_MIB,
       webhook_secret_sealed: moved(source.webhook_secret_sealed, sealContext.secret),
       env_sealed: moved(source.env_sealed, sealContext.env),

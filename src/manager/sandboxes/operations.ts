@@ -158,7 +158,6 @@ export function ownBandwidth({ bandwidth }: Pick<ManagedSandboxRow, 'bandwidth'>
 /** A sandbox's network, as in its record. */
 export function networkOf({ network }: Pick<ManagedSandboxRow, 'network'>): SandboxNetworkView {
   const { mode = 'allow-all', enforced_by }: Partial<SandboxNetworkView> = JSON.parse(network ?? '{}');
-  // Rows of before say nothing: then it was always this.
   return { mode, enforced_by: mode === 'allow-all' ? null : (enforced_by ?? 'network_namespace') };
 }
 

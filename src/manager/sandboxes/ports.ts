@@ -8,7 +8,7 @@ export interface Lease {
   team_id: string;
   memory_mib: number;
   cpu_millis: number;
-  /** Null for a sandbox from before there was a bound. */
+  /** Null: the default. */
   disk_mib: number | null;
 }
 

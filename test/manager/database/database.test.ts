@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
+import { StartError } from '../../../src/contract/errors.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
@@ -23,17 +24,20 @@ describeOnStores('the database', (fresh) => {
     expect(await two.db.selectFrom('teams').selectAll().execute()).toEqual([{ team_id: 'team_1' }]);
   });
 
-  it('is refused by name where a newer version has migrated it, and left as it is', async () => {
+  it.each([
+    ['a newer version has migrated it', '999_of_tomorrow', 'a newer sandbox-manager has migrated it'],
+    ['an earlier build has made it', '001_of_before', 'an earlier build of sandbox-manager, which was never'],
+  ])('is refused by name where %s, and left as it is', async (_, name, refusal) => {
     const url = await fresh();
     const { db } = await opened(url);
     const applied = sql`select name from kysely_migration order by name`;
-    await sql`insert into kysely_migration (name, timestamp) values ('999_of_tomorrow', 'tomorrow')`.execute(
-      db,
-    );
+    if (name < '016') await sql`delete from kysely_migration`.execute(db);
+    await sql`insert into kysely_migration (name, timestamp) values (${name}, 'tomorrow')`.execute(db);
     const { rows } = await applied.execute(db);
-    await expect(openDatabase(url)).rejects.toThrow(
-      /^--database cannot be used: a newer sandbox-manager has migrated it \(999_of_tomorrow\)/,
-    );
+    const error = await openDatabase(url).catch((reason: Error) => reason);
+    expect(error).toBeInstanceOf(StartError);
+    expect((error as Error).message).toContain(`--database cannot be used: ${refusal}`);
+    expect((error as Error).message).toContain(`(${name})`);
     expect((await applied.execute(db)).rows).toEqual(rows);
   });
 
