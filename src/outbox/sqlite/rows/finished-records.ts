@@ -1,7 +1,7 @@
 import { replayChange } from '../../delivery-lifecycle.ts';
-import type { KeepForeign, OtherSandboxes, OwnState } from './other-sandboxes.ts';
+import type { KeepForeign, OtherSandboxes } from './other-sandboxes.ts';
 import type { OutboxState } from './outbox-state.ts';
-import type { OutboxRow } from './rows.ts';
+import type { OutboxRow, OwnState } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** How long, and how much at most, is kept of the records in a final state. Source: contract section 3, Retention. */

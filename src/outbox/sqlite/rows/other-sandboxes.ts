@@ -1,9 +1,5 @@
-import type { DeliveryState } from '../../../contract/deliveries.ts';
-import type { OutboxRow, SandboxCounters } from './rows.ts';
+import type { OutboxRow, OwnState, SandboxCounters } from './rows.ts';
 import type { Statements } from './statements.ts';
-
-/** A record's state for its own sandbox. */
-export type OwnState = Exclude<DeliveryState, 'foreign'>;
 
 /** How long records are kept after their sandbox is no longer the current one: delivered ones, and all. */
 export interface KeepForeign {

@@ -10,22 +10,16 @@ const OWN_COLUMNS = [
 
 /** Whether the numbers of an outbox are valid. */
 export function isOutboxRow(row: OutboxRow): boolean {
-  const { sandbox_id, next_sequence, next_id, pending, delivered, failed, expired, foreign, bytes } = row;
-  const counts = [pending, delivered, failed, expired, foreign, bytes, row.clock_ms, row.clock_wall_ms];
-  // The first format had none of these.
-  const {
-    number = 1,
-    first_id = 1,
-    delivered_bytes = 0,
-    boot_ms = 0,
-    boot_id = '',
-  }: Partial<OutboxRow> = row;
+  const { sandbox_id, boot_id, next_sequence, next_id, number, first_id, clock_ms, clock_wall_ms, boot_ms } =
+    row;
+  const { pending, delivered, failed, expired, foreign, bytes, delivered_bytes } = row;
+  const counts = [pending, delivered, failed, expired, foreign, bytes, delivered_bytes];
   return (
     (sandbox_id === null || typeof sandbox_id === 'string') &&
-    [next_sequence, next_id].every((number) => Number.isSafeInteger(number) && number >= 1) &&
     typeof boot_id === 'string' &&
-    [...counts, number, first_id, delivered_bytes, boot_ms].every(
-      (count) => Number.isSafeInteger(count) && count >= 0,
+    [next_sequence, next_id].every((next) => Number.isSafeInteger(next) && next >= 1) &&
+    [...counts, number, first_id, clock_ms, clock_wall_ms, boot_ms].every(
+      (value) => Number.isSafeInteger(value) && value >= 0,
     )
   );
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { Identity } from '../../../webhook/signed-event.ts';
-import type { OwnState } from './other-sandboxes.ts';
 import { recordKey } from './record-mac.ts';
-import type { OutboxRow } from './rows.ts';
+import type { OutboxRow, OwnState } from './rows.ts';
 import { storeNow } from './store-clock.ts';
 
 /** The bounds of an outbox. Source: contract section 3, Window and Bounds. */

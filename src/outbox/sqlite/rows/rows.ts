@@ -6,6 +6,9 @@ import type { DueRecord } from '../../store.ts';
 /** What a record costs beside its texts: its row, its index entries and its first attempt. */
 const RECORD_OVERHEAD_BYTES = 300;
 
+/** A record's state for its own sandbox. */
+export type OwnState = Exclude<DeliveryState, 'foreign'>;
+
 /** The counters of one sandbox's records. */
 export interface SandboxCounters extends Omit<OutboxCounts, 'foreign'> {
   /** Marks its deliveries. */
@@ -50,13 +53,12 @@ export interface StoredRecord {
   body: string;
   checksum: number;
   created_at_ms: number;
-  /** Missing in a format that had none. */
-  mac?: Uint8Array | null;
+  mac: Uint8Array | null;
 }
 
 /** A record's delivery, as it is on disk. Times are in ms of the store's clock, `finished_at_ms` in wall time. */
 export interface StoredDelivery {
-  state: DeliveryState;
+  state: OwnState;
   size_bytes: number;
   deadline_ms: number;
   due_ms: number | null;

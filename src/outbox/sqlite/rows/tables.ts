@@ -1,11 +1,12 @@
+import { ERROR_DETAIL_MAX_CHARACTERS, RESPONSE_KEEP_BYTES } from '../../../contract/defaults.ts';
+
 /**
- * The tables, defined in one place for new outboxes and for ones migrated from format 1.
+ * The tables. Every database holds this text and is compared with it, so a change of its layout is one of the format.
  *
  * A record is written once and never changed; what becomes of it is its row of `deliveries`, small, because it is
  * written again with each attempt. `checksum` is over headers and body: what the disk changed is not sent; `mac`
  * authenticates the record (see `recordMac`), null where the daemon has no record key. `due_ms` is set exactly while a
- * record is pending: 0 until its first attempt, then when the next one is due. (`mac` stands where ALTER TABLE puts
- * it.)
+ * record is pending: 0 until its first attempt, then when the next one is due.
  *
  * Numbers are kept per sandbox: of the present one in `outbox`, of each other one in `sandboxes`; its records are
  * `foreign` for as long as it is away. `first_id`: from this id on a record's id minus its sequence is always the same.
@@ -76,7 +77,7 @@ export const DELIVERY_INDEXES = `
   CREATE INDEX deliveries_finished ON deliveries (sandbox, state, finished_ms) WHERE due_ms IS NULL;
 `;
 
-/** The log of attempts. `error_detail` stands where ALTER TABLE puts it. */
+/** The log of attempts. */
 export const ATTEMPTS = `
   CREATE TABLE attempts (
     record_id INTEGER NOT NULL,
@@ -90,6 +91,11 @@ export const ATTEMPTS = `
     PRIMARY KEY (record_id, attempt)
   ) WITHOUT ROWID;
 `;
+
+/** The columns of the log for a query, each cut to what a daemon writes: the sandbox may have written more. */
+export const ATTEMPT_COLUMNS = `attempt, started_at_ms, duration_ms, status, error,
+  substr(error_detail, 1, ${ERROR_DETAIL_MAX_CHARACTERS}) AS error_detail, next_attempt_at_ms,
+  substr(response_body, 1, ${RESPONSE_KEEP_BYTES}) AS response_body`;
 
 /** The watched tree. */
 export const TREE = `

@@ -1,9 +1,9 @@
 import type { Database } from 'better-sqlite3';
 import type { DeliveryState } from '../../../contract/deliveries.ts';
 import type { Backlog } from './backlog.ts';
-import type { OtherSandboxes, OwnState } from './other-sandboxes.ts';
+import type { OtherSandboxes } from './other-sandboxes.ts';
 import type { OutboxState } from './outbox-state.ts';
-import { isWhole, recordSizeBytes, type StoredDelivery, type StoredRecord } from './rows.ts';
+import { isWhole, type OwnState, recordSizeBytes, type StoredDelivery, type StoredRecord } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** The parts of a store that `TakenOverRecords` works with. */
@@ -47,13 +47,11 @@ export class TakenOverRecords {
    */
   takeOver(record: StoredRecord, known: StoredDelivery | null, attempts: unknown[][]): DeliveryState | null {
     if (!isWhole(record)) return null;
-    const { changes } = this.#sql.takeOver.run({ mac: null, ...record });
+    const { changes } = this.#sql.takeOver.run(record);
     if (changes === 0) return null;
     const { row } = this.#state;
     const is_ours = record.sandbox_id === row.sandbox_id;
-    const { state: found } = known ?? { state: 'foreign' };
-    // The first format wrote `foreign` over what it was.
-    const delivery = known && found !== 'foreign' ? { ...known, state: found } : this.#neverTried(record);
+    const delivery = known ?? this.#neverTried(record);
     const { state, size_bytes } = delivery;
     const sandbox = is_ours ? row.number : this.#foreign(record, state);
     this.#sql.takeOverDelivery.run({ ...delivery, id: record.id, sandbox });
@@ -71,7 +69,7 @@ export class TakenOverRecords {
     return this.#others.found(sandbox_id, sequence, state, row.number, this.#state.now());
   }
 
-  #neverTried({ headers, body }: StoredRecord): StoredDelivery & { state: OwnState } {
+  #neverTried({ headers, body }: StoredRecord): StoredDelivery {
     return {
       state: 'pending',
       size_bytes: recordSizeBytes(headers, body),

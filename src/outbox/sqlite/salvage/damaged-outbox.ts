@@ -4,7 +4,7 @@ import { hasLostHeader } from '../files/database-file.ts';
 import { isOutboxRow } from '../rows/outbox-row.ts';
 import type { OutboxRow } from '../rows/rows.ts';
 import { hasOwnSchema } from '../rows/schema.ts';
-import { attemptColumns } from '../rows/second-format.ts';
+import { ATTEMPT_COLUMNS } from '../rows/tables.ts';
 import { troubleOf } from '../store-errors.ts';
 import { FirstPage } from './first-page.ts';
 
@@ -54,12 +54,10 @@ export class DamagedOutbox {
   readonly #statements = new Map<string, Statement>();
   /** The names of a record's columns that are not in TEXTS. */
   readonly #other_names: string[];
-  readonly #attempt_columns: string;
 
   private constructor(db: Database, first_page: FirstPage) {
     this.#db = db;
     this.#first_page = first_page;
-    this.#attempt_columns = attemptColumns(db);
     const names = db.prepare("SELECT name FROM pragma_table_info('records')").pluck().all() as string[];
     this.#other_names = names.filter((name) => !TEXT_NAMES.includes(name));
   }
@@ -159,7 +157,7 @@ export class DamagedOutbox {
   #found(record: FoundRecord['record']): FoundRecord {
     Object.assign(record, this.#columns(record.id, this.#other_names) ?? this.#eachColumn(record.id));
     const delivery = 'SELECT * FROM deliveries NOT INDEXED WHERE id = ?';
-    const attempts = `SELECT ${this.#attempt_columns} FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ${ATTEMPTS_MAX}`;
+    const attempts = `SELECT ${ATTEMPT_COLUMNS} FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ${ATTEMPTS_MAX}`;
     return {
       record,
       delivery: (readable(() => this.#statement(delivery).get(record.id)) as FoundRow | undefined) ?? null,

@@ -1,10 +1,15 @@
-import type { DeliveryState } from '../../../contract/deliveries.ts';
-import { isWhole, recordSizeBytes, type StoredDelivery, type StoredRecord } from '../rows/rows.ts';
+import {
+  isWhole,
+  type OwnState,
+  recordSizeBytes,
+  type StoredDelivery,
+  type StoredRecord,
+} from '../rows/rows.ts';
 import type { FoundRow } from './damaged-outbox.ts';
 
 /** The longest that a receiver may ask to be left alone: nothing is due later. */
 const DUE_MAX_MS = 60 * 60 * 1000;
-const STATES = new Set<DeliveryState>(['pending', 'delivered', 'failed', 'expired', 'foreign']);
+const STATES = new Set<OwnState>(['pending', 'delivered', 'failed', 'expired']);
 const EVENT_ID = /^evt_[0-9a-f-]{36}$/;
 const ATTEMPT_ERRORS = /^[a-z]{1,16}$/;
 
@@ -31,7 +36,7 @@ export type SalvagedAttempt = [
 
 /** The record that a damaged row holds; null where its texts are not as they were stored. */
 export function salvagedRecord(row: FoundRow & { id: number }): SalvagedRecord | null {
-  const { id, headers, body, checksum, idempotency_key, created_at_ms } = row;
+  const { id, headers, body, checksum, idempotency_key, created_at_ms, mac } = row;
   if (typeof headers !== 'string' || typeof body !== 'string' || typeof checksum !== 'number') return null;
   if (!isWhole({ headers, body, checksum })) return null;
   const named = parsed(headers);
@@ -44,10 +49,17 @@ export function salvagedRecord(row: FoundRow & { id: number }): SalvagedRecord |
   const sandbox_id = sandboxId(source, row.sandbox_id);
   if (sandbox_id === null) return null;
   return {
-    ...row,
-    ...{ id, event_id: event_id as string, event_type, sandbox_id, sequence, headers, body, checksum },
+    id,
+    event_id: event_id as string,
+    event_type,
+    sandbox_id,
+    sequence,
+    headers,
+    body,
+    checksum,
     idempotency_key: typeof idempotency_key === 'string' ? idempotency_key : null,
     created_at_ms: created_ms,
+    mac: mac instanceof Uint8Array ? mac : null,
   };
 }
 
@@ -77,7 +89,7 @@ export function salvagedDelivery(
   if (!row) return null;
   const { state, deadline_ms, due_ms, probe_ms, finished_ms, finished_at_ms, attempts, failures } = row;
   const is_pending = state === 'pending';
-  const has_state = STATES.has(state as DeliveryState) && isCount(attempts) && isCount(failures);
+  const has_state = STATES.has(state as OwnState) && isCount(attempts) && isCount(failures);
   if (!has_state || !isCount(deadline_ms)) return null;
   const common = {
     size_bytes: recordSizeBytes(record.headers, record.body),
@@ -88,7 +100,7 @@ export function salvagedDelivery(
   if (!is_pending) {
     if (due_ms !== null || !isCount(finished_ms) || !isCount(finished_at_ms)) return null;
     const finished = { due_ms: null, probe_ms: null, finished_ms, finished_at_ms };
-    return { state: state as DeliveryState, ...common, ...finished };
+    return { state: state as OwnState, ...common, ...finished };
   }
   const is_over = deadline_ms <= now.now_ms && now.wall_ms - record.created_at_ms >= now.window_ms;
   const is_ahead = deadline_ms > now.now_ms && deadline_ms <= now.now_ms + now.window_ms;

@@ -2,7 +2,6 @@ import { lstatSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { databasePath, hasLostHeader } from '../files/database-file.ts';
 import { setAsidePath, unsalvaged } from '../files/set-aside.ts';
-import { ownVersion } from '../rows/schema.ts';
 import { DamagedOutbox } from '../salvage/damaged-outbox.ts';
 import { salvagedRecord } from '../salvage/salvaged-rows.ts';
 import { troubleOf } from '../store-errors.ts';
@@ -46,11 +45,9 @@ function isReadWhole(
   const db = new Database(path, { timeout: 0, fileMustExist: true });
   try {
     trustedOutboxRow(db);
-    // The first format had none.
-    const mac = ownVersion(db) === 1 ? 'NULL' : 'mac';
     // Not by an index, which may be what is damaged.
     const rows = db.prepare(`SELECT event_id, event_type, sandbox_id, sequence, headers, body, checksum,
-      ${mac} AS mac, created_at_ms FROM records NOT INDEXED
+      mac, created_at_ms FROM records NOT INDEXED
       WHERE event_type GLOB 'sandbox.*' AND sandbox_id = ? AND sequence > ?
         AND octet_length(body) + octet_length(headers) < ? ORDER BY id LIMIT ?`);
     const given = [sandbox_id, after, TEXT_MAX_BYTES, EVENTS_MAX];
@@ -76,7 +73,7 @@ function readDamaged(
     for (const { record: row } of outbox.records()) {
       const record = salvagedRecord(row);
       if (record?.sandbox_id !== sandbox_id || !record.event_type.startsWith('sandbox.')) continue;
-      take({ ...record, mac: record.mac ?? null });
+      take(record);
       left -= 1;
       if (left === 0) return;
     }

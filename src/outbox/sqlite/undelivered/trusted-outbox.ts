@@ -2,7 +2,8 @@ import type { Database } from 'better-sqlite3';
 import type { Mark } from '../files/high-water.ts';
 import { checkOutboxRow } from '../rows/outbox-row.ts';
 import type { OutboxRow } from '../rows/rows.ts';
-import { ownVersion } from '../rows/schema.ts';
+import { hasOwnSchema, otherFormat } from '../rows/schema.ts';
+import { ATTEMPT_COLUMNS } from '../rows/tables.ts';
 import { damage } from '../store-errors.ts';
 
 /** The most attempts that are read of one record. */
@@ -16,15 +17,17 @@ export function trustedOutboxRow(db: Database): OutboxRow {
   db.pragma('locking_mode = EXCLUSIVE');
   db.pragma('trusted_schema = OFF');
   db.pragma('query_only = ON');
-  if (ownVersion(db) === null) throw damage('the outbox has tables that no daemon created');
+  const reason = otherFormat(db);
+  if (reason !== null) throw damage(reason);
+  if (!hasOwnSchema(db)) throw damage('the outbox has tables that no daemon created');
   checkOutboxRow(db);
   return db.prepare('SELECT * FROM outbox').get() as OutboxRow;
 }
 
-/** The attempts of a record as they are stored, in order; `columns` are those of `attemptColumns`. */
-export function storedAttempts(db: Database, columns: string, id: number): unknown[] {
+/** The attempts of a record as they are stored, in order. */
+export function storedAttempts(db: Database, id: number): unknown[] {
   return db
-    .prepare(`SELECT ${columns} FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ?`)
+    .prepare(`SELECT ${ATTEMPT_COLUMNS} FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ?`)
     .all(id, ATTEMPTS_MAX);
 }
 

@@ -6,8 +6,6 @@ import { databasePath, hasLostHeader } from '../files/database-file.ts';
 import type { Mark } from '../files/high-water.ts';
 import { setAsidePath, unsalvaged } from '../files/set-aside.ts';
 import type { OutboxRow } from '../rows/rows.ts';
-import { ownVersion } from '../rows/schema.ts';
-import { attemptColumns } from '../rows/second-format.ts';
 import { storeNow } from '../rows/store-clock.ts';
 import { DamagedOutbox, type FoundRecord } from '../salvage/damaged-outbox.ts';
 import { expectedPending } from '../salvage/salvage.ts';
@@ -115,7 +113,6 @@ export class UndeliveredRecords {
   #expected(db: Database.Database, outbox: OutboxRow): number {
     const { sandbox_id } = this.#source;
     if (outbox.sandbox_id === sandbox_id) return countOf(outbox.pending) + missingAtEnd(outbox, this.#mark);
-    if (ownVersion(db) === 1) return 0;
     return countOf(db.prepare('SELECT pending FROM sandboxes WHERE sandbox_id = ?').pluck().get(sandbox_id));
   }
 
@@ -129,12 +126,9 @@ export class UndeliveredRecords {
 
   *#pagesOf(db: Database.Database, outbox: OutboxRow): Generator<UndeliveredPage> {
     const now_ms = storeNow(outbox, this.#clock);
-    const attempts = attemptColumns(db);
-    // The first format had none.
-    const mac = ownVersion(db) === 1 ? 'NULL' : 'mac';
     // Not by an index, which may be what is damaged.
     const found = db.prepare(`SELECT id, event_id, event_type, sandbox_id, sequence, headers, body, checksum,
-      ${mac} AS mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
+      mac, created_at_ms, deadline_ms, due_ms, probe_ms, attempts, failures
       FROM deliveries NOT INDEXED CROSS JOIN records NOT INDEXED USING (id)
       WHERE id > ? AND state = 'pending' AND sandbox_id = ? AND octet_length(body) + octet_length(headers) < ?
       ORDER BY id LIMIT ?`);
@@ -150,9 +144,7 @@ export class UndeliveredRecords {
       const next_id = rows.at(-1)?.id ?? last_id;
       if (next_id <= last_id) return;
       last_id = next_id;
-      const records = rows.flatMap((row) =>
-        this.#takenWhole(row, storedAttempts(db, attempts, row.id), now_ms),
-      );
+      const records = rows.flatMap((row) => this.#takenWhole(row, storedAttempts(db, row.id), now_ms));
       if (records.length > 0) yield { records, lost_records: 0, set_aside: 0, trouble: null };
     }
   }
@@ -238,7 +230,7 @@ export class UndeliveredRecords {
     const never_tried = { attempts: attempts_made, failures: 0, due_ms: 0, probe_ms: null, deadline_ms };
     const pending = known ?? never_tried;
     const due_ms = pending.due_ms ?? 0;
-    const taken = this.#taken({ mac: null, ...record, ...pending, due_ms }, attempts, time.now_ms);
+    const taken = this.#taken({ ...record, ...pending, due_ms }, attempts, time.now_ms);
     if (typeof taken === 'string') {
       if (!this.#seen.has(record.event_id)) this.#set_aside.add(record.event_id);
       return [];
