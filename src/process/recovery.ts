@@ -1,9 +1,9 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ProcessContext } from './context.ts';
 import { SupervisedProcess } from './process.ts';
 import { loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
 import { processStarted } from './run.ts';
-import type { ProcessContext } from './start/context.ts';
 import { rootByTag } from './tree/tree.ts';
 
 /** The result of a recovery. `unread`: names of folders that could not be read or recovered yet; they are kept. */

@@ -4,6 +4,7 @@ import { PROCESSES_LIVE_MAX } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
 import type { ProcessView } from '../contract/processes.ts';
+import type { ProcessRequest } from '../contract/schema/process-request.ts';
 import type { SupervisedProcess } from './process.ts';
 import type { TreeFinder } from './tree/tree.ts';
 import { NO_USAGE, sumUsage } from './tree/usage.ts';
@@ -133,4 +134,17 @@ export class ProcessRegistry {
     if (processes.length === 0) return [];
     return this.#trees.find(processes.map(({ root }) => root)).catch(() => []);
   }
+}
+
+/** A text that is equal for equal requests: the body without `process_id`, with its keys sorted. */
+export function requestFingerprint(request: ProcessRequest): string {
+  const { process_id: _, ...rest } = request;
+  return JSON.stringify(sorted(rest));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return entries.map(([key, entry]) => [key, sorted(entry)]);
 }

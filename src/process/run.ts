@@ -2,12 +2,12 @@ import type { Timer } from '../base/clock.ts';
 import { CLOCK_TICK_MS } from '../base/linux/procfs.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { OutputStream } from '../contract/processes.ts';
+import type { ProcessContext } from './context.ts';
 import { classifyEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
 import type { OutputLog } from './output/output-log.ts';
 import { previewOf } from './output/preview.ts';
 import type { TimerSet } from './pausable-timer.ts';
 import type { ProcessRecord, RunRecord } from './record.ts';
-import type { ProcessContext } from './start/context.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
 import type { TreeRoot } from './tree/tree.ts';
 

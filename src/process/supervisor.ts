@@ -6,6 +6,7 @@ import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
 import type { ProcessView } from '../contract/processes.ts';
 import type { ProcessRequest, PtySize } from '../contract/schema/process-request.ts';
+import type { ProcessContext } from './context.ts';
 import { OomWatch } from './exit/oom.ts';
 import { OutputCopies } from './output/copies.ts';
 import {
@@ -17,12 +18,10 @@ import {
 } from './output/output-reader.ts';
 import { ProcessPause } from './pausing.ts';
 import { recoverAll } from './recovery.ts';
-import { ProcessRegistry } from './registry.ts';
+import { ProcessRegistry, requestFingerprint } from './registry.ts';
 import { ProcessRetention } from './retention.ts';
 import { endAll } from './shutdown.ts';
-import type { ProcessContext } from './start/context.ts';
 import { startProcess } from './start/new-process.ts';
-import { requestFingerprint } from './start/request.ts';
 import type { StdinWrite } from './stdin.ts';
 import type { SpawnExtras, SpawnResult, SupervisorOptions } from './supervisor-options.ts';
 import { Freezer } from './tree/freezer.ts';

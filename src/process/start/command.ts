@@ -1,6 +1,7 @@
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
+import type { ProcessRequest } from '../../contract/schema/process-request.ts';
 
 /** The search path for programs if the environment has no PATH. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -21,6 +22,12 @@ export class CannotStart extends ApiError {
     this.name = 'CannotStart';
     this.exit_code = exit_code;
   }
+}
+
+/** The argument vector that is run and shown: `shell` becomes `/bin/sh -c TEXT`. */
+export function commandOf(request: ProcessRequest): [string, ...string[]] {
+  if (request.command) return request.command as [string, ...string[]];
+  return ['/bin/sh', '-c', request.shell ?? ''];
 }
 
 /**
@@ -59,6 +66,18 @@ export function spawnRefusal(code: string | undefined, program: string): ApiErro
     );
   }
   return new CannotStart('command', `${program} cannot be executed (${code ?? 'unknown error'})`);
+}
+
+/**
+ * The catalogue's error for a start that failed: `too_many_requests` for a limit of the system, `outbox_unavailable` for
+ * other errors of the disk. Errors that are not the system's stay as they are.
+ */
+export function startError(error: unknown, program: string): unknown {
+  if (error instanceof ApiError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error;
+  if (LIMIT_ERRORS.has(code)) return spawnRefusal(code, program);
+  return new ApiError('outbox_unavailable', `The state directory cannot be written right now (${code}).`);
 }
 
 function checkDirectory(cwd: string): void {

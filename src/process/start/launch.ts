@@ -1,17 +1,27 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Clock } from '../../base/clock.ts';
 import { bootTicks } from '../../base/linux/procfs.ts';
+import type { OutputStream } from '../../contract/processes.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
+import type { OutputLog } from '../output/output-log.ts';
 import type { Stdin } from '../stdin.ts';
 import { checkStart, spawnRefusal } from './command.ts';
-import type { OpenPipes } from './open-pipes.ts';
 import type { ProgramSpec } from './posix-spawn.ts';
 import type { User } from './user.ts';
 
-/** What is started, and as whom. */
+/** A program to start, and its account. */
 export interface LaunchSpec extends ProgramSpec {
   /** The account to change to; null for the daemon's own. */
   user: User | null;
+}
+
+/** Where the output of a run goes. */
+export interface Outlet {
+  clock: Clock;
+  logs: Record<OutputStream, OutputLog>;
+  /** Called with every piece of output before it is logged. */
+  onOutput: (stream: OutputStream, data: Buffer) => void;
 }
 
 /**
@@ -42,23 +52,7 @@ export interface Launched {
 }
 
 /**
- * Starts a process with these pipes, as the leader of its own session and process group.
- * Throws the catalogue's error if the kernel refuses.
- */
-export async function launch(spec: LaunchSpec, pipes: OpenPipes): Promise<Launched> {
-  const program = await startProgram(spec, pipes.child_fds);
-  pipes.closeChildEnds();
-  return {
-    ...program,
-    stdin: pipes.stdin,
-    output_closed: pipes.output_closed,
-    drain: () => pipes.drain(),
-    close: () => pipes.close(),
-  };
-}
-
-/**
- * Starts the program itself, in a session of its own, with these files as its stdin, stdout and stderr.
+ * Starts a program as the leader of its own session and process group, with these files as its stdin, stdout and stderr.
  * Throws the catalogue's error if the kernel refuses.
  */
 export async function startProgram(

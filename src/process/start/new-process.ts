@@ -1,15 +1,10 @@
 import { join, resolve } from 'node:path';
 import { kernelRandom } from '../../base/entropy.ts';
-import { ApiError } from '../../contract/errors.ts';
 import type { ProcessRequest } from '../../contract/schema/process-request.ts';
+import type { ProcessContext } from '../context.ts';
 import { SupervisedProcess } from '../process.ts';
 import { type ProcessRecord, removeFolder } from '../record.ts';
-import { spawnRefusal } from './command.ts';
-import type { ProcessContext } from './context.ts';
-import { commandOf } from './request.ts';
-
-/** System errors that come from a limit on processes, files or memory. */
-const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
+import { commandOf, startError } from './command.ts';
 
 /** What is started. `lossless`: see SpawnExtras. */
 export interface NewProcess {
@@ -57,12 +52,4 @@ function newRecord(
     is_lossless: lossless,
     unsent: [],
   };
-}
-
-function startError(error: unknown, program: string): unknown {
-  if (error instanceof ApiError) return error;
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === undefined) return error;
-  if (LIMIT_ERRORS.has(code)) return spawnRefusal(code, program);
-  return new ApiError('outbox_unavailable', `The state directory cannot be written right now (${code}).`);
 }

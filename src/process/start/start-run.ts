@@ -1,16 +1,19 @@
 import { mkdir } from 'node:fs/promises';
 import { readStatNow } from '../../base/linux/procfs.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
-import type { Outlet } from '../output/outlet.ts';
+import type { ProcessContext } from '../context.ts';
 import { type ProcessRecord, type RecordFile, removeFolder } from '../record.ts';
-import type { ProcessContext } from './context.ts';
-import { type Launched, launch } from './launch.ts';
-import { OpenPipes } from './open-pipes.ts';
-import { makePipes, removePipes } from './pipes.ts';
-import { prepare } from './prepare.ts';
+import { TAG_VARIABLE } from '../tree/tree.ts';
+import { CannotStart, findProgram } from './command.ts';
+import { type Launched, type LaunchSpec, type Outlet, startProgram } from './launch.ts';
+import { makePipes, OpenPipes, removePipes } from './pipes.ts';
 import { launchTerminal } from './terminal.ts';
+import { findUser, type User } from './user.ts';
 
-/** What one run is started with. */
+/** Terminals get this name unless the request's `env` has another TERM. */
+const TERMINAL_NAME = 'xterm-256color';
+
+/** A run to start. */
 export interface RunStart {
   record: ProcessRecord;
   file: RecordFile;
@@ -33,22 +36,66 @@ export interface RunStart {
  */
 export async function startRun(context: ProcessContext, start: RunStart): Promise<Launched> {
   const { record, file, folder, is_first, outlet } = start;
-  const { pty } = record.request;
+  const { pty, stdin = 'ignore' } = record.request;
   const spec = prepare(context, record);
   await (is_first ? makeNew(folder) : removePipes(folder));
   if (pty) {
     await file.saveInPlace();
     return launchTerminal(spec, pty, outlet, start.onSignalKey);
   }
-  const pipes = await openPipes(start);
+  await makePipes(folder, stdin === 'pipe' ? [...OUTPUT_STREAMS, 'stdin'] : OUTPUT_STREAMS);
+  const pipes = OpenPipes.open(folder, stdin, outlet);
   try {
     await file.saveInPlace();
     if (spec.user) pipes.giveTo(spec.user);
-    return await launch(spec, pipes);
+    const program = await startProgram(spec, pipes.child_fds);
+    pipes.closeChildEnds();
+    return {
+      ...program,
+      stdin: pipes.stdin,
+      output_closed: pipes.output_closed,
+      drain: () => pipes.drain(),
+      close: () => pipes.close(),
+    };
   } catch (error) {
     pipes.close();
     throw error;
   }
+}
+
+/** Makes a folder, in place of what a start has left that could not be undone for want of descriptors. */
+async function makeNew(folder: string): Promise<void> {
+  const make = () => mkdir(folder, { mode: 0o700 });
+  await make().catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+    await removeFolder(folder);
+    await make();
+  });
+}
+
+/** Finds the program and the account, and composes the environment. Throws CannotStart with the field at fault. */
+function prepare(context: ProcessContext, record: ProcessRecord): LaunchSpec {
+  const { request, command, cwd, mark } = record;
+  const plain = context.environment();
+  const user = account(context, request.user);
+  const program = findProgram(command[0], cwd, request.env?.PATH ?? plain.PATH);
+  const env: Record<string, string> = {
+    ...plain,
+    ...(user && { HOME: user.home, USER: user.name, LOGNAME: user.name }),
+    ...(request.pty && { TERM: TERMINAL_NAME }),
+    ...request.env,
+    [TAG_VARIABLE]: mark,
+  };
+  return { argv: command, program, cwd, env, user };
+}
+
+/** The account to change to; null for the daemon's own. */
+function account(context: ProcessContext, name = context.default_user): User | null {
+  if (name === null) return null;
+  const user = findUser(name);
+  if (!user) throw new CannotStart('user', `there is no account ${name}`);
+  if (user.uid === process.getuid?.() && user.gid === process.getgid?.()) return null;
+  return user;
 }
 
 /**
@@ -66,20 +113,4 @@ export function nameRun({ log, oom }: ProcessContext, { process_id, run }: Proce
     );
   }
   oom.rankBefore(run.pid);
-}
-
-/** Makes a folder, in place of what a start has left that could not be undone for want of descriptors. */
-async function makeNew(folder: string): Promise<void> {
-  const make = () => mkdir(folder, { mode: 0o700 });
-  await make().catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-    await removeFolder(folder);
-    await make();
-  });
-}
-
-async function openPipes({ record, folder, outlet }: RunStart): Promise<OpenPipes> {
-  const { stdin = 'ignore' } = record.request;
-  await makePipes(folder, stdin === 'pipe' ? [...OUTPUT_STREAMS, 'stdin'] : OUTPUT_STREAMS);
-  return OpenPipes.open({ ...outlet, folder, stdin });
 }

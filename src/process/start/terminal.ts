@@ -5,10 +5,9 @@ import { promisify } from 'node:util';
 import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
-import type { Outlet } from '../output/outlet.ts';
 import { Stdin } from '../stdin.ts';
 import { CannotStart, checkStart } from './command.ts';
-import { type Launched, type LaunchSpec, startProgram } from './launch.ts';
+import { type Launched, type LaunchSpec, type Outlet, startProgram } from './launch.ts';
 
 const closeFile = promisify(closeCallback);
 

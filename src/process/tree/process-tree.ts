@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
 import type { ResourceUsage } from '../../contract/events.ts';
+import type { ProcessContext } from '../context.ts';
 import type { ProcessRecord } from '../record.ts';
 import type { Run } from '../run.ts';
-import type { ProcessContext } from '../start/context.ts';
 import { terminateTree } from './terminate-tree.ts';
 import { rootByTag, type TreeRoot } from './tree.ts';
 import { NO_USAGE, usageOf } from './usage.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CannotStart } from '../../../src/process/start/command.ts';
+import { CannotStart, commandOf } from '../../../src/process/start/command.ts';
 import { start } from '../../support/process/harness.ts';
 
 test.each([
@@ -23,3 +23,7 @@ test.each([
     expect(created).toBe(true);
   },
 );
+
+test('the shell form is /bin/sh -c', () => {
+  expect(commandOf({ shell: 'echo $A' })).toEqual(['/bin/sh', '-c', 'echo $A']);
+});

@@ -13,3 +13,35 @@ test('200 starts at once all end and are all reported', async () => {
     expect((await outputOf(supervisor, process.process_id)).stdout).toBe(`${i}\n`);
   }
 });
+
+test("children get the plain environment, the request's variables and the mark, and nothing of the daemon's environment", async () => {
+  const { supervisor } = await start({ environment: () => ({ PATH: '/usr/bin:/bin', PLAIN: 'p' }) });
+  process.env.DAEMON_SECRET_OF_TEST = 'secret';
+  const { process: view } = await supervisor.spawn({ command: ['env'], env: { ASKED: 'a' } });
+  await supervisor.finished(view.process_id);
+  const lines = (await outputOf(supervisor, view.process_id)).stdout.trim().split('\n').sort();
+  expect(lines).toEqual([
+    'ASKED=a',
+    'PATH=/usr/bin:/bin',
+    'PLAIN=p',
+    expect.stringMatching(/^SANDBOXD_PROCESS_MARK=/),
+  ]);
+});
+
+test.runIf(process.getuid?.() === 0)(
+  "a process can run as another account, without the daemon's groups",
+  async () => {
+    const { supervisor } = await start();
+    for (const pty of [undefined, { cols: 80, rows: 24 }]) {
+      const { process } = await supervisor.spawn({
+        shell: 'id -u; id -G; echo $HOME; echo out > /dev/stdout',
+        user: 'nobody',
+        cwd: '/',
+        ...(pty && { pty }),
+      });
+      await supervisor.finished(process.process_id);
+      const { stdout } = await outputOf(supervisor, process.process_id);
+      expect(stdout.replaceAll('\r', '')).toBe('65534\n65534\n/nonexistent\nout\n');
+    }
+  },
+);

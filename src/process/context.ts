@@ -1,11 +1,11 @@
-import type { Clock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { Emit } from '../event-queue.ts';
-import type { OomWatch } from '../exit/oom.ts';
-import type { Freezer } from '../tree/freezer.ts';
-import type { TreeFinder } from '../tree/tree.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Emit } from './event-queue.ts';
+import type { OomWatch } from './exit/oom.ts';
+import type { Freezer } from './tree/freezer.ts';
+import type { TreeFinder } from './tree/tree.ts';
 
-/** What every supervised process shares. */
+/** Parts of the supervisor that all its processes share. */
 export interface ProcessContext {
   clock: Clock;
   log: Log;
