@@ -94,17 +94,8 @@ export class DaemonCore {
     this.gate = new StartGate(clock);
     this.token = new ControlToken(config.control_token_file, config.state_dir, clock);
     this.#disk = new DiskWait(clock, (reason) => this.#reportDiskTrouble(reason));
-    this.api = new LocalApi({
-      host: config.host,
-      port: config.port,
-      token: this.token,
-      gate: this.gate,
-      isGateBypassed: () => this.#disk.is_waiting,
-      publish: async (payload, key, traceparent) => this.publisher.publish(payload, key, traceparent),
-      requests: metrics.requests,
-      log,
-      createApp,
-    });
+    const { host, port } = config;
+    this.api = new LocalApi(this, { host, port, requests: metrics.requests, log, createApp });
   }
 
   /** The outbox. Throws `outbox_unavailable` until it is open. */
@@ -121,8 +112,13 @@ export class DaemonCore {
 
   /** Where clients publish. Throws `outbox_unavailable` until the daemon has started. */
   get publisher(): Publisher {
-    if (!this.gate.is_open || this.#disk.is_waiting) throw startingError();
-    return this.own_publisher;
+    if (!this.#publisher || !this.gate.is_open || this.#disk.is_waiting) throw startingError();
+    return this.#publisher;
+  }
+
+  /** Whether the start waits for a disk that refuses. */
+  get is_waiting_for_disk(): boolean {
+    return this.#disk.is_waiting;
   }
 
   /** Whose sandbox it is; empty until `adopt`. */
@@ -245,7 +241,8 @@ export class DaemonCore {
 
   async #checkWebhook(webhook_url: string | null): Promise<void> {
     if (!webhook_url) return;
-    if (await isOwnAddress(new URL(webhook_url), this.api.addresses, this.api.port)) {
+    const { addresses, port } = this.api.listeners;
+    if (await isOwnAddress(new URL(webhook_url), addresses, port)) {
       throw new OptionError({
         field: '--webhook-url',
         problem: "is this daemon's own API: each delivery would cause another event",

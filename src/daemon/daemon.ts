@@ -85,7 +85,7 @@ export class Daemon {
 
   /** The port of the local API. */
   get port(): number {
-    return this.#core.api.port;
+    return this.#core.api.listeners.port;
   }
 
   /** Starts everything, up to `awaiting_init` or `running`. Throws StartError with a message of one line. */

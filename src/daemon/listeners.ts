@@ -22,17 +22,12 @@ const PLAIN_ADDRESSES = new Map([
 
 /** The addresses on which the daemon's application is served. */
 export class Listeners {
-  readonly #app: Router;
   /** The connections of all addresses. */
   readonly connections = new Connections();
   readonly #servers: Server[] = [];
   #control: Server | null = null;
   #addresses: string[] = [];
   #port = 0;
-
-  constructor(app: Router) {
-    this.#app = app;
-  }
 
   /** Makes the application report the progress of its requests, which decides what connection is closed first. */
   observe(app: HttpApp): void {
@@ -63,15 +58,15 @@ export class Listeners {
   };
 
   /**
-   * Listens on the addresses of `host`. Throws StartError if one is in use. `localhost` means 127.0.0.1 and, if there is
+   * Serves `router` on the addresses of `host`. Throws StartError if one is in use. `localhost` means 127.0.0.1 and, if there is
    * IPv6, [::1], whatever the name resolves to. Source: contract section 4, `--host`.
    */
-  async listen(host: string, port: number): Promise<void> {
-    if (host !== 'localhost') return this.#listen(host, port, host);
+  async listen(router: Router, host: string, port: number): Promise<void> {
+    if (host !== 'localhost') return this.#listen(router, host, port, host);
     for (let tries = 1; ; tries++) {
-      await this.#listen('127.0.0.1', port, host);
+      await this.#listen(router, '127.0.0.1', port, host);
       try {
-        return await this.#listen('::1', this.#port, host);
+        return await this.#listen(router, '::1', this.#port, host);
       } catch (error) {
         const { code } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
         if (NO_IPV6.has(code ?? '')) return;
@@ -81,8 +76,8 @@ export class Listeners {
     }
   }
 
-  async #listen(address: string, port: number, host: string): Promise<void> {
-    const server = createListener(this.#app, this.connections);
+  async #listen(router: Router, address: string, port: number, host: string): Promise<void> {
+    const server = createListener(router, this.connections);
     await listening(server, () => listenOn(server, address, port)).catch((error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'is in use by another program' : `: ${error.message}`;
       throw new StartError(`--port ${port} on ${host}${why.startsWith(':') ? '' : ' '}${why}`, 1, error);
@@ -92,12 +87,12 @@ export class Listeners {
     this.#addresses.push((server.address() as AddressInfo).address);
   }
 
-  /** Also listens on a Unix socket with mode 0600, replacing a stale one. Throws StartError. */
-  async listenOnSocket(path: string): Promise<void> {
+  /** Also serves `router` on a Unix socket with mode 0600, replacing a stale one. Throws StartError. */
+  async listenOnSocket(router: Router, path: string): Promise<void> {
     if (existsSync(path)) await removeStale(path);
     // A manager passes requests of third parties through it: one of them may hide another.
     const upgrades = ['websocket', EGRESS_PROTOCOL, PORT_PROTOCOL];
-    const server = createListener(this.#app, this.connections, { one_request: true, upgrades });
+    const server = createListener(router, this.connections, { one_request: true, upgrades });
     await listening(server, () => server.listen({ path })).catch((error: Error) => {
       throw new StartError(`--control-socket ${path}: ${error.message}`);
     });

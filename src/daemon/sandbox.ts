@@ -153,7 +153,7 @@ export class Sandbox implements Service {
       event_type: 'sandbox.ready' as const,
       happened_at_ms: clock.wallMs(),
       payload: {
-        http_port: core.api.port,
+        http_port: core.api.listeners.port,
         version: VERSION,
         watch_dir: watcher?.status().watch_dir ?? null,
       },

@@ -15,13 +15,16 @@ const HAS_IPV6 = Object.values(networkInterfaces()).some((all) =>
   all?.some(({ address }) => address === '::1'),
 );
 
-/** Listeners whose application answers with whether the request came over the control socket. */
+/** Answers with whether the request came over the control socket. */
+const ROUTER: Router = {
+  routing: (incoming, response) => response.end(String(all.some((each) => each.isControl(incoming.socket)))),
+  methodsOf: () => ['GET'],
+};
+const all: Listeners[] = [];
+
 function listeners(): Listeners {
-  const router: Router = {
-    routing: (incoming, response) => response.end(String(made.isControl(incoming.socket))),
-    methodsOf: () => ['GET'],
-  };
-  const made = new Listeners(router);
+  const made = new Listeners();
+  all.push(made);
   onTestFinished(() => made.stop());
   return made;
 }
@@ -46,7 +49,7 @@ async function taken(host: string): Promise<number> {
 describe('the listeners', () => {
   it('serve localhost on every loopback address, with one port', async () => {
     const made = listeners();
-    await made.listen('localhost', 0);
+    await made.listen(ROUTER, 'localhost', 0);
     expect(made.addresses).toEqual(HAS_IPV6 ? ['127.0.0.1', '::1'] : ['127.0.0.1']);
     for (const host of made.addresses) expect(await ask({ host, port: made.port })).toBe('false');
   });
@@ -54,14 +57,14 @@ describe('the listeners', () => {
   it('serve another host on its address alone', async () => {
     const made = listeners();
     const port = await freePort();
-    await made.listen('127.0.0.1', port);
+    await made.listen(ROUTER, '127.0.0.1', port);
     expect([made.addresses, made.port]).toEqual([['127.0.0.1'], port]);
   });
 
   it.runIf(HAS_IPV6)('name a port that is in use, and keep none of the addresses', async () => {
     const made = listeners();
     const port = await taken('::1');
-    await expect(made.listen('localhost', port)).rejects.toMatchObject({
+    await expect(made.listen(ROUTER, 'localhost', port)).rejects.toMatchObject({
       message: `--port ${port} on localhost is in use by another program`,
       exit_code: 1,
     });
@@ -70,12 +73,12 @@ describe('the listeners', () => {
   });
 
   it('name an address that this machine does not have', async () => {
-    await expect(listeners().listen('192.0.2.1', 0)).rejects.toThrow(/^--port 0 on 192\.0\.2\.1: /);
+    await expect(listeners().listen(ROUTER, '192.0.2.1', 0)).rejects.toThrow(/^--port 0 on 192\.0\.2\.1: /);
   });
 
   it('close every connection when they stop, however often', async () => {
     const made = listeners();
-    await made.listen('127.0.0.1', 0);
+    await made.listen(ROUTER, '127.0.0.1', 0);
     const socket = connect(made.port, '127.0.0.1');
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     await new Promise<void>((resolve) => socket.once('connect', resolve));
@@ -92,8 +95,8 @@ describe('the control socket', () => {
   it('is for its owner alone, and known for what it is', async () => {
     const path = join(scratchFolder(), 'control.sock');
     const made = listeners();
-    await made.listen('127.0.0.1', 0);
-    await made.listenOnSocket(path);
+    await made.listen(ROUTER, '127.0.0.1', 0);
+    await made.listenOnSocket(ROUTER, path);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(await ask({ socketPath: path })).toBe('true');
     expect(await ask({ host: '127.0.0.1', port: made.port })).toBe('false');
@@ -105,19 +108,19 @@ describe('the control socket', () => {
     spawnSync(process.execPath, ['-e', program]);
     expect(existsSync(path)).toBe(true);
     const made = listeners();
-    await made.listenOnSocket(path);
+    await made.listenOnSocket(ROUTER, path);
     expect(await ask({ socketPath: path })).toBe('true');
   });
 
   it('does not replace one that is in use, or another file', async () => {
     const path = join(scratchFolder(), 'control.sock');
-    await listeners().listenOnSocket(path);
-    await expect(listeners().listenOnSocket(path)).rejects.toThrow(
+    await listeners().listenOnSocket(ROUTER, path);
+    await expect(listeners().listenOnSocket(ROUTER, path)).rejects.toThrow(
       `--control-socket ${path} is in use by another program`,
     );
     const file = join(scratchFolder(), 'file');
     writeFileSync(file, 'text');
-    await expect(listeners().listenOnSocket(file)).rejects.toThrow(
+    await expect(listeners().listenOnSocket(ROUTER, file)).rejects.toThrow(
       `--control-socket ${file} exists and is not a socket`,
     );
     expect(statSync(file).size).toBe(4);

@@ -70,7 +70,7 @@ export class ApiContext {
 
   /** The TCP port of the local API. */
   get port(): number {
-    return this.#parts.core.api.port;
+    return this.#parts.core.api.listeners.port;
   }
 
   /** The outbox. Throws `outbox_unavailable` until it is open. */
@@ -118,7 +118,7 @@ export class ApiContext {
 
   /** Whether a connection came over the control socket. */
   isControl(socket: Socket): boolean {
-    return this.#parts.core.api.isControl(socket);
+    return this.#parts.core.api.listeners.isControl(socket);
   }
 
   /** Removes the control token: from now on only the control socket grants control. */

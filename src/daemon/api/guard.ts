@@ -47,14 +47,14 @@ export class Guard {
   }
 
   /** Whether a `Host` names this daemon. */
-  readonly acceptsHost = (host: string | undefined): boolean => {
+  acceptsHost(host: string | undefined): boolean {
     // Nearly all requests have the same host as the one before.
     if (host !== undefined && host === this.#last_host) return true;
     const name = /^(.*?)(:\d+)?$/.exec(host ?? '')?.[1]?.toLowerCase();
     if (!host || !name || !this.#names.has(name)) return false;
     this.#last_host = host;
     return true;
-  };
+  }
 
   /** Throws `forbidden`, `unauthorized`, `invalid_request` or `outbox_unavailable` if the request is refused. */
   check(request: FastifyRequest): void {

@@ -4,8 +4,8 @@ import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { problemOf } from '../../../src/base/schema.ts';
 import { EVENT_TYPES } from '../../../src/contract/events.ts';
+import { registerDaemonRoutes } from '../../../src/daemon/api/app.ts';
 import { accessOf } from '../../../src/daemon/api/route-access.ts';
-import { registerDaemonRoutes } from '../../../src/daemon/api/routes.ts';
 import { startDaemon } from '../../support/daemon/running-daemon.ts';
 import { dereferenced } from '../../support/dereferenced.ts';
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { CONTROL_SCOPES } from '../../../src/contract/control-scopes.ts';
+import { registerDaemonRoutes } from '../../../src/daemon/api/app.ts';
 import { accessOf, includesScope } from '../../../src/daemon/api/route-access.ts';
-import { registerDaemonRoutes } from '../../../src/daemon/api/routes.ts';
 
 describe('the access that a route requires', () => {
   it.each([

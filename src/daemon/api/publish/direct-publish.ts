@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { errorAnswer, type PlainAnswer } from '../../../base/http/errors.ts';
 import { hostLines } from '../../../base/http/host-lines.ts';
-import type { Connections, Router } from '../../../base/http/listener.ts';
+import type { Router } from '../../../base/http/listener.ts';
+import { requestIds } from '../../../base/http/request-ids.ts';
 import type { RequestMetrics } from '../../../base/http/request-metrics.ts';
 import { traceparentOf } from '../../../base/http/trace-context.ts';
 import type { Log } from '../../../base/log.ts';
 import { BODY_MAX_BYTES } from '../../../contract/defaults.ts';
+import type { Listeners } from '../../listeners.ts';
 import type { Publisher } from '../../publisher.ts';
+import type { StartGate } from '../../start-gate.ts';
+import type { Guard } from '../guard.ts';
 import { idempotencyKey, payloadText } from './payload.ts';
 
 /** The path of the route. */
@@ -16,21 +19,21 @@ const LENGTH = /^\d{1,7}$/;
 /** Header lines that a plain publish does not have. */
 const UNUSUAL = ['transfer-encoding', 'content-encoding', 'origin', 'sec-fetch-site', 'expect', 'upgrade'];
 
+/** The slice of the daemon's core that publishing uses. */
+export interface PublishCore {
+  /** Open once the daemon has started. */
+  readonly gate: Pick<StartGate, 'is_open'>;
+  /** Throws `outbox_unavailable` until the daemon has started. */
+  readonly publisher: Pick<Publisher, 'publish'>;
+}
+
 /** What `DirectPublish` works with. */
 export interface DirectPublishParts {
   /** Answers everything else. */
   app: Router;
-  /** Whether the daemon has started. */
-  isOpen: () => boolean;
-  /** See `Guard.acceptsHost`. */
-  acceptsHost: (host: string | undefined) => boolean;
-  /** Whether a connection came over the control socket. */
-  isControl: (socket: Socket) => boolean;
-  /** Throws as `Publisher.publish`. */
-  publish: Publisher['publish'];
-  /** An id for each request. */
-  nextId: () => string;
-  connections: Pick<Connections, 'requestComplete' | 'answered'>;
+  core: PublishCore;
+  guard: Pick<Guard, 'acceptsHost'>;
+  listeners: Pick<Listeners, 'isControl' | 'connections'>;
   requests: Pick<RequestMetrics, 'answered'>;
   log: Log;
 }
@@ -42,6 +45,7 @@ export interface DirectPublishParts {
  */
 export class DirectPublish implements Router {
   readonly #parts: DirectPublishParts;
+  readonly #nextId = requestIds();
 
   constructor(parts: DirectPublishParts) {
     this.#parts = parts;
@@ -59,15 +63,15 @@ export class DirectPublish implements Router {
   #isPlain(request: IncomingMessage): boolean {
     if (request.method !== 'POST' || request.url !== PUBLISH_PATH || request.httpVersion !== '1.1')
       return false;
-    const { isOpen, acceptsHost, isControl } = this.#parts;
+    const { core, guard, listeners } = this.#parts;
     const { headers, rawHeaders } = request;
     const { host, 'content-length': length = '' } = headers;
     if (headers['content-type'] !== 'application/json') return false;
     if (!LENGTH.test(length) || Number(length) > BODY_MAX_BYTES || Number(length) === 0) return false;
     if (UNUSUAL.some((name) => headers[name] !== undefined)) return false;
     // Node drops a second one.
-    if (!acceptsHost(host) || hostLines(rawHeaders) !== 1) return false;
-    return isOpen() && !isControl(request.socket);
+    if (!guard.acceptsHost(host) || hostLines(rawHeaders) !== 1) return false;
+    return core.gate.is_open && !listeners.isControl(request.socket);
   }
 
   #read(request: IncomingMessage, response: ServerResponse): void {
@@ -89,10 +93,11 @@ export class DirectPublish implements Router {
     body: Buffer,
     started_ms: number,
   ): Promise<void> {
-    const { connections, requests, nextId } = this.#parts;
+    const { listeners, requests } = this.#parts;
+    const { connections } = listeners;
     const { socket } = request;
     connections.requestComplete(socket);
-    const id = nextId();
+    const id = this.#nextId();
     const { status, text, headers } = await this.#published(request, body, id);
     response.once('close', () => {
       connections.answered(socket);
@@ -111,7 +116,8 @@ export class DirectPublish implements Router {
     try {
       const payload = payloadText(body);
       const key = idempotencyKey(request.headers['idempotency-key']);
-      const receipt = await this.#parts.publish(payload, key, traceparentOf(request.headers.traceparent));
+      const traceparent = traceparentOf(request.headers.traceparent);
+      const receipt = await this.#parts.core.publisher.publish(payload, key, traceparent);
       return { status: 202, text: JSON.stringify({ success: true, data: receipt }), headers: {} };
     } catch (error) {
       return errorAnswer(this.#parts.log, error as Error, { id, headers: request.headers });
