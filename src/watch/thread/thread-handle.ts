@@ -1,13 +1,21 @@
 import { Worker } from 'node:worker_threads';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
-import type { TreeRow } from '../index/tree-store.ts';
+import type { TreeRow, TreeStore } from '../index/tree-store.ts';
 import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';
-import type { WatcherOptions } from './watcher-options.ts';
 
 /** How long `stop` waits for a thread that hangs in the file system. */
 const STOP_MS = 2_000;
 
-/** What a thread handle reports. */
+/** Options of a watcher. */
+export interface WatcherOptions extends ThreadSettings {
+  clock: Clock;
+  log: Log;
+  store: TreeStore;
+}
+
+/** Reports of a thread handle. */
 export interface ThreadHooks {
   /** The engine has started. */
   onStarted: () => void;

@@ -1,11 +1,12 @@
+import { type Stats, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import type { Timer } from '../../base/clock.ts';
 import type { Service } from '../../base/service.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
+import { pathBelow, realPath } from '../ignore.ts';
 import { initialStatus } from '../status.ts';
-import { ThreadHandle } from './thread-handle.ts';
-import type { WatcherOptions } from './watcher-options.ts';
-
-export { checkWatchDir } from '../watch-dir.ts';
+import { ThreadHandle, type WatcherOptions } from './thread-handle.ts';
 
 /** Time from a failure of the thread until it is restarted. */
 const RESTART_MS = 1_000;
@@ -82,5 +83,33 @@ export class Watcher implements Service {
     this.#options.log.error({ err: error }, 'the directory watch failed and is being restarted');
     // A failed restart calls `#fail` again through `onFailure`.
     this.#restart = this.#options.clock.after(RESTART_MS, () => void this.#open().catch(() => {}));
+  }
+}
+
+/**
+ * Checks a `watch_dir`: it must be an absolute path, and neither a file nor inside one of the daemon's own paths. A
+ * directory that does not exist is accepted; the watch waits for it.
+ * @throws ApiError `invalid_request`, with `field: 'watch_dir'`
+ */
+export function checkWatchDir(watch_dir: string, own_paths: string[]): void {
+  const refuse = (reason: string): never => {
+    throw new ApiError('invalid_request', `watch_dir ${JSON.stringify(watch_dir)} ${reason}`, {
+      field: 'watch_dir',
+    });
+  };
+  if (!isAbsolute(watch_dir)) refuse('must be an absolute path');
+  if (watch_dir.includes('\0')) refuse('must not contain NUL');
+  const stats = statsOf(watch_dir);
+  if (stats && !stats.isDirectory()) refuse('must be a directory');
+  const real = realPath(watch_dir);
+  const inside = own_paths.find((path) => pathBelow(realPath(path), real) !== null);
+  if (inside !== undefined) refuse(`must not be inside the daemon's own ${JSON.stringify(inside)}`);
+}
+
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
   }
 }

@@ -1,34 +1,86 @@
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Log } from '../../../src/base/log.ts';
-import { Watcher } from '../../../src/watch/thread/watcher.ts';
+import { ApiError } from '../../../src/contract/errors.ts';
+import { checkWatchDir, Watcher } from '../../../src/watch/thread/watcher.ts';
+import { runSandboxd } from '../../support/sandboxd-program.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 import { MemoryStore } from '../../support/watch/memory-store.ts';
 import { until } from '../../support/watch/watched-tree.ts';
 
-let top: string;
-let store: MemoryStore;
-let watcher: Watcher;
+const UNHEARD = ['--webhook-url', 'http://127.0.0.1:9/hook'];
 
-beforeEach(() => {
-  top = mkdtempSync(join(tmpdir(), 'watcher-'));
-  store = new MemoryStore();
-  const log = pino({ level: 'silent' }) as Log;
-  watcher = new Watcher({ watch_dir: top, ignore: ['*.tmp'], own_paths: [], clock: systemClock, log, store });
-});
-
-afterEach(async () => {
-  await watcher.stop();
-  rmSync(top, { recursive: true, force: true });
-});
-
-const told = () =>
-  store.events.map(({ payload }) => `${payload.event_type} ${payload.path.slice(top.length + 1)}`);
+/** What makes a `watch_dir` of this kind in a folder, and the reason that the start is refused for. */
+const BAD: [kind: string, make: (folder: string) => string, reason: RegExp][] = [
+  ['is not absolute', () => 'work/space', /absolute/],
+  [
+    'is a file',
+    (folder) => {
+      writeFileSync(join(folder, 'file'), '');
+      return join(folder, 'file');
+    },
+    /must be a directory/,
+  ],
+  [
+    'is a link to a file',
+    (folder) => {
+      writeFileSync(join(folder, 'file'), '');
+      symlinkSync('file', join(folder, 'link'));
+      return join(folder, 'link');
+    },
+    /must be a directory/,
+  ],
+  ['is the state directory', (folder) => join(folder, 'state'), /inside the daemon's own/],
+  [
+    'is inside the state directory by another name',
+    (folder) => {
+      mkdirSync(join(folder, 'state'), { mode: 0o700 });
+      symlinkSync('state', join(folder, 'link'));
+      return join(folder, 'link', 'later');
+    },
+    /inside the daemon's own/,
+  ],
+];
 
 describe('the watcher', () => {
+  let top: string;
+  let store: MemoryStore;
+  let watcher: Watcher;
+
+  beforeEach(() => {
+    top = mkdtempSync(join(tmpdir(), 'watcher-'));
+    store = new MemoryStore();
+    const log = pino({ level: 'silent' }) as Log;
+    watcher = new Watcher({
+      watch_dir: top,
+      ignore: ['*.tmp'],
+      own_paths: [],
+      clock: systemClock,
+      log,
+      store,
+    });
+  });
+
+  afterEach(async () => {
+    await watcher.stop();
+    rmSync(top, { recursive: true, force: true });
+  });
+
+  const told = () =>
+    store.events.map(({ payload }) => `${payload.event_type} ${payload.path.slice(top.length + 1)}`);
+
   it('watches in its thread and commits to the store', async () => {
     writeFileSync(join(top, 'a'), '');
     await watcher.start();
@@ -78,5 +130,61 @@ describe('the watcher', () => {
     await watcher.stop();
     expect(watcher.status().state).toBe('stopped');
     await starting;
+  });
+});
+
+it.each(BAD)('a watch_dir that %s is refused at the start, with the reason', async (_kind, make, reason) => {
+  const folder = scratchFolder();
+  const watch_dir = make(folder);
+  for (const webhook of [UNHEARD, []]) {
+    const options = { state_dir: join(folder, 'state') };
+    const { code, stderr } = await runSandboxd(['--watch-dir', watch_dir, ...webhook], options);
+    const lines = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+    expect(code).toBe(2);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/--watch-dir/);
+    expect(lines[0]).toMatch(reason);
+  }
+});
+
+describe('a watch_dir that is refused', () => {
+  let top: string;
+
+  beforeEach(() => {
+    top = scratchFolder();
+  });
+
+  const refusal = (watch_dir: string, own_paths: string[] = []) => {
+    try {
+      checkWatchDir(watch_dir, own_paths);
+      return null;
+    } catch (error) {
+      return error instanceof ApiError ? `${error.code}: ${error.message}` : error;
+    }
+  };
+
+  it('is one that is not absolute', () => {
+    expect(refusal('src')).toMatch(/^invalid_request: .*must be an absolute path/);
+  });
+
+  it('is a file', () => {
+    writeFileSync(join(top, 'f'), '');
+    expect(refusal(join(top, 'f'))).toMatch(/^invalid_request: .*must be a directory/);
+  });
+
+  it('is one inside the state directory, under any name', () => {
+    mkdirSync(join(top, 'state'));
+    symlinkSync(join(top, 'state'), join(top, 'link'));
+    expect(refusal(join(top, 'state'), [join(top, 'state')])).toMatch(/inside the daemon's own/);
+    expect(refusal(join(top, 'state', 'not', 'yet'), [join(top, 'state')])).toMatch(
+      /inside the daemon's own/,
+    );
+    expect(refusal(join(top, 'link', 'x'), [join(top, 'state')])).toMatch(/inside the daemon's own/);
+  });
+
+  it('is not one that does not exist or that contains the state directory', () => {
+    expect(refusal(join(top, 'later'))).toBeNull();
+    expect(refusal(top, [join(top, 'state')])).toBeNull();
+    expect(existsSync(join(top, 'later'))).toBe(false);
   });
 });
