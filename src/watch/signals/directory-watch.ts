@@ -1,7 +1,7 @@
 import { watch } from 'node:fs';
 import { basename } from 'node:path';
-import { FSWatcher } from 'chokidar';
 import { bytesOf } from '../index/name.ts';
+import { BareWatcher } from './chokidar-internals.ts';
 import type { Signal } from './pending-names.ts';
 
 /** Why a directory is not watched. `limit`: the kernel grants no further watch. `unreadable`: no permission. `gone`: it does not exist. */
@@ -21,29 +21,21 @@ export interface DirectoryWatches {
 const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 const GONE = new Set(['ENOENT', 'ENOTDIR']);
 
-/**
- * Uses chokidar to set watches and for nothing else. The scanner and the prober find out what is in a directory and
- * what a signal means; chokidar would set one watch per file, and list and stat everything a second time.
- */
-export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
+/** Watches set by chokidar, which is used for nothing else. */
+export class ChokidarWatches extends BareWatcher implements DirectoryWatches {
   readonly #listeners = new Map<string, OnSignal>();
   /** Stops each watch: chokidar itself does not know of them. */
   readonly #stops = new Set<() => void>();
   #failure: WatchFailure | null = null;
 
   constructor() {
-    super({ followSymlinks: false, atomic: false, ignored: () => true });
+    super();
     this.on('raw', (event, name, details) => {
       this.#signal((details as { watchedPath: string }).watchedPath, event, name);
     });
     this.on('error', (error) => {
       this.#failure = failureOf(error);
     });
-  }
-
-  /** Keeps chokidar from acting on signals by itself. */
-  override isUnwatched(): boolean {
-    return true;
   }
 
   /** Watches one directory; its path is in internal form. */
@@ -69,7 +61,7 @@ export class ChokidarWatches extends FSWatcher implements DirectoryWatches {
     if (!path.isWellFormed() || path.includes('\\')) return watchBytes(path, onSignal);
     this.#failure = null;
     this.#listeners.set(path, onSignal);
-    const close = this.handler.subscribePath(path, () => {}, undefined, true);
+    const close = this.subscribe(path);
     if (!close || this.#failure) this.#listeners.delete(path);
     if (!close) return this.#failure ?? 'gone';
     return () => {
