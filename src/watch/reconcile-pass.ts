@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock, Timer } from '../base/clock.ts';
-import { adaptWatches } from './adapt-watches.ts';
 import { classify } from './classify/classify.ts';
 import type { FileEvent } from './classify/events.ts';
 import type { Vanished } from './classify/vanished.ts';
@@ -18,7 +17,7 @@ import {
 } from './index/limits.ts';
 import { rowOf } from './index/stored-tree.ts';
 import type { Tree } from './index/tree.ts';
-import type { TreeNode } from './index/tree-node.ts';
+import { directories, type TreeNode } from './index/tree-node.ts';
 import type { CommitAnswer, TreeStore } from './index/tree-store.ts';
 import type { PassResult } from './loop.ts';
 import type { Classified, Observation } from './observation.ts';
@@ -50,15 +49,14 @@ interface ReconcilePassOptions {
  *
  * | State | Meaning | Left when |
  * |---|---|---|
- * | baseline | the first index is being built: rows are stored, nothing is reported | `baseline_complete` and the root is committed |
+ * | baseline | the first index is being built: rows are stored, nothing is reported | `completeBaseline` was called and the root is committed |
  * | reporting | events and rows are committed together | never |
  */
 export class ReconcilePass {
   readonly #options: ReconcilePassOptions;
   /** While the first index is built nothing is reported: what exists is the baseline. */
   #baseline: boolean;
-  /** Set by the engine when the first index is complete: the next pass stores the root, which marks it as complete. */
-  baseline_complete = false;
+  #baseline_complete = false;
   /** The share of a whole pass that is taken at once: below 1 while the outbox lacks room for a whole one. */
   #portion = 1;
   /** Number of events committed so far. */
@@ -75,6 +73,11 @@ export class ReconcilePass {
     return this.#baseline;
   }
 
+  /** To be called when the first index is complete: the next pass stores the root, which marks it as complete. */
+  completeBaseline(): void {
+    this.#baseline_complete = true;
+  }
+
   /** Whether no scan is outstanding: only then can removed files be distinguished from moved ones. */
   get is_scanned(): boolean {
     return this.#options.scanner.size === 0 && !this.#options.overflow.suspected;
@@ -87,7 +90,7 @@ export class ReconcilePass {
     if (readable) scanner.run();
     const names = pending.take(this.#part(OBSERVATIONS_MAX));
     const expired = readable ? this.#expired() : new Set<never>();
-    if (this.baseline_complete) tree.markChanged(tree.root);
+    if (this.#baseline_complete) tree.markChanged(tree.root);
     if (names.length === 0 && expired.size === 0 && tree.unstored === 0)
       return scanner.size > 0 ? 'more' : 'idle';
     const racy_after_ms = clock.wallMs() - KERNEL_TICK_MS;
@@ -104,7 +107,7 @@ export class ReconcilePass {
     const committed = answer === 'committed';
     const commit_ms = clock.monotonicMs() - began_ms;
     this.#requeue(taken, classified, committed);
-    if (committed) adaptWatches(this.#options, taken.observations, classified);
+    if (committed) this.#adaptWatches(taken.observations, classified);
     for (const observation of [...taken.observations, ...taken.raced, ...taken.postponed]) {
       // Otherwise each name would keep all those signalled before it in memory.
       observation.from = null;
@@ -164,7 +167,7 @@ export class ReconcilePass {
     }
     tree.commit();
     this.events += events.length;
-    if (this.baseline_complete) this.#endBaseline();
+    if (this.#baseline_complete) this.#endBaseline();
     return answer;
   }
 
@@ -214,8 +217,34 @@ export class ReconcilePass {
     return 'committed';
   }
 
+  /**
+   * Adapts the watches, and what is to be observed and scanned, to a committed pass. Closes watches first, because a path
+   * may belong to another directory now.
+   */
+  #adaptWatches(observations: Observation[], classified: Classified): void {
+    const { tree, watch_set, pending, scanner } = this.#options;
+    for (const dir of classified.gone) {
+      watch_set.drop(dir);
+      pending.forget(dir);
+      scanner.forget(dir);
+    }
+    const moved = classified.moved.flatMap((dir) => [...directories(dir)]);
+    for (const dir of moved) watch_set.drop(dir);
+    for (const dir of [...moved, ...classified.appeared]) if (dir.known) watch_set.add(dir);
+    for (const node of classified.also_changed) if (node.parent) pending.add(node.parent, node.name);
+    for (const observation of observations) {
+      const node = tree.child(observation.dir, observation.name);
+      if (!node?.is_directory || !watch_set.has(node)) continue;
+      if (observation.changed && watch_set.isUnreadable(node)) watch_set.renew(node);
+      // Another directory may have been in its place for a while.
+      else if (observation.renames > 0) scanner.add(node, true);
+    }
+  }
+
   #endBaseline(): void {
-    this.#baseline = this.baseline_complete = this.#options.scanner.adopting = false;
+    this.#baseline = false;
+    this.#baseline_complete = false;
+    this.#options.scanner.adopting = false;
   }
 
   #requeue(taken: ProbeRoundResult, classified: Classified, committed: boolean): void {

@@ -1,6 +1,6 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EngineOptions } from '../../src/watch/engine-options.ts';
+import type { EngineOptions } from '../../src/watch/engine.ts';
 import { until, WatchedTree } from '../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EngineOptions } from '../../src/watch/engine-options.ts';
+import type { EngineOptions } from '../../src/watch/engine.ts';
 import { until, WatchedTree } from '../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { FileModified } from '../../../src/contract/events.ts';
+import type { EngineOptions } from '../../../src/watch/engine.ts';
 import { Engine } from '../../../src/watch/engine.ts';
-import type { EngineOptions } from '../../../src/watch/engine-options.ts';
 import { MemoryStore } from './memory-store.ts';
 
 const DEADLINE_MS = 60_000;

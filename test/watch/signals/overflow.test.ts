@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EngineOptions } from '../../../src/watch/engine-options.ts';
+import type { EngineOptions } from '../../../src/watch/engine.ts';
 import { OverflowGuess } from '../../../src/watch/signals/overflow.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until, WatchedTree } from '../../support/watch/watched-tree.ts';

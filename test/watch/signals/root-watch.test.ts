@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EngineOptions } from '../../../src/watch/engine-options.ts';
+import type { EngineOptions } from '../../../src/watch/engine.ts';
 import { until, WatchedTree } from '../../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;
