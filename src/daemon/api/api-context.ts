@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { VERSION } from '../../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
@@ -15,11 +16,9 @@ import type { Environment } from '../environment.ts';
 import type { Metrics } from '../metrics.ts';
 import type { PauseSwitch } from '../pause-switch.ts';
 import type { Publisher } from '../publisher.ts';
-import { type DaemonReadiness, readiness } from '../readiness.ts';
 import type { Sandbox } from '../sandbox.ts';
 import { startingError } from '../start-gate.ts';
 import type { Tunnels } from '../tunnels.ts';
-import { readSandboxView } from '../views.ts';
 import type { FileService } from './files/file-service.ts';
 
 /** What an API context reads and acts on. */
@@ -162,24 +161,33 @@ export class ApiContext {
     return this.#parts.stop();
   }
 
-  /** The answer of `GET /sandbox`. */
-  view(): Promise<SandboxView> {
-    const { state, store, dispatcher, watcher } = this;
+  /** The answer of `GET /sandbox`. Source: contract section 4. */
+  async view(): Promise<SandboxView> {
+    const { config, state, store, dispatcher, watcher } = this;
     const { core, uptimeMs } = this.#parts;
-    const supervisor = this.#sandbox?.supervisor ?? null;
-    const { identity } = core;
-    const uptime_ms = uptimeMs();
-    const has_webhook = dispatcher !== null || this.config.webhook_url !== null;
-    const parts = { identity, state, uptime_ms, store, has_webhook, dispatcher, watcher, supervisor };
-    return readSandboxView(parts);
+    const supervisor = this.#sandbox?.supervisor;
+    // Nothing else is known of an endpoint before its dispatcher exists.
+    const unknown = config.webhook_url === null ? null : { healthy: true, next_probe_at: null };
+    return {
+      ...core.identity,
+      state: state === 'starting' ? 'running' : state,
+      version: VERSION,
+      uptime_ms: uptimeMs(),
+      outbox: store.counts(),
+      endpoint: dispatcher?.endpointHealth() ?? unknown,
+      watcher: watcher?.status() ?? null,
+      resource_usage: (await supervisor?.usage()) ?? { cpu_ms: 0, memory_bytes: 0, processes: 0 },
+    };
   }
 
-  /** The answer to `GET /readyz`. */
-  readiness(): DaemonReadiness {
-    const { trouble: outbox_trouble, damages: outbox_damages } = this.#parts.core;
-    const watcher_degraded = this.watcher?.status().degraded ?? null;
-    const endpoint = this.dispatcher?.endpointHealth() ?? null;
-    return readiness({ state: this.state, outbox_damages, outbox_trouble, watcher_degraded, endpoint });
+  /** Why the outbox cannot be written; null if it can. */
+  get outbox_trouble(): string | null {
+    return this.#parts.core.trouble;
+  }
+
+  /** What was found damaged or missing since the start, one line each. */
+  get outbox_damages(): readonly string[] {
+    return this.#parts.core.damages;
   }
 }
 

@@ -1,21 +1,54 @@
+import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, success } from '../../base/http/app.ts';
+import { gauge, labelledCounter, labelledGauge, type Metric } from '../../base/metrics.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
-import { daemonGauges, type GaugeSources } from '../gauges.ts';
+import type { SandboxState } from '../../contract/sandboxes.ts';
+import type { Dispatcher } from '../../outbox/dispatcher.ts';
+import type { OutboxClient } from '../../outbox/sqlite/client.ts';
+import type { Supervisor } from '../../process/supervisor.ts';
+import type { Watcher } from '../../watch/thread/watcher.ts';
 import type { Metrics } from '../metrics.ts';
-import type { DaemonReadiness } from '../readiness.ts';
+
+/** The slice of the daemon that readiness depends on. */
+export interface ReadinessContext {
+  readonly state: SandboxState | 'starting';
+  /** Why the outbox cannot be written; null if it can. */
+  readonly outbox_trouble: string | null;
+  /** What was found damaged or missing in the state directory, one line each. */
+  readonly outbox_damages: readonly string[];
+  /** Null without a webhook. */
+  readonly dispatcher: Pick<Dispatcher, 'endpointHealth'> | null;
+  readonly watcher: Pick<Watcher, 'status'> | null;
+}
+
+/** The slice of the daemon that the gauges are read from. */
+export interface GaugeContext {
+  readonly clock: Clock;
+  readonly state: SandboxState | 'starting';
+  readonly store: Pick<OutboxClient, 'counts' | 'oldestPending'>;
+  readonly dispatcher: Pick<Dispatcher, 'endpointHealth'> | null;
+  readonly supervisor: Pick<Supervisor, 'list'>;
+  readonly watcher: Pick<Watcher, 'status'> | null;
+}
 
 /** The slice of the daemon that health and metrics use. */
-export interface HealthContext extends GaugeSources {
+export interface HealthContext extends ReadinessContext, GaugeContext {
   readonly metrics: Pick<Metrics, 'text' | 'requests'>;
-  readiness(): DaemonReadiness;
 }
+
+const NOT_READY: Record<string, string> = {
+  starting: 'the daemon is starting',
+  awaiting_init: 'the sandbox is waiting for POST /sandbox/init',
+};
+const STOPPING = 'the daemon is shutting down';
+const PROCESS_STATES = ['running', 'paused', 'restarting', 'exited', 'crashed'];
 
 /** Adds liveness, readiness and metrics at the root; none requires a token. Source: contract section 4. */
 export function registerDaemonHealthRoutes(app: HttpApp, daemon: HealthContext): void {
   app.get('/healthz', async () => success({ alive: true }));
 
   app.get('/readyz', async (_request, reply) => {
-    const { not_ready, degraded } = daemon.readiness();
+    const { not_ready, degraded } = readiness(daemon);
     if (not_ready !== null) {
       const code = daemon.state === 'stopping' ? 'shutting_down' : 'outbox_unavailable';
       return reply.code(503).send(errorBody(new ApiError(code, not_ready)));
@@ -27,4 +60,80 @@ export function registerDaemonHealthRoutes(app: HttpApp, daemon: HealthContext):
     reply.type('text/plain; version=0.0.4; charset=utf-8');
     return daemon.metrics.text(daemonGauges(daemon));
   });
+}
+
+/**
+ * Judges readiness. `not_ready`: why the daemon is not ready, null if it is; `degraded`: what is lost or works with
+ * limits, one line each. Source: contract section 4, `/readyz`.
+ */
+export function readiness({ state, outbox_trouble, outbox_damages, watcher, dispatcher }: ReadinessContext): {
+  not_ready: string | null;
+  degraded: string[];
+} {
+  const trouble = outbox_trouble === null ? null : `the outbox cannot be written: ${outbox_trouble}`;
+  const watcher_degraded = watcher?.status().degraded ?? null;
+  return {
+    not_ready: state === 'stopping' ? STOPPING : (trouble ?? NOT_READY[state] ?? null),
+    degraded: [...outbox_damages, watcher_degraded, endpointDegraded(dispatcher)].filter(
+      (reason) => reason !== null,
+    ),
+  };
+}
+
+function endpointDegraded(dispatcher: HealthContext['dispatcher']): string | null {
+  if (dispatcher === null) return null;
+  const { healthy, next_probe_at } = dispatcher.endpointHealth();
+  if (healthy) return null;
+  const next = next_probe_at === null ? '' : `, next attempt at ${next_probe_at}`;
+  return `the webhook endpoint is in backoff${next}`;
+}
+
+/** The gauges of `/metrics`: outbox, endpoint, processes, and the watcher where there is one. */
+export function daemonGauges(daemon: GaugeContext): Metric[] {
+  return [...outboxGauges(daemon), processGauge(daemon), ...watcherGauges(daemon)];
+}
+
+function outboxGauges({ store, dispatcher, clock }: GaugeContext): Metric[] {
+  const states = () => {
+    const { bytes: _bytes, ...records } = store.counts();
+    return records;
+  };
+  const age_s = async () => {
+    const oldest_at_ms = await store.oldestPending().catch(() => null);
+    return oldest_at_ms === null ? 0 : Math.max(0, clock.wallMs() - oldest_at_ms) / 1000;
+  };
+  const is_healthy = () => ((dispatcher?.endpointHealth().healthy ?? true) ? 1 : 0);
+  return [
+    labelledGauge('outbox_records', 'Records kept, by state.', 'state', states),
+    gauge('outbox_bytes', 'Bytes of undelivered records.', () => store.counts().bytes),
+    gauge('outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
+    gauge('endpoint_healthy', '1 unless the endpoint is in backoff.', is_healthy),
+  ];
+}
+
+function processGauge(daemon: GaugeContext): Metric {
+  const states = async () => {
+    const is_up = daemon.state === 'running' || daemon.state === 'paused';
+    const processes = is_up ? await daemon.supervisor.list() : [];
+    return Object.fromEntries(
+      PROCESS_STATES.map((state) => [state, processes.filter((each) => each.state === state).length]),
+    );
+  };
+  return labelledGauge('processes', 'Supervised processes kept, by state.', 'state', states);
+}
+
+function watcherGauges({ watcher }: GaugeContext): Metric[] {
+  if (!watcher) return [];
+  const { directories_watched, index_size, queued, degraded, reconciles } = watcher.status();
+  return [
+    gauge('watcher_directories_watched', 'Directories with a watch.', () => directories_watched),
+    gauge('watcher_index_size', 'Known files and directories.', () => index_size),
+    gauge('watcher_queued', 'Names waiting to be examined or stored.', () => queued),
+    gauge('watcher_degraded', '1 if changes may be missed or are only found by rescans.', () =>
+      degraded ? 1 : 0,
+    ),
+    labelledCounter('watcher_reconciles_total', 'Rescans of the tree, by reason.', 'reason', () => ({
+      ...reconciles,
+    })),
+  ];
 }

@@ -3,15 +3,14 @@ import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from '../../../src/daemon/api/health-routes.ts';
 import { Metrics } from '../../../src/daemon/metrics.ts';
-import type { DaemonReadiness } from '../../../src/daemon/readiness.ts';
 import { startingError } from '../../../src/daemon/start-gate.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const COUNTS = { pending: 1, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 10 };
 const log = createLog('silent');
 
-/** The routes of a running daemon with this readiness; answers as status, type and body. */
-function served(readiness: DaemonReadiness, changes: Partial<HealthContext> = {}) {
+/** The routes of a running daemon with these differences; answers as status, type and body. */
+function served(changes: Partial<HealthContext> = {}) {
   const app = createHttpApp(log);
   const context = {
     clock: new ManualClock(),
@@ -21,7 +20,8 @@ function served(readiness: DaemonReadiness, changes: Partial<HealthContext> = {}
     supervisor: { list: async () => [] },
     watcher: null,
     metrics: new Metrics(),
-    readiness: () => readiness,
+    outbox_trouble: null,
+    outbox_damages: [],
   } satisfies HealthContext;
   registerDaemonHealthRoutes(
     app,
@@ -33,42 +33,43 @@ function served(readiness: DaemonReadiness, changes: Partial<HealthContext> = {}
   };
 }
 
-const READY = { not_ready: null, degraded: [] };
-
 describe('GET /healthz', () => {
   it('is answered whatever the daemon can do', async () => {
-    const { status, body } = await served({ not_ready: 'the daemon is starting', degraded: [] })('/healthz');
+    const { status, body } = await served({ state: 'starting' })('/healthz');
     expect([status, JSON.parse(body)]).toEqual([200, { success: true, data: { alive: true } }]);
   });
 });
 
 describe('GET /readyz', () => {
   it('is 200 while the daemon is ready', async () => {
-    const { status, body } = await served(READY)('/readyz');
+    const { status, body } = await served()('/readyz');
     expect([status, JSON.parse(body)]).toEqual([200, { success: true, data: { ready: true } }]);
   });
 
   it('is 200 with the reasons while the daemon is degraded', async () => {
-    const { status, body } = await served({ not_ready: null, degraded: ['no watches left'] })('/readyz');
-    expect([status, JSON.parse(body).data]).toEqual([200, { ready: true, degraded: ['no watches left'] }]);
+    const { status, body } = await served({ outbox_damages: ['a record is missing'] })('/readyz');
+    expect([status, JSON.parse(body).data]).toEqual([
+      200,
+      { ready: true, degraded: ['a record is missing'] },
+    ]);
   });
 
   it.each([
-    ['starting', 'outbox_unavailable'],
-    ['running', 'outbox_unavailable'],
-    ['stopping', 'shutting_down'],
-  ] as const)('is 503 with the reason while a daemon that is %s is not ready', async (state, code) => {
-    const { status, body } = await served({ not_ready: 'not yet', degraded: [] }, { state })('/readyz');
-    expect([status, JSON.parse(body)]).toEqual([
-      503,
-      { success: false, error: { code, message: 'not yet' } },
-    ]);
-  });
+    ['starting', 'outbox_unavailable', 'the outbox cannot be written: no space left'],
+    ['running', 'outbox_unavailable', 'the outbox cannot be written: no space left'],
+    ['stopping', 'shutting_down', 'the daemon is shutting down'],
+  ] as const)(
+    'is 503 with the reason while a daemon that is %s is not ready',
+    async (state, code, message) => {
+      const { status, body } = await served({ state, outbox_trouble: 'no space left' })('/readyz');
+      expect([status, JSON.parse(body)]).toEqual([503, { success: false, error: { code, message } }]);
+    },
+  );
 });
 
 describe('GET /metrics', () => {
   it("is Prometheus' text format", async () => {
-    const { status, type, body } = await served(READY)('/metrics');
+    const { status, type, body } = await served()('/metrics');
     expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
     expect(body).toContain('sandboxd_outbox_records{state="pending"} 1\n');
   });
@@ -79,7 +80,7 @@ describe('GET /metrics', () => {
         throw startingError();
       },
     });
-    const { status, body } = await served(READY, unopened)('/metrics');
+    const { status, body } = await served(unopened)('/metrics');
     expect([status, JSON.parse(body).error.code]).toEqual([503, 'outbox_unavailable']);
   });
 });

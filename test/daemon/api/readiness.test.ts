@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { type ReadinessFacts, readiness } from '../../src/daemon/readiness.ts';
+import type { WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import { type ReadinessContext, readiness } from '../../../src/daemon/api/health-routes.ts';
 
-const FINE: ReadinessFacts = {
+const FINE: ReadinessContext = {
   state: 'running',
   outbox_damages: [],
   outbox_trouble: null,
-  watcher_degraded: null,
-  endpoint: null,
+  watcher: null,
+  dispatcher: null,
 };
 
 describe('readiness', () => {
-  it.each(['running', 'paused'])('is given while the sandbox is %s', (state) => {
+  it.each(['running', 'paused'] as const)('is given while the sandbox is %s', (state) => {
     expect(readiness({ ...FINE, state })).toEqual({ not_ready: null, degraded: [] });
   });
 
@@ -18,7 +19,7 @@ describe('readiness', () => {
     ['starting', 'the daemon is starting'],
     ['awaiting_init', 'the sandbox is waiting for POST /sandbox/init'],
     ['stopping', 'the daemon is shutting down'],
-  ])('is denied while the sandbox is %s', (state, reason) => {
+  ] as const)('is denied while the sandbox is %s', (state, reason) => {
     expect(readiness({ ...FINE, state }).not_ready).toBe(reason);
   });
 
@@ -30,7 +31,8 @@ describe('readiness', () => {
   });
 
   it('is not denied while the endpoint is in backoff, which is listed with the next attempt', () => {
-    const degradedBy = (endpoint: ReadinessFacts['endpoint']) => readiness({ ...FINE, endpoint });
+    const degradedBy = (endpoint: { healthy: boolean; next_probe_at: string | null }) =>
+      readiness({ ...FINE, dispatcher: { endpointHealth: () => endpoint } });
     const next_probe_at = '2026-01-01T00:00:00.000Z';
     expect(degradedBy({ healthy: true, next_probe_at: null })).toEqual({ not_ready: null, degraded: [] });
     expect(degradedBy({ healthy: false, next_probe_at })).toEqual({
@@ -43,8 +45,8 @@ describe('readiness', () => {
   });
 
   it('is not denied by damage or a degraded watch, which are listed', () => {
-    const degraded = { outbox_damages: ['a record is missing'], watcher_degraded: 'no watches left' };
-    expect(readiness({ ...FINE, ...degraded })).toEqual({
+    const watcher = { status: () => ({ degraded: 'no watches left' }) as WatcherStatus };
+    expect(readiness({ ...FINE, outbox_damages: ['a record is missing'], watcher })).toEqual({
       not_ready: null,
       degraded: ['a record is missing', 'no watches left'],
     });

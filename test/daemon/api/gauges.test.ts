@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { MetricsRegistry } from '../../src/base/metrics.ts';
-import type { ProcessView } from '../../src/contract/processes.ts';
-import type { WatcherStatus } from '../../src/contract/sandboxes.ts';
-import { daemonGauges, type GaugeSources } from '../../src/daemon/gauges.ts';
-import { draft } from '../support/in-process-store.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { openClient } from '../support/outbox/open-client.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { MetricsRegistry } from '../../../src/base/metrics.ts';
+import type { ProcessView } from '../../../src/contract/processes.ts';
+import type { WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import { daemonGauges, type GaugeContext } from '../../../src/daemon/api/health-routes.ts';
+import { draft } from '../../support/in-process-store.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { openClient } from '../../support/outbox/open-client.ts';
 
 const NO_PROCESSES = { list: async () => [] };
 
@@ -15,9 +15,9 @@ const processes = (...states: string[]) => ({
 });
 
 /** A running daemon over a real outbox, with what a test changes of it. */
-async function sources(changes: Partial<GaugeSources> = {}) {
+async function sources(changes: Partial<GaugeContext> = {}) {
   const { store } = await openClient(systemClock);
-  const daemon: GaugeSources = {
+  const daemon: GaugeContext = {
     clock: systemClock,
     state: 'running',
     store,
@@ -30,7 +30,7 @@ async function sources(changes: Partial<GaugeSources> = {}) {
 }
 
 /** The samples of a scrape, without comments. */
-async function scraped(daemon: GaugeSources): Promise<string[]> {
+async function scraped(daemon: GaugeContext): Promise<string[]> {
   const registry = new MetricsRegistry();
   registry.add(daemonGauges(daemon));
   return (await registry.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
