@@ -1,21 +1,29 @@
 import type { Clock } from '../../base/clock.ts';
-import type { OutboxCounts } from '../../contract/deliveries.ts';
+import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
+import type { DeliveryDetail, DeliveryPage, FinalState, OutboxCounts } from '../../contract/deliveries.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
 import type {
   Adoption,
   Append,
   AppendResult,
   AttemptOutcome,
+  DeliveryFilter,
   DeliveryStore,
   DueRecord,
   InspectionStore,
   RecordsAddedListener,
+  StreamRecord,
 } from '../store.ts';
 import { ClientBatches } from './client-batches.ts';
-import { ClientCalls } from './client-calls.ts';
-import type { CallName, FromWriter, Mended, WriterCall, WriterSettings } from './messages.ts';
+import type { CallName, Calls, FromWriter, Mended, WriterCall, WriterSettings } from './messages.ts';
 import { OutboxThread } from './outbox-thread.ts';
+import type { LifecycleRow } from './rows/lifecycle-records.ts';
 import type { Ownership } from './rows/outbox-state.ts';
+
+/** Records made pending again in one commit. */
+const REPLAYED_AT_ONCE = 500;
+/** How long a copy of the whole database may take. */
+const COPY_TIMEOUT_MS = 60_000;
 
 /** Calls of a start without backlog: cheap enough to be answered in the main thread. */
 const CALLS_OF_A_START = new Set<CallName>([
@@ -43,9 +51,15 @@ export interface CommitReport {
   trouble: string | null;
 }
 
+interface PendingCall {
+  resolve: (output: unknown) => void;
+  reject: (error: Error) => void;
+}
+
 /**
- * The outbox as the daemon's main thread sees it: all that one turn of the event loop asks for goes to the writer
- * thread as one message. An append that is not answered in time gets `unavailable`; it may still be kept.
+ * The outbox as the daemon's main thread sees it. The appends and outcomes of one turn of the event loop go to the
+ * writer as one message; an append that is not answered in time gets `unavailable`, and may still be kept. Everything
+ * else is a call, which the writer answers by itself; it rejects with `outbox_unavailable` without an answer in time.
  *
  * | State | Entered by | Left by |
  * |---|---|---|
@@ -55,7 +69,7 @@ export interface CommitReport {
  *
  * Where the writer runs meanwhile is `OutboxThread`'s matter.
  */
-export class OutboxClient extends ClientCalls implements DeliveryStore, InspectionStore {
+export class OutboxClient implements DeliveryStore, InspectionStore {
   readonly #thread: OutboxThread;
   readonly #batches: ClientBatches;
   readonly #clock: Clock;
@@ -70,9 +84,11 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
   #is_commit_awaited = false;
   #sandbox_id: string | null = null;
   #is_closed = false;
+  #last_call = 0;
+  /** Calls without an answer, each with a deadline of its own. */
+  readonly #calls = new Map<number, PendingCall>();
 
   private constructor(settings: WriterSettings, clock: Clock, onFault: (error: Error) => void) {
-    super(clock);
     this.#thread = new OutboxThread(settings, clock, {
       onMessage: (message) => this.#receive(message),
       onFault: (error) => this.#fail(error),
@@ -187,13 +203,168 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
     return this.#batches.record(outcome);
   }
 
+  /** Makes the outbox this sandbox's. Rejects with `outbox_unavailable`. */
+  async adopt(owner: Ownership): Promise<Adoption> {
+    const adoption = await this.#call('adopt', owner);
+    // Not before: the move writes the log back, and `adopt` may have to keep damaged files as it found them.
+    if (this.#counts.pending > 0) this.#thread.moveToThread();
+    return adoption;
+  }
+
+  /** See `DeliveryStore.untried`. */
+  untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
+    return this.#call('untried', { after_id, limit });
+  }
+
+  /** See `DeliveryStore.due`. */
+  due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }> {
+    return this.#call('due', { limit });
+  }
+
+  /** See `DeliveryStore.overdue`. */
+  overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }> {
+    return this.#call('overdue', { limit });
+  }
+
+  /** See `DeliveryStore.probeCandidate`. */
+  probeCandidate(in_flight: number[]): Promise<DueRecord | null> {
+    return this.#call('probeCandidate', { in_flight });
+  }
+
+  /** One page of deliveries, read in parts so that publishes are committed in between. */
+  async list(filter: DeliveryFilter): Promise<DeliveryPage> {
+    const deliveries: DeliveryPage['deliveries'] = [];
+    let { before_id } = filter;
+    for (let last_id: number | null = null; ; ) {
+      const part = await this.#call('list', {
+        ...filter,
+        before_id,
+        limit: filter.limit - deliveries.length,
+      });
+      deliveries.push(...part.deliveries);
+      last_id = part.last_id ?? last_id;
+      if (part.more) return { deliveries, next_cursor: last_id === null ? null : String(last_id) };
+      if (part.scanned_to === null) return { deliveries, next_cursor: null };
+      before_id = part.scanned_to;
+    }
+  }
+
+  /** One delivery with its body and attempts, or null. */
+  find(event_id: string): Promise<DeliveryDetail | null> {
+    return this.#call('find', { event_id });
+  }
+
+  /** See `InspectionStore.replay`. */
+  replay(event_id: string): Promise<boolean> {
+    return this.#call('replay', { event_id });
+  }
+
+  /**
+   * Replays every record in a state, in parts so that publishes are committed in between; resolves to their number.
+   * A record that ends in that state meanwhile stays as it is.
+   */
+  async replayAll(state: FinalState): Promise<number> {
+    const all = this.#counts[state];
+    let replayed = 0;
+    while (replayed < all) {
+      const limit = Math.min(REPLAYED_AT_ONCE, all - replayed);
+      const some = await this.#call('replaySome', { state, limit });
+      if (some === 0) break;
+      replayed += some;
+    }
+    return replayed;
+  }
+
+  /** See `InspectionStore.after`. */
+  after(sequence: number, limit: number): Promise<StreamRecord[]> {
+    return this.#call('after', { sequence, limit });
+  }
+
+  /** Up to `limit` of the sandbox's own `sandbox.*` records after a sequence, as they are stored, oldest first. */
+  lifecycle(sequence: number, limit: number): Promise<LifecycleRow[]> {
+    return this.#call('lifecycle', { sequence, limit });
+  }
+
+  /** The highest sequence that was given out; 0 before the first. */
+  lastSequence(): Promise<number> {
+    return this.#call('lastSequence', null);
+  }
+
+  /** Wall time of the oldest pending record's commit, or null. */
+  oldestPending(): Promise<number | null> {
+    return this.#call('oldestPending', null);
+  }
+
+  /** Rows of the watched tree after an id, in order. */
+  tree(after_id: number, limit: number): Promise<{ id: number; entry: string }[]> {
+    return this.#call('tree', { after_id, limit });
+  }
+
+  /** Whether `prune` has something to remove or to give back. */
+  isPruneDue(): Promise<boolean> {
+    return this.#call('isPruneDue', null);
+  }
+
+  /** Removes some records past their retention; `more` if others are left. */
+  prune(): Promise<{ more: boolean }> {
+    return this.#call('prune', null);
+  }
+
+  /** Writes the log back into the database file and empties it. */
+  async checkpoint(): Promise<void> {
+    await this.#call('checkpoint', null);
+  }
+
+  /** Writes a copy of the database, as of the last commit, to a path; what is there is replaced. */
+  async copyTo(path: string): Promise<void> {
+    await this.#call('copyTo', { path }, COPY_TIMEOUT_MS);
+  }
+
+  /** Writes back, closes the files and ends the thread. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#is_closed) return;
+    while (this.#batches.flush());
+    const closed = this.#call('close', null);
+    this.#is_closed = true;
+    await closed.catch(() => {});
+    await this.#thread.end();
+  }
+
+  /** The writer's answer; `outbox_unavailable` without one after `within_ms`. */
+  #call<Name extends CallName>(
+    name: Name,
+    input: Calls[Name]['in'],
+    within_ms = COMMIT_TIMEOUT_MS,
+  ): Promise<Calls[Name]['out']> {
+    return new Promise((resolve, reject) => {
+      if (this.#is_closed) throw new ApiError('outbox_unavailable');
+      const call = ++this.#last_call;
+      if (!CALLS_OF_A_START.has(name)) this.#thread.moveToThread();
+      this.#thread.post({ kind: 'call', call, name, input } as WriterCall);
+      const timer = this.#clock.after(within_ms, () => {
+        this.#calls.delete(call);
+        reject(new ApiError('outbox_unavailable'));
+      });
+      this.#calls.set(call, {
+        resolve: (output) => {
+          timer.cancel();
+          resolve(output as Calls[Name]['out']);
+        },
+        reject: (error) => {
+          timer.cancel();
+          reject(error);
+        },
+      });
+    });
+  }
+
   #receive(message: FromWriter): void {
     this.#batches.noteAnswer();
     if (message.kind === 'mended') this.#onMended(message);
     if (message.kind === 'done') this.#committed(message);
     if (message.kind !== 'answer') return;
     this.#counts = message.counts;
-    this.answer(message);
+    this.#answered(message);
   }
 
   #committed({ batches, counts, added, trouble, commit_ms }: Extract<FromWriter, { kind: 'done' }>): void {
@@ -209,35 +380,19 @@ export class OutboxClient extends ClientCalls implements DeliveryStore, Inspecti
     this.#is_commit_awaited = false;
   }
 
-  protected override post(call: WriterCall): void {
-    if (this.#is_closed) throw new ApiError('outbox_unavailable');
-    if (!CALLS_OF_A_START.has(call.name)) this.#thread.moveToThread();
-    this.#thread.post(call);
-  }
-
-  /** Makes the outbox this sandbox's. Rejects with `outbox_unavailable`. */
-  async adopt(owner: Ownership): Promise<Adoption> {
-    const adoption = await this.call('adopt', owner);
-    // Not before: the move writes the log back, and `adopt` may have to keep damaged files as it found them.
-    if (this.#counts.pending > 0) this.#thread.moveToThread();
-    return adoption;
-  }
-
-  /** Writes back, closes the files and ends the thread. Idempotent. */
-  async close(): Promise<void> {
-    if (this.#is_closed) return;
-    while (this.#batches.flush());
-    const closed = this.call('close', null);
-    this.#is_closed = true;
-    await closed.catch(() => {});
-    await this.#thread.end();
+  /** Passes the writer's answer on. A call that is no longer pending is ignored. */
+  #answered({ call, output, error }: Extract<FromWriter, { kind: 'answer' }>): void {
+    const pending = this.#calls.get(call);
+    this.#calls.delete(call);
+    if (error === null) pending?.resolve(output);
+    else pending?.reject(new ApiError('outbox_unavailable', undefined, { reason: error }));
   }
 
   #fail(error: unknown): void {
     if (this.#is_closed) return;
     this.#is_closed = true;
     this.#batches.giveUpAll();
-    this.rejectAll();
+    for (const call of this.#calls.values()) call.reject(new ApiError('outbox_unavailable'));
     this.#onFault(error as Error);
   }
 }
