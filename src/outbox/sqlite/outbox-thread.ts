@@ -5,8 +5,7 @@ import { StateLock } from './files/state-lock.ts';
 import type { FromWriter, Opened, ToWriter, ToWriterThread } from './messages.ts';
 import { isOpened, refusedBatch, type WriterSettings, type WriterState, withoutAppends } from './messages.ts';
 import { type PackedFromWriter, packToThread, unpackFromWriter } from './messages-packed.ts';
-import { openWriter } from './open-writer.ts';
-import type { Writer } from './writer.ts';
+import { openWriter, type Writer } from './writer.ts';
 
 /** The wait before a move that the disk or the platform refused is retried. */
 const RETRY_MS = 1_000;

@@ -4,8 +4,7 @@ import { StateLock } from './files/state-lock.ts';
 import { FirstCollection } from './first-collection.ts';
 import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './messages.ts';
 import { memoryOf, type PackedToThread, packFromWriter, unpackToThread } from './messages-packed.ts';
-import { openWriter } from './open-writer.ts';
-import type { Writer } from './writer.ts';
+import { openWriter, type Writer } from './writer.ts';
 
 /**
  * The thread that owns the outbox's files: a sync, or a disk that hangs, blocks no other thread. Messages that arrive
