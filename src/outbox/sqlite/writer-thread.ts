@@ -3,7 +3,7 @@ import { systemClock } from '../../base/clock.ts';
 import { StateLock } from './files/state-lock.ts';
 import { FirstCollection } from './first-collection.ts';
 import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './messages.ts';
-import { memoryOf, type PackedToThread, packFromWriter, unpackToThread } from './messages-packed.ts';
+import { type PackedToThread, packFromWriter, transferOf, unpackToThread } from './messages-packed.ts';
 import { openWriter, type Writer } from './writer.ts';
 
 /**
@@ -13,7 +13,7 @@ import { openWriter, type Writer } from './writer.ts';
 function run(port: MessagePort, settings: WriterSettings): void {
   const reply = (message: FromWriter) => {
     const packed = packFromWriter(message);
-    port.postMessage(packed, memoryOf(packed));
+    port.postMessage(packed, transferOf(packed));
   };
   let writer: Writer | null = null;
   let lock: StateLock | null = null;

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FromWriter, ToWriterThread } from '../../../src/outbox/sqlite/messages.ts';
 import {
-  memoryOf,
   packFromWriter,
   packToThread,
+  transferOf,
   unpackFromWriter,
   unpackToThread,
 } from '../../../src/outbox/sqlite/messages-packed.ts';
@@ -121,7 +121,7 @@ describe('messages between the threads', () => {
         const batches = [{ batch: 7, results, is_recorded: false }];
         const message: FromWriter = { kind: 'done', batches, counts, added, trouble: null, commit_ms: 1.5 };
         const packed = packFromWriter(message);
-        const received = unpackFromWriter(sent(packed, memoryOf(packed)));
+        const received = unpackFromWriter(sent(packed, transferOf(packed)));
         if (received.kind !== 'done') throw new Error(received.kind);
         const { added: told = null, ...rest } = received;
         expect({ ...rest, added: told?.map(read) ?? null }).toEqual(message);
@@ -136,7 +136,7 @@ describe('messages between the threads', () => {
     fc.assert(
       fc.property(fc.array(record), fc.boolean(), (records, more) => {
         const packed = packFromWriter({ ...answer, output: { records, more } });
-        const received = unpackFromWriter(sent(packed, memoryOf(packed))) as typeof answer & {
+        const received = unpackFromWriter(sent(packed, transferOf(packed))) as typeof answer & {
           output: { records: DueRecord[] };
         };
         const output = { ...received.output, records: received.output.records.map(read) };
