@@ -1,6 +1,16 @@
-import type { FinalState, OutboxCounts } from '../../contract/deliveries.ts';
-import type { Adoption, Append, AppendResult, AttemptOutcome, DeliveryFilter, DueRecord } from '../store.ts';
+import type { DeliveryDetail, FinalState, OutboxCounts } from '../../contract/deliveries.ts';
+import type {
+  Adoption,
+  Append,
+  AppendResult,
+  AttemptOutcome,
+  DeliveryFilter,
+  DueRecord,
+  StreamRecord,
+} from '../store.ts';
 import type { FileIdentity } from './files/state-lock.ts';
+import type { ListPart } from './rows/inspection.ts';
+import type { LifecycleRow } from './rows/lifecycle-records.ts';
 import type { OutboxLimits, Ownership } from './rows/outbox-state.ts';
 
 /** What the writer thread is started with. It holds no secret: that comes with `adopt`. */
@@ -26,15 +36,12 @@ export interface Calls {
   due: { in: { limit: number }; out: { records: DueRecord[]; next_due_ms: number | null } };
   overdue: { in: { limit: number }; out: { records: DueRecord[]; next_deadline_ms: number | null } };
   probeCandidate: { in: { in_flight: number[] }; out: DueRecord | null };
-  list: { in: DeliveryFilter; out: import('./rows/inspection.ts').ListPart };
-  find: { in: { event_id: string }; out: import('../../contract/deliveries.ts').DeliveryDetail | null };
+  list: { in: DeliveryFilter; out: ListPart };
+  find: { in: { event_id: string }; out: DeliveryDetail | null };
   replay: { in: { event_id: string }; out: boolean };
   replaySome: { in: { state: FinalState; limit: number }; out: number };
-  after: { in: { sequence: number; limit: number }; out: import('../store.ts').StreamRecord[] };
-  lifecycle: {
-    in: { sequence: number; limit: number };
-    out: import('./rows/lifecycle-records.ts').LifecycleRow[];
-  };
+  after: { in: { sequence: number; limit: number }; out: StreamRecord[] };
+  lifecycle: { in: { sequence: number; limit: number }; out: LifecycleRow[] };
   lastSequence: { in: null; out: number };
   oldestPending: { in: null; out: number | null };
   tree: { in: { after_id: number; limit: number }; out: { id: number; entry: string }[] };
@@ -64,8 +71,8 @@ export interface WriterState {
 }
 
 /**
- * A thread first opens the outbox, then takes what a writer takes. `in_flight`: the lock's file, where the main thread
- * holds it.
+ * A thread first opens the outbox, then takes the messages of a writer. `held`: the lock's file, if the main thread holds
+ * it; else null.
  */
 export type ToWriterThread =
   | { kind: 'open'; previous: WriterState | null; held: FileIdentity | null }
@@ -93,7 +100,7 @@ export interface Mended {
 }
 
 /** The result of opening the outbox. */
-export type Opened =
+export type OpenResult =
   | { kind: 'opened'; offset_ms: number; counts: OutboxCounts; sandbox_id: string | null }
   | { kind: 'refused'; message: string; may_pass: boolean }
   /** A damaged outbox must be salvaged, which may take long: only the writer thread does that. */
@@ -101,7 +108,7 @@ export type Opened =
 
 /** A message of the writer. */
 export type FromWriter =
-  | Opened
+  | OpenResult
   /** The thread runs, and has not opened anything. */
   | { kind: 'up' }
   | {
@@ -121,7 +128,7 @@ export type FromWriter =
   | { kind: 'answer'; call: number; counts: OutboxCounts; output: unknown; error: string | null };
 
 /** Whether a message says what became of opening the outbox. */
-export function isOpened(message: FromWriter): message is Opened {
+export function isOpenResult(message: FromWriter): message is OpenResult {
   return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'salvage_due';
 }
 

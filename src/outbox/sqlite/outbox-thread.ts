@@ -2,8 +2,14 @@ import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { diskAnswered } from './files/disk-answers.ts';
 import { StateLock } from './files/state-lock.ts';
-import type { FromWriter, Opened, ToWriter, ToWriterThread } from './messages.ts';
-import { isOpened, refusedBatch, type WriterSettings, type WriterState, withoutAppends } from './messages.ts';
+import type { FromWriter, OpenResult, ToWriter, ToWriterThread } from './messages.ts';
+import {
+  isOpenResult,
+  refusedBatch,
+  type WriterSettings,
+  type WriterState,
+  withoutAppends,
+} from './messages.ts';
 import { type PackedFromWriter, packToThread, unpackFromWriter } from './messages-packed.ts';
 import { openWriter, type Writer } from './writer.ts';
 
@@ -61,8 +67,8 @@ export class OutboxThread {
   }
 
   /** Opens the outbox in this thread. Call it once. */
-  openHere(): Opened {
-    let opened: Opened | null = null;
+  openHere(): OpenResult {
+    let opened: OpenResult | null = null;
     const takeLock = () => {
       this.#lock ??= new StateLock(this.#settings.state_dir);
       return this.#lock;
@@ -70,18 +76,18 @@ export class OutboxThread {
     this.#here = openWriter(
       this.#settings,
       (message) => {
-        if (isOpened(message)) opened = message;
+        if (isOpenResult(message)) opened = message;
         else this.#receive(message);
       },
       null,
       takeLock,
       false,
     );
-    return opened as unknown as Opened;
+    return opened as unknown as OpenResult;
   }
 
   /** Opens the outbox in a thread of its own. Rejects where the thread cannot be started. */
-  openInThread(): Promise<Opened> {
+  openInThread(): Promise<OpenResult> {
     return new Promise((resolve, reject) => {
       const worker = this.#start();
       worker.once('error', reject);
@@ -89,7 +95,7 @@ export class OutboxThread {
         const message = unpackFromWriter(packed);
         if (message.kind === 'up')
           this.#toThread({ kind: 'open', previous: null, held: this.#lock?.identity ?? null });
-        else if (isOpened(message)) resolve(message);
+        else if (isOpenResult(message)) resolve(message);
         else this.#receive(message);
       });
     });
