@@ -3,8 +3,7 @@ import Sqlite, { type Database, type Statement } from 'better-sqlite3';
 import { hasLostHeader } from '../files/database-file.ts';
 import { isOutboxRow } from '../rows/outbox-row.ts';
 import type { OutboxRow } from '../rows/rows.ts';
-import { hasOwnSchema } from '../rows/schema.ts';
-import { ATTEMPT_COLUMNS } from '../rows/tables.ts';
+import { ATTEMPT_COLUMNS, hasOwnSchema } from '../rows/schema.ts';
 import { troubleOf } from '../store-errors.ts';
 import { FirstPage } from './first-page.ts';
 

@@ -2,8 +2,7 @@ import type { Database } from 'better-sqlite3';
 import type { Mark } from '../files/high-water.ts';
 import { checkOutboxRow } from '../rows/outbox-row.ts';
 import type { OutboxRow } from '../rows/rows.ts';
-import { hasOwnSchema, otherFormat } from '../rows/schema.ts';
-import { ATTEMPT_COLUMNS } from '../rows/tables.ts';
+import { ATTEMPT_COLUMNS, hasOwnSchema, otherFormat } from '../rows/schema.ts';
 import { damage } from '../store-errors.ts';
 
 /** The most attempts that are read of one record. */

@@ -5,12 +5,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { openOutboxDatabase } from '../../../../src/outbox/sqlite/files/database-file.ts';
 import {
+  ATTEMPT_COLUMNS,
   emptyOutbox,
   hasOwnSchema,
   otherFormat,
   prepareDatabase,
 } from '../../../../src/outbox/sqlite/rows/schema.ts';
-import { ATTEMPT_COLUMNS } from '../../../../src/outbox/sqlite/rows/tables.ts';
 import { readUndelivered } from '../../../../src/outbox/sqlite/undelivered/undelivered-reader.ts';
 import { openRows } from '../../../support/in-process-store.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
