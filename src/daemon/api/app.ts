@@ -1,7 +1,7 @@
 import { createHttpApp, type HttpApp } from '../../base/http/app.ts';
 import type { RegisteredRoute } from '../../base/http/openapi.ts';
 import type { Log } from '../../base/log.ts';
-import { type ContextRouteContext, registerContextRoutes } from './contexts/context-routes.ts';
+import { type ContextRouteContext, registerContextRoutes } from './context-routes.ts';
 import { type DeliveryContext, registerDaemonDeliveryRoutes } from './delivery-routes.ts';
 import { type EventStreamContext, registerEventStream } from './event-stream.ts';
 import { type FileContext, registerFileRoutes } from './files/file-routes.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
+import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 
 let daemon: LocalDaemon;
 

@@ -1,23 +1,27 @@
 import type { FastifyReply } from 'fastify';
-import { type HttpApp, success } from '../../../base/http/app.ts';
-import { disconnectSignal } from '../../../base/http/sse-response.ts';
-import { PROCESS_WAIT_MAX_MS } from '../../../contract/defaults.ts';
-import { ApiError, invalidField } from '../../../contract/errors.ts';
+import { type Static, Type } from 'typebox';
+import { type HttpApp, success } from '../../base/http/app.ts';
+import { disconnectSignal } from '../../base/http/sse-response.ts';
+import { PROCESS_WAIT_MAX_MS } from '../../contract/defaults.ts';
+import { ApiError, invalidField } from '../../contract/errors.ts';
+import type { ProcessState, ProcessView } from '../../contract/processes.ts';
 import {
   ContextBody,
+  type ContextData,
+  type ContextExecData,
   ContextInputBody,
   ContextParams,
   type ContextRequest,
   ContextSignalBody,
-} from '../../../contract/schema/contexts.ts';
-import { type ProcessRequest, PtySizeBody } from '../../../contract/schema/process-request.ts';
-import { NoQuery } from '../../../contract/schema/query.ts';
-import type { Supervisor } from '../../../process/supervisor.ts';
-import { answerAttach } from '../process-attach.ts';
-import { outputTexts } from '../process-output.ts';
-import type { ProcessRouteContext } from '../process-routes.ts';
-import { CONTEXT_FRAMES } from './context-frames.ts';
-import { contextView, execView } from './context-view.ts';
+} from '../../contract/schema/contexts.ts';
+import { closedObject } from '../../contract/schema/field.ts';
+import { type ProcessRequest, PtySizeBody } from '../../contract/schema/process-request.ts';
+import { NoQuery } from '../../contract/schema/query.ts';
+import type { Supervisor } from '../../process/supervisor.ts';
+import { type AttachFrames, checkedFrame, frameObject } from './attach-frame.ts';
+import { answerAttach } from './process-attach.ts';
+import { type OutputTexts, outputTexts } from './process-output.ts';
+import type { ProcessRouteContext } from './process-routes.ts';
 
 /** The slice of the daemon that the context routes use. */
 export interface ContextRouteContext extends ProcessRouteContext {
@@ -27,6 +31,39 @@ export interface ContextRouteContext extends ProcessRouteContext {
 const PATH = '/api/v1/contexts';
 const ONE = `${PATH}/:context_id`;
 const one = { params: ContextParams, querystring: NoQuery };
+
+/** How an end is called among contexts; a process that has not ended for good has none. */
+const ENDS: Partial<Record<ProcessState, 'stopped' | 'crashed'>> = { exited: 'stopped', crashed: 'crashed' };
+
+/** Clients number what they send; nothing is answered to it but output. */
+const request_ids = { requestId: Type.Optional(Type.String()), request_id: Type.Optional(Type.String()) };
+const InputFrame = closedObject({ data: Type.String(), ...request_ids });
+const ResizeFrame = closedObject({ ...PtySizeBody.properties, ...request_ids });
+const SignalFrame = closedObject({ signal: Type.String(), ...request_ids });
+const FRAME_TYPES = ['input', 'resize', 'signal'];
+
+/** The frames of a context's WebSocket. Source: contract section 4, GET `/contexts/{id}/ws`. */
+const CONTEXT_FRAMES: AttachFrames = {
+  parse(data, is_binary) {
+    const { type, ...frame } = frameObject(data, is_binary);
+    switch (type) {
+      case 'input':
+        return { type: 'stdin', data: Buffer.from(checkedFrame(InputFrame, frame).data, 'utf8') };
+      case 'resize': {
+        const { rows, cols } = checkedFrame(ResizeFrame, frame, 'resize.');
+        return { type, size: { rows, cols } };
+      }
+      case 'signal':
+        return { type, signal: checkedFrame(SignalFrame, frame).signal };
+      default:
+        throw invalidField('type', `must be one of ${FRAME_TYPES.join(', ')}`);
+    }
+  },
+  output: ({ stream, data }) =>
+    JSON.stringify({ type: 'output', source: stream, data: data.toString('utf8') }),
+  exit: (process) => JSON.stringify({ type: 'done', ...endOf(process) }),
+  error: ({ message }) => JSON.stringify({ type: 'error', error: message }),
+};
 
 /** Adds the routes that call processes contexts. Source: contract section 4, "Contexts". */
 export function registerContextRoutes(app: HttpApp, daemon: ContextRouteContext): void {
@@ -130,4 +167,38 @@ function processRequest(body: ContextRequest): ProcessRequest {
     ...(pty_size ? { pty: pty_size } : {}),
     ...(ttl_sec ? { timeout_ms: ttl_sec * 1000 } : {}),
   };
+}
+
+/** A process as a context. Source: contract section 4, "Contexts". */
+function contextView(process: ProcessView, output: OutputTexts | null = null): Static<typeof ContextData> {
+  const { process_id, cwd, state, started_at } = process;
+  return {
+    id: process_id,
+    type: 'cmd',
+    cwd,
+    running: state === 'running' || state === 'restarting',
+    paused: state === 'paused',
+    created_at: started_at,
+    ...endOf(process),
+    ...(output === null ? {} : outputOf(output)),
+  };
+}
+
+/** What a process has written, and how it ended if it has. */
+function execView(process: ProcessView, output: OutputTexts): Static<typeof ContextExecData> {
+  return { ...outputOf(output), ...endOf(process) };
+}
+
+/** How a process ended; nothing if it has not. */
+function endOf({ state, exit_code }: ProcessView): {
+  exit_code?: number;
+  state?: 'stopped' | 'crashed';
+} {
+  const end = ENDS[state];
+  return end === undefined ? {} : { exit_code: exit_code ?? 0, state: end };
+}
+
+/** The two streams are kept apart: how they were interleaved is not known. */
+function outputOf({ stdout, stderr }: OutputTexts) {
+  return { output_raw: stdout + stderr, stdout, stderr };
 }
