@@ -16,7 +16,7 @@ const SLOW = [
   'test/manager/sandboxes/housekeeping.test.ts',
   'test/manager/usage/usage-store.test.ts',
   // Switches V8, which no other test should notice.
-  'test/webhook/parser-tier.test.ts',
+  'test/base/engine/{heap,response-parser}.test.ts',
 ];
 
 /** Needs neither root nor a built program. `npm run test:quick` runs this alone, without PostgreSQL and Redis, in at most a minute. */

@@ -1,5 +1,6 @@
-import { chmodSync, copyFileSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
+import { NO_SIGUSR1, NODE_FLAGS } from '../src/base/engine/flags.ts';
 import { ascii } from './image/ascii.ts';
 import { deferredModules } from './image/deferred.ts';
 import { licenceText, packagesOf } from './image/licences.ts';
@@ -100,7 +101,9 @@ for (const { input, formats, platform } of LIBRARIES) {
 }
 writeFileSync('dist/LICENSES', licenceText('.', packagesOf(modules)));
 for (const name of PROGRAMS) {
-  copyFileSync('.build/entry.cjs', `dist/${name}.cjs`);
+  const flags = name === 'sandbox-manager' ? [NO_SIGUSR1] : NODE_FLAGS;
+  const entry = readFileSync('.build/entry.cjs', 'utf8').replaceAll('@NODE_FLAGS@', flags.join(' '));
+  writeFileSync(`dist/${name}.cjs`, entry);
   chmodSync(`dist/${name}.cjs`, 0o755);
   if (!existsSync(COMMANDS)) continue;
   rmSync(`${COMMANDS}/${name}`, { force: true });

@@ -9,9 +9,8 @@ glibc=
 for loader in /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1; do [ -e "$loader" ] && glibc=$loader; done
 # One heap instead of one of each thread; the daemon gives its processes what was set before.
 export SANDBOXD_CHILD_MALLOC_ARENA_MAX="$MALLOC_ARENA_MAX" MALLOC_ARENA_MAX=1
-# As in src/base/engine/inspector.ts; the manager, of which there is one for many sandboxes, optimises beside its work.
-flags=--disable-sigusr1
-case $file in *sandbox-manager.cjs) ;; *) flags="$flags --no-concurrent-recompilation" ;; esac
+# The build puts the program's flags here, which are in src/base/engine/flags.ts.
+flags='@NODE_FLAGS@'
 for node in "$folder/../node" "$folder"/../node_modules/node-linux-*"/bin/node" "$folder"/../../node-linux-*"/bin/node"; do
   if [ "$glibc" ] && [ -f "$node" ] && [ -x "$node" ]; then exec "$node" $flags "$file" "$@"; fi
 done
@@ -62,8 +61,7 @@ function become(node) {
   const fcntl = libc.func('int fcntl(int fd, int command, int flags)');
   const execve = libc.func('int execve(const char *path, const char **argv, const char **envp)');
   for (const fd of [0, 1, 2]) fcntl(fd, ...CLOSE_ON_EXEC_OFF);
-  const flags = ['--disable-sigusr1', ...(name === 'sandbox-manager' ? [] : ['--no-concurrent-recompilation'])];
-  const argv = [node, ...flags, __filename, ...process.argv.slice(2), null];
+  const argv = [node, ...'@NODE_FLAGS@'.split(' '), __filename, ...process.argv.slice(2), null];
   const variables = Object.keys(process.env).map((key) => `${key}=${process.env[key]}`);
   execve(node, argv, [...variables, null]);
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -164,6 +165,25 @@ describe('the house', () => {
     const wrong = files.flatMap(({ path, imports }) =>
       imports.filter((name) => OWNERS[name] && !OWNERS[name].test(path)).map((name) => `${path} -> ${name}`),
     );
+    expect(wrong).toEqual([]);
+  });
+
+  it("keeps V8's flags in one folder", () => {
+    const printed = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
+    const flags = new Set([...printed.matchAll(/^ +--(?:no-)?([\w-]+)/gm)].map(([, name]) => name as string));
+    expect(flags).toContain('wasm-tier-up');
+    // Options of the programs, and of `umount`, with the same names.
+    for (const name of ['help', 'lazy']) flags.delete(name);
+    const wrong = files
+      .filter(({ path }) => !path.startsWith('src/base/engine/'))
+      .flatMap(({ path, text }) => {
+        const named = [...text.matchAll(/(?<!\w)--(?:no-)?([a-z][\w-]*)/g)];
+        const used = named
+          .filter(([, name = '']) => flags.has(name.replaceAll('_', '-')))
+          .map(([flag]) => flag);
+        const loaded = /['"`](?:node:)?v8['"`]/.test(text) ? ['node:v8'] : [];
+        return [...used, ...loaded].map((each) => `${path}: ${each}`);
+      });
     expect(wrong).toEqual([]);
   });
 

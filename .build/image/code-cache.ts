@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { REPRODUCIBLE } from '../../src/base/engine/recorded-code.ts';
 import { cachePath, wrapped } from './loader.ts';
 
 /** Where a cache keeps the hash of the V8 flags it was made with: offset and length in bytes. */
@@ -27,19 +28,6 @@ for (const { name, source, cache } of JSON.parse(fs.readFileSync(0, 'utf8'))) {
   if (script.cachedDataRejected) throw new Error('the cache of ' + name + ' does not fit');
   fs.writeFileSync(cache, script.createCachedData());
 }`;
-
-/**
- * Flags that make caches reproducible: fixed seeds, no flushing of bytecode, no optimisation. The content of a cache does
- * not depend on them, so it is marked as made without flags.
- */
-const REPRODUCIBLE = [
-  '--hash-seed=1',
-  '--random-seed=1',
-  '--no-flush-bytecode',
-  '--no-opt',
-  '--no-maglev',
-  '--no-sparkplug',
-];
 
 /** Routes that are requested of the recorded daemon after its first delivery. */
 const REQUESTED = ['/healthz', '/readyz'];
@@ -74,6 +62,7 @@ export async function writeCodeCaches(folder: string, node: string): Promise<voi
     return { name, source: wrapped(path), cache: cachePath(path) };
   });
   execFileSync(node, [...REPRODUCIBLE, '-e', NORMALISE], { cwd: '/', env: {}, input: JSON.stringify(input) });
+  // What a cache holds does not depend on the flags above: it is marked as made without any.
   const flag_hash = Buffer.from(execFileSync(node, ['-e', PRINT_FLAG_HASH], { encoding: 'utf8' }), 'hex');
   for (const name of readdirSync(folder).filter((each) => each.endsWith('.cache'))) {
     const cache = readFileSync(join(folder, name));

@@ -1,4 +1,4 @@
-import { NODE_FLAGS } from '../../src/base/engine/inspector.ts';
+import { NODE_FLAGS } from '../../src/base/engine/flags.ts';
 import { HEAPS_VARIABLE, HIDDEN_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
 
 /** glibc's dynamic loader, by architecture. */

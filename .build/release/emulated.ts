@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { NODE_FLAGS } from '../../src/base/engine/inspector.ts';
+import { NODE_FLAGS } from '../../src/base/engine/flags.ts';
 
 const EMULATOR = 'qemu-aarch64-static';
 /** Where Debian's `libc6-arm64-cross` and `libstdc++6-arm64-cross` put arm64's libraries. */

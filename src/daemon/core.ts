@@ -4,6 +4,7 @@ import { BlockList, isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../base/clock.ts';
+import { keepHeapSmall } from '../base/engine/heap.ts';
 import type { HttpApp } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
 import type { ServiceGroup } from '../base/service.ts';
@@ -22,7 +23,6 @@ import type { Environment } from './environment.ts';
 import type { Metrics } from './metrics.ts';
 import { OutboxHealth } from './outbox-health.ts';
 import { Publisher } from './publisher.ts';
-import { tightenHeap } from './start/heap.ts';
 import { StartGate, startingError } from './start-gate.ts';
 
 /** A commit in progress for longer than this makes the daemon not ready. */
@@ -202,7 +202,7 @@ export class DaemonCore {
     const store = await OutboxClient.open({ state_dir, limits }, clock, onFault, begins_here);
     store.onCommitMeasured((report) => {
       metrics.observeCommit(report);
-      if (store.is_in_thread) tightenHeap();
+      if (store.is_in_thread) keepHeapSmall();
       this.#health.observe(report.trouble);
       this.token.checkFile();
     });

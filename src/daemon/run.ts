@@ -1,10 +1,10 @@
 import { systemClock } from '../base/clock.ts';
+import { settleAfterStart } from '../base/engine/heap.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import { type DaemonConfig, optionsWithoutEffect } from './config.ts';
 import { Daemon } from './daemon.ts';
 import { isMemoryPrivate } from './private-memory.ts';
-import { settleHeap } from './start/heap.ts';
 import { isVolatile } from './volatile.ts';
 
 /**
@@ -33,7 +33,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
     if (error instanceof StartError) throw error;
     throw new StartError((error as Error).message, 1, error);
   }
-  settleHeap(systemClock);
+  settleAfterStart(systemClock);
   for (const line of optionsWithoutEffect(config)) log.warn(line);
   if (isVolatile(config.state_dir)) {
     const { state_dir } = config;

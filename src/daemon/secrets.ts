@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { NODE_FLAGS } from '../base/engine/inspector.ts';
+import { NODE_FLAGS } from '../base/engine/flags.ts';
 import { hideNodeVariables } from '../base/node-variables.ts';
 
 const SECRET_VARIABLE = 'SANDBOXD_WEBHOOK_SECRET';

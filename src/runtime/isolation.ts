@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { NODE_FLAGS } from '../base/engine/inspector.ts';
+import { NODE_FLAGS } from '../base/engine/flags.ts';
 import { StartError } from '../contract/errors.ts';
 import { markOf, SANDBOX_MARK_VARIABLE } from './host-process.ts';
 import { kernelParts } from './kernel-parts.ts';

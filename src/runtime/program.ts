@@ -15,7 +15,7 @@ import {
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { NODE_FLAGS } from '../base/engine/inspector.ts';
+import { NODE_FLAGS } from '../base/engine/flags.ts';
 import { kernelRandom } from '../base/entropy.ts';
 import { StartError } from '../contract/errors.ts';
 

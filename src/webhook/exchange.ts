@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Clock, Timer } from '../base/clock.ts';
+import { beginExchange, type EndExchange } from '../base/engine/response-parser.ts';
 import {
   CONNECT_TIMEOUT_MS,
   RESPONSE_BODY_TIMEOUT_MS,
@@ -16,7 +17,6 @@ import {
   timeoutDetail,
 } from './error-detail.ts';
 import type { SharedLookup } from './lookup.ts';
-import { beginExchange, type EndExchange } from './parser-tier.ts';
 import type { AttemptResult } from './retry.ts';
 
 const NO_CONTENT = 204;

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { NODE_FLAGS } from '../../src/base/engine/inspector.ts';
+import { NODE_FLAGS } from '../../src/base/engine/flags.ts';
 import { SANDBOXD, SandboxdProgram } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../base/clock.ts';
+import { keepHeapSmall } from '../../base/engine/heap.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -9,7 +10,6 @@ import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { AttachQuery } from '../../contract/schema/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
-import { tightenHeap } from '../start/heap.ts';
 import { type AttachFrame, type AttachFrames, PROCESS_FRAMES } from './attach-frame.ts';
 import type { Exchange } from './process-output.ts';
 
@@ -42,7 +42,7 @@ export async function answerAttach(
   frames: AttachFrames = PROCESS_FRAMES,
 ): Promise<void> {
   checkHandshake(request);
-  tightenHeap();
+  keepHeapSmall();
   const gone = new AbortController();
   const items = await daemon.supervisor.output(process_id, {
     streams: OUTPUT_STREAMS,

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { Clock } from '../../base/clock.ts';
+import { keepHeapSmall } from '../../base/engine/heap.ts';
 import { disconnectSignal, pacedWrite, SseResponse } from '../../base/http/sse-response.ts';
 import { OUTPUT_ANSWER_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -10,7 +11,6 @@ import type { OutputQuery } from '../../contract/schema/processes.ts';
 import type { OutputItem, OutputItems, OutputStart, OutputTail } from '../../process/output/output-reader.ts';
 import { continuationBytes } from '../../process/output/preview.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
-import { tightenHeap } from '../start/heap.ts';
 
 /** The slice of the daemon that reading output uses. */
 export interface OutputContext {
@@ -41,7 +41,7 @@ export async function answerOutput(
   if (as_bytes && streams.length > 1) {
     throw invalidField('stream', 'must be stdout or stderr for application/octet-stream');
   }
-  if (follow) tightenHeap();
+  if (follow) keepHeapSmall();
   const gone = disconnectSignal(reply);
   const items = await daemon.supervisor.output(process_id, {
     streams,

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../base/clock.ts';
+import { SettleWhenQuiet } from '../../base/engine/heap.ts';
 import { StateLock } from './files/state-lock.ts';
-import { FirstCollection } from './first-collection.ts';
 import type { FromWriter, ToWriter, ToWriterThread, WriterSettings } from './messages.ts';
 import { type PackedToThread, packFromWriter, transferOf, unpackToThread } from './messages-packed.ts';
 import { openWriter, type Writer } from './writer.ts';
@@ -17,7 +17,7 @@ function run(port: MessagePort, settings: WriterSettings): void {
   };
   let writer: Writer | null = null;
   let lock: StateLock | null = null;
-  const collection = new FirstCollection(systemClock);
+  const settling = new SettleWhenQuiet(systemClock);
   const open = ({ previous, held }: Extract<ToWriterThread, { kind: 'open' }>) => {
     const takeLock = () => {
       lock ??= new StateLock(settings.state_dir, held);
@@ -33,7 +33,7 @@ function run(port: MessagePort, settings: WriterSettings): void {
       messages.push(unpackToThread(next.message) as ToWriter);
     }
     writer?.handle(messages);
-    collection.noteRows(messages.reduce((sum, message) => sum + rowsOf(message), 0));
+    settling.noteWork(messages.reduce((sum, message) => sum + rowsOf(message), 0));
   });
   reply({ kind: 'up' });
 }

@@ -1,3 +1,4 @@
+import { NO_SIGUSR1 } from '../../base/engine/flags.ts';
 import type { SandboxTemplate } from '../../contract/templates.ts';
 import { SOCKET, TOKEN } from '../isolation.ts';
 import { RUN_DIR } from '../rootfs.ts';
@@ -208,7 +209,7 @@ function keeperContainer({ product_image }: PodSettings) {
     name: KEEPER,
     image: product_image,
     command: [
-      ...[`${LIBRARY}/node`, '--disable-sigusr1', `${LIBRARY}/keeper.cjs`],
+      ...[`${LIBRARY}/node`, NO_SIGUSR1, `${LIBRARY}/keeper.cjs`],
       ...['--key-file', `/keys/${KEY_FILE}`, '--control', '/control', '--volume', '/volume'],
     ],
     ports: [{ name: 'keeper', containerPort: KEEPER_PORT }],

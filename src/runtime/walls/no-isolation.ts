@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { NODE_FLAGS } from '../../base/engine/inspector.ts';
+import { NODE_FLAGS } from '../../base/engine/flags.ts';
 import { markOf, SANDBOX_MARK_VARIABLE } from '../host-process.ts';
 import { daemonOptions, type Isolation, type LaunchCommand, PATH } from '../isolation.ts';
 import type { ProgramCopies } from '../program.ts';

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { chown } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Clock, Timer } from '../../../base/clock.ts';
-import { NODE_FLAGS } from '../../../base/engine/inspector.ts';
+import { NODE_FLAGS } from '../../../base/engine/flags.ts';
 import { makeFolder } from '../../../base/folder.ts';
 import type { Log } from '../../../base/log.ts';
 import { ApiError } from '../../../contract/errors.ts';

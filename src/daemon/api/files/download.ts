@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../../../base/clock.ts';
+import { keepHeapSmall } from '../../../base/engine/heap.ts';
 import { disconnectSignal } from '../../../base/http/sse-response.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import { parseRange } from '../../../files/byte-range.ts';
@@ -9,7 +10,6 @@ import { isRangeCurrent, readOutcome } from '../../../files/conditions.ts';
 import { freeBuffer } from '../../../files/free-buffer.ts';
 import type { RegularFile } from '../../../files/regular-file.ts';
 import { entityTag } from '../../../files/stamp.ts';
-import { tightenHeap } from '../../start/heap.ts';
 import type { Exchange } from '../process-output.ts';
 import { BodyWriter } from './body-writer.ts';
 
@@ -33,7 +33,7 @@ export async function answerDownload(file: RegularFile, clock: Clock, exchange: 
       raw.end();
       return;
     }
-    tightenHeap();
+    keepHeapSmall();
     const body = new BodyWriter(raw, gone);
     await sendBytes(handle, plan, body).then(
       () => raw.end(),

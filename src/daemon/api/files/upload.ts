@@ -1,11 +1,11 @@
 import type { Static } from 'typebox';
+import { keepHeapSmall } from '../../../base/engine/heap.ts';
 import { success } from '../../../base/http/app.ts';
 import { allowLongBody } from '../../../base/http/listener.ts';
 import { disconnectSignal } from '../../../base/http/sse-response.ts';
 import type { FileWriteQuery } from '../../../contract/schema/files.ts';
 import { type BytePath, pathFields } from '../../../files/byte-path.ts';
 import { writeConditions } from '../../../files/conditions.ts';
-import { tightenHeap } from '../../start/heap.ts';
 import type { Exchange } from '../process-output.ts';
 import type { RoutedFiles } from './routed-files.ts';
 
@@ -23,7 +23,7 @@ export async function answerUpload(
   const conditions = writeConditions(request.headers);
   transfers.begin(exchange);
   allowLongBody(request, reply);
-  tightenHeap();
+  keepHeapSmall();
   const { is_new, size, etag } = await own.write({
     path,
     mode: modeOf(query),

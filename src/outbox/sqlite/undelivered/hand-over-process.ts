@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type Clock, sleep } from '../../../base/clock.ts';
+import { NO_SIGUSR1 } from '../../../base/engine/flags.ts';
 import { CLOCK_TICK_MS, readStatNow } from '../../../base/linux/procfs.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
@@ -61,7 +62,7 @@ function start(): ChildProcess {
   return fork(program, [], {
     // Nothing of this process's environment, such as its database's address, comes near hostile files.
     env: {},
-    execArgv: ['--disable-sigusr1'],
+    execArgv: [NO_SIGUSR1],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });

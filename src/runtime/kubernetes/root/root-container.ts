@@ -1,3 +1,4 @@
+import { NO_SIGUSR1 } from '../../../base/engine/flags.ts';
 import { EARLY_SOCKET, ROOT_MOUNT } from './root-folders.ts';
 import { type RootTask, taskArguments } from './root-task.ts';
 
@@ -15,7 +16,7 @@ export function rootContainer(
 ) {
   return {
     command: [
-      ...[`${library}/node`, '--disable-sigusr1', '--no-warnings', `${library}/root.cjs`],
+      ...[`${library}/node`, NO_SIGUSR1, '--no-warnings', `${library}/root.cjs`],
       ...taskArguments({ ...task, root: ROOT_MOUNT, early_socket: earlySocket(task.socket) }),
     ],
     // The default profile of a node forbids mounts. The program has the product's own filter before anything else begins.

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
 import { expect, it } from 'vitest';
-import { beginExchange } from '../../src/webhook/parser-tier.ts';
-import { eventually } from '../support/eventually.ts';
+import { beginExchange } from '../../../src/base/engine/response-parser.ts';
+import { eventually } from '../../support/eventually.ts';
 
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
