@@ -1,6 +1,5 @@
-import { newEventIds } from '../base/ids.ts';
 import { DELIVERY_WINDOW_MS } from '../contract/defaults.ts';
-import { type Identity, type SignedEvent, signedEvent } from './signed-event.ts';
+import { type Identity, newEventIds, type SignedEvent, signedEvent } from './signed-event.ts';
 import { type StoredSignature, storedSignatures } from './stored-signatures.ts';
 
 /** The end of a sandbox, as its consumer receives it. Source: contract section 2, `sandbox.deleted`. */

@@ -1,4 +1,5 @@
 import { timestamp } from '../base/clock.ts';
+import { newIds } from '../base/ids.ts';
 import { VERSION } from '../base/version.ts';
 import { sign } from './signature.ts';
 
@@ -6,6 +7,11 @@ import { sign } from './signature.ts';
 export interface Identity {
   sandbox_id: string;
   team_id: string;
+}
+
+/** Returns `count` new event ids, each `evt_` and a UUIDv7. Source: contract section 2, `event_id`. */
+export function newEventIds(count: number, wall_ms: number): string[] {
+  return newIds('evt_', count, wall_ms);
 }
 
 /** The fields of a body. `payload` is JSON text and becomes part of the body unchanged. */

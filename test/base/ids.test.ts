@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { newEventIds, newId } from '../../src/base/ids.ts';
+import { newId, newIds } from '../../src/base/ids.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const wall_ms = fc.integer({ min: 0, max: 2 ** 48 - 1 });
@@ -11,7 +11,7 @@ const timeOf = (uuid: string) => Number.parseInt(uuid.replaceAll('-', '').slice(
 it('makes event ids of a prefix and a UUIDv7 of the given time', () => {
   fc.assert(
     fc.property(wall_ms, fc.nat(20), (at_ms, count) => {
-      const ids = newEventIds(count, at_ms);
+      const ids = newIds('evt_', count, at_ms);
       expect(ids).toHaveLength(count);
       for (const id of ids) {
         expect(id.slice(0, 4)).toBe('evt_');
@@ -23,7 +23,7 @@ it('makes event ids of a prefix and a UUIDv7 of the given time', () => {
 });
 
 it('never makes an id twice, also within one millisecond', () => {
-  const ids = [...newEventIds(5_000, 1), ...newEventIds(5_000, 1)];
+  const ids = [...newIds('evt_', 5_000, 1), ...newIds('evt_', 5_000, 1)];
   expect(new Set(ids).size).toBe(10_000);
 });
 

@@ -1,14 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
 import { EXAMPLES } from '../../contract/documents/examples.ts';
-import { type RouteDoc, TAGS } from '../../contract/documents/route-doc.ts';
+import { type RouteDoc, TAGS, type WebhookDoc } from '../../contract/documents/route-doc.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { VERSION } from '../version.ts';
 import { ANSWER_HEADERS, answers, errorSchemas, mediaSchema } from './openapi-answer.ts';
-import { withNamedSchemas } from './openapi-components.ts';
 import { exampleOf } from './openapi-example.ts';
-import { headerParameters, pathParameters, queryParameters } from './openapi-parameters.ts';
-import { webhookDocuments } from './openapi-webhooks.ts';
 
 /** A route as it was registered. */
 export type RegisteredRoute = Pick<RouteOptions, 'url' | 'method' | 'schema'>;
@@ -30,11 +28,13 @@ export interface DocumentedProgram {
   description: string;
   /** The ways to prove who calls, by name. */
   security_schemes: Record<string, object>;
+  /** The requests that the program sends to a webhook, by name. */
+  webhooks: Readonly<Record<string, WebhookDoc>>;
 }
 
 /** The OpenAPI 3.1 document of a program's routes. Source: contract section 4, GET `/openapi.json`, and section 7, `/openapi.json`. */
 export function openApiDocument(program: DocumentedProgram, routes: readonly DocumentedRoute[]): object {
-  const { title, description, security_schemes } = program;
+  const { title, description, security_schemes, webhooks } = program;
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     const path = route.url.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
@@ -45,11 +45,13 @@ export function openApiDocument(program: DocumentedProgram, routes: readonly Doc
       paths[path][method.toLowerCase()] = operation(route, path, id);
     }
   }
-  // Webhooks have the tag `events`.
-  const used = new Set(['events', ...routes.map(({ doc }) => doc.tag)]);
+  const used = new Set<string>(
+    [...Object.values(webhooks), ...routes.map(({ doc }) => doc)].map(({ tag }) => tag),
+  );
   const tags = Object.entries(TAGS).filter(([tag]) => used.has(tag));
   const named: Record<string, object> = {};
-  const content = withNamedSchemas({ paths, webhooks: webhookDocuments() }, named);
+  const requests = Object.entries(webhooks).map(([name, doc]) => [name, { post: webhookRequest(doc) }]);
+  const content = withNamedSchemas({ paths, webhooks: Object.fromEntries(requests) }, named);
   const errors = withNamedSchemas(errorSchemas(routes.flatMap(errorsOf)), named);
   return {
     openapi: '3.1.0',
@@ -109,4 +111,90 @@ function requestBody(schema: TSchema | undefined, doc: RouteDoc): object {
       content: { [body_media ?? 'application/json']: content },
     },
   };
+}
+
+/** The parameters of a path, in braces. */
+function pathParameters(path: string): object[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
+    const schema = { type: 'string' };
+    return { in: 'path', name, required: true, schema, example: exampleOf(schema, EXAMPLES, name) };
+  });
+}
+
+/** The parameters of a query; what has a default may be absent. */
+function queryParameters(query: unknown): object[] {
+  const { properties = {}, required = [] } = (query ?? {}) as {
+    properties?: Record<string, TSchema & { default?: unknown }>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, schema]) => {
+    const is_required = required.includes(name) && schema.default === undefined;
+    return { in: 'query', name, required: is_required, schema };
+  });
+}
+
+/** Parameters of headers, each with its meaning. */
+function headerParameters(headers: Readonly<Record<string, string>> | undefined, required = false): object[] {
+  return Object.entries(headers ?? {}).map(([name, description]) => ({
+    in: 'header',
+    name,
+    required,
+    schema: { type: 'string' },
+    description,
+  }));
+}
+
+function webhookRequest(doc: WebhookDoc): object {
+  const { operation_id, tag, summary, headers, optional_headers, body, answers: meanings } = doc;
+  const responses = Object.entries(meanings).map(([status, description]) => [status, { description }]);
+  return {
+    operationId: operation_id,
+    tags: [tag],
+    summary,
+    security: [],
+    parameters: [...headerParameters(headers, true), ...headerParameters(optional_headers)],
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: body, example: exampleOf(body, EXAMPLES) } },
+    },
+    responses: Object.fromEntries(responses),
+  };
+}
+
+/** Fields of a document that hold values, not schemas. */
+const VALUES = new Set(['example', 'examples', 'default', 'enum', 'const']);
+
+/**
+ * The part of a document with a reference in place of each schema that has a `title`, and those schemas by their titles in
+ * `components`, which clients name their types by. Throws where two schemas have one title.
+ */
+function withNamedSchemas<Part>(part: Part, components: Record<string, unknown>): Part {
+  return referring(part, components) as Part;
+}
+
+function referring(value: unknown, components: Record<string, unknown>): unknown {
+  if (Array.isArray(value)) return value.map((each) => referring(each, components));
+  if (typeof value !== 'object' || value === null) return value;
+  const { title, ...rest } = value as Record<string, unknown>;
+  if (typeof title === 'string') {
+    addComponent(title, fieldsReferring(rest, components), components);
+    return { $ref: `#/components/schemas/${title}` };
+  }
+  return fieldsReferring(value, components);
+}
+
+function fieldsReferring(value: object, components: Record<string, unknown>): object {
+  const fields = Object.entries(value).map(([name, each]) => [
+    name,
+    VALUES.has(name) ? each : referring(each, components),
+  ]);
+  return Object.fromEntries(fields);
+}
+
+function addComponent(title: string, schema: object, components: Record<string, unknown>): void {
+  const present = components[title];
+  if (present !== undefined && !isDeepStrictEqual(present, schema)) {
+    throw new Error(`two schemas have the title ${title}`);
+  }
+  components[title] = schema;
 }

@@ -6,9 +6,8 @@ const NO_PARENT = '0'.repeat(16);
 const SAMPLED = 0x01;
 
 /**
- * The `traceparent` (W3C Trace Context) that a delivery carries on, for the one that its publish came with: as it is in
- * version 00, as version 00 where it is of a later one, undefined where it is missing, not valid or given twice.
- * Source: contract section 2.
+ * The valid `traceparent` (W3C Trace Context) of a request, to be carried on: version 00 unchanged, a later version as
+ * version 00; undefined if it is missing, not valid or given twice. Source: contract section 2.
  */
 export function traceparentOf(value: string | string[] | undefined): string | undefined {
   if (typeof value !== 'string') return undefined;

@@ -38,6 +38,23 @@ export interface RouteDoc {
   errors?: readonly ErrorCode[];
 }
 
+/** The documentation of a request that a webhook gets. */
+export interface WebhookDoc {
+  /** The unique name of the operation. */
+  operation_id: string;
+  /** One of `TAGS`. */
+  tag: Tag;
+  summary: string;
+  /** Headers of every request with their meaning. */
+  headers: Readonly<Record<string, string>>;
+  /** Headers that a request may have, with their meaning. */
+  optional_headers: Readonly<Record<string, string>>;
+  /** The schema of the body. */
+  body: TSchema;
+  /** What the receiver's answers mean, by status. */
+  answers: Readonly<Record<string, string>>;
+}
+
 /** The subjects of the routes of both programs. */
 export const TAGS = {
   sandboxes: 'Claim, change, pause, fork and delete sandboxes.',

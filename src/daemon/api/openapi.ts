@@ -11,6 +11,7 @@ import { FILE_DOCS } from '../../contract/documents/file-docs.ts';
 import { DOCUMENT_DOC, healthDocs } from '../../contract/documents/health-docs.ts';
 import { PROCESS_DOCS } from '../../contract/documents/process-docs.ts';
 import { type RouteDoc, type RouteDocs, tagged } from '../../contract/documents/route-doc.ts';
+import { WEBHOOK_DOCS } from '../../contract/documents/webhook-docs.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { DeliveryData } from '../../contract/schema/deliveries.ts';
 import { namedObject } from '../../contract/schema/field.ts';
@@ -136,6 +137,7 @@ const program: DocumentedProgram = {
       description: 'on the control socket alone: the scope that the request may reach',
     },
   },
+  webhooks: WEBHOOK_DOCS,
 };
 
 /** The document of the local API: every route, and a schema of each of the ten events. Source: contract section 4. */

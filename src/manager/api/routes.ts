@@ -4,6 +4,7 @@ import { type DocumentedRoute, openApiDocument } from '../../base/http/openapi.t
 import type { Log } from '../../base/log.ts';
 import { DOCUMENT_DOC } from '../../contract/documents/health-docs.ts';
 import type { RouteDoc } from '../../contract/documents/route-doc.ts';
+import { WEBHOOK_DOCS } from '../../contract/documents/webhook-docs.ts';
 import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
 import { reasonOf } from '../database/database-errors.ts';
@@ -43,6 +44,7 @@ const PROGRAM = {
   security_schemes: {
     token: { type: 'http', scheme: 'bearer', description: 'a token of a team, with the scopes it needs' },
   },
+  webhooks: WEBHOOK_DOCS,
 };
 
 const OPEN_ERRORS: readonly ErrorCode[] = ['invalid_request', 'internal_error'];

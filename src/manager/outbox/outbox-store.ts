@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { newEventIds } from '../../base/ids.ts';
 import {
   DELIVERY_WINDOW_MS,
   RETAIN_FINAL_MS,
@@ -10,6 +9,7 @@ import type { EventType } from '../../contract/events.ts';
 import type { UndeliveredRecord } from '../../outbox/sqlite/undelivered/undelivered-record.ts';
 import { deletedRequest } from '../../webhook/deleted-request.ts';
 import { asksForStandardWebhooks } from '../../webhook/signature.ts';
+import { newEventIds } from '../../webhook/signed-event.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { endpointOf } from '../database/endpoint-key.ts';

@@ -7,14 +7,20 @@ import {
 } from '../../../src/base/http/openapi.ts';
 import { problemOf } from '../../../src/base/schema.ts';
 import type { RouteDoc } from '../../../src/contract/documents/route-doc.ts';
+import { WEBHOOK_DOCS } from '../../../src/contract/documents/webhook-docs.ts';
 import { EVENT_TYPES } from '../../../src/contract/events.ts';
-import { closedObject } from '../../../src/contract/schema/field.ts';
+import { closedObject, namedObject } from '../../../src/contract/schema/field.ts';
 import { Flag, integerFrom, pageLimit } from '../../../src/contract/schema/query.ts';
 import { dereferenced } from '../../support/dereferenced.ts';
 
 type Json = Record<string, unknown>;
 
-const PROGRAM: DocumentedProgram = { title: 'program', description: 'd', security_schemes: {} };
+const PROGRAM: DocumentedProgram = {
+  title: 'program',
+  description: 'd',
+  security_schemes: {},
+  webhooks: {},
+};
 
 /** A route's documentation with what the test is about. */
 function docWith(more: Partial<RouteDoc> = {}): RouteDoc {
@@ -179,7 +185,8 @@ describe('an OpenAPI document', () => {
   });
 
   it('has the ten events as webhooks, each with an example', () => {
-    const { webhooks } = documentOf() as {
+    const document = openApiDocument({ ...PROGRAM, webhooks: WEBHOOK_DOCS }, []);
+    const { webhooks } = dereferenced(document) as unknown as {
       webhooks: Record<string, { post: { operationId: string; requestBody: { content: Json } } }>;
     };
     expect(Object.keys(webhooks)).toEqual([...EVENT_TYPES]);
@@ -189,5 +196,59 @@ describe('an OpenAPI document', () => {
       expect(example).toMatchObject({ event_type: type });
     }
     expect(webhooks['process.exited']?.post.operationId).toBe('onProcessExited');
+  });
+});
+
+const State = Type.Enum(['on', 'off'], { title: 'LampState' });
+const Lamp = namedObject('Lamp', { state: State, other: Type.Optional(State), title: Type.String() });
+
+function namedDocumentOf(docs: Partial<RouteDoc>[]) {
+  const routes = docs.map((doc, index) => ({
+    url: `/${index}`,
+    method: 'GET',
+    doc: { operation_id: `do${index}`, tag: 'files' as const, summary: 's', ...doc },
+    security: [],
+    errors: [],
+  }));
+  return openApiDocument(PROGRAM, routes) as {
+    info: object;
+    paths: Record<string, { get: { parameters: object; responses: Record<string, { content: object }> } }>;
+    components: { schemas: Record<string, object> };
+  };
+}
+
+describe('schemas with a title', () => {
+  it('refers to schemas with a title by it, so that clients have a type of that name, and to the answers with them', () => {
+    const { info, paths, components } = namedDocumentOf([
+      { data: Lamp, also: { 201: 'made' }, query: closedObject({ state: State }) },
+      { data: Type.Array(Lamp) },
+    ]);
+    const state = { $ref: '#/components/schemas/LampState' };
+    expect(info).toMatchObject({ title: 'program' });
+    expect(paths['/0']?.get.parameters).toEqual([
+      { in: 'query', name: 'state', required: true, schema: state },
+    ]);
+    const example = { success: true, data: { state: 'on', other: 'on', title: 'text' } };
+    for (const status of [200, 201]) {
+      expect(paths['/0']?.get.responses[status]?.content).toEqual({
+        'application/json': { schema: { $ref: '#/components/schemas/LampResponse' }, example },
+      });
+    }
+    expect(paths['/1']?.get.responses[200]?.content).toMatchObject({
+      'application/json': { schema: { $ref: '#/components/schemas/Do1Response' } },
+    });
+    expect(components.schemas).toMatchObject({
+      LampState: { enum: ['on', 'off'] },
+      Lamp: { properties: { state, other: state, title: { type: 'string' } } },
+      LampResponse: { properties: { data: { $ref: '#/components/schemas/Lamp' } } },
+      Do1Response: { properties: { data: { items: { $ref: '#/components/schemas/Lamp' } } } },
+    });
+  });
+
+  it('refuses two schemas with one title', () => {
+    const other = namedObject('Lamp', { colour: Type.String() });
+    expect(() => namedDocumentOf([{ data: Lamp }, { data: other }])).toThrow(
+      'two schemas have the title Lamp',
+    );
   });
 });

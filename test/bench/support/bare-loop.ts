@@ -1,6 +1,5 @@
 import { Agent, type Dispatcher } from 'undici';
-import { newEventIds } from '../../../src/base/ids.ts';
-import { signedEvent } from '../../../src/webhook/signed-event.ts';
+import { newEventIds, signedEvent } from '../../../src/webhook/signed-event.ts';
 import { payloadOf } from './payload.ts';
 import { serve } from './program.ts';
 

@@ -5,12 +5,11 @@ import Database from 'better-sqlite3';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createHttpApp, type HttpApp, success } from '../../../src/base/http/app.ts';
 import { Connections, createListener } from '../../../src/base/http/listener.ts';
-import { newEventIds } from '../../../src/base/ids.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { Guard } from '../../../src/daemon/api/guard.ts';
 import { payloadText } from '../../../src/daemon/api/publish/payload.ts';
 import { ControlToken } from '../../../src/daemon/control-token.ts';
-import { signedEvent } from '../../../src/webhook/signed-event.ts';
+import { newEventIds, signedEvent } from '../../../src/webhook/signed-event.ts';
 import { serve } from './program.ts';
 
 /** Nothing is kept; each event is made and signed, and then forgotten; each is a row and a commit of a database. */

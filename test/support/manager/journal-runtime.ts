@@ -1,6 +1,5 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newEventIds } from '../../../src/base/ids.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type {
   HandOverTrust,
@@ -15,6 +14,7 @@ import type {
   RuntimeState,
   UndeliveredPage,
 } from '../../../src/runtime/runtime.ts';
+import { newEventIds } from '../../../src/webhook/signed-event.ts';
 
 const PAGE = 100;
 /** Events that a daemon records beside those of a change, at most: of changes that it has taken back. */

@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
-import { newEventIds } from '../../../src/base/ids.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { Seal } from '../../../src/manager/database/seal.ts';
 import type { DeletionNotice, WebhookTarget } from '../../../src/manager/sandboxes/ports.ts';
 import type { UndeliveredRecord } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import type { AttemptOutcome, DueRecord } from '../../../src/outbox/store.ts';
 import type { Decision } from '../../../src/webhook/retry.ts';
+import { newEventIds } from '../../../src/webhook/signed-event.ts';
 
 export const SILENT = pino({ level: 'silent' });
 export const SEAL = new Seal(Buffer.alloc(32, 7));

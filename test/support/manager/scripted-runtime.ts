@@ -1,4 +1,3 @@
-import { newEventIds } from '../../../src/base/ids.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type {
   HandOverTrust,
@@ -13,6 +12,7 @@ import type {
   RuntimeState,
   UndeliveredPage,
 } from '../../../src/runtime/runtime.ts';
+import { newEventIds } from '../../../src/webhook/signed-event.ts';
 import { ScriptedNetworks } from './scripted-networks.ts';
 
 const PAGE = 100;

@@ -1,6 +1,5 @@
-import { newEventIds } from '../../../base/ids.ts';
 import { OUTBOX_RESERVE_RECORDS } from '../../../contract/defaults.ts';
-import { signedEvent } from '../../../webhook/signed-event.ts';
+import { newEventIds, signedEvent } from '../../../webhook/signed-event.ts';
 import type { Append, AppendResult, DueRecord, EventDraft } from '../../store.ts';
 import type { LifecycleRecords } from './lifecycle-records.ts';
 import type { OutboxState, Ownership } from './outbox-state.ts';

@@ -1,8 +1,6 @@
-import { EXAMPLES } from '../../contract/documents/examples.ts';
-import { EVENT_TYPES, type EventType } from '../../contract/events.ts';
-import { eventName, eventSchema } from '../../contract/schema/events.ts';
-import { exampleOf } from './openapi-example.ts';
-import { headerParameters } from './openapi-parameters.ts';
+import { EVENT_TYPES, type EventType } from '../events.ts';
+import { eventName, eventSchema } from '../schema/events.ts';
+import type { WebhookDoc } from './route-doc.ts';
 
 const SUMMARIES: Readonly<Record<EventType, string>> = {
   'sandbox.ready': 'The sandbox listens, watches, and has started its main command',
@@ -28,7 +26,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 };
 
 /** Headers that depend on the secret or on the event. */
-const MORE_HEADERS: Readonly<Record<string, string>> = {
+const OPTIONAL_HEADERS: Readonly<Record<string, string>> = {
   'ce-sequence': 'the `sequence`; absent on sandbox.deleted',
   traceparent: 'the trace (W3C Trace Context) of the publish, where it had one',
   'X-Service-Signature': 'with a secret: the HMAC-SHA256 of the body under it, 64 hex digits',
@@ -37,27 +35,26 @@ const MORE_HEADERS: Readonly<Record<string, string>> = {
   'webhook-signature': 'Standard Webhooks: v1 and the signature of id, timestamp and body',
 };
 
-/** The requests that the webhook gets, by their `event_type`. Contract section 2. */
-export function webhookDocuments(): Record<string, object> {
-  return Object.fromEntries(EVENT_TYPES.map((type) => [type, { post: delivery(type) }]));
-}
+/** What the receiver's answers mean. */
+const ANSWERS: Readonly<Record<string, string>> = {
+  '2XX': 'delivered',
+  '4XX': 'refused: sent again only after 408, 425 and 429, or by a replay',
+  '5XX': 'sent again later',
+};
 
-function delivery(type: EventType): object {
-  const schema = eventSchema(type);
+/** The requests that the webhook gets, by their `event_type`. Contract section 2. */
+export const WEBHOOK_DOCS: Readonly<Record<EventType, WebhookDoc>> = Object.fromEntries(
+  EVENT_TYPES.map((type) => [type, webhookDoc(type)]),
+) as Record<EventType, WebhookDoc>;
+
+function webhookDoc(type: EventType): WebhookDoc {
   return {
-    operationId: `on${eventName(type)}`,
-    tags: ['events'],
+    operation_id: `on${eventName(type)}`,
+    tag: 'events',
     summary: SUMMARIES[type],
-    security: [],
-    parameters: [...headerParameters(HEADERS, true), ...headerParameters(MORE_HEADERS)],
-    requestBody: {
-      required: true,
-      content: { 'application/json': { schema, example: exampleOf(schema, EXAMPLES) } },
-    },
-    responses: {
-      '2XX': { description: 'delivered' },
-      '4XX': { description: 'refused: sent again only after 408, 425 and 429, or by a replay' },
-      '5XX': { description: 'sent again later' },
-    },
+    headers: HEADERS,
+    optional_headers: OPTIONAL_HEADERS,
+    body: eventSchema(type),
+    answers: ANSWERS,
   };
 }
