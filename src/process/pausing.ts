@@ -55,7 +55,7 @@ export class ProcessPause {
     if (this.#is_paused || this.#target.isStopping()) return;
     this.#is_paused = true;
     const processes = await this.#target.started();
-    for (const process of processes) process.pauseTimers();
+    for (const process of processes) process.timers.pause();
     try {
       await this.#target.freezer.freeze(processes.map(({ root }) => root));
     } catch (error) {
@@ -70,16 +70,16 @@ export class ProcessPause {
     await this.#target.freezer.thaw();
     this.#is_paused = false;
     const processes = this.#target.all();
-    for (const process of processes) process.resumeTimers();
+    for (const process of processes) process.timers.resume();
     await this.#noteStopped(processes, false);
   }
 
   /** Notes it in the records, so that the next daemon can resume the trees if this one is killed. */
   async #noteStopped(processes: readonly SupervisedProcess[], is_stopped: boolean): Promise<void> {
     const live = processes.filter(({ is_idle }) => !is_idle);
-    for (const { record, changes } of live) {
+    for (const { record, output } of live) {
       record.is_stopped = is_stopped;
-      changes.notify();
+      output.changes.notify();
     }
     await Promise.allSettled(live.map((process) => process.save()));
   }

@@ -1,111 +1,121 @@
-import { timestamp } from '../base/clock.ts';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { ProcStat } from '../base/linux/procfs.ts';
+import { PROCESS_EVENTS_WAITING_MAX, RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
-import type { OutputStream, ProcessState, ProcessView } from '../contract/processes.ts';
+import type { ProcessState, ProcessView } from '../contract/processes.ts';
 import type { PtySize } from '../contract/schema/process-request.ts';
-import type { ChangeSignal } from './change-signal.ts';
 import type { ProcessContext } from './context.ts';
-import { ProcessLifecycle } from './lifecycle.ts';
-import type { LosslessFollowers } from './output/lossless-followers.ts';
-import type { OutputLog } from './output/output-log.ts';
+import { EventQueue } from './event-queue.ts';
 import type { OutputSource } from './output/output-reader.ts';
 import { ProcessOutput } from './output/process-output.ts';
-import { type ProcessRecord, removeFolder } from './record.ts';
-import type { Run } from './run.ts';
+import { TimerSet } from './pausable-timer.ts';
+import { type ReadyWatch, watchReadiness } from './ready.ts';
+import { reattach } from './reattach.ts';
+import { addUnsent, type ProcessRecord, RecordSaver, removeFolder, viewOf } from './record.ts';
+import { RestartBackoff, RestartSchedule } from './restart.ts';
+import { processStarted, Run, type RunEnd } from './run.ts';
+import { startError } from './start/command.ts';
+import type { Launched, Outlet } from './start/launch.ts';
+import { nameRun, startRun } from './start/start-run.ts';
 import type { Stdin } from './stdin.ts';
+import { ProcessTree } from './tree/process-tree.ts';
 import { trySignal } from './tree/terminate-tree.ts';
 import type { TreeRoot } from './tree/tree.ts';
 
 /**
- * One supervised process as others see it: what it is doing, and the verbs that act on it. Its runs, restarts and end
- * are in ProcessLifecycle.
+ * One supervised process: a sequence of runs, each with one started event and one end event.
+ *
+ * | State      | In the record                   | Entered                        | Left                                   |
+ * |------------|---------------------------------|--------------------------------|----------------------------------------|
+ * | starting   | no `run`, or the `end` before   | `start`, the restart timer     | program runs: running; refused: discarded (first run), restarting or draining |
+ * | running    | `run`, no `end`                 | the kernel started the program | the program ends: restarting, draining |
+ * | restarting | `end`, not `is_final`           | a run ended, a restart follows | timer: starting; restart canceled: draining |
+ * | draining   | `end`, `is_final`               | no further run follows         | output written: drained                |
+ * | drained    | the same; `is_drained` in memory | output can be read to the end | never                                  |
+ *
+ * Each state is in the record, so that the next daemon resumes there (`recover`). A run ends with the program itself;
+ * descendants may outlive it and keep its output open.
  */
 export class SupervisedProcess implements OutputSource {
   readonly record: ProcessRecord;
+  /** Kept output of all runs. Its `changes` are notified of the process's state, too. */
+  readonly output: ProcessOutput;
+  /** Its time-out and its restart, paused and resumed by whoever stops the tree. */
+  readonly timers: TimerSet;
   readonly #context: ProcessContext;
   readonly #folder: string;
-  readonly #output: ProcessOutput;
-  readonly #lifecycle: ProcessLifecycle;
+  readonly #outlet: Outlet;
+  readonly #saver: RecordSaver;
+  readonly #events: EventQueue;
+  readonly #tree: ProcessTree;
+  readonly #restarts: RestartSchedule;
+  #ready_watch: ReadyWatch | null = null;
+  #starting: Promise<void> = Promise.resolve();
+  #terminating: Promise<unknown> = Promise.resolve();
+  #is_drained = false;
 
   private constructor(context: ProcessContext, folder: string, record: ProcessRecord, output: ProcessOutput) {
-    this.record = record;
+    const { clock, log, emit, random } = context;
     this.#context = context;
     this.#folder = folder;
-    this.#output = output;
-    this.#lifecycle = new ProcessLifecycle(context, folder, record, output);
+    this.record = record;
+    this.output = output;
+    const onOutput: Outlet['onOutput'] = (stream, data) => this.#ready_watch?.onOutput(stream, data);
+    this.#outlet = { clock, logs: output.logs, onOutput };
+    this.#tree = new ProcessTree(context, record);
+    this.#saver = new RecordSaver(clock, folder, record, (error, message) => this.#warn(error, message));
+    this.#events = new EventQueue(clock, log, emit, record.unsent, () => this.#onStored());
+    this.timers = new TimerSet(clock, context.isPaused);
+    const backoff = new RestartBackoff(record.request.restart ?? { policy: 'never' }, random);
+    const mayStart = () => this.#events.length <= PROCESS_EVENTS_WAITING_MAX;
+    this.#restarts = new RestartSchedule(backoff, this.timers, mayStart);
   }
 
   /**
-   * Starts a new process; `folder` becomes its own. Throws the catalogue's error, or the system's, if the program
-   * cannot be started.
+   * Starts a new process; `folder` becomes its own. Throws the catalogue's error if that fails, and leaves nothing
+   * behind: CannotStart for a command at fault, `too_many_requests` for a limit of the system, `outbox_unavailable` for
+   * other errors of the disk.
    */
   static async start(
     context: ProcessContext,
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const output = ProcessOutput.create(context.clock, folder, record.is_lossless);
+    const output = ProcessOutput.create(context, folder, record);
     const started = new SupervisedProcess(context, folder, record, output);
     try {
-      await started.#lifecycle.launch(true);
+      await started.#launch(true);
       return started;
     } catch (error) {
-      await started.#lifecycle.saver.close();
-      throw error;
+      await started.remove().catch(() => {});
+      throw startError(error, record.command[0]);
     }
   }
 
-  /** Takes over what an earlier daemon left in `folder`. Throws the system's error if it cannot be read. */
+  /**
+   * Takes over what an earlier daemon left in `folder`, and resumes there. Throws the system's error if it cannot be
+   * read.
+   */
   static async recover(
     context: ProcessContext,
     folder: string,
     record: ProcessRecord,
   ): Promise<SupervisedProcess> {
-    const output = await ProcessOutput.load(context.clock, folder, record.is_lossless && !record.is_final);
+    const output = await ProcessOutput.load(context, folder, record);
     const recovered = new SupervisedProcess(context, folder, record, output);
-    await recovered.#lifecycle.recover();
+    await recovered.#resume();
     return recovered;
-  }
-
-  /** Notified when the state or the output changes. */
-  get changes(): ChangeSignal {
-    return this.#output.changes;
-  }
-
-  /** The kept output of each stream. */
-  get logs(): Readonly<Record<OutputStream, OutputLog>> {
-    return this.#output.logs;
-  }
-
-  /** The followers that must not miss a byte. */
-  get lossless(): LosslessFollowers {
-    return this.#output.lossless;
-  }
-
-  /** Whether the last run has ended and no further run follows. Its output may still be on its way to the disk. */
-  get is_final(): boolean {
-    return this.record.is_final;
   }
 
   /** Whether the process is final and its own output can be read to the end. */
   get is_drained(): boolean {
-    return this.#lifecycle.is_drained;
+    return this.#is_drained;
   }
 
   /** Whether it has ended, its events are stored, and no descendant can write output any more. */
   get is_idle(): boolean {
-    return this.is_drained && !this.#output.is_open && this.record.unsent.length === 0;
-  }
-
-  /** Whether the present run is ready; null if the request has no ready probe. */
-  get is_ready(): boolean | null {
-    return this.record.run?.is_ready ?? null;
-  }
-
-  /** Size of the kept output on disk. */
-  get size_bytes(): number {
-    return this.#output.size_bytes;
+    return this.#is_drained && !this.output.is_open && this.record.unsent.length === 0;
   }
 
   /** The state as the API gives it. */
@@ -117,36 +127,18 @@ export class SupervisedProcess implements OutputSource {
 
   /** The root of the last run's tree. */
   get root(): TreeRoot {
-    return this.#lifecycle.tree.root;
+    return this.#tree.root;
   }
 
   /** The process as the API gives it. `members` spares a read of the kernel's process table. */
   async view(members?: readonly ProcStat[]): Promise<ProcessView> {
-    const { process_id, request, command, cwd, created_at_ms, run, end, restart_count } = this.record;
-    const started_at_ms = run?.started_at_ms ?? created_at_ms;
-    return {
-      process_id,
-      name: request.name ?? null,
-      pid: run?.pid ?? 0,
-      state: this.state,
-      command,
-      cwd,
-      user: run?.user ?? request.user ?? null,
-      exit_code: end?.exit_code ?? null,
-      signal: end?.signal ?? null,
-      timed_out: end?.timed_out ?? false,
-      started_at: timestamp(started_at_ms),
-      exited_at: end ? timestamp(end.exited_at_ms) : null,
-      duration_ms: end ? (end.duration_ms ?? Math.max(0, end.exited_at_ms - started_at_ms)) : null,
-      restart_count,
-      ready: this.is_ready,
-      resource_usage: await this.usage(members),
-    };
+    const view = viewOf(this.record, this.state); // in one step, so that its fields agree
+    return { ...view, resource_usage: await this.usage(members) };
   }
 
-  /** What its tree uses now, or what was measured last; after the end of the whole tree, the CPU time alone. */
+  /** Usage of its tree now, or as measured last; after the end of the whole tree, the CPU time alone. */
   usage(members?: readonly ProcStat[]): Promise<ResourceUsage> {
-    return this.#lifecycle.tree.usage(this.is_drained && !this.#output.is_open, members);
+    return this.#tree.usage(this.#is_drained && !this.output.is_open, members);
   }
 
   /** The writing end of its stdin. Throws `conflict` if it has none or has ended. */
@@ -161,9 +153,9 @@ export class SupervisedProcess implements OutputSource {
    * `conflict` if the process has ended.
    */
   signal(signal: NodeJS.Signals, scope: 'group' | 'leader', final = false): void {
-    if (final) this.#lifecycle.restarts.forbid();
+    if (final) this.#restarts.forbid();
     if (final && this.state === 'restarting') {
-      this.#lifecycle.cancelRestart();
+      this.#cancelRestart();
       return;
     }
     const run = this.#liveRun();
@@ -184,11 +176,11 @@ export class SupervisedProcess implements OutputSource {
    * drained. Throws `timeout` if the kernel does not let the tree end.
    */
   async terminate(grace_ms: number): Promise<void> {
-    this.#lifecycle.restarts.forbid();
-    await this.#lifecycle.started();
-    this.#lifecycle.cancelRestart();
-    this.#output.is_ending = true;
-    const is_empty = await this.#lifecycle.tree.terminate(grace_ms);
+    this.#restarts.forbid();
+    await this.started();
+    this.#cancelRestart();
+    this.output.is_ending = true;
+    const is_empty = await this.#tree.terminate(grace_ms);
     if (!is_empty)
       throw new ApiError('timeout', 'The process did not end after SIGKILL: it is stuck in the kernel.');
     await this.drained();
@@ -196,49 +188,203 @@ export class SupervisedProcess implements OutputSource {
 
   /** Resolves when the process has ended for good and its output can be read to the end. */
   async drained(): Promise<void> {
-    while (!this.is_drained) await this.changes.after(this.changes.version);
+    const { changes } = this.output;
+    while (!this.#is_drained) await changes.after(changes.version);
   }
 
-  /** Resolves when every event so far is stored. */
-  async flushEvents(): Promise<void> {
-    await this.#lifecycle.events.flush();
+  /** Resolves when every event up to now is stored. */
+  flushEvents(): Promise<void> {
+    return this.#events.flush();
   }
 
   /** Resolves when no restart is under way. */
   async started(): Promise<void> {
-    await this.#lifecycle.started();
-  }
-
-  /** Pauses its time-out and its restart. The caller stops the tree. */
-  pauseTimers(): void {
-    this.#lifecycle.timers.pause();
-  }
-
-  /** Lets its time-out and its restart run again. */
-  resumeTimers(): void {
-    this.#lifecycle.timers.resume();
-  }
-
-  /** Closes its files and pipes. A process that still runs is left running. */
-  close(): Promise<void> {
-    return this.#lifecycle.close();
+    await this.#starting.catch(() => {});
   }
 
   /** Saves its record. Never rejects: errors are logged. */
-  async save(): Promise<void> {
-    await this.#lifecycle.saver.save();
+  save(): Promise<void> {
+    return this.#saver.save();
+  }
+
+  /** Closes its files and pipes, with a last save. A process that still runs is left running. */
+  async close(): Promise<void> {
+    this.#saver.cancelSync();
+    this.#tree.run?.launched.close();
+    this.#ready_watch?.close();
+    await this.output.close();
+    await this.#saver.save();
+    await this.#saver.close();
   }
 
   /** Removes its folder from the disk. */
   async remove(): Promise<void> {
-    await this.#lifecycle.saver.close(); // no save may be under way when its folder is removed
+    await this.#saver.close(); // no save may be under way when its folder is removed
     await removeFolder(this.#folder);
   }
 
+  /**
+   * Starts a run; the first makes the folder. Throws the catalogue's error or the system's if the program cannot be
+   * started.
+   */
+  async #launch(is_first: boolean): Promise<void> {
+    this.#ready_watch = this.#newReadyWatch();
+    try {
+      const launched = await startRun(this.#context, {
+        record: this.record,
+        file: this.#saver.file,
+        folder: this.#folder,
+        is_first,
+        outlet: this.#outlet,
+        onSignalKey: this.#tree.onSignal,
+      });
+      this.#onStarted(launched);
+    } catch (error) {
+      this.#ready_watch?.close();
+      throw error;
+    }
+    await turn(); // its event goes to the disk now, the rest is done meanwhile
+    if (this.#tree.run?.has_released_pid !== false) return;
+    nameRun(this.#context, this.record);
+    void this.#saver.saveInPlace();
+  }
+
+  /** Resumes where an earlier daemon stopped. Throws the system's error if the pipes cannot be opened. */
+  async #resume(): Promise<void> {
+    const { record } = this;
+    this.#events.send();
+    const { run } = record;
+    if (!run) throw new Error('a record without a run cannot be recovered');
+    const launched = await reattach(this.#context, record.mark, run, this.#folder, this.#outlet);
+    if (record.end) {
+      void this.#followOutput(launched);
+      if (record.is_final) return this.#drain();
+      return this.#scheduleRestart(RESTART_BACKOFF_CAP_MS);
+    }
+    if (run.is_ready === false) this.#ready_watch = this.#newReadyWatch();
+    const age_ms = Math.max(0, this.#context.clock.wallMs() - run.started_at_ms);
+    this.#follow(new Run(this.#context, record, run, launched, this.output.logs, age_ms));
+  }
+
+  #newReadyWatch(): ReadyWatch | null {
+    return watchReadiness(this.#context.clock, this.record, () => {
+      void this.#saver.save();
+      this.output.changes.notify();
+    });
+  }
+
+  #onStarted(launched: Launched): void {
+    const { record } = this;
+    const { clock, boot_id, default_user } = this.#context;
+    record.run = {
+      pid: launched.pid,
+      boot_id,
+      start_ticks: 0,
+      started_at_ms: clock.wallMs(),
+      user: record.request.user ?? default_user,
+      is_ready: this.#ready_watch?.is_ready ?? null,
+    };
+    record.end = null;
+    this.output.is_ending = false;
+    addUnsent(record, 'started', processStarted(record, record.run));
+    this.#events.send();
+    this.#follow(new Run(this.#context, record, record.run, launched, this.output.logs, 0));
+  }
+
+  #follow(run: Run): void {
+    this.#tree.follow(run);
+    const { timeout_ms } = this.record.request;
+    if (timeout_ms !== undefined) {
+      run.limit(timeout_ms, this.timers, () => {
+        // No process handles SIGTERM while paused, so the grace of a time-out is paused, too.
+        this.output.is_ending = true;
+        this.#terminating = this.#tree.terminate(this.#context.grace_ms, this.timers);
+      });
+    }
+    run.ended
+      .then((end) => this.#onEnd(run, end))
+      .catch((error) => this.#warn(error, 'the end of a process could not be handled'));
+    void this.#followOutput(run.launched);
+    this.#context.freezer.add(() => (run.has_released_pid ? null : run.root));
+    this.#saver.syncLater();
+    this.output.changes.notify();
+  }
+
+  async #followOutput(launched: Launched): Promise<void> {
+    await this.output.follow(launched.output_closed);
+    if (this.output.is_open || !this.record.is_final) return;
+    await this.output.end();
+    this.#context.onIdle();
+  }
+
+  async #onEnd(run: Run, { end, event, ...measured }: RunEnd): Promise<void> {
+    const { record } = this;
+    this.#ready_watch?.close();
+    run.launched.stdin?.close();
+    const { kind, exit_code, signal } = end;
+    const delay_ms = this.#restarts.delayAfter(exit_code, measured.duration_ms, record.restart_count);
+    record.end = { kind, exit_code, signal, ...measured };
+    record.is_final = delay_ms === null;
+    addUnsent(record, 'ended', event);
+    // Saved before it is sent: otherwise the next daemon could report the same end again, as unknown.
+    void this.#saver.save().then(() => this.#events.send());
+    this.output.changes.notify();
+    if (delay_ms === null) return this.#drain();
+    await this.#terminating; // a time-out ends the whole tree before the next run begins
+    if (!this.#restarts.is_forbidden) this.#scheduleRestart(delay_ms);
+  }
+
+  #scheduleRestart(delay_ms: number): void {
+    this.#restarts.schedule(delay_ms, () => {
+      this.#starting = this.#restart();
+    });
+  }
+
+  async #restart(): Promise<void> {
+    const { record } = this;
+    record.restart_count += 1;
+    try {
+      await this.#launch(false);
+    } catch (error) {
+      this.#warn(error, 'a process could not be restarted');
+      const delay_ms = this.#restarts.delayAfter(null, 0, record.restart_count);
+      if (delay_ms !== null) return this.#scheduleRestart(delay_ms);
+      record.is_final = true;
+      await this.#drain();
+    }
+  }
+
+  /** Cancels the restart that is scheduled, if any: the process has then ended for good. */
+  #cancelRestart(): void {
+    if (!this.record.end || this.record.is_final) return;
+    this.#restarts.cancel();
+    this.record.is_final = true;
+    void this.#drain();
+  }
+
+  /** Never rejects: errors of the disk are logged, and the process has ended all the same. */
+  async #drain(): Promise<void> {
+    void this.#saver.save();
+    await this.output.drain();
+    this.#is_drained = true;
+    this.output.changes.notify();
+    if (!this.output.is_open) await this.output.end();
+    this.#context.onIdle();
+  }
+
+  #onStored(): void {
+    this.#saver.saveSoon();
+    if (this.#is_drained) this.#context.onIdle();
+  }
+
   #liveRun(): Run {
-    const { run } = this.#lifecycle.tree;
+    const { run } = this.#tree;
     if (!run || run.has_released_pid || this.record.end) throw endedConflict();
     return run;
+  }
+
+  #warn(error: unknown, message: string): void {
+    this.#context.log.warn({ err: error, process_id: this.record.process_id }, message);
   }
 }
 

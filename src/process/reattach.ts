@@ -1,12 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import { bootTicks, isZombie, readStat, readStatNow, readVariable } from '../base/linux/procfs.ts';
-import type { OutputStream } from '../contract/processes.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import type { ProcessContext } from './context.ts';
-import type { OutputLog } from './output/output-log.ts';
 import { PipeReader } from './output/pipe-reader.ts';
 import type { RunRecord } from './record.ts';
-import type { ExitStatus, Launched } from './start/launch.ts';
+import type { ExitStatus, Launched, Outlet } from './start/launch.ts';
 import { pipePath } from './start/pipes.ts';
 import { TAG_VARIABLE } from './tree/tree.ts';
 
@@ -20,10 +18,10 @@ const POLL_MS = 100;
  */
 export async function reattach(
   context: ProcessContext,
-  { run, tag }: { run: RunRecord; tag: string },
+  tag: string,
+  run: RunRecord,
   folder: string,
-  logs: Record<OutputStream, OutputLog>,
-  onOutput: (stream: OutputStream, data: Buffer) => void,
+  { logs, onOutput }: Outlet,
 ): Promise<Launched> {
   await noteStart(run, tag);
   const readers: PipeReader[] = [];

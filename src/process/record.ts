@@ -8,11 +8,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { type Clock, type Timer, timestamp } from '../base/clock.ts';
 import { replaceFile, syncFolder } from '../base/durable-file.ts';
+import { kernelRandom } from '../base/entropy.ts';
 import type { ProcessEvent } from '../contract/events.ts';
+import type { ProcessState, ProcessView } from '../contract/processes.ts';
 import type { ProcessRequest } from '../contract/schema/process-request.ts';
+import { commandOf } from './start/command.ts';
 
 /**
  * What is on disk about a process, so that the next daemon finds it after this one was killed:
@@ -75,6 +79,59 @@ export interface UnsentEvent {
   event: ProcessEvent;
 }
 
+/** The record of a process that is to be started. `is_lossless`: see ProcessRecord. */
+export function newRecord(
+  process_id: string,
+  request: ProcessRequest,
+  created_at_ms: number,
+  is_lossless: boolean,
+): ProcessRecord {
+  return {
+    process_id,
+    request,
+    command: commandOf(request),
+    cwd: resolve(request.cwd ?? '.'),
+    mark: kernelRandom(12).toString('hex'),
+    created_at_ms,
+    restart_count: 0,
+    run: null,
+    end: null,
+    is_final: false,
+    is_stopped: false,
+    is_lossless,
+    unsent: [],
+  };
+}
+
+/** Puts an event of the present run into the record, where it stays until it is stored. */
+export function addUnsent(record: ProcessRecord, what: 'started' | 'ended', event: ProcessEvent): void {
+  const { mark, restart_count, unsent } = record;
+  unsent.push({ key: `${mark}.${restart_count}.${what}`, event });
+}
+
+/** The process as the API gives it, without its usage. */
+export function viewOf(record: ProcessRecord, state: ProcessState): Omit<ProcessView, 'resource_usage'> {
+  const { process_id, request, command, cwd, created_at_ms, run, end, restart_count } = record;
+  const started_at_ms = run?.started_at_ms ?? created_at_ms;
+  return {
+    process_id,
+    name: request.name ?? null,
+    pid: run?.pid ?? 0,
+    state,
+    command,
+    cwd,
+    user: run?.user ?? request.user ?? null,
+    exit_code: end?.exit_code ?? null,
+    signal: end?.signal ?? null,
+    timed_out: end?.timed_out ?? false,
+    started_at: timestamp(started_at_ms),
+    exited_at: end ? timestamp(end.exited_at_ms) : null,
+    duration_ms: end ? (end.duration_ms ?? Math.max(0, end.exited_at_ms - started_at_ms)) : null,
+    restart_count,
+    ready: run?.is_ready ?? null,
+  };
+}
+
 /** Bare descriptors, which can also be written in place. */
 const openFile = promisify(openCallback);
 const writeFile = promisify(writeFileCallback);
@@ -84,6 +141,9 @@ const syncFile = promisify(fsyncCallback);
 const FILE_MAX_BYTES = 256 * 1024;
 /** How much is read from the end of a file: more than a request and its events can take. */
 const READ_MAX_BYTES = 16 * 1024 * 1024;
+const SAVE_DELAY_MS = 100;
+/** A process that has run this long also survives a power cut. */
+const SYNC_DELAY_MS = 1_000;
 /** Only regular files are opened: links are not followed, and opening a pipe does not block. */
 const APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -176,6 +236,72 @@ export class RecordFile {
     const file = this.#file;
     this.#file = null;
     if (file !== null) closeSync(file);
+  }
+}
+
+/** Decides when the record of a process is written, and reports errors of the disk instead of throwing them. */
+export class RecordSaver {
+  /** The file itself, for a start, which must know whether the record was written. */
+  readonly file: RecordFile;
+  readonly #clock: Clock;
+  readonly #record: ProcessRecord;
+  readonly #onError: (error: unknown, message: string) => void;
+  #save_timer: Timer | null = null;
+  #sync_timer: Timer | null = null;
+
+  /** `onError` is called with every error that `save` and the timers meet. */
+  constructor(
+    clock: Clock,
+    folder: string,
+    record: ProcessRecord,
+    onError: (error: unknown, message: string) => void,
+  ) {
+    this.#clock = clock;
+    this.#record = record;
+    this.file = new RecordFile(folder, record);
+    this.#onError = onError;
+  }
+
+  /** Saves the record now. Never rejects. */
+  save(): Promise<void> {
+    this.#save_timer?.cancel();
+    this.#save_timer = null;
+    return this.file.save().catch((error) => this.#onFailure(error));
+  }
+
+  /** Like `save`, but in place: see RecordFile. Never rejects. */
+  async saveInPlace(): Promise<void> {
+    await this.file.saveInPlace().catch((error) => this.#onFailure(error));
+  }
+
+  /** Saves within 100 ms, together with other changes made meanwhile: for changes that may be lost without harm. */
+  saveSoon(): void {
+    this.#save_timer ??= this.#clock.after(SAVE_DELAY_MS, () => void this.save());
+  }
+
+  /** Syncs the record once, a second after the first call: later changes matter only while the process is alive. */
+  syncLater(): void {
+    this.#sync_timer ??= this.#clock.after(SYNC_DELAY_MS, () => void this.#sync());
+  }
+
+  /** Stops the sync that is scheduled. */
+  cancelSync(): void {
+    this.#sync_timer?.cancel();
+  }
+
+  /** Closes the file without another save. Resolves when no save is under way. */
+  async close(): Promise<void> {
+    this.#save_timer?.cancel();
+    await this.file.close();
+  }
+
+  #onFailure(error: unknown): void {
+    this.#onError(error, 'a process record could not be saved');
+  }
+
+  async #sync(): Promise<void> {
+    if (this.#record.is_final) return;
+    await this.file.sync().catch((error) => this.#onError(error, 'a process record could not be synced'));
   }
 }
 

@@ -2,7 +2,7 @@ import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProcessContext } from './context.ts';
 import { SupervisedProcess } from './process.ts';
-import { loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
+import { addUnsent, loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
 import { processStarted } from './run.ts';
 import { rootByTag } from './tree/tree.ts';
 
@@ -72,9 +72,6 @@ async function findRun(context: ProcessContext, record: ProcessRecord): Promise<
   };
   record.run = run;
   record.end = null;
-  record.unsent.push({
-    key: `${record.mark}.${record.restart_count}.started`,
-    event: processStarted(record, run),
-  });
+  addUnsent(record, 'started', processStarted(record, run));
   return true;
 }

@@ -124,7 +124,7 @@ export class ProcessRegistry {
 
   /** Throws `too_many_requests` if no further process may run. */
   checkRoom(): void {
-    const live = this.all().filter(({ is_final }) => !is_final).length;
+    const live = this.all().filter(({ record }) => !record.is_final).length;
     if (live < PROCESSES_LIVE_MAX) return;
     throw new ApiError('too_many_requests', `At most ${PROCESSES_LIVE_MAX} processes can run at once.`);
   }

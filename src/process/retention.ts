@@ -104,10 +104,10 @@ export class ProcessRetention {
     if (this.#is_stopped) return;
     const { registry, clock } = this.#target;
     const idle = registry.all().filter(({ is_idle }) => is_idle);
-    const ended = idle.map(({ record, size_bytes }) => ({
+    const ended = idle.map(({ record, output }) => ({
       process_id: record.process_id,
       exited_at_ms: record.end?.exited_at_ms ?? 0,
-      size_bytes,
+      size_bytes: output.size_bytes,
     }));
     for (const process_id of expiredProcesses(ended, clock.wallMs())) void this.#forget(process_id);
   }

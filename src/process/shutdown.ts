@@ -34,7 +34,7 @@ async function terminateAll(
   const { grace_ms, trees, log } = context;
   const members = await trees.find(processes.map(({ root }) => root)).catch(() => []);
   const ends = processes.map(async (process, index) => {
-    if (process.is_final && members[index]?.length === 0) return;
+    if (process.record.is_final && members[index]?.length === 0) return;
     await process.terminate(grace_ms);
   });
   for (const end of await Promise.allSettled(ends)) {

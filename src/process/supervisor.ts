@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { makeFolder } from '../base/folder.ts';
 import { readBootId } from '../base/linux/procfs.ts';
 import type { Service } from '../base/service.ts';
@@ -17,11 +18,12 @@ import {
   readOutput,
 } from './output/output-reader.ts';
 import { ProcessPause } from './pausing.ts';
+import { SupervisedProcess } from './process.ts';
+import { newRecord } from './record.ts';
 import { recoverAll } from './recovery.ts';
 import { ProcessRegistry, requestFingerprint } from './registry.ts';
 import { ProcessRetention } from './retention.ts';
 import { endAll } from './shutdown.ts';
-import { startProcess } from './start/new-process.ts';
 import type { StdinWrite } from './stdin.ts';
 import type { SpawnExtras, SpawnResult, SupervisorOptions } from './supervisor-options.ts';
 import { Freezer } from './tree/freezer.ts';
@@ -106,8 +108,9 @@ export class Supervisor implements Service {
       return { created: false, process: await process.view() };
     }
     this.#checkMayStart(process_id);
-    const { directory } = this.#options;
-    const starting = startProcess(this.#context(), directory, { process_id, request, ...extras });
+    const { clock, directory } = this.#options;
+    const record = newRecord(process_id, request, clock.wallMs(), extras.lossless ?? false);
+    const starting = SupervisedProcess.start(this.#context(), join(directory, process_id), record);
     const process = await this.#registry.addStarting(process_id, fingerprint, starting);
     this.#copies.start(process_id, process, extras.copy_to?.stdout);
     return { created: true, process: await process.view([]) };
@@ -130,7 +133,7 @@ export class Supervisor implements Service {
 
   /** The last `max_bytes` of each stream. */
   async outputTail(process_id: string, max_bytes: number): Promise<OutputTail> {
-    return outputTail(this.#registry.get(process_id).logs, max_bytes);
+    return outputTail(this.#registry.get(process_id).output.logs, max_bytes);
   }
 
   /** The process once it has ended or is ready; null if the time is over first. See waitFor for `conflict`. */

@@ -27,10 +27,10 @@ export async function waitFor(
   if (query.timeout_ms !== undefined) void sleep(clock, query.timeout_ms, until).then(() => over.abort(OVER));
   try {
     for (;;) {
-      const seen = process.changes.version;
+      const seen = process.output.changes.version;
       if (hasCome(process, query.for)) return true;
       if (until.aborted) return false;
-      await process.changes.after(seen, until);
+      await process.output.changes.after(seen, until);
     }
   } finally {
     over.abort(OVER);
@@ -39,8 +39,10 @@ export async function waitFor(
 
 function hasCome(process: SupervisedProcess, what: WaitOptions['for']): boolean {
   if (what === 'exit') return process.is_drained;
-  if (process.is_ready === true) return true;
-  if (process.is_ready === null) throw new ApiError('conflict', 'The process has no ready probe.');
-  if (process.is_final) throw new ApiError('conflict', 'The process ended before it was ready.');
+  const { run, is_final } = process.record;
+  const is_ready = run?.is_ready ?? null;
+  if (is_ready) return true;
+  if (is_ready === null) throw new ApiError('conflict', 'The process has no ready probe.');
+  if (is_final) throw new ApiError('conflict', 'The process ended before it was ready.');
   return false;
 }

@@ -1,9 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/contract/errors.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { outputOf, program, start, until } from '../support/process/harness.ts';
+import { fileLimit } from '../support/process/file-limit.ts';
+import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
 const is_root = process.getuid?.() === 0;
 
@@ -116,4 +117,122 @@ test('a signal for the main command ends it for good, whatever its restart polic
     signal: 'SIGTERM',
     restart_count: 0,
   });
+});
+
+/** Lets the time of a test pass until something is true. */
+async function advanceUntil(
+  clock: ManualClock,
+  step_ms: number,
+  condition: () => boolean | Promise<boolean>,
+) {
+  while (!(await condition())) await clock.advance(step_ms);
+}
+
+test('a process that fails is started again with growing delays, and max_restarts ends it', async () => {
+  const clock = new ManualClock();
+  const { supervisor, events } = await start({}, clock);
+  const restart = { policy: 'on-failure', max_restarts: 3, backoff_ms: 400 } as const;
+  const { process } = await supervisor.spawn({ shell: 'exit 4', restart });
+  const state = async () => (await supervisor.get(process.process_id)).state;
+  for (const [index, delay_ms] of [400, 800, 1600].entries()) {
+    await until(async () => (await state()) === 'restarting' && events.length === 2 * (index + 1));
+    await clock.advance(delay_ms - 1);
+    expect(await state()).toBe('restarting');
+    await clock.advance(1);
+    await until(() => events.length > 2 * (index + 1));
+  }
+  const ended = await supervisor.finished(process.process_id);
+  expect(ended).toMatchObject({ state: 'exited', exit_code: 4, restart_count: 3 });
+  await until(() => events.length === 8);
+  expect(events.map(({ payload }) => 'restart_count' in payload && payload.restart_count)).toEqual([
+    0, 0, 1, 1, 2, 2, 3, 3,
+  ]);
+});
+
+test('on-failure leaves a success alone, always does not, and DELETE ends a wait for the next run', async () => {
+  const { supervisor, events } = await start();
+  const success = await supervisor.spawn({ command: ['true'], restart: { policy: 'on-failure' } });
+  expect((await supervisor.finished(success.process.process_id)).state).toBe('exited');
+  const again = await supervisor.spawn({
+    command: ['true'],
+    restart: { policy: 'always', backoff_ms: 600_000 },
+  });
+  await until(async () => (await supervisor.get(again.process.process_id)).state === 'restarting');
+  expect(await supervisor.remove(again.process.process_id)).toMatchObject({ state: 'exited', exit_code: 0 });
+  expect(events.filter(({ event_type }) => event_type === 'process.exited')).toHaveLength(2);
+});
+
+test('max_restarts 0 means no restart', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'exit 1',
+    restart: { policy: 'always', max_restarts: 0 },
+  });
+  expect(await supervisor.finished(process.process_id)).toMatchObject({ state: 'exited', restart_count: 0 });
+});
+
+test('a time-out ends the whole group and says so; who ignores SIGTERM is killed after the grace', async () => {
+  const clock = new ManualClock();
+  const { supervisor, events } = await start({ grace_ms: 3_000 }, clock);
+  const { process } = await supervisor.spawn({
+    command: program('ignore-term.mjs', '2'),
+    timeout_ms: 60_000,
+  });
+  const pids = await until(async () => {
+    const { stdout } = await outputOf(supervisor, process.process_id);
+    const numbers = stdout.trim().split('\n').map(Number);
+    return numbers.length === 3 ? numbers : null;
+  });
+  await clock.advance(59_000);
+  expect(events).toHaveLength(1);
+  await advanceUntil(clock, 100, () => events.length === 2);
+  expect(clock.monotonicMs()).toBeGreaterThanOrEqual(63_000);
+  expect(events[1]).toMatchObject({
+    event_type: 'process.exited',
+    payload: { signal: 'SIGKILL', exit_code: 137, timed_out: true },
+  });
+  await advanceUntil(clock, 20, async () => !(await Promise.all(pids.map(isAlive))).includes(true));
+});
+
+test('DELETE ends descendants that made a session of their own, and answers also when all had ended', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({ command: program('leave-behind.mjs', 'own-session') });
+  await supervisor.finished(process.process_id);
+  const pid = Number((await outputOf(supervisor, process.process_id)).stdout);
+  expect(await isAlive(pid)).toBe(true);
+  expect((await supervisor.remove(process.process_id)).state).toBe('exited');
+  expect(await isAlive(pid)).toBe(false);
+  expect((await supervisor.remove(process.process_id)).state).toBe('exited');
+  await expect(supervisor.remove('unknown')).rejects.toMatchObject({ code: 'not_found' });
+});
+
+test('a start that the command is at fault for leaves no folder behind', async () => {
+  const { supervisor, directory } = await start();
+  const failing = supervisor.spawn({ command: ['no-such-program'], process_id: 'p' });
+  await expect(failing).rejects.toMatchObject({ code: 'invalid_request' });
+  expect(await readdir(directory)).toEqual([]);
+});
+
+test('a start that the disk refuses says so, and the id can be used once the disk is there again', async () => {
+  const { supervisor, directory } = await start();
+  await rm(directory, { recursive: true });
+  await writeFile(directory, 'in its place');
+  const request = { command: ['true'], process_id: 'p' };
+  await expect(supervisor.spawn(request)).rejects.toMatchObject({
+    code: 'outbox_unavailable',
+    message: expect.stringContaining('ENOTDIR'),
+  });
+  await rm(directory);
+  await mkdir(directory);
+  expect(await supervisor.spawn(request)).toMatchObject({ created: true });
+});
+
+test('a start for which no file can be opened is refused for the limit, and not for the command', async () => {
+  const { supervisor } = await start();
+  const limitFiles = fileLimit();
+  await limitFiles(3);
+  const refused = await supervisor.spawn({ command: ['true'], process_id: 'p' }).catch((error) => error);
+  await limitFiles(1_024);
+  expect(refused).toMatchObject({ code: 'too_many_requests' });
+  expect(await supervisor.spawn({ command: ['true'], process_id: 'p' })).toMatchObject({ created: true });
 });

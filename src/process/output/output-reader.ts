@@ -6,12 +6,12 @@ import {
   type OutputStream,
   type ProcessView,
 } from '../../contract/processes.ts';
-import type { ChangeSignal } from '../change-signal.ts';
 import { release, retain } from './buffer-pool.ts';
 import type { OutputRead } from './kept-files.ts';
-import type { LosslessFollower, LosslessFollowers } from './lossless-followers.ts';
+import type { LosslessFollower } from './lossless-followers.ts';
 import type { OutputLog } from './output-log.ts';
 import { incompleteBytes } from './preview.ts';
+import type { ProcessOutput } from './process-output.ts';
 
 const CHARACTER_MAX_BYTES = 4;
 
@@ -58,10 +58,8 @@ export type OutputItems = AsyncGenerator<OutputItem> & { readonly start: Readonl
 
 /** What a reader needs of a process. */
 export interface OutputSource {
-  logs: Record<OutputStream, OutputLog>;
-  /** Notified when there is more output, and at the end. */
-  changes: ChangeSignal;
-  lossless: LosslessFollowers;
+  /** Its `changes` are also notified at the end. */
+  output: ProcessOutput;
   /** Whether the process has ended for good and all its own output is in the logs. */
   readonly is_drained: boolean;
   /** The process as the API gives it. */
@@ -75,8 +73,10 @@ export interface OutputSource {
  */
 export async function readOutput(source: OutputSource, query: OutputOptions): Promise<OutputItems> {
   const position = { stdout: 0, stderr: 0 };
-  const logs = query.streams.map((stream) => source.logs[stream]);
-  const follower = query.lossless ? source.lossless.add(query.streams, () => query.onDropped?.()) : null;
+  const logs = query.streams.map((stream) => source.output.logs[stream]);
+  const follower = query.lossless
+    ? source.output.lossless.add(query.streams, () => query.onDropped?.())
+    : null;
   try {
     const start = forEach(logs, query.start);
     for (const log of logs) position[log.stream] = await findStart(log, start);
@@ -86,7 +86,7 @@ export async function readOutput(source: OutputSource, query: OutputOptions): Pr
   }
   query.signal?.addEventListener('abort', () => {
     follower?.leave(); // a reading that never begins does not get to its end either
-    source.changes.notify();
+    source.output.changes.notify();
   });
   return Object.assign(readFrom(source, query, position, follower), { start: { ...position } });
 }
@@ -106,7 +106,7 @@ async function* readFrom(
   follower: LosslessFollower | null,
 ): AsyncGenerator<OutputItem> {
   const { streams, follow = false, signal } = query;
-  const ends = follow ? streams.map((stream) => source.logs[stream].follow()) : [];
+  const ends = follow ? streams.map((stream) => source.output.logs[stream].follow()) : [];
   // Half of what may wait for a lossless reader: the process can write the other half meanwhile. A client takes the same
   // bytes in larger pieces for less.
   const target = new ReadTarget(query.whole_characters ? OUTPUT_CHUNK_BYTES : OUTPUT_PENDING_BYTES / 2);
@@ -114,12 +114,12 @@ async function* readFrom(
   try {
     while (!signal?.aborted) {
       // Taken before reading, so that no change is missed.
-      const seen = source.changes.version;
+      const seen = source.output.changes.version;
       const was_drained = source.is_drained;
       const whole_characters = query.whole_characters === true && !was_drained;
       let has_read = false;
       for (const stream of streams) {
-        const item = await readNext(source.logs[stream], position, target, whole_characters);
+        const item = await readNext(source.output.logs[stream], position, target, whole_characters);
         if (!item) continue;
         has_read = true;
         position[stream] = item.type === 'gone' ? item.offset : item.offset + item.data.length;
@@ -132,7 +132,7 @@ async function* readFrom(
       if (has_read) continue;
       if (was_drained) return yield { type: 'exit', process: await source.view(), position };
       if (!follow) return;
-      await source.changes.after(seen);
+      await source.output.changes.after(seen);
     }
   } finally {
     follower?.leave();

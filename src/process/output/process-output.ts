@@ -1,6 +1,9 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
 import { ChangeSignal } from '../change-signal.ts';
+import type { ProcessContext } from '../context.ts';
+import type { ProcessRecord } from '../record.ts';
+import { removePipes } from '../start/pipes.ts';
 import { LosslessFollowers } from './lossless-followers.ts';
 import { OutputLog } from './output-log.ts';
 
@@ -11,36 +14,43 @@ export class ProcessOutput {
   readonly logs: Readonly<Record<OutputStream, OutputLog>>;
   /** The followers that must not miss a byte. */
   readonly lossless: LosslessFollowers;
+  readonly #log: Log;
+  readonly #folder: string;
+  readonly #process_id: string;
   #open_runs = 0;
 
   private constructor(
-    clock: Clock,
+    { clock, log }: ProcessContext,
+    folder: string,
+    { process_id, is_lossless, is_final }: ProcessRecord,
     changes: ChangeSignal,
     logs: Record<OutputStream, OutputLog>,
-    is_lossless: boolean,
   ) {
+    this.#log = log;
+    this.#folder = folder;
+    this.#process_id = process_id;
     this.changes = changes;
     this.logs = logs;
     this.lossless = new LosslessFollowers(clock, logs);
-    if (is_lossless) this.lossless.expect();
+    if (is_lossless && !is_final) this.lossless.expect();
   }
 
-  /** The output of a new process; with `is_lossless` it waits for its first follower. */
-  static create(clock: Clock, folder: string, is_lossless = false): ProcessOutput {
+  /** The output of a new process, whose own `folder` is; if it is lossless, it waits for its first follower. */
+  static create(context: ProcessContext, folder: string, record: ProcessRecord): ProcessOutput {
     const changes = new ChangeSignal();
     const stdout = OutputLog.create(folder, 'stdout', changes);
     const stderr = OutputLog.create(folder, 'stderr', changes);
-    return new ProcessOutput(clock, changes, { stdout, stderr }, is_lossless);
+    return new ProcessOutput(context, folder, record, changes, { stdout, stderr });
   }
 
   /** The same of the output that an earlier daemon left in `folder`. Throws the system's error if it cannot be read. */
-  static async load(clock: Clock, folder: string, is_lossless = false): Promise<ProcessOutput> {
+  static async load(context: ProcessContext, folder: string, record: ProcessRecord): Promise<ProcessOutput> {
     const changes = new ChangeSignal();
     const [stdout, stderr] = await Promise.all([
       OutputLog.load(folder, 'stdout', changes),
       OutputLog.load(folder, 'stderr', changes),
     ]);
-    return new ProcessOutput(clock, changes, { stdout, stderr }, is_lossless);
+    return new ProcessOutput(context, folder, record, changes, { stdout, stderr });
   }
 
   /** Whether a process may still write to the output of any run. The folder is in use while this is true. */
@@ -51,11 +61,6 @@ export class ProcessOutput {
   /** Size of both streams on disk. */
   get size_bytes(): number {
     return this.logs.stdout.size_bytes + this.logs.stderr.size_bytes;
-  }
-
-  /** Bytes of both streams that the disk refused since the daemon started. */
-  get dropped_bytes(): number {
-    return this.logs.stdout.dropped_bytes + this.logs.stderr.dropped_bytes;
   }
 
   /** Counts a run's output as open until `closed` resolves; resolves then. */
@@ -70,13 +75,36 @@ export class ProcessOutput {
     for (const stream of OUTPUT_STREAMS) this.logs[stream].holds.widen(is_ending);
   }
 
-  /** Resolves when everything accepted so far is written or given up. */
-  async flush(): Promise<void> {
-    await Promise.all(OUTPUT_STREAMS.map((stream) => this.logs[stream].flush()));
+  /** Resolves when everything accepted is written or given up; logs how much was lost. Never rejects. */
+  async drain(): Promise<void> {
+    const { stdout, stderr } = this.logs;
+    await Promise.all([stdout.flush(), stderr.flush()]);
+    const lost_bytes = stdout.dropped_bytes + stderr.dropped_bytes;
+    if (lost_bytes === 0) return;
+    this.#log.warn(
+      { process_id: this.#process_id, lost_bytes },
+      'output of a process was lost: it could not be written to disk',
+    );
   }
 
-  /** Closes the files of both streams. They are opened again if more output arrives. */
-  close(): Promise<void>[] {
-    return OUTPUT_STREAMS.map((stream) => this.logs[stream].close());
+  /** Closes the files of both streams. They are opened again if more output arrives. Never rejects. */
+  async close(): Promise<void> {
+    await Promise.allSettled([this.logs.stdout.close(), this.logs.stderr.close()]);
+  }
+
+  /** Closes the files and removes the pipes, once no process can write to them. Errors are logged; never rejects. */
+  async end(): Promise<void> {
+    const { stdout, stderr } = this.logs;
+    for (const step of await Promise.allSettled([
+      stdout.close(),
+      stderr.close(),
+      removePipes(this.#folder),
+    ])) {
+      if (step.status === 'fulfilled') continue;
+      this.#log.warn(
+        { err: step.reason, process_id: this.#process_id },
+        'the output or pipes of a process could not be closed',
+      );
+    }
   }
 }
