@@ -44,6 +44,12 @@ export type HttpApp = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
+/** A request and its reply, for answers that are streams. */
+export interface HttpExchange {
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
 /**
  * Creates an application with the contract's envelope, error catalogue, body limits and `X-Request-Id`. Add routes to
  * it, then call `ready`. Any method that a known path does not allow is answered 405.

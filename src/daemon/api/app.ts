@@ -6,7 +6,7 @@ import { type DeliveryContext, registerDaemonDeliveryRoutes } from './delivery-r
 import { type EventStreamContext, registerEventStream } from './event-stream.ts';
 import { type FileContext, registerFileRoutes } from './files/file-routes.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from './health-routes.ts';
-import { type ManagerContext, registerManagerRoutes } from './manager-routes.ts';
+import { type ManagerRouteContext, registerManagerRoutes } from './manager-routes.ts';
 import { registerProcessRoutes } from './process-routes.ts';
 import { type PublishContext, registerPublishRoutes } from './publish/publish-routes.ts';
 import { accessOf } from './route-access.ts';
@@ -17,7 +17,7 @@ export type AppDaemon = PublishContext &
   DeliveryContext &
   EventStreamContext &
   SandboxContext &
-  ManagerContext &
+  ManagerRouteContext &
   ContextRouteContext &
   FileContext &
   HealthContext & { readonly log: Log };

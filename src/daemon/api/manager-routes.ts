@@ -17,7 +17,7 @@ import type { Tunnels } from '../tunnels.ts';
 import { answerPort, type PortContext } from './port-tunnel.ts';
 
 /** The slice of the daemon that the manager's routes use. */
-export interface ManagerContext extends PortContext {
+export interface ManagerRouteContext extends PortContext {
   readonly state: SandboxState | 'starting';
   /** Ends the sandbox without delivering what is pending. */
   stop(): Promise<void>;
@@ -40,7 +40,7 @@ const LifecycleQuery = closedObject({
  * - `ports` turns it into a connection to a port of the sandbox
  * - `events` reads the sandbox's own `sandbox.*` records as they are stored, for the feed
  */
-export async function registerManagerRoutes(app: HttpApp, daemon: ManagerContext): Promise<void> {
+export async function registerManagerRoutes(app: HttpApp, daemon: ManagerRouteContext): Promise<void> {
   app.post('/api/v1/sandbox/stop', async (_request, reply) => {
     reply.code(202);
     void daemon.stop();
@@ -68,7 +68,7 @@ function lifecycleRecord({ mac, ...row }: LifecycleRow): LifecycleRecord {
   return { ...row, mac: Buffer.from(mac).toString('hex') };
 }
 
-function addTunnel({ tunnels }: ManagerContext, request: FastifyRequest, reply: FastifyReply): void {
+function addTunnel({ tunnels }: ManagerRouteContext, request: FastifyRequest, reply: FastifyReply): void {
   if (!isUpgrade(request, EGRESS_PROTOCOL)) throw invalidField('Upgrade', `must be ${EGRESS_PROTOCOL}`);
   if (tunnels === null) throw new ApiError('conflict', 'The webhook does not leave through the manager.');
   tunnels.checkRoom();
@@ -80,7 +80,11 @@ function addTunnel({ tunnels }: ManagerContext, request: FastifyRequest, reply: 
  * Answers with one line of JSON when the sandbox is quiescent and another when it has resumed, which it does when the
  * client ends the body or disconnects.
  */
-async function quiesce(daemon: ManagerContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function quiesce(
+  daemon: ManagerRouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
   const gone = disconnectSignal(reply);
   const { raw } = reply;
   allowLongBody(request, reply);

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../../base/clock.ts';
+import type { HttpExchange } from '../../base/http/app.ts';
 import { joinUpgrade } from '../../base/http/join-upgrade.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { connectRelayed } from '../../base/http/relay.ts';
@@ -8,7 +9,6 @@ import { disconnectSignal } from '../../base/http/sse-response.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { PORT_PROTOCOL, portOf } from '../../contract/ports.ts';
-import type { Exchange } from './process-output.ts';
 
 /** The slice of the daemon that connections to ports use. */
 export interface PortContext {
@@ -27,7 +27,7 @@ const SWITCHING = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUp
 export async function answerPort(
   daemon: PortContext,
   text: string,
-  { request, reply }: Exchange,
+  { request, reply }: HttpExchange,
 ): Promise<void> {
   if (!isUpgrade(request, PORT_PROTOCOL)) throw invalidField('Upgrade', `must be ${PORT_PROTOCOL}`);
   const port = portOf(text);

@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { keepHeapSmall } from '../../base/engine/heap.ts';
+import type { HttpExchange } from '../../base/http/app.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -11,7 +12,6 @@ import type { AttachQuery } from '../../contract/schema/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachFrame, type AttachFrames, PROCESS_FRAMES } from './attach-frame.ts';
-import type { Exchange } from './process-output.ts';
 
 /** The slice of the daemon that an attached client uses. */
 export interface AttachContext {
@@ -38,7 +38,7 @@ export async function answerAttach(
   daemon: AttachContext,
   process_id: string,
   { offset, lossless }: Static<typeof AttachQuery>,
-  { request, reply }: Exchange,
+  { request, reply }: HttpExchange,
   frames: AttachFrames = PROCESS_FRAMES,
 ): Promise<void> {
   checkHandshake(request);

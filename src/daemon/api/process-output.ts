@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
 import type { Clock } from '../../base/clock.ts';
 import { keepHeapSmall } from '../../base/engine/heap.ts';
+import type { HttpExchange } from '../../base/http/app.ts';
 import { disconnectSignal, pacedWrite, SseResponse } from '../../base/http/sse-response.ts';
 import { OUTPUT_ANSWER_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -20,18 +21,12 @@ export interface OutputContext {
 
 const STARTS = ['offset', 'tail_bytes', 'tail_lines'] as const;
 
-/** A request and its reply, for answers that are streams. */
-export interface Exchange {
-  request: FastifyRequest;
-  reply: FastifyReply;
-}
-
 /** Answers `GET /processes/{id}/output` with server-sent events or the bytes of one stream. Contract section 4. */
 export async function answerOutput(
   daemon: OutputContext,
   process_id: string,
   query: Static<typeof OutputQuery>,
-  { request, reply }: Exchange,
+  { request, reply }: HttpExchange,
 ): Promise<void> {
   const { stream, follow, lossless } = query;
   if (lossless && !follow) throw invalidField('lossless', 'is accepted only together with follow');

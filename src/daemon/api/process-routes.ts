@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
-import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
+import { type HttpApp, type HttpExchange, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -25,7 +25,7 @@ import { NoQuery } from '../../contract/schema/query.ts';
 import { checkProcessRequest } from '../../process/start/parse-request.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachContext, answerAttach } from './process-attach.ts';
-import { answerOutput, type Exchange, type OutputContext, outputTexts } from './process-output.ts';
+import { answerOutput, type OutputContext, outputTexts } from './process-output.ts';
 
 /** The slice of the daemon that the process routes use. */
 export interface ProcessRouteContext extends AttachContext, OutputContext {
@@ -137,7 +137,7 @@ async function writeStdin(
   daemon: ProcessRouteContext,
   process_id: string,
   query: Static<typeof StdinQuery>,
-  { request, reply }: Exchange,
+  { request, reply }: HttpExchange,
 ): Promise<void> {
   const gone = disconnectSignal(reply);
   try {

@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../../../base/clock.ts';
 import { keepHeapSmall } from '../../../base/engine/heap.ts';
+import type { HttpExchange } from '../../../base/http/app.ts';
 import { disconnectSignal } from '../../../base/http/sse-response.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import { parseRange } from '../../../files/byte-range.ts';
@@ -10,7 +11,6 @@ import { isRangeCurrent, readOutcome } from '../../../files/conditions.ts';
 import { freeBuffer } from '../../../files/free-buffer.ts';
 import type { RegularFile } from '../../../files/regular-file.ts';
 import { entityTag } from '../../../files/stamp.ts';
-import type { Exchange } from '../process-output.ts';
 import { BodyWriter } from './body-writer.ts';
 
 /** Large enough that the system calls cost little, small enough for many downloads at once. Each has two. */
@@ -20,7 +20,7 @@ const CHUNK_BYTES = 64 * 1024;
  * Answers GET and HEAD `/files` with the bytes of a file, as RFC 9110 says of conditions and ranges, and closes it. A file
  * that shrinks meanwhile breaks the connection. Throws `precondition_failed` and `range_not_satisfiable`.
  */
-export async function answerDownload(file: RegularFile, clock: Clock, exchange: Exchange): Promise<void> {
+export async function answerDownload(file: RegularFile, clock: Clock, exchange: HttpExchange): Promise<void> {
   const { handle } = file;
   try {
     const plan = file.is_pseudo ? WHOLE_STREAM : await planOf(handle, clock, exchange);
@@ -62,7 +62,7 @@ const WHOLE_STREAM: Plan = {
   end: Number.POSITIVE_INFINITY,
 };
 
-async function planOf(handle: FileHandle, clock: Clock, { request, reply }: Exchange): Promise<Plan> {
+async function planOf(handle: FileHandle, clock: Clock, { request, reply }: HttpExchange): Promise<Plan> {
   const { headers, method } = request;
   const { etag, stat } = await entityTag(handle, clock);
   const version = { etag, modified_ms: stat.mtimeMs };

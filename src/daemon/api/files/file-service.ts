@@ -21,6 +21,12 @@ export interface FileServiceParts {
   config: Pick<DaemonConfig, 'state_dir' | 'control_token_file' | 'control_socket' | 'process_user'>;
 }
 
+/** The part of a file service that its routes work with, here or in the process of an account. */
+export type RoutedFiles = Pick<
+  FileService,
+  'clock' | 'transfers' | 'own' | 'threads' | 'trees' | 'processOf'
+>;
+
 /**
  * The daemon's file operations: its own account's in this process, any other's in a process of that account, so that the
  * kernel decides what the account may do. Source: contract section 4, "Files".

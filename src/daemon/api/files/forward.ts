@@ -1,11 +1,11 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import type { HttpExchange } from '../../../base/http/app.ts';
 import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
 import { joinUpgrade } from '../../../base/http/join-upgrade.ts';
 import { isUpgrade, takeUpgrade } from '../../../base/http/listener.ts';
 import { ApiError } from '../../../contract/errors.ts';
-import type { Exchange } from '../process-output.ts';
 import type { AccountProcess } from './account-process.ts';
 
 const BODIES = new Set(['POST', 'PUT']);
@@ -16,7 +16,7 @@ const OWN = new Set(['authorization', 'host', 'origin', 'content-length', 'expec
  * Has a request answered by the process of an account, streaming both ways; when either side closes, the other is closed.
  * Throws `permission_denied` where the daemon may not act as the account.
  */
-export async function forward(to: AccountProcess, exchange: Exchange): Promise<void> {
+export async function forwardToAccount(to: AccountProcess, exchange: HttpExchange): Promise<void> {
   const { request, reply } = exchange;
   const { socket, done } = await to.use();
   const outgoing = httpRequest({
@@ -81,7 +81,7 @@ function answerTo(outgoing: ClientRequest, { method, raw, body }: FastifyRequest
   });
 }
 
-function relay({ request, reply }: Exchange, head: IncomingMessage): void {
+function relay({ request, reply }: HttpExchange, head: IncomingMessage): void {
   const headers = Object.entries(head.headers).filter(([name]) => !HOP_BY_HOP.has(name));
   reply.hijack();
   const { raw } = reply;
@@ -97,7 +97,7 @@ function relay({ request, reply }: Exchange, head: IncomingMessage): void {
   raw.once('finish', () => request.raw.resume());
 }
 
-function join({ request, reply }: Exchange, head: IncomingMessage, upgraded: Socket): void {
+function join({ request, reply }: HttpExchange, head: IncomingMessage, upgraded: Socket): void {
   const own = takeUpgrade(request, reply);
   if (!own) {
     upgraded.destroy();

@@ -1,6 +1,6 @@
+import type { HttpExchange } from '../../../base/http/app.ts';
 import { FILE_IDLE_TIMEOUT_MS, FILE_TRANSFERS_MAX } from '../../../contract/defaults.ts';
 import { ApiError } from '../../../contract/errors.ts';
-import type { Exchange } from '../process-output.ts';
 
 /** The transfers under way: a bounded number, none of which waits for ever for its client. */
 export class Transfers {
@@ -14,14 +14,14 @@ export class Transfers {
   }
 
   /** Counts a transfer until its answer is closed, and cuts an idle client. Throws `too_many_requests`. */
-  begin(exchange: Exchange): void {
+  begin(exchange: HttpExchange): void {
     this.count(exchange);
     // Counts any byte that moves as activity, also within one long write. An idle connection is then destroyed.
     exchange.request.raw.socket.setTimeout(this.#idle_timeout_ms);
   }
 
   /** Counts one that does not depend on its client. Throws `too_many_requests`. */
-  count({ reply }: Exchange): void {
+  count({ reply }: HttpExchange): void {
     if (this.#count >= this.#max) {
       throw new ApiError('too_many_requests', `At most ${this.#max} transfers are allowed at a time.`, {
         retry_after_s: 1,
@@ -34,7 +34,7 @@ export class Transfers {
   }
 
   /** Stops waiting for the client: all of its bytes have arrived, and the rest is up to the disk. */
-  received({ request }: Exchange): void {
+  received({ request }: HttpExchange): void {
     request.raw.socket.setTimeout(0);
   }
 }
