@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { listenOn, serverOf } from '../base/engine/node-http.ts';
 import type { HttpApp } from '../base/http/app.ts';
 import { Connections, createListener, type Router } from '../base/http/listener.ts';
 import { EGRESS_PROTOCOL } from '../contract/egress.ts';
@@ -11,14 +12,6 @@ import { PORT_PROTOCOL } from '../contract/ports.ts';
 const NO_IPV6 = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 /** Attempts to find a port that is free on both loopback addresses. */
 const FREE_PORT_TRIES = 20;
-/** What Node itself passes on where no backlog is given. */
-const BACKLOG = 511;
-/** Addresses that are no names to look up, and their families. */
-const PLAIN_ADDRESSES = new Map([
-  ['127.0.0.1', 4],
-  ['0.0.0.0', 4],
-  ['::1', 6],
-]);
 
 /** The addresses on which the daemon's application is served. */
 export class Listeners {
@@ -54,7 +47,7 @@ export class Listeners {
 
   /** Whether a connection came over the control socket. */
   readonly isControl = (socket: Socket): boolean => {
-    return this.#control !== null && (socket as Socket & { server?: unknown }).server === this.#control;
+    return this.#control !== null && serverOf(socket) === this.#control;
   };
 
   /**
@@ -123,21 +116,6 @@ function listening(server: Server, listen: () => void): Promise<void> {
     });
     listen();
   });
-}
-
-/** A server with Node's own last step of `listen`, which future versions may not have. */
-type BareListening = Server & {
-  _listen2?: (address: string, port: number, family: number, backlog: number) => void;
-};
-
-/**
- * For a plain address the last step alone: before it, Node looks the address up, compiles an expression of all forms of
- * IPv6 addresses to tell link-local ones apart, and loads its cluster, which together are a tenth of the daemon's start.
- */
-function listenOn(server: BareListening, address: string, port: number): void {
-  const family = PLAIN_ADDRESSES.get(address);
-  if (family && server._listen2) server._listen2(address, port, family, BACKLOG);
-  else server.listen({ host: address, port, ipv6Only: true });
 }
 
 async function removeStale(path: string): Promise<void> {

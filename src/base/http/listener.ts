@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
+import { replaceClosing, responseInProgress } from '../engine/node-http.ts';
 import { areDescriptorsShort, descriptorLimit } from '../linux/descriptors.ts';
 import {
   type BareAnswer,
@@ -153,8 +154,7 @@ async function refuseClient(app: Router, error: ClientError, socket: Socket): Pr
 
 /** Writes an answer past the application and ends the connection. */
 function answerBare(socket: Socket, answer: BareAnswer): void {
-  const in_progress = (socket as Socket & { _httpMessage?: ServerResponse })._httpMessage;
-  if (socket.writable && !in_progress?.headersSent) socket.write(bareResponse(answer));
+  if (socket.writable && !responseInProgress(socket)?.headersSent) socket.write(bareResponse(answer));
   socket.destroy();
 }
 
@@ -167,10 +167,10 @@ function lingerFor(request: IncomingMessage, response: ServerResponse): void {
   response.prependOnceListener('finish', () => {
     const { socket } = request;
     if (request.complete || !socket) return;
-    socket.destroySoon = () => {
+    replaceClosing(socket, () => {
       socket.end();
       socket.setTimeout(LINGER_MS);
-    };
+    });
   });
 }
 

@@ -1,0 +1,58 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/**
+ * Private parts of Node's servers: properties that Node neither documents nor promises. Each function says what is private,
+ * what it gives, and what happens once a Node no longer has it. `test/base/engine/node-http.test.ts` then fails by its name.
+ */
+
+/** The backlog that Node itself passes on if none is given. */
+const BACKLOG = 511;
+/** Addresses that are no names to look up, and their families. */
+const PLAIN_ADDRESSES = new Map([
+  ['127.0.0.1', 4],
+  ['0.0.0.0', 4],
+  ['::1', 6],
+]);
+
+type BareListening = Server & {
+  _listen2?: (address: string, port: number, family: number, backlog: number) => void;
+};
+
+/**
+ * Listens on an address, by `_listen2` if it is plain: Node's own last step of `listen`. Before it, Node looks the address
+ * up, compiles an expression of all forms of IPv6 addresses to tell link-local ones apart, and loads its cluster, which
+ * together are a tenth of the daemon's start. Without `_listen2` the start takes that time.
+ */
+export function listenOn(server: Server, address: string, port: number): void {
+  const family = PLAIN_ADDRESSES.get(address);
+  const bare: BareListening = server;
+  if (family && bare._listen2) bare._listen2(address, port, family, BACKLOG);
+  else server.listen({ host: address, port, ipv6Only: true });
+}
+
+/**
+ * The server that accepted a connection, which Node notes in the socket's `server`. It saves a set of all connections of
+ * each server. Without it no connection counts as one of the control socket, and what only that may do is refused.
+ */
+export function serverOf(socket: Socket): unknown {
+  return (socket as Socket & { server?: unknown }).server;
+}
+
+/**
+ * The response that a connection is sending, which Node notes in the socket's `_httpMessage`. Requests that cannot be
+ * parsed reach the program without it. Without `_httpMessage` the answer to such a request might be written into the middle
+ * of the previous one's.
+ */
+export function responseInProgress(socket: Socket): ServerResponse | undefined {
+  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}
+
+/**
+ * Calls `end` where Node would close a connection after its last response: Node does so by the socket's `destroySoon`, which
+ * is replaced. That Node calls this method, and from a listener of the response's `finish`, is private. Without it the
+ * connection is closed at once, as if nothing had been replaced: a client that still sends its body loses the answer.
+ */
+export function replaceClosing(socket: Socket, end: () => void): void {
+  socket.destroySoon = end;
+}
