@@ -1,6 +1,9 @@
 import * as now from 'node:fs';
 import * as pool from 'node:fs/promises';
 
+/** Opens a name without any right to its content, and without any effect on it. From <fcntl.h>; Node does not name it. */
+export const O_PATH = 0o10000000;
+
 /** An open name. */
 export interface Opened {
   readonly fd: number;

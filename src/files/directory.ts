@@ -1,9 +1,8 @@
-import { constants, type Stats } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, type Stats } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
+import { ApiError } from '../contract/errors.ts';
 import { type BytePath, systemPath } from './byte-path.ts';
-import { lstat, type Opened, open, readlink } from './calls.ts';
-import { checkOwnMount } from './mount.ts';
-import { O_PATH } from './o-path.ts';
+import { lstat, O_PATH, type Opened, open, readlink } from './calls.ts';
 import type { OwnPlaces } from './own-places.ts';
 
 const DIRECTORY = O_PATH | constants.O_DIRECTORY;
@@ -81,4 +80,37 @@ export async function checkedPathOf(
   const real = await readlink(`/proc/self/fd/${fd}`);
   await own.check(real, stat);
   return real;
+}
+
+/** The mount of this process's root directory, which nobody can take away. */
+let root_mount: string | null = null;
+
+/**
+ * Throws `forbidden` if what is open lies in a mount namespace other than this process's, as `/proc/<pid>/root` leads to:
+ * its path there says nothing about where it is here. Source: contract section 4, "Files".
+ */
+function checkOwnMount(fd: number): void {
+  const mount = mountOf(fd);
+  if (mount === rootMount() || ownMounts().includes(mount)) return;
+  throw new ApiError('forbidden', "This lies in another mount namespace, which file operations don't reach.");
+}
+
+function rootMount(): string {
+  if (root_mount === null) {
+    const fd = openSync('/', O_PATH | constants.O_DIRECTORY);
+    root_mount = mountOf(fd);
+    closeSync(fd);
+  }
+  return root_mount;
+}
+
+/** Numbers are given again once a mount has gone, so that they cannot be kept. */
+function ownMounts(): string[] {
+  const lines = readFileSync('/proc/self/mountinfo', 'latin1').split('\n');
+  return lines.map((line) => line.slice(0, line.indexOf(' ')));
+}
+
+function mountOf(fd: number): string {
+  const [, id = ''] = /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1')) ?? [];
+  return id;
 }

@@ -3,9 +3,8 @@ import { ApiError } from '../contract/errors.ts';
 import type { FileEntry, FileType } from '../contract/files.ts';
 import type { AccountNames } from './accounts.ts';
 import { type BytePath, pathFields, shownBytes } from './byte-path.ts';
-import { open, readlink } from './calls.ts';
+import { O_PATH, open, readlink } from './calls.ts';
 import { checkedPathOf, type Directory } from './directory.ts';
-import { O_PATH } from './o-path.ts';
 import type { OwnPlaces } from './own-places.ts';
 
 const PERMISSIONS = 0o7777;

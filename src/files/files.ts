@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { FileEntry, FilePage } from '../contract/files.ts';
 import { accountNames } from './accounts.ts';
-import { packPath } from './archive/pack-path.ts';
+import { packPath } from './archive/pack.ts';
 import { type Unpacked, type UnpackRequest, unpackArchive } from './archive/unpack.ts';
 import { type BytePath, systemPath } from './byte-path.ts';
 import { copyPath } from './change/copy.ts';
@@ -15,8 +15,7 @@ import { type WriteParts, type WriteRequest, type WriteResult, writeFile } from 
 import { Directory } from './directory.ts';
 import { describeEntry, entryOf } from './entry.ts';
 import { told } from './file-error.ts';
-import { type ListRequest, listDirectory } from './list.ts';
-import { NameCache } from './name-cache.ts';
+import { type ListRequest, listDirectory, NameCache } from './list.ts';
 import { OwnPlaces } from './own-places.ts';
 import { findPlace, isDirectoryPath } from './place.ts';
 import { openRegularFile, type RegularFile } from './regular-file.ts';

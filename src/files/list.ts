@@ -1,4 +1,5 @@
-import { lstatSync, readdirSync } from 'node:fs';
+import { lstatSync, readdirSync, type Stats } from 'node:fs';
+import type { Clock } from '../base/clock.ts';
 import { invalidField } from '../contract/errors.ts';
 import type { FileEntry, FilePage } from '../contract/files.ts';
 import { isTemporaryName } from '../contract/temporary-file.ts';
@@ -7,8 +8,8 @@ import { type BytePath, joined, pathFields, systemPath } from './byte-path.ts';
 import { Directory } from './directory.ts';
 import { describeEntry, entryOf } from './entry.ts';
 import { isSystemError } from './file-error.ts';
-import type { NameCache } from './name-cache.ts';
 import type { OwnPlaces } from './own-places.ts';
+import { isSettled, stampOf } from './stamp.ts';
 
 /** A page of a directory's tree. */
 export interface ListRequest {
@@ -26,6 +27,11 @@ export interface ListParts {
   own: OwnPlaces;
   cache: NameCache;
 }
+
+/** How long a directory's names are kept for the next page, in ms. */
+const KEEP_MS = 5_000;
+/** Fewer are read again as quickly. */
+const NAMES_MIN = 1_000;
 
 /** Names looked at together. */
 const LOOKS_TOGETHER = 64;
@@ -149,6 +155,32 @@ class Page {
       found.push([name, entry]);
     }
     return found;
+  }
+}
+
+/** The names of the large directory that was listed last, so that its pages do not each read and sort all of them. */
+export class NameCache {
+  readonly #clock: Clock;
+  #stamp = '';
+  #names: BytePath[] | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The names of this very state of a directory; null if they are not kept. */
+  get(directory: Stats): BytePath[] | null {
+    return this.#names !== null && this.#stamp === stampOf(directory) ? this.#names : null;
+  }
+
+  /** Keeps the names that were read after this state was seen. */
+  put(directory: Stats, names: BytePath[]): void {
+    if (names.length < NAMES_MIN || !isSettled(directory, this.#clock)) return;
+    this.#stamp = stampOf(directory);
+    this.#names = names;
+    this.#clock.after(KEEP_MS, () => {
+      if (this.#names === names) this.#names = null;
+    });
   }
 }
 

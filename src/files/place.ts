@@ -1,5 +1,7 @@
 import type { Stats } from 'node:fs';
 import { readlink } from 'node:fs/promises';
+import { invalidField } from '../contract/errors.ts';
+import { isTemporaryName, TEMPORARY_PATTERN } from '../contract/temporary-file.ts';
 import { type BytePath, joined, systemPath } from './byte-path.ts';
 import { Directory } from './directory.ts';
 import { isSystemError } from './file-error.ts';
@@ -63,6 +65,18 @@ export async function findPlace(path: BytePath, own: OwnPlaces, options: PlaceOp
 export function isDirectoryPath(path: BytePath): boolean {
   return /\/\.?$/.test(path);
 }
+
+/**
+ * Throws `invalid_request` for a place that is, or lies in, what bears the name of an upload under way: lists and watches
+ * leave such names out, so that nothing else may hide behind one.
+ */
+export function checkNewName({ directory, missing, name }: Place, field = 'path'): void {
+  const names = [...directory.real.split('/'), ...missing, name];
+  if (names.some(isTemporaryName)) throw invalidField(field, IS_TEMPORARY);
+}
+
+/** What is wrong with such a name. */
+export const IS_TEMPORARY = `must not contain a name like ${TEMPORARY_PATTERN}, which uploads under way have`;
 
 /** A link that somebody else has put into a directory for all, such as /tmp, is not followed, as the kernel does. */
 function checkFollowed(directory: Stats, link: Stats): void {

@@ -2,8 +2,8 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { fileSystemAt } from '../base/linux/filesystem.ts';
 import { ApiError } from '../contract/errors.ts';
+import { O_PATH } from './calls.ts';
 import { checkedPathOf } from './directory.ts';
-import { O_PATH } from './o-path.ts';
 import type { OwnPlaces } from './own-places.ts';
 
 /** Neither a pipe nor a terminal can hold the opening up, and none becomes the daemon's own. */

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import {
   checkConditions,
   checkUnconditional,
+  httpDate,
   isRangeCurrent,
   readOutcome,
   writeConditions,
 } from '../../src/files/conditions.ts';
-import { httpDate } from '../../src/files/http-date.ts';
 
 const MODIFIED_MS = Date.UTC(1994, 10, 6, 8, 49, 37);
 const VERSION = { etag: '"now"', modified_ms: MODIFIED_MS + 400 };

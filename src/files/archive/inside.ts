@@ -2,10 +2,10 @@ import { mkdirSync } from 'node:fs';
 import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type BytePath, below, joined, shownBytes } from '../byte-path.ts';
-import { IS_TEMPORARY } from '../change/new-name.ts';
 import { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
+import { IS_TEMPORARY } from '../place.ts';
 import { invalidEntry } from './archive-entries.ts';
 
 /** Directories that are kept open at a time. */

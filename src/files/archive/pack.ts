@@ -13,11 +13,12 @@ import type { FileHandle } from 'node:fs/promises';
 import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type AccountNames, accountNames } from '../accounts.ts';
-import { type BytePath, shownBytes } from '../byte-path.ts';
+import { type BytePath, shownBytes, systemPath } from '../byte-path.ts';
 import type { ByteRange } from '../byte-range.ts';
 import { Directory } from '../directory.ts';
 import { conflictAt, fileShrunk, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
+import { openRegularFile } from '../regular-file.ts';
 import { dataRanges, isSparse, sparseMap, sparseRecords } from './sparse.ts';
 import { padding, TAR_END, type TarEntry, tarHeader } from './tar-header.ts';
 
@@ -27,6 +28,26 @@ const CHUNK_BYTES = 256 * 1024;
 const DEPTH_MAX = 400;
 /** Other names of files that are remembered; further ones become files of their own. */
 const LINKS_MAX = 100_000;
+
+/** A tar stream of a directory's tree, or of one file under its own name. Throws `not_a_file`, `conflict` or the system's error. */
+export async function packPath(
+  path: BytePath,
+  own: OwnPlaces,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<Buffer, void>> {
+  try {
+    const directory = await Directory.open(systemPath(path), own);
+    return await Pack.ofDirectory(directory, own, signal);
+  } catch (error) {
+    if (!isSystemError(error, 'ENOTDIR')) throw error;
+  }
+  const { handle, is_pseudo } = await openRegularFile(systemPath(path), own);
+  if (is_pseudo) {
+    await handle.close();
+    throw conflictAt(path, 'has no length before it is read, which an archive needs');
+  }
+  return Pack.ofFile(handle, path.slice(path.lastIndexOf('/') + 1), own, signal);
+}
 
 /**
  * Writes a directory's tree, or a single file, as a tar stream. Names are relative to the directory, links stay links, and

@@ -7,26 +7,25 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readFileSync,
   renameSync,
   symlinkSync,
+  writeSync,
 } from 'node:fs';
 import { ApiError } from '../../contract/errors.ts';
 import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
 import { makeDirectories } from '../change/make-directory.ts';
-import { checkNewName } from '../change/new-name.ts';
 import { removeTree } from '../change/remove.ts';
 import type { UploadJournal } from '../change/upload-journal.ts';
 import { NEW_FILE } from '../change/write.ts';
-import { writeAllNow } from '../change/write-all.ts';
 import { Directory } from '../directory.ts';
 import { fileError, isSystemError } from '../file-error.ts';
 import { freeBuffer } from '../free-buffer.ts';
 import type { OwnPlaces } from '../own-places.ts';
-import { findPlace } from '../place.ts';
+import { checkNewName, findPlace } from '../place.ts';
 import { type ArchiveEntry, archiveEntries, invalidEntry } from './archive-entries.ts';
 import { Inside, namesOf } from './inside.ts';
 import { SparseReader } from './sparse-reader.ts';
-import { umask } from './umask.ts';
 
 const PERMISSIONS = 0o777;
 /** What making something in a directory needs of its owner. */
@@ -214,7 +213,7 @@ async function writeContent(fd: number, { name, real_size, content }: ArchiveEnt
   let bytes = 0;
   for await (const chunk of content) {
     for (const { position, data } of sparse?.parts(chunk) ?? [{ position: bytes, data: chunk }]) {
-      writeAllNow(fd, data, position);
+      writeAll(fd, data, position);
       bytes += data.length;
     }
     if (!sparse) freeBuffer(chunk);
@@ -224,6 +223,23 @@ async function writeContent(fd: number, { name, real_size, content }: ArchiveEnt
   return bytes;
 }
 
+/** Writes all of `data` at a position of a file; the kernel may take it in parts. */
+function writeAll(fd: number, data: Buffer, position: number): void {
+  for (let done = 0; done < data.length; ) {
+    done += writeSync(fd, data, done, data.length - done, position + done);
+  }
+}
+
 async function skip(content: AsyncIterable<Buffer>): Promise<void> {
   for await (const _ of content);
+}
+
+let known_umask: number | null = null;
+
+/** What the kernel takes from the modes of new files. Read once: a program sets it at its start. */
+function umask(): number {
+  if (known_umask !== null) return known_umask;
+  const [, octal = '777'] = /^Umask:\s+([0-7]+)$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? [];
+  known_umask = Number.parseInt(octal, 8);
+  return known_umask;
 }

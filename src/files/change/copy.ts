@@ -11,7 +11,6 @@ import { removeTree } from './remove.ts';
 import { findTwoPlaces, type TwoPaths } from './two-places.ts';
 import type { UploadJournal } from './upload-journal.ts';
 import { NEW_FILE } from './write.ts';
-import { writeAll } from './write-all.ts';
 
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 const CHUNK_BYTES = 1024 * 1024;
@@ -121,6 +120,13 @@ async function copyBytes(source: FileHandle, target: FileHandle, signal: AbortSi
     position += length;
   }
   await target.truncate(position);
+}
+
+/** Writes all of `data` at a position of a file; the kernel may take it in parts. */
+async function writeAll(file: FileHandle, data: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < data.length; ) {
+    done += (await file.write(data, done, data.length - done, position + done)).bytesWritten;
+  }
 }
 
 function notAFile(real: BytePath): ApiError {

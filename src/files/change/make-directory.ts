@@ -4,8 +4,7 @@ import type { BytePath } from '../byte-path.ts';
 import { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
-import { findPlace } from '../place.ts';
-import { checkNewName } from './new-name.ts';
+import { checkNewName, findPlace } from '../place.ts';
 
 const MODE = 0o755;
 

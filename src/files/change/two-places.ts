@@ -3,8 +3,7 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import { type BytePath, below, joined } from '../byte-path.ts';
 import { told } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
-import { findPlace, isDirectoryPath, type Place } from '../place.ts';
-import { checkNewName } from './new-name.ts';
+import { checkNewName, findPlace, isDirectoryPath, type Place } from '../place.ts';
 import type { NamedIn } from './put-in-place.ts';
 
 /** Two paths: where something is, and where it is to be. */
