@@ -68,8 +68,8 @@ export function isSystemError(error: unknown, ...codes: string[]): boolean {
   return codes.includes((error as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
-/** Does `work`; its failures are told of `path`, see `fileError`. */
-export async function told<Result>(
+/** Maps errors to the catalogue, naming `path`; see `fileError`. */
+export async function withPath<Result>(
   path: BytePath,
   work: () => Promise<Result>,
   field?: string,

@@ -14,7 +14,7 @@ import type { UploadJournal } from './change/upload-journal.ts';
 import { type WriteParts, type WriteRequest, type WriteResult, writeFile } from './change/write.ts';
 import { Directory } from './directory.ts';
 import { describeEntry, entryOf } from './entry.ts';
-import { told } from './file-error.ts';
+import { withPath } from './file-error.ts';
 import { type ListRequest, listDirectory, NameCache } from './list.ts';
 import { OwnPlaces } from './own-places.ts';
 import { findPlace, isDirectoryPath } from './place.ts';
@@ -46,7 +46,7 @@ export class Files {
 
   /** Describes a path; of a link, what it leads to. After a link, a slash stands for the directory that it leads to. */
   stat(path: BytePath): Promise<FileEntry> {
-    return told(path, async () => {
+    return withPath(path, async () => {
       const place = await findPlace(path, this.#own, { follow: isDirectoryPath(path) });
       await using directory = place.directory;
       const { name, stat } = place;
@@ -60,52 +60,52 @@ export class Files {
 
   /** A page of a directory's entries. */
   list(request: ListRequest): Promise<FilePage> {
-    return told(request.path, () => listDirectory(request, { own: this.#own, cache: this.#names }));
+    return withPath(request.path, () => listDirectory(request, { own: this.#own, cache: this.#names }));
   }
 
   /** Opens a file for reading. The caller closes its handle. */
   open(path: BytePath): Promise<RegularFile> {
-    return told(path, () => openRegularFile(systemPath(path), this.#own));
+    return withPath(path, () => openRegularFile(systemPath(path), this.#own));
   }
 
   /** Writes a file, whole or not at all. */
   write(request: WriteRequest): Promise<WriteResult> {
-    return told(request.path, () => writeFile(request, this.#parts));
+    return withPath(request.path, () => writeFile(request, this.#parts));
   }
 
   /** Makes a directory; returns false where it was there. */
   makeDirectory(request: MakeRequest): Promise<boolean> {
-    return told(request.path, () => makeDirectory(request, this.#own));
+    return withPath(request.path, () => makeDirectory(request, this.#own));
   }
 
   /** Removes a file, a link itself, or a directory. */
   remove(request: RemoveRequest): Promise<void> {
-    return told(request.path, () => removePath(request, this.#own));
+    return withPath(request.path, () => removePath(request, this.#own));
   }
 
   /** Moves a file, a link itself or a directory. */
   move(paths: TwoPaths): Promise<void> {
-    return told(paths.destination, () => movePath(paths, this.#parts), 'destination');
+    return withPath(paths.destination, () => movePath(paths, this.#parts), 'destination');
   }
 
   /** Copies a file or a whole tree. */
   copy(paths: TwoPaths): Promise<void> {
-    return told(paths.destination, () => copyPath(paths, this.#parts), 'destination');
+    return withPath(paths.destination, () => copyPath(paths, this.#parts), 'destination');
   }
 
   /** A tar stream of a directory's tree or of one file. */
   pack(path: BytePath, signal: AbortSignal): Promise<AsyncGenerator<Buffer, void>> {
-    return told(path, () => packPath(path, this.#own, signal));
+    return withPath(path, () => packPath(path, this.#own, signal));
   }
 
   /** Unpacks a tar or tar.gz stream under a directory. */
   unpack(request: UnpackRequest): Promise<Unpacked> {
-    return told(request.path, () => unpackArchive(request, this.#parts));
+    return withPath(request.path, () => unpackArchive(request, this.#parts));
   }
 
   /** Where a directory really is, links followed. */
   realDirectory(path: BytePath): Promise<BytePath> {
-    return told(path, async () => {
+    return withPath(path, async () => {
       await using directory = await Directory.open(systemPath(path), this.#own);
       return directory.real;
     });

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { type BytePath, below, joined } from '../byte-path.ts';
-import { told } from '../file-error.ts';
+import { withPath } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkNewName, findPlace, isDirectoryPath, type Place } from '../place.ts';
 import type { NamedIn } from './put-in-place.ts';
@@ -34,7 +34,7 @@ export async function findTwoPlaces(
 ): Promise<TwoPlaces> {
   const opened = new AsyncDisposableStack();
   try {
-    const from = await told(source, () => placeOfSource(source, own, follow), 'source');
+    const from = await withPath(source, () => placeOfSource(source, own, follow), 'source');
     opened.use(from.directory);
     const is_directory = from.stat.isDirectory();
     const to = await findPlace(destination, own, { follow: false });

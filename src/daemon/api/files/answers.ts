@@ -18,7 +18,7 @@ import type {
 import { type BytePath, parsePath, pathFields } from '../../../files/byte-path.ts';
 import type { TwoPaths } from '../../../files/change/two-places.ts';
 import { checkUnconditional, writeConditions } from '../../../files/conditions.ts';
-import { told } from '../../../files/file-error.ts';
+import { withPath } from '../../../files/file-error.ts';
 import { freeBuffer } from '../../../files/free-buffer.ts';
 import { checkHandshake } from '../process-attach.ts';
 import { BodyWriter } from './body-writer.ts';
@@ -38,7 +38,7 @@ export async function answerRead(files: RoutedFiles, exchange: HttpExchange): Pr
   const path = pathOf(exchange.request);
   files.transfers.begin(exchange);
   const file = await files.own.open(path);
-  await told(path, () => answerDownload(file, files.clock, exchange));
+  await withPath(path, () => answerDownload(file, files.clock, exchange));
 }
 
 /** Answers GET `/files/stat`. */
@@ -118,7 +118,7 @@ export async function answerPack(files: RoutedFiles, exchange: HttpExchange): Pr
   files.transfers.begin(exchange);
   const gone = disconnectSignal(exchange.reply);
   const archive = await files.threads.pack(path, gone);
-  await told(path, () => sendArchive(archive, format, gone, exchange));
+  await withPath(path, () => sendArchive(archive, format, gone, exchange));
 }
 
 /**
