@@ -1,7 +1,7 @@
 import { lstatSync, opendirSync, readdirSync, statSync } from 'node:fs';
 import { type FileSystem, fileSystemOf } from '../base/linux/filesystem.ts';
 import type { ProbeResult } from './index/file-stat.ts';
-import { nameOf, systemPath } from './index/name.ts';
+import { fsPath, nameOf } from './index/name.ts';
 
 /** The file system as the watch uses it. Paths and names are in internal form; no method throws. */
 export interface Disk {
@@ -20,7 +20,7 @@ export const disk: Disk = {
   probe(path, follow = false) {
     try {
       const statOf = follow ? statSync : lstatSync;
-      const stats = statOf(systemPath(path), { throwIfNoEntry: false });
+      const stats = statOf(fsPath(path), { throwIfNoEntry: false });
       if (stats === undefined) return 'missing';
       const { dev, ino, mode, uid, gid, size } = stats;
       const { birthtimeMs: birth, mtimeMs: mtime, ctimeMs: ctime, nlink: links } = stats;
@@ -33,9 +33,9 @@ export const disk: Disk = {
   list(path, max = null) {
     try {
       if (max !== null) return listAtMost(path, max);
-      const names = readdirSync(systemPath(path));
+      const names = readdirSync(fsPath(path));
       if (!names.some((name) => name.includes('\ufffd'))) return names;
-      return readdirSync(systemPath(path), { encoding: 'buffer' }).map(nameOf);
+      return readdirSync(fsPath(path), { encoding: 'buffer' }).map(nameOf);
     } catch {
       return null;
     }
@@ -43,7 +43,7 @@ export const disk: Disk = {
 
   fileSystem(path) {
     try {
-      return fileSystemOf(systemPath(path));
+      return fileSystemOf(fsPath(path));
     } catch {
       return null;
     }
@@ -53,7 +53,7 @@ export const disk: Disk = {
 /** Reads a directory in parts: one without an end would fill the memory before a single call returned. */
 function listAtMost(path: string, max: number): string[] | null {
   // Node's types know no names as bytes here.
-  const dir = opendirSync(systemPath(path) as string, {
+  const dir = opendirSync(fsPath(path) as string, {
     encoding: 'buffer' as BufferEncoding,
     bufferSize: 256,
   });

@@ -26,7 +26,7 @@ export function bytesOf(path: string): Buffer {
 }
 
 /** A path in internal form as the file system calls take it: a string if it is UTF-8, its bytes otherwise. */
-export function systemPath(path: string): string | Buffer {
+export function fsPath(path: string): string | Buffer {
   return path.isWellFormed() ? path : bytesOf(path);
 }
 
