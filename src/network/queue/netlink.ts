@@ -56,9 +56,9 @@ export interface QueuedPacket {
 /** How a queue is configured. */
 export interface QueueSettings {
   queue: number;
-  /** The number of bytes of each packet that are copied. */
   /** Whether packets that the kernel splits later come whole. */
   is_whole: boolean;
+  /** The number of bytes of each packet that are copied. */
   copied_bytes: number;
   /** The number of packets that may wait for a verdict; the kernel drops any more. */
   packets_max: number;
