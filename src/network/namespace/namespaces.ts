@@ -1,10 +1,9 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { PerDirection } from '../directions.ts';
 import { type Link, linkIndex, linkNamed, linkOf } from './addresses.ts';
-import { removeIdleTables } from './idle-tables.ts';
 import type { KernelCount } from './kernel-counters.ts';
 import { isNamespace, namesBeginning, namespacePath } from './namespace-file.ts';
-import type { NodeGroup } from './node-group.ts';
+import { type NodeGroup, TABLE_PREFIX } from './node-group.ts';
 import { admitText, forgetText, nodeRulesText } from './node-rules.ts';
 import { ProgramError, runProgram } from './programs.ts';
 import {
@@ -18,6 +17,8 @@ import {
 
 /** More links than this in a row are only taken if the node has no addresses left. */
 const ATTEMPTS = 256;
+/** The tables of all groups in a list of `nft`. */
+const TABLES = new RegExp(`^table inet (${TABLE_PREFIX}\\S+)$`, 'gm');
 
 /** The options of the namespaces. */
 export interface NamespaceOptions {
@@ -60,7 +61,7 @@ export class Namespaces {
     await this.#onNode(['sh'], FORWARDING_SCRIPT);
     await this.#setRules();
     await this.#forgetLostLinks();
-    await removeIdleTables((command) => this.#onNode(command), this.#options.group);
+    await this.#removeIdleTables();
   }
 
   /** Removes the node's rules, unless there are sandboxes. */
@@ -177,6 +178,22 @@ export class Namespaces {
     for (const link of lost) await this.#nft(forgetText(this.#options.group, link));
   }
 
+  /**
+   * Removes tables that killed managers left without sandboxes, and whose data directories are gone. Those of other living
+   * managers whose data directory cannot be seen from here make theirs again.
+   */
+  async #removeIdleTables(): Promise<void> {
+    const listed = await this.#onNode(['nft', 'list', 'tables', 'inet']);
+    for (const [, table = ''] of listed.matchAll(TABLES)) {
+      if (table === this.#options.group.table) continue;
+      // Another manager may be faster.
+      const content = await this.#onNode(['nft', 'list', 'table', 'inet', table]).catch(() => '');
+      const data_dir = idleDataDir(content);
+      if (data_dir !== null && !existsSync(data_dir))
+        await this.#onNode(['nft', 'delete', 'table', 'inet', table]).catch(() => {});
+    }
+  }
+
   async #admit(link: Link): Promise<void> {
     const { group } = this.#options;
     try {
@@ -244,4 +261,9 @@ export class Namespaces {
 
 function isGone(error: unknown): boolean {
   return error instanceof ProgramError && /No such file|Cannot find device|No such device/.test(error.stderr);
+}
+
+/** The data directory in a table as `nft` shows it, if it admits no link; else null. */
+function idleDataDir(table: string): string | null {
+  return /"vsbx\d/.test(table) ? null : (/comment "([^"]+)"/.exec(table)?.[1] ?? null);
 }
