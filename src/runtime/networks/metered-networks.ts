@@ -12,7 +12,7 @@ import type { SandboxFiles } from '../sandbox-files.ts';
 import { writeEtcFiles } from './etc-files.ts';
 import { type LocalNetworks, namespaceNetwork, type SandboxNetwork } from './local-networks.ts';
 import { isolated } from './loopback-networks.ts';
-import { addCounts, NO_COUNTS, NOTHING_PASSED, usageOf } from './metered-usage.ts';
+import { addCounts, NO_COUNTS, NOTHING_PASSED, networkUsageOf } from './metered-usage.ts';
 import { type NameResolution, RESOLVER_FILES, readNameServers } from './name-servers.ts';
 import { NetworkRecords } from './network-record.ts';
 import type { NetworkSources } from './sandbox-networks.ts';
@@ -147,12 +147,12 @@ export class MeteredNetworks implements LocalNetworks {
     const { network, records, take_over } = this.#opened;
     const record = records.read(sandbox_id);
     if (record === null) return null;
-    if (record.mode === 'block-all') return usageOf(NOTHING_PASSED, NO_COUNTS);
+    if (record.mode === 'block-all') return networkUsageOf(NOTHING_PASSED, NO_COUNTS);
     const passed = await network.passed(sandbox_id);
     const counts = network.meterCounts(sandbox_id);
     return (
       passed &&
-      usageOf(passed, counts ? addCounts(take_over.countedBefore(sandbox_id), counts) : record.counted)
+      networkUsageOf(passed, counts ? addCounts(take_over.countedBefore(sandbox_id), counts) : record.counted)
     );
   }
 

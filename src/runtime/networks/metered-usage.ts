@@ -32,7 +32,7 @@ export function addCounts(before: MeteredCounts, counts: PerDirection<LaneCount>
 }
 
 /** The usage that both counts make. */
-export function usageOf(passed: PerDirection<KernelCount>, counts: MeteredCounts): NetworkUsage {
+export function networkUsageOf(passed: PerDirection<KernelCount>, counts: MeteredCounts): NetworkUsage {
   return perDirection((direction) => ({
     passed_bytes: passed[direction].bytes,
     passed_packets: passed[direction].packets,

@@ -6,7 +6,7 @@ import type { ByteAuthority, Reservation } from '../../../src/network/authority.
 import type { Direction } from '../../../src/network/directions.ts';
 import { type NodeGroup, nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { NetworkRuntime } from '../../../src/network/network-runtime.ts';
-import { addCounts, NO_COUNTS, usageOf } from '../../../src/runtime/networks/metered-usage.ts';
+import { addCounts, NO_COUNTS, networkUsageOf } from '../../../src/runtime/networks/metered-usage.ts';
 import { Topology, type Traffic } from './topology.ts';
 
 const log = createLog('silent');
@@ -149,5 +149,5 @@ export class TestSandbox {
 export async function usageIn(network: NetworkRuntime, sandbox_id: string) {
   const passed = await network.passed(sandbox_id);
   const counts = network.meterCounts(sandbox_id);
-  return passed && usageOf(passed, counts ? addCounts(NO_COUNTS, counts) : NO_COUNTS);
+  return passed && networkUsageOf(passed, counts ? addCounts(NO_COUNTS, counts) : NO_COUNTS);
 }
