@@ -1,25 +1,20 @@
 import type { SupervisedProcess } from './process.ts';
+import type { ProcessRegistry } from './registry.ts';
 import type { Freezer } from './tree/freezer.ts';
-
-/** What the pause acts on. */
-export interface PauseTarget {
-  freezer: Freezer;
-  /** Every process. */
-  all(): SupervisedProcess[];
-  /** Every process, once no start is under way. */
-  started(): Promise<SupervisedProcess[]>;
-  /** Whether the supervisor is being stopped: then nothing is paused any more. */
-  isStopping(): boolean;
-}
 
 /** Pauses and resumes every supervised process, one request after the other. */
 export class ProcessPause {
-  readonly #target: PauseTarget;
+  readonly #freezer: Freezer;
+  readonly #registry: ProcessRegistry;
+  readonly #isStopping: () => boolean;
   #is_paused = false;
   #last: Promise<void> = Promise.resolve();
 
-  constructor(target: PauseTarget) {
-    this.#target = target;
+  /** `isStopping`: whether the supervisor is being stopped; then nothing is paused any more. */
+  constructor(freezer: Freezer, registry: ProcessRegistry, isStopping: () => boolean) {
+    this.#freezer = freezer;
+    this.#registry = registry;
+    this.#isStopping = isStopping;
   }
 
   /** Whether a pause has begun and has not been resumed. */
@@ -41,7 +36,7 @@ export class ProcessPause {
   async releaseStopped(recovered: readonly SupervisedProcess[]): Promise<void> {
     const stopped = recovered.filter(({ record }) => record.is_stopped);
     if (stopped.length === 0) return;
-    await this.#target.freezer.release(stopped.map(({ root }) => root));
+    await this.#freezer.release(stopped.map(({ root }) => root));
     await this.#noteStopped(stopped, false);
   }
 
@@ -52,12 +47,12 @@ export class ProcessPause {
   }
 
   async #pause(): Promise<void> {
-    if (this.#is_paused || this.#target.isStopping()) return;
+    if (this.#is_paused || this.#isStopping()) return;
     this.#is_paused = true;
-    const processes = await this.#target.started();
+    const processes = await this.#registry.started();
     for (const process of processes) process.timers.pause();
     try {
-      await this.#target.freezer.freeze(processes.map(({ root }) => root));
+      await this.#freezer.freeze(processes.map(({ root }) => root));
     } catch (error) {
       await this.#resume(); // the caller takes this pause for failed and will not resume what was stopped
       throw error;
@@ -67,9 +62,9 @@ export class ProcessPause {
 
   async #resume(): Promise<void> {
     if (!this.#is_paused) return;
-    await this.#target.freezer.thaw();
+    await this.#freezer.thaw();
     this.#is_paused = false;
-    const processes = this.#target.all();
+    const processes = this.#registry.all();
     for (const process of processes) process.timers.resume();
     await this.#noteStopped(processes, false);
   }

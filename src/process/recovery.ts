@@ -1,57 +1,31 @@
 import { lstat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { bootTicks, isZombie, readStat, readStatNow, readVariable } from '../base/linux/procfs.ts';
+import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import type { ProcessContext } from './context.ts';
-import { SupervisedProcess } from './process.ts';
-import { addUnsent, loadRecord, type ProcessRecord, type RunRecord, removeFolder } from './record.ts';
+import { PipeReader } from './output/pipe-reader.ts';
+import { addUnsent, loadRecord, type ProcessRecord, type RunRecord } from './record.ts';
 import { processStarted } from './run.ts';
-import { rootByTag } from './tree/tree.ts';
+import type { ExitStatus, Launched, Outlet } from './start/launch.ts';
+import { pipePath } from './start/pipes.ts';
+import { rootByTag, TAG_VARIABLE } from './tree/tree.ts';
 
-/** The result of a recovery. `unread`: names of folders that could not be read or recovered yet; they are kept. */
-export interface RecoveredProcesses {
-  recovered: SupervisedProcess[];
-  unread: string[];
-}
+/** How often the kernel's process table is read for the end of a process that is not a child of this daemon. */
+const POLL_MS = 100;
 
 /**
- * Takes over every process that an earlier daemon left in these folders of `directory`: running ones, those that wait
- * for a restart, and ended ones with their output. Folders without a valid record are removed. Never rejects: an error
- * with one process is logged and does not affect the others.
+ * The record of the process that an earlier daemon left in `folder`, with the run that it had not saved yet; null if
+ * there is no valid record, or if its program never ran. Throws the system's error if it cannot be read now.
  */
-export async function recoverAll(
-  context: ProcessContext,
-  directory: string,
-  names: readonly string[],
-): Promise<RecoveredProcesses> {
-  const recovered: SupervisedProcess[] = [];
-  const unread: string[] = [];
-  for (const name of names) {
-    try {
-      const process = await recoverOne(context, join(directory, name), name);
-      if (process) recovered.push(process);
-    } catch (error) {
-      context.log.error(
-        { err: error, process_id: name },
-        'a process cannot be recovered right now: it will be retried',
-      );
-      unread.push(name);
-    }
-  }
-  return { recovered, unread };
-}
-
-async function recoverOne(
-  context: ProcessContext,
-  folder: string,
-  name: string,
-): Promise<SupervisedProcess | null> {
+export async function recoverRecord(context: ProcessContext, folder: string): Promise<ProcessRecord | null> {
   const is_folder = (await lstat(folder)).isDirectory();
   const record = is_folder ? await loadRecord(folder) : null;
-  const is_known = record?.process_id === name && (record.run !== null || (await findRun(context, record)));
-  const is_restarting = record?.end && !record.is_final && record.run?.boot_id === context.boot_id;
-  if (is_restarting && record.run?.ended_ticks !== undefined) await findRun(context, record);
-  if (record && is_known) return SupervisedProcess.recover(context, folder, record);
-  await removeFolder(folder);
-  return null;
+  if (record?.process_id !== basename(folder)) return null;
+  if (record.run === null) return (await findRun(context, record)) ? record : null;
+  const is_restarting = record.end && !record.is_final && record.run.boot_id === context.boot_id;
+  if (is_restarting && record.run.ended_ticks !== undefined) await findRun(context, record);
+  return record;
 }
 
 /** Finds a process whose daemon was killed after its start and before its pid was saved; adds its started event. */
@@ -74,4 +48,91 @@ async function findRun(context: ProcessContext, record: ProcessRecord): Promise<
   record.end = null;
   addUnsent(record, 'started', processStarted(record, run));
   return true;
+}
+
+/**
+ * Takes over a process that an earlier daemon started. Its pipes are opened again by their path; its stdin ended with
+ * that daemon. It is not a child of this daemon, so its end can be seen but its exit status is unknown. Throws the
+ * system's error if the pipes cannot be opened.
+ */
+export async function reattach(
+  context: ProcessContext,
+  tag: string,
+  run: RunRecord,
+  folder: string,
+  { logs, onOutput }: Outlet,
+): Promise<Launched> {
+  await noteStart(run, tag);
+  const readers: PipeReader[] = [];
+  const closeAll = () => {
+    for (const reader of readers) reader.close();
+  };
+  try {
+    for (const stream of OUTPUT_STREAMS) {
+      const path = pipePath(folder, stream);
+      const reader = PipeReader.reopen(path, logs[stream], (data) => onOutput(stream, data));
+      if (reader) readers.push(reader);
+    }
+  } catch (error) {
+    closeAll();
+    throw error;
+  }
+  const sighting = new Sighting(run, run.boot_id === context.boot_id);
+  return {
+    pid: run.pid,
+    stdin: null,
+    exited: waitUntilGone(context.clock, sighting),
+    endedTicks: () => sighting.endedTicks(),
+    output_closed: Promise.all(readers.map((reader) => reader.closed)).then(() => {}),
+    drain: () => {
+      for (const reader of readers) reader.drain();
+    },
+    close: closeAll,
+  };
+}
+
+/** Checks whether this very process still runs: its pid may have been reused. */
+class Sighting {
+  readonly #run: RunRecord;
+  #is_there: boolean;
+  #last_ticks = 0;
+
+  constructor(run: RunRecord, is_this_boot: boolean) {
+    this.#run = run;
+    this.#is_there = is_this_boot && run.ended_ticks === undefined;
+  }
+
+  endedTicks(): number | null {
+    if (!this.#is_there) return this.#last_ticks;
+    const now_ticks = bootTicks(); // taken before the check: the end may come right after it
+    this.#is_there = this.#look();
+    if (!this.#is_there) return this.#last_ticks;
+    this.#last_ticks = now_ticks;
+    return null;
+  }
+
+  #look(): boolean {
+    try {
+      const stat = readStatNow(this.#run.pid);
+      return stat?.start_ticks === this.#run.start_ticks && !isZombie(stat);
+    } catch {
+      return true; // an end that cannot be seen is not assumed
+    }
+  }
+}
+
+/** Notes the start time if the daemon was killed before it did, and the tag proves that this is the process. */
+async function noteStart(run: RunRecord, tag: string): Promise<void> {
+  if (run.start_ticks > 0 || (await readVariable(run.pid, TAG_VARIABLE)) !== tag) return;
+  run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
+}
+
+function waitUntilGone(clock: Clock, sighting: Sighting): Promise<ExitStatus> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (sighting.endedTicks() === null) clock.after(POLL_MS, look);
+      else resolve(null);
+    };
+    look();
+  });
 }

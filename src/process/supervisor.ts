@@ -1,13 +1,17 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { type Clock, sleep } from '../base/clock.ts';
 import { makeFolder } from '../base/folder.ts';
 import { readBootId } from '../base/linux/procfs.ts';
+import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
 import type { ProcessView } from '../contract/processes.ts';
 import type { ProcessRequest, PtySize } from '../contract/schema/process-request.ts';
 import type { ProcessContext } from './context.ts';
+import type { Emit } from './event-queue.ts';
 import { OomWatch } from './exit/oom.ts';
 import { OutputCopies } from './output/copies.ts';
 import {
@@ -19,17 +23,60 @@ import {
 } from './output/output-reader.ts';
 import { ProcessPause } from './pausing.ts';
 import { SupervisedProcess } from './process.ts';
-import { newRecord } from './record.ts';
-import { recoverAll } from './recovery.ts';
+import { newRecord, removeFolder } from './record.ts';
+import { recoverRecord } from './recovery.ts';
 import { ProcessRegistry, requestFingerprint } from './registry.ts';
 import { ProcessRetention } from './retention.ts';
-import { endAll } from './shutdown.ts';
 import type { StdinWrite } from './stdin.ts';
-import type { SpawnExtras, SpawnResult, SupervisorOptions } from './supervisor-options.ts';
 import { Freezer } from './tree/freezer.ts';
 import { parseSignal } from './tree/signals.ts';
+import { terminateTree } from './tree/terminate-tree.ts';
 import { TreeFinder } from './tree/tree.ts';
-import { type WaitOptions, waitFor } from './wait.ts';
+
+/** Options of a supervisor. */
+export interface SupervisorOptions {
+  clock: Clock;
+  log: Log;
+  /** `<state-dir>/processes`; created with mode 0700 if missing. */
+  directory: string;
+  /** Stores an event durably. While it rejects, the event is kept and tried again. */
+  emit: Emit;
+  /** The plain environment of children, without the daemon's secrets. Read at each start. */
+  environment: () => Record<string, string>;
+  /** The account of processes whose request names none; null is the daemon's own. */
+  default_user: string | null;
+  /** From SIGTERM to SIGKILL, unless a request names another, and the longest wait for the last events. */
+  grace_ms: number;
+  /** Numbers from 0 to 1, for jitter. */
+  random?: () => number;
+}
+
+/** Additions to a start. */
+export interface SpawnExtras {
+  /** Reads the output no further than a little until the first lossless follower has come, or for 60 s. */
+  lossless?: boolean;
+  /** Both streams of the process are also copied there. */
+  copy_to?: { stdout: Writable };
+  /** Replaces an ended process with the same id, instead of returning it. */
+  replace_ended?: boolean;
+}
+
+/** `created` is false if a process with this id and request existed before. */
+export interface SpawnResult {
+  created: boolean;
+  process: ProcessView;
+}
+
+/** A wait for the end with all output readable, or for the first readiness. */
+export interface WaitOptions {
+  for: 'exit' | 'ready';
+  /** Without it, only `signal` ends the wait. */
+  timeout_ms?: number;
+  signal?: AbortSignal;
+}
+
+/** Shared: making an error for each wait takes longer than ending it. */
+const OVER = new Error('the wait is over');
 
 /**
  * Starts, follows and ends processes. Every method that takes a `process_id` throws `not_found` for an unknown one.
@@ -55,12 +102,7 @@ export class Supervisor implements Service {
     this.#options = options;
     this.#freezer = new Freezer(clock, log, this.#trees, directory);
     this.#copies = new OutputCopies(clock);
-    this.#pause = new ProcessPause({
-      freezer: this.#freezer,
-      all: () => this.#registry.all(),
-      started: () => this.#registry.started(),
-      isStopping: () => this.#stopped !== null,
-    });
+    this.#pause = new ProcessPause(this.#freezer, this.#registry, () => this.#stopped !== null);
     this.#retention = new ProcessRetention({
       ...options,
       registry: this.#registry,
@@ -136,10 +178,28 @@ export class Supervisor implements Service {
     return outputTail(this.#registry.get(process_id).output.logs, max_bytes);
   }
 
-  /** The process once it has ended or is ready; null if the time is over first. See waitFor for `conflict`. */
+  /**
+   * The process once it has ended or is ready; null if the time is over first, or `signal` aborts. Throws `conflict` if
+   * it ends before it is ready, or has no ready probe. Source: contract section 4, GET `/processes/{id}/wait`.
+   */
   async wait(process_id: string, query: WaitOptions): Promise<ProcessView | null> {
+    const { timeout_ms, signal } = query;
     const process = this.#registry.get(process_id);
-    return (await waitFor(this.#options.clock, process, query)) ? process.view() : null;
+    const { changes } = process.output;
+    const over = new AbortController();
+    const until = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+    if (timeout_ms !== undefined)
+      void sleep(this.#options.clock, timeout_ms, until).then(() => over.abort(OVER));
+    try {
+      for (;;) {
+        const seen = changes.version;
+        if (hasCome(process, query.for)) return process.view();
+        if (until.aborted) return null;
+        await changes.after(seen, until);
+      }
+    } finally {
+      over.abort(OVER);
+    }
   }
 
   /** Resolves when the process's pipe has taken everything; waits while it is full. See Stdin for the errors. */
@@ -208,8 +268,29 @@ export class Supervisor implements Service {
     return this.#registry.usage();
   }
 
+  /**
+   * Takes over every process that an earlier daemon left in these folders: running ones, those that wait for a restart,
+   * and ended ones with their output. Folders without a valid record are removed. Never rejects: an error with one
+   * process is logged and does not affect the others; its folder is kept and tried again later.
+   */
   async #recover(names: readonly string[]): Promise<void> {
-    const { recovered, unread } = await recoverAll(this.#context(), this.#options.directory, names);
+    const context = this.#context();
+    const recovered: SupervisedProcess[] = [];
+    const unread: string[] = [];
+    for (const name of names) {
+      try {
+        const folder = join(this.#options.directory, name);
+        const record = await recoverRecord(context, folder);
+        if (record) recovered.push(await SupervisedProcess.recover(context, folder, record));
+        else await removeFolder(folder);
+      } catch (error) {
+        context.log.error(
+          { err: error, process_id: name },
+          'a process cannot be recovered right now: it will be retried',
+        );
+        unread.push(name);
+      }
+    }
     this.#unread = unread;
     for (const process of recovered.sort((a, b) => a.record.created_at_ms - b.record.created_at_ms)) {
       this.#registry.addRecovered(process, requestFingerprint(process.record.request));
@@ -229,8 +310,52 @@ export class Supervisor implements Service {
     this.#retention.stop();
     const processes = await this.#registry.started();
     await this.resume();
-    await endAll({ ...this.#options, trees: this.#trees }, processes, this.#copies);
+    await this.#terminateAll(processes);
+    await this.#terminateStrays();
+    await this.#flushEvents(processes);
+    await this.#copies.allFinished();
+    await Promise.allSettled(processes.map((process) => process.close()));
     await Promise.allSettled([this.#freezer.close(), this.#oom.close()]);
+  }
+
+  /** Ends every tree, SIGTERM first. Processes that do not end are logged; never rejects. */
+  async #terminateAll(processes: readonly SupervisedProcess[]): Promise<void> {
+    const { grace_ms, log } = this.#options;
+    const members = await this.#trees.find(processes.map(({ root }) => root)).catch(() => []);
+    const ends = processes.map(async (process, index) => {
+      if (process.record.is_final && members[index]?.length === 0) return;
+      await process.terminate(grace_ms);
+    });
+    for (const end of await Promise.allSettled(ends)) {
+      if (end.status === 'rejected') log.warn({ err: end.reason }, 'a process did not end');
+    }
+  }
+
+  /** Ends processes of the sandbox that belong to no tree. They are known only if the sandbox has its own table. */
+  async #terminateStrays(): Promise<void> {
+    const { clock, log, grace_ms } = this.#options;
+    const target = {
+      members: () => this.#trees.findAll([]),
+      group: () => null,
+      onSignal: () => {},
+      leader_ended: Promise.resolve(),
+      after: (delay_ms: number, run: () => void) => clock.after(delay_ms, run),
+      isPaused: () => false,
+    };
+    const is_empty = await terminateTree(clock, target, grace_ms).catch(() => false);
+    if (!is_empty) log.warn('some processes of the sandbox are still running');
+  }
+
+  /**
+   * Resolves when the events of all processes are stored, or after the grace: what is not stored by then stays in the
+   * records, and the next daemon emits it.
+   */
+  async #flushEvents(processes: readonly SupervisedProcess[]): Promise<void> {
+    const { clock, grace_ms } = this.#options;
+    const over = new AbortController();
+    const flushed = Promise.all(processes.map((process) => process.flushEvents()));
+    await Promise.race([flushed, sleep(clock, grace_ms, over.signal)]);
+    over.abort();
   }
 
   #context(): ProcessContext {
@@ -245,4 +370,14 @@ export class Supervisor implements Service {
       onIdle: () => this.#retention.sweepSoon(),
     };
   }
+}
+
+function hasCome(process: SupervisedProcess, what: WaitOptions['for']): boolean {
+  if (what === 'exit') return process.is_drained;
+  const { run, is_final } = process.record;
+  const is_ready = run?.is_ready ?? null;
+  if (is_ready) return true;
+  if (is_ready === null) throw new ApiError('conflict', 'The process has no ready probe.');
+  if (is_final) throw new ApiError('conflict', 'The process ended before it was ready.');
+  return false;
 }

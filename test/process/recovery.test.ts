@@ -9,6 +9,7 @@ import type { ProcessView } from '../../src/contract/processes.ts';
 import type { ProcessRequest } from '../../src/contract/schema/process-request.ts';
 import { loadRecord, type RunRecord } from '../../src/process/record.ts';
 import { TAG_VARIABLE } from '../../src/process/tree/tree.ts';
+import { fileLimit } from '../support/process/file-limit.ts';
 import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
 
 let root: string;
@@ -266,5 +267,19 @@ test('a run that a daemon began anew and was killed before it could note is foun
   expect(await supervisor.get('p')).toMatchObject({ state: 'running', pid: child.pid, restart_count: 1 });
   await until(() => events.length === 1);
   expect(events[0]).toMatchObject({ event_type: 'process.started', payload: { pid: child.pid } });
+  await supervisor.remove('p');
+});
+
+test('while no file can be opened no process counts as ended, and a process can be asked for', async () => {
+  const limitFiles = fileLimit();
+  const first = await start();
+  await first.supervisor.spawn({ command: ['sleep', '1000'], process_id: 'p' });
+  const { supervisor } = await first.again();
+  await limitFiles(3);
+  await new Promise((resolve) => setTimeout(resolve, 300)); // some looks of the one that is not its parent
+  expect(await supervisor.get('p')).toMatchObject({ state: 'running' });
+  await expect(supervisor.remove('p')).rejects.toMatchObject({ code: 'too_many_requests' });
+  await limitFiles(1_024);
+  expect(await supervisor.get('p')).toMatchObject({ state: 'running' });
   await supervisor.remove('p');
 });

@@ -6,8 +6,7 @@ import { afterEach, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { readStat } from '../../../src/base/linux/procfs.ts';
 import type { ProcessEvent } from '../../../src/contract/events.ts';
-import { Supervisor } from '../../../src/process/supervisor.ts';
-import type { SupervisorOptions } from '../../../src/process/supervisor-options.ts';
+import { Supervisor, type SupervisorOptions } from '../../../src/process/supervisor.ts';
 import type { TreeRoot } from '../../../src/process/tree/tree.ts';
 
 /** A supervisor on a folder of its own, with the events it stored in their order. */
