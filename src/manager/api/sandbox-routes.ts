@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { type HttpApp, success } from '../../base/http/app.ts';
-import { invalidField } from '../../contract/errors.ts';
+import { idempotencyKeyOf } from '../../base/http/idempotency-key.ts';
 import { NoQuery } from '../../contract/schema/query.ts';
 import type { Seal } from '../database/seal.ts';
 import { ChangeBody, changeRequest, ForkBody, ReasonBody, RefreshBody } from '../sandboxes/change-request.ts';
@@ -17,8 +17,6 @@ import type { SandboxRef } from '../sandboxes/transition-runner.ts';
 import { callerOf } from './auth.ts';
 import { SANDBOX_DOCS } from './sandbox-docs.ts';
 import { ListQuery, SandboxParams } from './schemas.ts';
-
-const KEY = /^[\x21-\x7e]{1,128}$/;
 
 /** What the sandbox routes need. */
 export interface SandboxRouteParts {
@@ -177,8 +175,5 @@ function reasonOf(request: FastifyRequest): string | null {
 }
 
 function keyOf(request: FastifyRequest): string | null {
-  const key = request.headers['idempotency-key'];
-  if (key === undefined) return null;
-  if (typeof key === 'string' && KEY.test(key)) return key;
-  throw invalidField('Idempotency-Key', 'must be 1 to 128 visible ASCII characters');
+  return idempotencyKeyOf(request.headers['idempotency-key']) ?? null;
 }

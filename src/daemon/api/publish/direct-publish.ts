@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorAnswer, type PlainAnswer } from '../../../base/http/errors.ts';
 import { hostLines } from '../../../base/http/host-lines.ts';
+import { idempotencyKeyOf } from '../../../base/http/idempotency-key.ts';
 import type { Router } from '../../../base/http/listener.ts';
 import { requestIds } from '../../../base/http/request-ids.ts';
 import type { RequestMetrics } from '../../../base/http/request-metrics.ts';
@@ -11,7 +12,7 @@ import type { Listeners } from '../../listeners.ts';
 import type { Publisher } from '../../publisher.ts';
 import type { StartGate } from '../../start-gate.ts';
 import type { Guard } from '../guard.ts';
-import { idempotencyKey, payloadText } from './payload.ts';
+import { payloadText } from './payload.ts';
 
 /** The path of the route. */
 export const PUBLISH_PATH = '/api/v1/webhook/publish';
@@ -115,7 +116,7 @@ export class DirectPublish implements Router {
   async #published(request: IncomingMessage, body: Buffer, id: string): Promise<PlainAnswer> {
     try {
       const payload = payloadText(body);
-      const key = idempotencyKey(request.headers['idempotency-key']);
+      const key = idempotencyKeyOf(request.headers['idempotency-key']);
       const traceparent = traceparentOf(request.headers.traceparent);
       const receipt = await this.#parts.core.publisher.publish(payload, key, traceparent);
       return { status: 202, text: JSON.stringify({ success: true, data: receipt }), headers: {} };

@@ -14,7 +14,6 @@ const KEY =
   '(?:p|\\\\u0070)(?:a|\\\\u0061)(?:y|\\\\u0079)(?:l|\\\\u006[cC])(?:o|\\\\u006[fF])(?:a|\\\\u0061)(?:d|\\\\u0064)';
 /** Everything before the payload's text. */
 const OPENING = new RegExp(`^[ \\t\\n\\r]*\\{[ \\t\\n\\r]*"${KEY}"[ \\t\\n\\r]*:`);
-const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 const WHITE_SPACE = ' \t\n\r';
 
 /**
@@ -36,15 +35,6 @@ export function payloadText(body: Buffer): string {
   if (payload === undefined || value === undefined) throw refusal(text);
   if (!isObject(value)) throw invalidField('payload', 'must be a JSON object');
   return payload;
-}
-
-/** The value of the header `Idempotency-Key`, or undefined without one. Throws `invalid_request`. */
-export function idempotencyKey(value: string | string[] | undefined): string | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value !== 'string' || !IDEMPOTENCY_KEY.test(value)) {
-    throw invalidField('Idempotency-Key', 'must be 1 to 128 visible ASCII characters');
-  }
-  return value;
 }
 
 /** The text between the colon and the last brace, without surrounding white space. */

@@ -1,5 +1,6 @@
 import type { HttpApp } from '../../../base/http/app.ts';
 import { success } from '../../../base/http/app.ts';
+import { idempotencyKeyOf } from '../../../base/http/idempotency-key.ts';
 import { traceparentOf } from '../../../base/http/trace-context.ts';
 import { WEBHOOK_TEST_WAIT_MS } from '../../../contract/defaults.ts';
 import type { DeliveryDetail } from '../../../contract/deliveries.ts';
@@ -8,7 +9,7 @@ import type { Dispatcher } from '../../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../../outbox/sqlite/client.ts';
 import type { Publisher } from '../../publisher.ts';
 import { PUBLISH_PATH } from './direct-publish.ts';
-import { idempotencyKey, payloadText } from './payload.ts';
+import { payloadText } from './payload.ts';
 
 /** The slice of the daemon that publishing uses. */
 export interface PublishContext {
@@ -28,7 +29,7 @@ export function registerPublishRoutes(app: HttpApp, daemon: PublishContext): voi
     const payload = payloadText(request.body as Buffer);
     const receipt = await daemon.publisher.publish(
       payload,
-      idempotencyKey(request.headers['idempotency-key']),
+      idempotencyKeyOf(request.headers['idempotency-key']),
       traceparentOf(request.headers.traceparent),
     );
     reply.code(202);
