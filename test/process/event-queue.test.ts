@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { start, until } from '../support/process/harness.ts';
+import { start } from '../support/process/harness.ts';
 
 test('events that cannot be stored are kept, retried and stored in order', async () => {
   const clock = new ManualClock();
@@ -21,6 +22,6 @@ test('events that cannot be stored are kept, retried and stored in order', async
   expect(stored).toEqual([]);
   is_broken = false;
   await clock.advance(6_000);
-  await until(() => stored.length === 2);
+  await eventually(() => expect(stored).toHaveLength(2));
   expect(stored).toEqual(['process.started', 'process.exited']);
 });

@@ -4,8 +4,9 @@ import { mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ProcessRecord } from '../../src/process/record.ts';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { outputOf, start, until } from '../support/process/harness.ts';
+import { outputOf, start } from '../support/process/harness.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 /** A folder of processes with one that has ended, `p`, and its output `kept`. */
@@ -146,7 +147,7 @@ test.each(['process.json', 'stdout'])(
     const request = { command: ['true'], process_id: 'q' };
     await expect(supervisor.spawn(request)).rejects.toMatchObject({ code: 'outbox_unavailable' });
     await clock.advance(60_000);
-    await until(async () => (await supervisor.list()).length === 2);
+    await eventually(async () => expect(await supervisor.list()).toHaveLength(2));
     expect((await outputOf(supervisor, 'q')).stdout).toBe('kept');
     expect(await supervisor.spawn(request)).toMatchObject({ created: false });
   },
@@ -164,7 +165,7 @@ test('a pipe that cannot be removed is told, and the daemon lives', async () => 
     }
     await supervisor.remove('p');
     expect(await supervisor.get('p')).toMatchObject({ state: 'exited', signal: 'SIGTERM' });
-    await until(() => new Promise((resolve) => setImmediate(() => resolve(true))));
+    await new Promise((resolve) => setImmediate(resolve));
     expect(rejected).toEqual([]);
   } finally {
     process.off('unhandledRejection', note);

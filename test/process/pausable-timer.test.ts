@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { start, until } from '../support/process/harness.ts';
+import { start } from '../support/process/harness.ts';
 
 test('a timeout stands still while the processes are paused', async () => {
   const clock = new ManualClock();
@@ -19,9 +20,9 @@ test('a timeout stands still while the processes are paused', async () => {
   await resuming;
   await clock.advance(500);
   expect(events).toHaveLength(1);
-  await until(async () => {
+  await eventually(async () => {
     await clock.advance(100);
-    return events.length === 2;
+    expect(events).toHaveLength(2);
   });
   expect(events[1]?.payload).toMatchObject({ timed_out: true });
 });

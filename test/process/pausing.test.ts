@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { fileLimit } from '../support/process/file-limit.ts';
-import { type Harness, isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
+import { type Harness, isAlive, outputOf, program, start } from '../support/process/harness.ts';
 
 /** Whether a process makes progress: its output grows. */
 async function grows({ supervisor }: Harness, process_id: string): Promise<boolean> {
@@ -18,7 +19,8 @@ test('a pause really stops a tree, including sessions of its own, and a resume l
   const tick = program('tick.mjs').join(' ');
   const { process: own } = await supervisor.spawn({ shell: `setsid env -i ${tick} & wait` });
   const { process: plain } = await supervisor.spawn({ command: program('tick.mjs') });
-  for (const { process_id } of [own, plain]) await until(() => grows(harness, process_id));
+  for (const { process_id } of [own, plain])
+    await eventually(async () => expect(await grows(harness, process_id)).toBe(true));
   await Promise.all([supervisor.pause(), supervisor.pause()]);
   expect(supervisor.is_paused).toBe(true);
   expect(await grows(harness, own.process_id)).toBe(false);
@@ -27,16 +29,17 @@ test('a pause really stops a tree, including sessions of its own, and a resume l
   await expect(supervisor.spawn({ command: ['true'] })).rejects.toMatchObject({ code: 'conflict' });
   await supervisor.resume();
   await supervisor.resume();
-  for (const { process_id } of [own, plain]) await until(() => grows(harness, process_id));
+  for (const { process_id } of [own, plain])
+    await eventually(async () => expect(await grows(harness, process_id)).toBe(true));
   expect((await supervisor.get(plain.process_id)).state).toBe('running');
 });
 
 test('what was stopped before a pause stays stopped after it', async () => {
   const harness = await start();
   const { process } = await harness.supervisor.spawn({ command: program('tick.mjs') });
-  await until(() => grows(harness, process.process_id));
+  await eventually(async () => expect(await grows(harness, process.process_id)).toBe(true));
   harness.supervisor.signal(process.process_id, 'SIGSTOP');
-  await until(async () => !(await grows(harness, process.process_id)));
+  await eventually(async () => expect(await grows(harness, process.process_id)).toBe(false));
   await harness.supervisor.pause();
   await harness.supervisor.resume();
   expect(await grows(harness, process.process_id)).toBe(false);

@@ -2,9 +2,10 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/contract/errors.ts';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { fileLimit } from '../support/process/file-limit.ts';
-import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
+import { isAlive, outputOf, program, start } from '../support/process/harness.ts';
 
 const is_root = process.getuid?.() === 0;
 
@@ -42,7 +43,7 @@ test('the duration of a run is null while it lasts and is kept after its end', a
   await supervisor.writeStdin('p', { data: [], end: true });
   const ended = await supervisor.finished('p');
   expect(ended).toMatchObject({ duration_ms: 1_234, timed_out: false });
-  await until(() => events.length === 2);
+  await eventually(() => expect(events).toHaveLength(2));
   expect(events[1]?.payload).toMatchObject({ duration_ms: 1_234 });
   await supervisor.stop();
   expect(await (await again()).supervisor.get('p')).toEqual(ended);
@@ -52,9 +53,9 @@ test('a run that was ended by its timeout says so, also to the next daemon', asy
   const clock = new ManualClock();
   const { supervisor, again } = await start({}, clock);
   await supervisor.spawn({ command: ['sleep', '100'], timeout_ms: 5_000, process_id: 'p' });
-  await until(async () => {
+  await eventually(async () => {
     await clock.advance(1_000);
-    return (await supervisor.get('p')).state === 'exited';
+    expect((await supervisor.get('p')).state).toBe('exited');
   });
   expect(await supervisor.get('p')).toMatchObject({ timed_out: true, signal: 'SIGTERM' });
   await supervisor.stop();
@@ -96,11 +97,14 @@ test('a signal goes to the group, or to the leader alone', async () => {
   const { process_id } = process;
   const count = async (text: string) =>
     (await outputOf(supervisor, process_id)).stdout.split(`${text}\n`).length - 1;
-  await until(async () => (await count('leader up')) === 1 && (await count('child up')) === 1);
+  await eventually(async () => expect([await count('leader up'), await count('child up')]).toEqual([1, 1]));
   supervisor.signal(process_id, 'SIGUSR1', 'leader');
-  await until(async () => (await count('leader got')) === 1);
+  await eventually(async () => expect(await count('leader got')).toBe(1));
   supervisor.signal(process_id, 'usr1');
-  await until(async () => (await count('leader got')) === 2 && (await count('child got')) > 0);
+  await eventually(async () => {
+    expect(await count('leader got')).toBe(2);
+    expect(await count('child got')).toBeGreaterThan(0);
+  });
   expect(await count('child got')).toBe(1);
   expect(() => supervisor.signal(process_id, 'SIGNOTHING')).toThrow(ApiError);
   await supervisor.remove(process_id);
@@ -135,15 +139,18 @@ test('a process that fails is started again with growing delays, and max_restart
   const { process } = await supervisor.spawn({ shell: 'exit 4', restart });
   const state = async () => (await supervisor.get(process.process_id)).state;
   for (const [index, delay_ms] of [400, 800, 1600].entries()) {
-    await until(async () => (await state()) === 'restarting' && events.length === 2 * (index + 1));
+    await eventually(async () => {
+      expect(await state()).toBe('restarting');
+      expect(events).toHaveLength(2 * (index + 1));
+    });
     await clock.advance(delay_ms - 1);
     expect(await state()).toBe('restarting');
     await clock.advance(1);
-    await until(() => events.length > 2 * (index + 1));
+    await eventually(() => expect(events.length).toBeGreaterThan(2 * (index + 1)));
   }
   const ended = await supervisor.finished(process.process_id);
   expect(ended).toMatchObject({ state: 'exited', exit_code: 4, restart_count: 3 });
-  await until(() => events.length === 8);
+  await eventually(() => expect(events).toHaveLength(8));
   expect(events.map(({ payload }) => 'restart_count' in payload && payload.restart_count)).toEqual([
     0, 0, 1, 1, 2, 2, 3, 3,
   ]);
@@ -157,7 +164,9 @@ test('on-failure leaves a success alone, always does not, and DELETE ends a wait
     command: ['true'],
     restart: { policy: 'always', backoff_ms: 600_000 },
   });
-  await until(async () => (await supervisor.get(again.process.process_id)).state === 'restarting');
+  await eventually(async () =>
+    expect((await supervisor.get(again.process.process_id)).state).toBe('restarting'),
+  );
   expect(await supervisor.remove(again.process.process_id)).toMatchObject({ state: 'exited', exit_code: 0 });
   expect(events.filter(({ event_type }) => event_type === 'process.exited')).toHaveLength(2);
 });
@@ -178,10 +187,11 @@ test('a time-out ends the whole group and says so; who ignores SIGTERM is killed
     command: program('ignore-term.mjs', '2'),
     timeout_ms: 60_000,
   });
-  const pids = await until(async () => {
+  const pids = await eventually(async () => {
     const { stdout } = await outputOf(supervisor, process.process_id);
     const numbers = stdout.trim().split('\n').map(Number);
-    return numbers.length === 3 ? numbers : null;
+    expect(numbers).toHaveLength(3);
+    return numbers;
   });
   await clock.advance(59_000);
   expect(events).toHaveLength(1);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { outputOf, program, start, until } from '../support/process/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { outputOf, program, start } from '../support/process/harness.ts';
 
 test('a process is ready once its text was written, even in pieces', async () => {
   const { supervisor } = await start();
@@ -31,7 +32,9 @@ test('a process is ready once something listens on its port, and waiting for one
     stdin: 'pipe',
     ready: { port: 47_391 },
   });
-  await until(async () => (await outputOf(supervisor, process.process_id)).stdout === 'starting\n');
+  await eventually(async () =>
+    expect((await outputOf(supervisor, process.process_id)).stdout).toBe('starting\n'),
+  );
   expect((await supervisor.get(process.process_id)).ready).toBe(false);
   const waiting = supervisor.wait(process.process_id, { for: 'ready' });
   await supervisor.writeStdin(process.process_id, { data: [Buffer.from('\n')] });

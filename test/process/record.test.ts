@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { loadRecord, type ProcessRecord, RecordFile, RecordSaver } from '../../src/process/record.ts';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { until } from '../support/process/harness.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 function newRecord(env: Record<string, string> = {}): ProcessRecord {
@@ -127,7 +127,7 @@ test('what may be saved soon is saved together after 100 ms', async () => {
   await clock.advance(99);
   expect(saved()).toHaveLength(1);
   await clock.advance(1);
-  await until(() => saved().length === 2);
+  await eventually(() => expect(saved()).toHaveLength(2));
   expect(saved()[1]).toMatchObject({ restart_count: 3 });
   await saver.close();
 });
@@ -150,7 +150,7 @@ test('the record of a process that lasts a second is synced once, and that of on
   await lasting.clock.advance(999);
   lasting.saver.syncLater();
   await lasting.clock.advance(1);
-  await until(() => lasting.saved().length === 1);
+  await eventually(() => expect(lasting.saved()).toHaveLength(1));
   await lasting.saver.close();
   const ended = savingIn(scratchFolder());
   ended.saver.syncLater();
@@ -170,7 +170,7 @@ test('what the disk refuses is reported, not thrown, and a later save works', as
   await saver.save();
   saver.syncLater();
   await clock.advance(1_000);
-  await until(() => errors.length === 2);
+  await eventually(() => expect(errors).toHaveLength(2));
   expect(errors).toEqual(['a process record could not be saved', 'a process record could not be synced']);
   mkdirSync(folder);
   await saver.save();

@@ -7,10 +7,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootTicks, readBootId } from '../../src/base/linux/procfs.ts';
 import type { ProcessView } from '../../src/contract/processes.ts';
 import type { ProcessRequest } from '../../src/contract/schema/process-request.ts';
-import { loadRecord, type RunRecord } from '../../src/process/record.ts';
+import { loadRecord, type ProcessRecord, type RunRecord } from '../../src/process/record.ts';
 import { TAG_VARIABLE } from '../../src/process/tree/tree.ts';
+import { eventually } from '../support/eventually.ts';
 import { fileLimit } from '../support/process/file-limit.ts';
-import { isAlive, outputOf, program, start, until } from '../support/process/harness.ts';
+import { isAlive, outputOf, program, start } from '../support/process/harness.ts';
 
 let root: string;
 let directory: string;
@@ -74,19 +75,20 @@ test('a process outlives its daemon, the next finds it, and no output is missing
     command: program('tick.mjs'),
     process_id: 'tick',
   });
-  await until(async () => (await contents('tick/stdout')).includes('\n20\n'));
+  await eventually(async () => expect(await contents('tick/stdout')).toContain('\n20\n'));
   await killDaemon();
   const { supervisor, events } = await start({ directory });
   expect(await supervisor.get('tick')).toMatchObject({ state: 'running', pid: view?.pid, exit_code: null });
   const last = (await numbers(supervisor, 'tick')).length;
-  const seen = await until(async () => {
+  const seen = await eventually(async () => {
     const all = await numbers(supervisor, 'tick');
-    return all.length > last + 20 ? all : null;
+    expect(all.length).toBeGreaterThan(last + 20);
+    return all;
   });
   expect(seen).toEqual(seen.map((_, index) => index));
   expect(events).toEqual([]);
   expect(await supervisor.remove('tick')).toMatchObject({ state: 'exited', exit_code: null, signal: null });
-  await until(() => events.length === 1);
+  await eventually(() => expect(events).toHaveLength(1));
   expect(events[0]).toMatchObject({
     event_type: 'process.exited',
     payload: { exit_code: null, reason: 'unknown' },
@@ -96,7 +98,9 @@ test('a process outlives its daemon, the next finds it, and no output is missing
 test('output that waits for a lossless follower waits on with the next daemon, and not a byte is missing', async () => {
   const name = 'lossless';
   await startDaemon(join(root, 'events'), { shell: 'seq 1 3000000', process_id: 'p', name });
-  await until(async () => (await contents('p/stdout')).length >= 256 * 1024);
+  await eventually(async () =>
+    expect((await contents('p/stdout')).length).toBeGreaterThanOrEqual(256 * 1024),
+  );
   await killDaemon();
   const { supervisor } = await start({ directory });
   const hash = createHash('sha256');
@@ -114,12 +118,12 @@ test('output that waits for a lossless follower waits on with the next daemon, a
 test('an end that fell while no daemon ran is told once, as unknown, and its output is kept', async () => {
   const request = { shell: 'echo before; sleep 1000', process_id: 'gone' };
   const [view] = await startDaemon(join(root, 'events'), request);
-  await until(async () => (await contents('gone/stdout')) === 'before\n');
+  await eventually(async () => expect(await contents('gone/stdout')).toBe('before\n'));
   await killDaemon();
   process.kill(-(view?.pid ?? 0), 'SIGKILL');
-  await until(async () => !(await isAlive(view?.pid ?? 0)));
+  await eventually(async () => expect(await isAlive(view?.pid ?? 0)).toBe(false));
   const first = await start({ directory });
-  await until(() => first.events.length === 1);
+  await eventually(() => expect(first.events).toHaveLength(1));
   expect(first.events[0]).toMatchObject({
     event_type: 'process.exited',
     payload: { process_id: 'gone', exit_code: null, reason: 'unknown', stdout_preview: 'before\n' },
@@ -135,10 +139,10 @@ test('an end that fell while no daemon ran is told once, as unknown, and its out
 
 test('events that were not stored when the daemon was killed are emitted by the next, with the same keys', async () => {
   await startDaemon('-', { shell: 'exit 7', process_id: 'p' });
-  await until(async () => (await loadRecord(join(directory, 'p')))?.unsent.length === 2);
+  await eventually(async () => expect((await loadRecord(join(directory, 'p')))?.unsent).toHaveLength(2));
   await killDaemon();
   const first = await start({ directory });
-  await until(() => first.events.length === 2);
+  await eventually(() => expect(first.events).toHaveLength(2));
   expect(first.events).toMatchObject([
     { event_type: 'process.started' },
     { event_type: 'process.exited', payload: { exit_code: 7 } },
@@ -152,10 +156,11 @@ test('events that were not stored when the daemon was killed are emitted by the 
 
 test('a pid that belongs to another process by now is not taken for the one that was started', async () => {
   await startDaemon(join(root, 'events'), { command: ['sleep', '1000'], process_id: 'p' });
-  await until(async () => (await readEvents(join(root, 'events'))).length === 1);
-  const record = await until(async () => {
-    const known = await loadRecord(join(directory, 'p'));
-    return known?.run ? known : null;
+  await eventually(async () => expect(await readEvents(join(root, 'events'))).toHaveLength(1));
+  const record = await eventually(async () => {
+    const known = (await loadRecord(join(directory, 'p'))) as ProcessRecord;
+    expect(known?.run).toBeTruthy();
+    return known;
   });
   await killDaemon();
   const run = record.run as RunRecord;
@@ -164,7 +169,7 @@ test('a pid that belongs to another process by now is not taken for the one that
   run.pid = innocent.pid as number;
   await writeFile(join(directory, 'p/process.json'), JSON.stringify(record));
   const { supervisor, events } = await start({ directory });
-  await until(() => events.length === 1);
+  await eventually(() => expect(events).toHaveLength(1));
   await supervisor.stop();
   expect(await isAlive(innocent.pid ?? 0)).toBe(true);
   innocent.kill('SIGKILL');
@@ -199,7 +204,7 @@ test('a process whose daemon was killed before it could note the pid is found by
     JSON.stringify({ ...record, process_id: 'never-started', mark: 'another' }),
   );
   const { supervisor, events } = await start({ directory });
-  await until(() => events.length === 1);
+  await eventually(() => expect(events).toHaveLength(1));
   expect(events[0]).toMatchObject({ event_type: 'process.started', payload: { pid: child.pid } });
   expect((await supervisor.list()).map(({ process_id }) => process_id)).toEqual(['lost']);
   await supervisor.remove('lost');
@@ -207,24 +212,26 @@ test('a process whose daemon was killed before it could note the pid is found by
 
 test('a daemon that was killed while paused leaves nobody stopped', async () => {
   await startDaemon(join(root, 'events'), { command: program('tick.mjs'), process_id: 'tick' });
-  await until(async () => (await contents('tick/stdout')).includes('\n3\n'));
+  await eventually(async () => expect(await contents('tick/stdout')).toContain('\n3\n'));
   daemon?.kill('SIGUSR2');
-  await until(async () => (await loadRecord(join(directory, 'tick')))?.is_stopped);
+  await eventually(async () => expect((await loadRecord(join(directory, 'tick')))?.is_stopped).toBe(true));
   await killDaemon();
   const { supervisor } = await start({ directory });
   const before = (await numbers(supervisor, 'tick')).length;
-  await until(async () => (await numbers(supervisor, 'tick')).length > before + 3);
+  await eventually(async () =>
+    expect((await numbers(supervisor, 'tick')).length).toBeGreaterThan(before + 3),
+  );
 });
 
 test('a process that lasts is on the disk with its record and its place, where a power cut leaves it', async () => {
   const trace = join(root, 'trace');
-  const synced = async (path: string) =>
-    (await readFile(trace, 'utf8').catch(() => '')).includes(`<${path}>) = 0`);
+  const traced = () => readFile(trace, 'utf8').catch(() => '');
   const calls = ['-f', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync'];
   daemon = spawn('strace', [...calls, process.execPath, killable, directory, join(root, 'events'), LASTING], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  for (const name of ['p/process.json', 'p', '']) await until(() => synced(join(directory, name)));
+  for (const name of ['p/process.json', 'p', ''])
+    await eventually(async () => expect(await traced()).toContain(`<${join(directory, name)}>) = 0`));
   const tracer = daemon.pid as number;
   const [child] = (await readFile(`/proc/${tracer}/task/${tracer}/children`, 'utf8')).split(' ');
   process.kill(Number(child), 'SIGKILL');
@@ -233,7 +240,7 @@ test('a process that lasts is on the disk with its record and its place, where a
 test('a run that a daemon began anew and was killed before it could note is found, and no second one is begun', async () => {
   const mark = 'mark-of-a-restart';
   const ended_ticks = bootTicks();
-  await until(() => bootTicks() > ended_ticks);
+  await eventually(() => expect(bootTicks()).toBeGreaterThan(ended_ticks));
   const child = spawn('sleep', ['1000'], {
     detached: true,
     stdio: 'ignore',
@@ -265,7 +272,7 @@ test('a run that a daemon began anew and was killed before it could note is foun
   await writeFile(join(directory, 'p/process.json'), JSON.stringify(record));
   const { supervisor, events } = await start({ directory });
   expect(await supervisor.get('p')).toMatchObject({ state: 'running', pid: child.pid, restart_count: 1 });
-  await until(() => events.length === 1);
+  await eventually(() => expect(events).toHaveLength(1));
   expect(events[0]).toMatchObject({ event_type: 'process.started', payload: { pid: child.pid } });
   await supervisor.remove('p');
 });

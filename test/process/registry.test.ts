@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { requestFingerprint } from '../../src/process/registry.ts';
-import { start, until } from '../support/process/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { start } from '../support/process/harness.ts';
 
 test('the same id with the same request is one process, and with another request a conflict', async () => {
   const { supervisor, events } = await start();
@@ -15,7 +16,7 @@ test('the same id with the same request is one process, and with another request
   await expect(supervisor.spawn({ command: ['true'], process_id: 'p' })).rejects.toMatchObject({
     code: 'conflict',
   });
-  await until(() => events.length === 1);
+  await eventually(() => expect(events).toHaveLength(1));
 });
 
 test('two requests are the same whatever the order of their keys and whatever their id', () => {

@@ -2,7 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { expiredProcesses } from '../../src/process/retention.ts';
-import { start, until } from '../support/process/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { start } from '../support/process/harness.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const MIB = 1024 * 1024;
@@ -36,8 +37,8 @@ test('the oldest ended process makes room, with its folder', async () => {
   // Its folder is being removed now.
   const again = await supervisor.spawn({ command: ['sleep', '1000'], process_id: 'first' });
   expect(again.created).toBe(true);
-  await until(async () => (await supervisor.list()).length === 1_001);
-  await until(async () => (await readdir(directory)).length === 1_001);
+  await eventually(async () => expect(await supervisor.list()).toHaveLength(1_001));
+  await eventually(async () => expect(await readdir(directory)).toHaveLength(1_001));
   expect(await supervisor.get('first')).toMatchObject({ state: 'running' });
 }, 120_000);
 

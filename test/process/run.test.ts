@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { start, until } from '../support/process/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { start } from '../support/process/harness.ts';
 
 test('an end by a signal that nobody requested is a crash, and by a requested one an exit', async () => {
   const { supervisor, events } = await start();
@@ -12,7 +13,7 @@ test('an end by a signal that nobody requested is a crash, and by a requested on
   await supervisor.finished(asked.process.process_id);
   const coded = await supervisor.spawn({ shell: 'exit 137' });
   await supervisor.finished(coded.process.process_id);
-  await until(() => events.length === 8);
+  await eventually(() => expect(events).toHaveLength(8));
   const ends = events.filter(({ event_type }) => event_type !== 'process.started');
   expect(ends.map(({ event_type, payload }) => [event_type, payload])).toMatchObject([
     ['process.crashed', { exit_code: 139, signal: 'SIGSEGV', reason: 'signal', core_dumped: false }],

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { outputOf, program, start, until } from '../support/process/harness.ts';
+import { eventually } from '../support/eventually.ts';
+import { outputOf, program, start } from '../support/process/harness.ts';
 
 test('what is written to stdin arrives in order, and its end closes it', async () => {
   const { supervisor } = await start();
@@ -63,7 +64,7 @@ test('a process without a pipe, and one that has ended, have no stdin', async ()
   });
   const ended = await supervisor.spawn({ command: ['true'], stdin: 'pipe' });
   await supervisor.finished(ended.process.process_id);
-  await until(async () => (await supervisor.get(ended.process.process_id)).state === 'exited');
+  await eventually(async () => expect((await supervisor.get(ended.process.process_id)).state).toBe('exited'));
   await expect(supervisor.writeStdin(ended.process.process_id, { data: [] })).rejects.toMatchObject({
     code: 'conflict',
   });

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { outputOf, start, until } from '../support/process/harness.ts';
+import { outputOf, start } from '../support/process/harness.ts';
 
 test('a command runs, its output is kept and its start and end are each told once', async () => {
   const { supervisor, events } = await start();
@@ -9,7 +10,7 @@ test('a command runs, its output is kept and its start and end are each told onc
   const ended = await supervisor.finished(process.process_id);
   expect(ended).toMatchObject({ state: 'exited', exit_code: 3, signal: null, restart_count: 0, ready: null });
   expect(await outputOf(supervisor, process.process_id)).toEqual({ stdout: 'out\n', stderr: 'err\n' });
-  await until(() => events.length === 2);
+  await eventually(() => expect(events).toHaveLength(2));
   expect(events.map(({ event_type }) => event_type)).toEqual(['process.started', 'process.exited']);
   expect(events[0]?.payload).toEqual({
     process_id: process.process_id,

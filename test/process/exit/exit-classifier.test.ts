@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { classifyEnd, hasDumpedCore } from '../../../src/process/exit/exit-classifier.ts';
 import { OomWatch } from '../../../src/process/exit/oom.ts';
-import { start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { start } from '../../support/process/harness.ts';
 
 const MEMORY_GROUPS = '/sys/fs/cgroup/memory';
 
@@ -29,14 +30,14 @@ test.runIf(can_limit_memory)(
       shell: `echo $$ > ${group}/cgroup.procs; exec tail /dev/zero`,
     });
     await supervisor.finished(view.process_id);
-    await until(() => events.length === 2);
+    await eventually(() => expect(events).toHaveLength(2));
     expect(events[1]).toMatchObject({
       event_type: 'process.crashed',
       payload: { reason: 'oom', signal: 'SIGKILL', exit_code: 137 },
     });
     const other = await supervisor.spawn({ shell: 'kill -KILL $$' });
     await supervisor.finished(other.process.process_id);
-    await until(() => events.length === 4);
+    await eventually(() => expect(events).toHaveLength(4));
     expect(events[3]?.payload).toMatchObject({ reason: 'signal' });
     await rmdir(group);
   },

@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { start } from '../../support/process/harness.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 /** The kernel writes a file where the process is. */
@@ -15,8 +16,12 @@ test('the flag of a core dump is the one that the kernel gives', async () => {
     const { process } = await supervisor.spawn({ shell: `ulimit -c ${limit}; kill -SEGV $$`, cwd: folder });
     await supervisor.finished(process.process_id);
     const ended = () => events.filter(({ event_type }) => event_type === 'process.crashed');
-    const found = await until(() => ended().find(({ payload }) => payload.process_id === process.process_id));
-    return (found.payload as { core_dumped: boolean }).core_dumped;
+    const found = await eventually(() => {
+      const event = ended().find(({ payload }) => payload.process_id === process.process_id);
+      expect(event).toBeDefined();
+      return event?.payload as { core_dumped: boolean };
+    });
+    return found.core_dumped;
   };
   expect(await end('0')).toBe(false);
   if (can_dump) expect(await end('unlimited')).toBe(true);

@@ -1,7 +1,8 @@
 import { PassThrough, Writable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { outputOf, program, start, until } from '../../support/process/harness.ts';
+import { outputOf, program, start } from '../../support/process/harness.ts';
 
 test('a process that is requested again is not copied twice', async () => {
   const { supervisor } = await start();
@@ -26,9 +27,9 @@ test('a target that takes nothing holds up the end of its process for two second
   await supervisor.wait('p', { for: 'exit' });
   await clock.advance(1_999);
   expect(is_finished).toBe(false);
-  await until(async () => {
+  await eventually(async () => {
     await clock.advance(1);
-    return is_finished;
+    expect(is_finished).toBe(true);
   });
   await finished;
   expect((await outputOf(supervisor, 'p')).stdout.endsWith('\n100000\n')).toBe(true);

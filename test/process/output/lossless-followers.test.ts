@@ -6,13 +6,16 @@ import type { OutputStream } from '../../../src/contract/processes.ts';
 import { SLAB_BYTES } from '../../../src/process/output/buffer-pool.ts';
 import type { OutputItem, OutputItems, OutputOptions } from '../../../src/process/output/output-reader.ts';
 import type { Supervisor } from '../../../src/process/supervisor.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { outputOf, program, start, until } from '../../support/process/harness.ts';
+import { outputOf, program, start } from '../../support/process/harness.ts';
 
 const MIB = 1024 * 1024;
 const TOTAL = 40 * MIB;
 /** What others may have beyond the slowest follower: what is read, and one read more. */
 const AHEAD_MAX = OUTPUT_PENDING_BYTES + SLAB_BYTES;
+/** For what is awaited again for each piece of output. */
+const OFTEN = { interval: 5 };
 const TWO_STREAMS = { streams: ['stdout', 'stderr'], follow: true, lossless: true } as const;
 
 /** The hash of what flood.mjs writes. */
@@ -55,10 +58,11 @@ function heldEnd(
   process_id: string,
   stream: OutputStream = 'stdout',
 ): Promise<number> {
-  return until(async () => {
+  return eventually(async () => {
     const query = { streams: [stream], start: { tail_bytes: 0 } };
     const { start: position } = await supervisor.output(process_id, query);
-    return position[stream] >= OUTPUT_PENDING_BYTES ? position[stream] : null;
+    expect(position[stream]).toBeGreaterThanOrEqual(OUTPUT_PENDING_BYTES);
+    return position[stream];
   });
 }
 
@@ -73,7 +77,8 @@ test('a slow follower and a fast one get every byte, and the process is never fa
       bytes.slow = so_far;
       // Now and then it waits until the other one has come near to what it may have.
       if (so_far % MIB >= 128 * 1024) return;
-      await until(() => bytes.fast >= Math.min(TOTAL, so_far + 64 * 1024));
+      const due = Math.min(TOTAL, so_far + 64 * 1024);
+      await eventually(() => expect(bytes.fast).toBeGreaterThanOrEqual(due), OFTEN);
     }),
     taken(fast, (so_far) => {
       bytes.fast = so_far;
@@ -180,10 +185,11 @@ test('a terminal is held up like a pipe, and its last bytes come before its end'
     if (bytes - last < 512 * 1024) return;
     last = bytes;
     const query = { streams: ['stdout'], start: { tail_bytes: 0 } } as const;
-    await until(async () => {
+    await eventually(async () => {
       const { start: position } = await supervisor.output('p', query);
-      return position.stdout >= bytes + 64 * 1024 || (await supervisor.get('p')).state === 'exited';
-    });
+      const has_ended = (await supervisor.get('p')).state === 'exited';
+      expect(has_ended || position.stdout >= bytes + 64 * 1024).toBe(true);
+    }, OFTEN);
   });
   // A terminal ends lines with CR LF.
   expect(read).toMatchObject({ bytes: 2_688_895 + 400_000, kinds: ['output', 'exit'] });

@@ -2,7 +2,8 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readAllStats } from '../../../src/base/linux/procfs.ts';
-import { outputOf, start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { outputOf, start } from '../../support/process/harness.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 test('1 000 short processes leave no zombie, no open file and no listener', async () => {
@@ -16,11 +17,11 @@ test('1 000 short processes leave no zombie, no open file and no listener', asyn
   const open = () => readdirSync('/proc/self/fd').length;
   const listeners = () => process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0);
   await run(10);
-  await until(() => events.length === 20);
+  await eventually(() => expect(events).toHaveLength(20));
   const [files_before, listeners_before] = [open(), listeners()];
   for (let round = 0; round < 10; round++) await run(99);
-  await until(() => events.length === 2_000);
-  await until(() => open() <= files_before);
+  await eventually(() => expect(events).toHaveLength(2_000));
+  await eventually(() => expect(open()).toBeLessThanOrEqual(files_before));
   expect(listeners()).toBeLessThanOrEqual(listeners_before);
   const zombies = [...(await readAllStats()).values()].filter(
     ({ parent, state }) => parent === process.pid && state === 'Z',

@@ -2,7 +2,8 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { makePipes, pipePath, removePipes } from '../../../src/process/start/pipes.ts';
-import { isAlive, outputOf, program, start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { isAlive, outputOf, program, start } from '../../support/process/harness.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const NAMES = ['stdout', 'stderr', 'stdin'] as const;
@@ -41,11 +42,11 @@ test('a descendant that holds the pipes does not delay the end', async () => {
   const { process } = await supervisor.spawn({ command: program('leave-behind.mjs') });
   const ended = await supervisor.finished(process.process_id);
   expect(ended).toMatchObject({ state: 'exited', exit_code: 0 });
-  await until(() => events.length === 2);
+  await eventually(() => expect(events).toHaveLength(2));
   const pid = Number((await outputOf(supervisor, process.process_id)).stdout);
   expect(await isAlive(pid)).toBe(true);
   await supervisor.remove(process.process_id);
-  await until(async () => !(await isAlive(pid)));
+  await eventually(async () => expect(await isAlive(pid)).toBe(false));
 });
 
 test('/dev/stdin and /dev/stdout can be opened by the process', async () => {

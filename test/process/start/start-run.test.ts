@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { outputOf, start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { outputOf, start } from '../../support/process/harness.ts';
 
 test('200 starts at once all end and are all reported', async () => {
   const { supervisor, events } = await start();
@@ -8,7 +9,7 @@ test('200 starts at once all end and are all reported', async () => {
   );
   const ended = await Promise.all(started.map(({ process }) => supervisor.finished(process.process_id)));
   expect(ended.map(({ exit_code }) => exit_code)).toEqual(started.map((_, i) => i % 7));
-  await until(() => events.length === 400);
+  await eventually(() => expect(events).toHaveLength(400));
   for (const [i, { process }] of started.entries()) {
     expect((await outputOf(supervisor, process.process_id)).stdout).toBe(`${i}\n`);
   }

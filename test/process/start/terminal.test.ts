@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest';
 import type { Supervisor } from '../../../src/process/supervisor.ts';
-import { outputOf, start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { outputOf, start } from '../../support/process/harness.ts';
 
 async function type(supervisor: Supervisor, process_id: string, text: string): Promise<void> {
   await supervisor.writeStdin(process_id, { data: [Buffer.from(text)] });
 }
 
 async function screen(supervisor: Supervisor, process_id: string, text: string | RegExp): Promise<string> {
-  return until(async () => {
+  return eventually(async () => {
     const { stdout } = await outputOf(supervisor, process_id);
-    return stdout.match(text) && stdout;
+    expect(stdout).toMatch(text);
+    return stdout;
   });
 }
 
@@ -28,13 +30,13 @@ test('bash at a terminal shows its prompt, follows a resize, and Ctrl-C ends wha
   await type(supervisor, process_id, 'stty size\n');
   await screen(supervisor, process_id, /50 132/);
   await type(supervisor, process_id, 'sleep 1000; echo "got $?"\n');
-  await until(async () => (await supervisor.get(process_id)).resource_usage.processes === 2);
+  await eventually(async () => expect((await supervisor.get(process_id)).resource_usage.processes).toBe(2));
   await type(supervisor, process_id, '\x03');
   await type(supervisor, process_id, 'echo "still ""here"\n');
   await screen(supervisor, process_id, /still here/);
   await type(supervisor, process_id, 'exit 5\n');
   expect(await supervisor.finished(process_id)).toMatchObject({ state: 'exited', exit_code: 5 });
-  await until(() => events.length === 2);
+  await eventually(() => expect(events).toHaveLength(2));
   expect(events[1]?.event_type).toBe('process.exited');
 });
 

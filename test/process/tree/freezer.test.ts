@@ -8,7 +8,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { readAllStats, readStat } from '../../../src/base/linux/procfs.ts';
 import { Freezer } from '../../../src/process/tree/freezer.ts';
 import { rootByTag, TAG_VARIABLE, TreeFinder, type TreeRoot } from '../../../src/process/tree/tree.ts';
-import { runningRoot, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { runningRoot } from '../../support/process/harness.ts';
 
 const roots: TreeRoot[] = [];
 let trees_made = 0;
@@ -30,10 +31,11 @@ async function startTree() {
   const root = runningRoot(child.pid, tag);
   roots.push(root);
   const trees = new TreeFinder();
-  const members = await until(async () => {
+  const members = await eventually(async () => {
     const [found = []] = await trees.find([root]);
     const sleeping = found.filter(({ session }) => session !== root.pid);
-    return found.length === 3 && sleeping.length === 1 ? found : null;
+    expect([found.length, sleeping.length]).toEqual([3, 1]);
+    return found;
   });
   return { root, trees, members };
 }
@@ -44,18 +46,19 @@ test('without a cgroup every member is stopped by signal, and goes on', async ()
   await freezer.freeze([root]);
   for (const { pid } of members) expect((await readStat(pid))?.state).toBe('T');
   await freezer.thaw();
-  for (const { pid } of members) await until(async () => (await readStat(pid))?.state === 'S');
+  for (const { pid } of members) await eventually(async () => expect((await readStat(pid))?.state).toBe('S'));
 });
 
 test('who was stopped before stays stopped', async () => {
   const { root, trees, members } = await startTree();
   const [stopped] = members;
   process.kill(stopped?.pid ?? 0, 'SIGSTOP');
-  await until(async () => (await readStat(stopped?.pid ?? 0))?.state === 'T');
+  await eventually(async () => expect((await readStat(stopped?.pid ?? 0))?.state).toBe('T'));
   const freezer = new Freezer(systemClock, pino({ level: 'silent' }), trees, 'unused');
   await freezer.freeze([root]);
   await freezer.thaw();
-  for (const { pid } of members.slice(1)) await until(async () => (await readStat(pid))?.state === 'S');
+  for (const { pid } of members.slice(1))
+    await eventually(async () => expect((await readStat(pid))?.state).toBe('S'));
   expect((await readStat(stopped?.pid ?? 0))?.state).toBe('T');
 });
 
@@ -76,15 +79,16 @@ test.runIf(can_freeze)(
     freezer.add(() => root);
     const groupOf = async (pid: number) =>
       /^0::(.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, 'utf8'))?.[1] ?? '';
-    for (const { pid } of members) await until(async () => (await groupOf(pid)).includes('/sandboxd-'));
+    for (const { pid } of members)
+      await eventually(async () => expect(await groupOf(pid)).toContain('/sandboxd-'));
     const events = join(groups, await groupOf(root.pid), 'cgroup.events');
     await freezer.freeze([root]);
     expect(await readFile(events, 'utf8')).toMatch(/frozen 1/);
     for (const { pid } of members) expect((await readStat(pid))?.state).not.toBe('T');
     await freezer.thaw();
-    await until(async () => /frozen 0/.test(await readFile(events, 'utf8')));
+    await eventually(async () => expect(await readFile(events, 'utf8')).toMatch(/frozen 0/));
     for (const { pid } of members) process.kill(pid, 'SIGKILL');
-    await until(async () => /populated 0/.test(await readFile(events, 'utf8')));
+    await eventually(async () => expect(await readFile(events, 'utf8')).toMatch(/populated 0/));
     await freezer.close();
     await expect(readFile(events)).rejects.toMatchObject({ code: 'ENOENT' });
   },
@@ -94,7 +98,7 @@ test('what an earlier daemon stopped by signal is released', async () => {
   const { root, trees, members } = await startTree();
   await new Freezer(systemClock, pino({ level: 'silent' }), trees, 'unused').freeze([root]);
   await new Freezer(systemClock, pino({ level: 'silent' }), trees, 'unused').release([root]);
-  for (const { pid } of members) await until(async () => (await readStat(pid))?.state === 'S');
+  for (const { pid } of members) await eventually(async () => expect((await readStat(pid))?.state).toBe('S'));
 });
 
 test('a tree holds nobody else: not the rest of the system, and not who has taken the number of an ended leader', async () => {

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { terminateTree } from '../../../src/process/tree/terminate-tree.ts';
 import { TreeFinder } from '../../../src/process/tree/tree.ts';
-import { isAlive, program, runningRoot, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { isAlive, program, runningRoot } from '../../support/process/harness.ts';
 
 test('a tree is killed also where looking for its members takes longer than a kill may', async () => {
   const child = spawn(program('ignore-term.mjs')[0] as string, program('ignore-term.mjs').slice(1), {
@@ -37,5 +38,5 @@ test('a tree is killed also where looking for its members takes longer than a ki
   await terminateTree(clock, target, 1);
   await ended;
   expect(asked).toEqual(['SIGTERM', 'SIGKILL']);
-  await until(async () => !(await isAlive(root.pid)));
+  await eventually(async () => expect(await isAlive(root.pid)).toBe(false));
 });

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { TreeFinder } from '../../../src/process/tree/tree.ts';
-import { isAlive, start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { isAlive, start } from '../../support/process/harness.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const run = promisify(execFile);
@@ -42,7 +43,7 @@ test('what a process leaves in its session belongs to it, even if it is forked l
   expect(await isAlive(left)).toBe(true);
   expect((await supervisor.get('p')).resource_usage.processes).toBeGreaterThan(0);
   await supervisor.remove('p');
-  await until(async () => !(await isAlive(left)));
+  await eventually(async () => expect(await isAlive(left)).toBe(false));
   expect(view.pid).not.toBe(left);
 });
 

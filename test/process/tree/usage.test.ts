@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
-import { start, until } from '../../support/process/harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { start } from '../../support/process/harness.ts';
 
 test('resource usage counts a whole tree, and all trees together', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({ shell: 'sleep 1000 & sleep 1000 & wait' });
-  const { resource_usage } = await until(async () => {
+  const { resource_usage } = await eventually(async () => {
     const view = await supervisor.get(process.process_id);
-    return view.resource_usage.processes === 3 ? view : null;
+    expect(view.resource_usage.processes).toBe(3);
+    return view;
   });
   expect(resource_usage.memory_bytes).toBeGreaterThan(100_000);
   await supervisor.spawn({ command: ['sleep', '1000'] });

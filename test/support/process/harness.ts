@@ -71,15 +71,6 @@ export function program(name: string, ...args: string[]): string[] {
   return [process.execPath, join(import.meta.dirname, '../../../fixtures/programs', name), ...args];
 }
 
-/** Resolves when `condition` gives something true, which it returns. */
-export async function until<T>(condition: () => T | Promise<T>): Promise<NonNullable<T>> {
-  for (;;) {
-    const value = await condition();
-    if (value) return value;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 /** Everything that is kept of a stream, as text. */
 export async function outputOf(
   supervisor: Supervisor,
