@@ -1,8 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Dispatcher } from '../outbox/dispatcher.ts';
-import { emitUntilStored } from './lifecycle-event.ts';
-import type { Publisher } from './publisher.ts';
+import { emitUntilStored, type Publisher } from './publisher.ts';
 
 /** Why a sandbox ends. Source: contract section 2, `sandbox.killed`. */
 export type EndReason = 'signal' | 'main_process_exited' | 'api';

@@ -1,10 +1,15 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { EventType, SandboxEvent } from '../contract/events.ts';
 import type { Append, AppendResult } from '../outbox/store.ts';
 
 /** When a caller should retry after the outbox has refused a record. */
 const RETRY_AFTER_S = 1;
+
+/** The delay before an event that the outbox refused is retried. */
+const EMIT_RETRY_MS = 1_000;
 
 /** Keys of publishers are visible ASCII, so none begins with a space. */
 const OWN_KEY_PREFIX = ' ';
@@ -118,5 +123,31 @@ export class Publisher {
     const { outcome } = await this.#sink.append({ drafts: [draft], requires });
     if (outcome === 'full') throw new ApiError('outbox_full');
     if (outcome === 'unavailable') throw new ApiError('outbox_unavailable');
+  }
+}
+
+/**
+ * Emits an event of the sandbox's own life, and retries while the outbox refuses it. After a failure `givesUp` is
+ * asked, with the monotonic time of the next attempt in ms, whether to stop; then the event is lost.
+ */
+export async function emitUntilStored(
+  { publisher, clock, log }: { publisher: Pick<Publisher, 'emit'>; clock: Clock; log: Log },
+  event: SandboxEvent,
+  givesUp: (retry_at_ms: number) => boolean,
+): Promise<void> {
+  const { event_type, happened_at_ms } = event;
+  const key = newId(`${event_type} `, happened_at_ms);
+  for (;;) {
+    try {
+      await publisher.emit(event, key);
+      return;
+    } catch (error) {
+      log.warn(
+        { event_type, reason: (error as Error).message },
+        'the outbox refused an event: it will be retried',
+      );
+      if (givesUp(clock.monotonicMs() + EMIT_RETRY_MS)) return;
+      await sleep(clock, EMIT_RETRY_MS);
+    }
   }
 }

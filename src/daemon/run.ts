@@ -1,11 +1,13 @@
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { systemClock } from '../base/clock.ts';
 import { settleAfterStart } from '../base/engine/heap.ts';
+import { fileSystemOf } from '../base/linux/filesystem.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import { type DaemonConfig, optionsWithoutEffect } from './config.ts';
 import { Daemon } from './daemon.ts';
-import { isMemoryPrivate } from './private-memory.ts';
-import { isVolatile } from './volatile.ts';
+
+const CAP_SETGID = 1n << 6n;
 
 /**
  * Runs a daemon until it ends and resolves with the exit code. `environment` is the plain environment of supervised
@@ -34,19 +36,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
     throw new StartError((error as Error).message, 1, error);
   }
   settleAfterStart(systemClock);
-  for (const line of optionsWithoutEffect(config)) log.warn(line);
-  if (isVolatile(config.state_dir)) {
-    const { state_dir } = config;
-    log.warn({ state_dir }, 'the state directory is in memory: a reboot loses acknowledged events');
-  }
-  if ((config.webhook_secret !== '' || config.await_init) && !isMemoryPrivate()) {
-    log.warn(
-      'supervised processes can read the webhook secret from memory: use the image tree, --process-user, or run as root',
-    );
-  }
-  if (process.pid === 1) {
-    log.warn('running as PID 1: orphaned processes are not reaped; run an init such as tini as PID 1');
-  }
+  warnOfLimits(config, log);
   return ended();
 }
 
@@ -94,4 +84,48 @@ async function endWithMain(
   if (daemon.config.keep_alive && daemon.state !== 'stopping') return stopped;
   await daemon.stop(signalled() ? 'signal' : 'main_process_exited', signalled());
   return exit_code;
+}
+
+/** Logs what the daemon cannot promise where it runs, and options without effect. */
+function warnOfLimits(config: DaemonConfig, log: Log): void {
+  for (const line of optionsWithoutEffect(config)) log.warn(line);
+  if (isVolatile(config.state_dir)) {
+    const { state_dir } = config;
+    log.warn({ state_dir }, 'the state directory is in memory: a reboot loses acknowledged events');
+  }
+  if ((config.webhook_secret !== '' || config.await_init) && !isMemoryPrivate()) {
+    log.warn(
+      'supervised processes can read the webhook secret from memory: use the image tree, --process-user, or run as root',
+    );
+  }
+  if (process.pid === 1) {
+    log.warn('running as PID 1: orphaned processes are not reaped; run an init such as tini as PID 1');
+  }
+}
+
+/** Whether a directory is in memory and lost on reboot; false if it cannot be examined. */
+export function isVolatile(directory: string): boolean {
+  try {
+    return fileSystemOf(directory).kind === 'memory';
+  } catch {
+    return false; // Using the directory reports the error.
+  }
+}
+
+/**
+ * Whether the kernel hides this process's memory from other processes of its user. It does if the process may change
+ * its group, which `takeSecrets` does, or if `binary`, the program's file, can be executed but not read.
+ */
+export function isMemoryPrivate(binary = process.execPath): boolean {
+  try {
+    accessSync(binary, constants.R_OK);
+  } catch {
+    return true;
+  }
+  try {
+    const [, set = '0'] = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? [];
+    return (BigInt(`0x${set}`) & CAP_SETGID) !== 0n;
+  } catch {
+    return process.getuid?.() === 0;
+  }
 }

@@ -19,10 +19,10 @@ import type { DaemonCore, Initialisation } from './core.ts';
 import type { DaemonState } from './daemon-state.ts';
 import type { Environment } from './environment.ts';
 import { type Ending, LastEvent } from './last-event.ts';
-import { emitUntilStored } from './lifecycle-event.ts';
 import { MainCommand } from './main-command.ts';
 import type { Metrics } from './metrics.ts';
 import { PauseSwitch } from './pause-switch.ts';
+import { emitUntilStored } from './publisher.ts';
 import { OutboxTreeStore } from './tree-store.ts';
 import type { Tunnels } from './tunnels.ts';
 

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isMemoryPrivate } from '../../src/daemon/private-memory.ts';
+import { isMemoryPrivate } from '../../src/daemon/run.ts';
 import { SANDBOXD, startProgram } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isVolatile } from '../../src/daemon/volatile.ts';
+import { isVolatile } from '../../src/daemon/run.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 describe('a state directory', () => {

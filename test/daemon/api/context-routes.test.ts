@@ -38,8 +38,14 @@ describe('contexts', () => {
     expect(made.status).toBe(201);
     const { id } = made.data;
     const shown = {
-      ...{ id, type: 'cmd', cwd: '/', running: false, paused: false, created_at: made.data.created_at },
-      ...{ exit_code: 6, state: 'stopped' },
+      id,
+      type: 'cmd',
+      cwd: '/',
+      running: false,
+      paused: false,
+      created_at: made.data.created_at,
+      exit_code: 6,
+      state: 'stopped',
     };
     const output = { output_raw: '/\n1\n', stdout: '/\n1\n', stderr: '' };
     expect(made.data).toEqual({ ...shown, ...output });

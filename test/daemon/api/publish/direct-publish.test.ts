@@ -68,7 +68,12 @@ describe('a plain publish', () => {
       return [name, statusesOf(await exchange(daemon.port, bytes))];
     });
     expect(Object.fromEntries(await Promise.all(statuses))).toEqual({
-      ...{ foreign: [403], none: [400], two: [400], origin: [403], cross: [403], long: [413] },
+      foreign: [403],
+      none: [400],
+      two: [400],
+      origin: [403],
+      cross: [403],
+      long: [413],
     });
   });
 });
