@@ -1,3 +1,5 @@
+import type { Log } from './log.ts';
+
 /** Something that runs in the background. */
 export interface Service {
   /** Resolves when it runs. */
@@ -7,8 +9,8 @@ export interface Service {
 }
 
 /**
- * What was started and must be stopped, in reverse order of starting. A part whose start fails is not stopped; `stop`
- * then stops the parts before it.
+ * Parts that start in order and stop in reverse. A part whose start fails is not stopped, unless it was added before;
+ * `stop` or `abandon` then stops the parts before it.
  */
 export class ServiceGroup {
   readonly #running: Pick<Service, 'stop'>[] = [];
@@ -20,7 +22,7 @@ export class ServiceGroup {
     return this.add(service);
   }
 
-  /** Adds a part that runs already. */
+  /** Adds a part that runs already, or that is to be stopped even if its start fails. */
   add<Part extends Pick<Service, 'stop'>>(part: Part): Part {
     this.#running.push(part);
     return part;
@@ -30,6 +32,13 @@ export class ServiceGroup {
   stop(): Promise<void> {
     this.#stopping ??= this.#stopAll();
     return this.#stopping;
+  }
+
+  /** Stops every part after a start that failed. An error is logged, because that of the start is to be kept. */
+  async abandon(log: Log): Promise<void> {
+    await this.stop().catch(({ message: reason }: Error) => {
+      log.error({ reason }, 'a part of a failed start could not be stopped');
+    });
   }
 
   async #stopAll(): Promise<void> {

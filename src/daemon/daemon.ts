@@ -196,7 +196,7 @@ export class Daemon {
   async abandon(): Promise<void> {
     this.#life.enter('stopping');
     this.#core.release();
-    await this.#services.stop();
+    await this.#services.abandon(this.#common.log);
     this.#life.enter('stopped');
   }
 

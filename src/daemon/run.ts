@@ -29,9 +29,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
     await daemon.start();
   } catch (error) {
     if (daemon.state === 'stopping') return ended();
-    await daemon.abandon().catch(({ message: reason }: Error) => {
-      log.error({ reason }, 'a part of a failed start could not be stopped');
-    });
+    await daemon.abandon();
     if (error instanceof StartError) throw error;
     throw new StartError((error as Error).message, 1, error);
   }

@@ -99,9 +99,7 @@ export class Sandbox implements Service {
     try {
       await this.#start();
     } catch (error) {
-      await this.#services.stop().catch(({ message: reason }: Error) => {
-        this.#parts.log.error({ reason }, 'a part of a failed start could not be stopped');
-      });
+      await this.#services.abandon(this.#parts.log);
       throw error;
     }
   }

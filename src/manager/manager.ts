@@ -1,8 +1,8 @@
-import type { Service } from '../base/service.ts';
+import { type Service, ServiceGroup } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
 import type { ApiServer } from './api/server.ts';
 import { makeApi } from './api.ts';
-import { type Database, openDatabase } from './database/database.ts';
+import { openDatabase } from './database/database.ts';
 import { reasonOf } from './database/database-errors.ts';
 import { openSeal } from './database/seal.ts';
 import { checkSeal } from './database/seal-check.ts';
@@ -17,10 +17,8 @@ import { type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 export class Manager implements Service {
   readonly #given: ManagerParts;
   readonly #wait: DatabaseWait;
-  #database: Database | null = null;
+  readonly #services = new ServiceGroup();
   #server: ApiServer | null = null;
-  /** What runs, in the order of its start. */
-  readonly #services: Service[] = [];
   #stopping: Promise<void> | null = null;
 
   constructor(given: ManagerParts) {
@@ -33,13 +31,31 @@ export class Manager implements Service {
     return this.#server?.url ?? '';
   }
 
-  /** Starts everything; throws StartError with one line for the user. */
+  /** Starts everything; throws StartError with one line for the user, and then everything is stopped again. */
   async start(): Promise<void> {
-    const { config, log, runtime } = this.#given;
+    try {
+      await this.#start();
+    } catch (error) {
+      await this.#wait.stop();
+      await this.#services.abandon(this.#given.log);
+      throw error;
+    }
+  }
+
+  /** Stops this replica; sandboxes keep running. Idempotent. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #start(): Promise<void> {
+    const { config, clock, log, runtime } = this.#given;
+    const services = this.#services;
+    services.add(runtime);
     await runtime.start();
     const seal = openSeal(config.secret_key_file);
     const database = await this.#wait.until(() => openDatabase(config.database));
-    this.#database = database;
+    services.add({ stop: () => database.close() });
     const { db } = database;
     await this.#wait.until(() => checkSeal(seal, new SettingStore(db)));
     const parts = await this.#wait.until(() => makeParts(this.#given, database, seal));
@@ -49,44 +65,35 @@ export class Manager implements Service {
     const { networks } = runtime;
     warnOfBandwidth(config.bandwidth, networks.state(), log);
     const schedule = makeSchedule(parts);
-    this.#services.push(
-      endingWith(() => quotas.close()),
-      endingWith(() => networks.close()),
-      delivery,
-      endingWith(async () => {
-        await uses.flush().catch((error) => {
+    services.add({ stop: () => quotas.close() });
+    services.add({ stop: () => networks.close() });
+    services.add(delivery);
+    services.add({
+      stop: () =>
+        uses.flush().catch((error) => {
           log.warn({ reason: reasonOf(error) }, 'the last uses of sandboxes could not be noted');
-        });
-      }),
-      schedule,
-      endingWith(async () => {
+        }),
+    });
+    services.add(schedule);
+    services.add({
+      stop: async () => {
         deletions.stop();
         await operations.drained();
-      }),
-    );
+      },
+    });
     await networks.open(quotas.networkSources());
-    this.#server = await makeApi(parts, new TokenStore(db, this.#given.clock), schedule, config.console);
-    await this.#server.listen(config.host, config.port);
-    for (const service of this.#services) await service.start();
+    const server = await makeApi(parts, new TokenStore(db, clock), schedule, config.console);
+    this.#server = server;
+    // It listens before the parts above run, and stops before them: its requests use them.
+    services.add({ stop: () => server.close() });
+    await server.listen(config.host, config.port);
+    await delivery.start();
+    await schedule.start();
     log.info({ url: this.url, version: VERSION }, 'listening');
-  }
-
-  /** Stops this replica; sandboxes keep running. Idempotent. */
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop();
-    return this.#stopping;
   }
 
   async #stop(): Promise<void> {
     await this.#wait.stop();
-    await this.#server?.close();
-    for (const service of this.#services.toReversed()) await service.stop();
-    await this.#given.runtime.stop();
-    await this.#database?.close();
+    await this.#services.stop();
   }
-}
-
-/** A service that only needs to be stopped. */
-function endingWith(stop: () => Promise<void>): Service {
-  return { start: async () => {}, stop };
 }

@@ -33,8 +33,7 @@ export async function runManager(config: ManagerConfig, program: string): Promis
   });
   const summary = () => startSummary({ config, url: manager.url, runtime, program });
   const telling = () => void (is_told && process.stdout.write(summary()));
-  const starting = manager.start().then(telling, async (error) => {
-    await manager.stop();
+  const starting = manager.start().then(telling, (error) => {
     // A signal may end a start.
     if (is_ending) return;
     if (error instanceof StartError) throw error;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Log } from '../../src/base/log.ts';
 import { ServiceGroup } from '../../src/base/service.ts';
 
 /** Notes its starts and stops; fails where it is told to. */
@@ -38,5 +39,16 @@ describe('a service group', () => {
     await expect(group.start(part('b', log, 'start'))).rejects.toThrow('b does not start');
     await group.stop();
     expect(log).toEqual(['start a', 'start b', 'stop a']);
+  });
+
+  it('stops every part after a failed start, and logs what cannot be stopped', async () => {
+    const log: string[] = [];
+    const errors: unknown[] = [];
+    const group = new ServiceGroup();
+    await group.start(part('a', log));
+    group.add(part('b', log, 'stop'));
+    await group.abandon({ error: (fields: object) => errors.push(fields) } as unknown as Log);
+    expect(log).toEqual(['start a', 'stop b', 'stop a']);
+    expect(errors).toEqual([{ reason: 'b does not stop' }]);
   });
 });
