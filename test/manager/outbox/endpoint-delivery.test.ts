@@ -20,7 +20,13 @@ async function delivering(answer: () => Answer) {
   const delivery = new EndpointDelivery(
     owned,
     {
-      ...{ database, clock, outcomes, budget, log: SILENT, seal: SEAL, database_clock: now },
+      database,
+      clock,
+      outcomes,
+      budget,
+      log: SILENT,
+      seal: SEAL,
+      database_clock: now,
       makeTransport: () => transport,
       onAttempt: () => {},
     },

@@ -87,7 +87,9 @@ describeOnStores("the records of the manager's outbox", (fresh) => {
     expect(detail).toMatchObject({ body: tried.body, headers: tried.headers, sandbox_id: 'sb_1' });
     expect(detail?.attempts).toEqual([
       expect.objectContaining({
-        ...{ attempt: 1, error: 'dns', error_detail: attempt.error_detail },
+        attempt: 1,
+        error: 'dns',
+        error_detail: attempt.error_detail,
         next_attempt_at: '1970-01-01T00:00:02.000Z',
       }),
     ]);

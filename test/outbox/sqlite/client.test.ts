@@ -94,7 +94,12 @@ describe('the store over its thread', () => {
     const { store } = await open(join(scratchFolder(), 'state'));
     await append(store);
     await store.record({
-      ...{ id: 1, attempt: 1, started_at_ms: Date.now(), duration_ms: 12.4, status: 503, error: null },
+      id: 1,
+      attempt: 1,
+      started_at_ms: Date.now(),
+      duration_ms: 12.4,
+      status: 503,
+      error: null,
       error_detail: '503 Busy',
       response_body: 'no\0t now',
       decision: { state: 'pending', due_ms: store.now() + 500, probe_ms: store.now() + 500 },

@@ -89,8 +89,17 @@ function read(each: DueRecord): DueRecord {
   const { id, event_id, event_type, headers, body, body_bytes } = each;
   const { attempts, failures, deadline_ms, probe_ms, created_at_ms } = each;
   return {
-    ...{ id, event_id, event_type, headers, body: body.toString(), body_bytes },
-    ...{ attempts, failures, deadline_ms, probe_ms, created_at_ms },
+    id,
+    event_id,
+    event_type,
+    headers,
+    body: body.toString(),
+    body_bytes,
+    attempts,
+    failures,
+    deadline_ms,
+    probe_ms,
+    created_at_ms,
   };
 }
 

@@ -35,7 +35,12 @@ describe('a writer that begins in the main thread', () => {
     const ready = { ...draft('{}'), event_type: 'sandbox.ready' as const };
     expect(await store.append({ drafts: [ready] })).toMatchObject({ outcome: 'committed' });
     await store.record({
-      ...{ id: 1, attempt: 1, started_at_ms: Date.now(), duration_ms: 1, status: 204, error: null },
+      id: 1,
+      attempt: 1,
+      started_at_ms: Date.now(),
+      duration_ms: 1,
+      status: 204,
+      error: null,
       error_detail: null,
       response_body: null,
       decision: { state: 'delivered' },

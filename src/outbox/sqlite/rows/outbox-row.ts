@@ -4,7 +4,15 @@ import type { OutboxRow } from './rows.ts';
 
 /** What a new outbox counts by itself, as its records are taken over. */
 const OWN_COLUMNS = [
-  ...['id', 'number', 'first_id', 'pending', 'delivered', 'failed', 'expired', 'foreign', 'bytes'],
+  'id',
+  'number',
+  'first_id',
+  'pending',
+  'delivered',
+  'failed',
+  'expired',
+  'foreign',
+  'bytes',
   'delivered_bytes',
 ];
 

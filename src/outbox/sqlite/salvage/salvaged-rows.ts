@@ -124,7 +124,9 @@ export function salvagedAttempts(rows: FoundRow[]): SalvagedAttempt[] {
     if (!isCount(attempt) || !isCount(started_at_ms) || !isCount(duration_ms)) return [];
     return [
       [
-        ...([attempt, started_at_ms, duration_ms] as const),
+        attempt,
+        started_at_ms,
+        duration_ms,
         isCount(status) && status <= 999 ? status : null,
         typeof error === 'string' && ATTEMPT_ERRORS.test(error) ? error : null,
         isCount(next_attempt_at_ms) ? next_attempt_at_ms : null,

@@ -1,4 +1,5 @@
-import { existsSync, lstatSync } from 'node:fs';
+import { Buffer } from 'node:buffer';
+import { closeSync, existsSync, lstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { ApiError } from '../../../contract/errors.ts';
@@ -9,7 +10,6 @@ import { finishSettingAside, setAsidePath, unsalvaged } from '../files/set-aside
 import { DirectoryTakenError, StateLock } from '../files/state-lock.ts';
 import { troubleOf } from '../store-errors.ts';
 import { readLifecycle } from './lifecycle-reader.ts';
-import { checkReadable } from './readable-files.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 import { UndeliveredRecords } from './undelivered-records.ts';
 
@@ -20,6 +20,8 @@ export const HANDED_OVER_FILES = [...DATABASE_FILES, RESTORED, 'high-water'];
 
 /** A mark is two numbers and an id. */
 const MARK_MAX_BYTES = 1024;
+/** Read at a time to find out whether a file can be read. */
+const READ_BYTES = 1024 * 1024;
 
 /**
  * Reads every record that a stopped daemon had not delivered, as stored, including records in databases that the daemon
@@ -73,6 +75,20 @@ function checkFiles(state_dir: string): void {
 function filesIn(state_dir: string): string[] {
   const set_aside = unsalvaged(state_dir).map((number) => setAsidePath(state_dir, 'unsalvaged', number));
   return [...DATABASE_FILES.map((name) => join(state_dir, name)), ...set_aside];
+}
+
+/** Throws where the disk cannot read the files: SQLite takes some of its errors for damage. */
+function checkReadable(paths: string[]): void {
+  const buffer = Buffer.alloc(READ_BYTES);
+  for (const path of paths) {
+    if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) continue;
+    const file = openSync(path, 'r');
+    try {
+      for (let at = 0, read = 1; read > 0; at += read) read = readSync(file, buffer, 0, READ_BYTES, at);
+    } finally {
+      closeSync(file);
+    }
+  }
 }
 
 /** What the outbox held last by the mark beside it, where that is this sandbox's. */

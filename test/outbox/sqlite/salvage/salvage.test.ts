@@ -258,7 +258,12 @@ describe('a salvage that a death came before', () => {
     await publish(first.store, 100, 300);
     const [record] = (await first.store.untried(0, 1)).records;
     await first.store.record({
-      ...{ id: record?.id ?? 0, attempt: 1, started_at_ms: 0, duration_ms: 1, status: 200, error: null },
+      id: record?.id ?? 0,
+      attempt: 1,
+      started_at_ms: 0,
+      duration_ms: 1,
+      status: 200,
+      error: null,
       error_detail: 'kept, too',
       response_body: null,
       decision: { state: 'delivered' },
