@@ -5,7 +5,7 @@ import type { DeliveryState } from '../contract/deliveries.ts';
 import { type AttemptResult, decide, endpointVerdict, retryAfterMs } from '../webhook/retry.ts';
 import type { Verdict } from './endpoint.ts';
 import type { Sender } from './sender.ts';
-import type { AttemptOutcome, DeliveryStore, DueRecord } from './store.ts';
+import type { AttemptOutcome, DeliveryStore, DueRecord, LoadedRecord } from './store.ts';
 
 /** The log line of a record that is not delivered. Source: contract section 8. */
 const ENDED = {
@@ -23,13 +23,15 @@ export interface AttemptReport {
 }
 
 /** What `Attempts` works with. */
-export interface AttemptsParts {
-  store: DeliveryStore;
-  sender: Sender;
+export interface AttemptsParts<Loaded extends LoadedRecord> {
+  store: DeliveryStore<Loaded>;
+  sender: Sender<Loaded>;
   clock: Clock;
   log: Log;
   /** In [0, 1). */
   random: () => number;
+  /** An attempt starts, before its record is loaded; the returned function is called when it has ended. */
+  onStarted?: (() => () => void) | undefined;
   /** An attempt has ended; its outcome may not be on disk yet. */
   onEnded: (report: AttemptReport, verdict: Verdict) => void;
   /** The outcome of an attempt is on disk. */
@@ -37,11 +39,11 @@ export interface AttemptsParts {
 }
 
 /**
- * The attempts in flight: send, decide, record. An attempt is in flight until the receiver's answer or its timeout,
+ * The attempts in flight: load, send, decide, record. An attempt is in flight until the receiver's answer or its timeout,
  * then `unrecorded` until its outcome is on disk; one that `stop` cuts off has no outcome.
  */
-export class Attempts {
-  readonly #parts: AttemptsParts;
+export class Attempts<Loaded extends LoadedRecord> {
+  readonly #parts: AttemptsParts<Loaded>;
   #under_way = 0;
   #retries_under_way = 0;
   #unrecorded = 0;
@@ -49,7 +51,7 @@ export class Attempts {
   /** Callbacks that wait for an outcome, by the record's event id. */
   readonly #waiting = new Map<string, () => void>();
 
-  constructor(parts: AttemptsParts) {
+  constructor(parts: AttemptsParts<Loaded>) {
     this.#parts = parts;
   }
 
@@ -78,15 +80,19 @@ export class Attempts {
     const started_ms = store.now();
     const started_at_ms = clock.wallMs();
     const began_ms = clock.monotonicMs();
-    const result = await sender.send(record, attempt, started_at_ms);
+    const end = this.#parts.onStarted?.();
+    const loading = store.load(record);
+    const loaded = loading instanceof Promise ? await loading : loading;
+    const result = loaded && (await sender.send(loaded, attempt, started_at_ms));
+    end?.();
     // Aborted by our own `stop`, which says nothing about the receiver: the record is sent again after the next start.
-    if (this.#is_stopped && result.status === null) return 'nothing';
+    if (!result || (this.#is_stopped && result.status === null)) return 'nothing';
     const duration_ms = clock.monotonicMs() - began_ms;
     const times = { started_ms, ended_ms: store.now(), deadline_ms: record.deadline_ms };
     const asked_ms = retryAfterMs(result.retry_after, clock.wallMs());
     const decision = decide(result, times, record.failures + 1, asked_ms, this.#parts.random());
     const { status, error, error_detail, response_body } = result;
-    this.#record(record, {
+    this.#record(loaded, {
       id: record.id,
       attempt,
       started_at_ms,
@@ -104,7 +110,7 @@ export class Attempts {
     return verdict;
   }
 
-  #record(record: DueRecord, outcome: AttemptOutcome): void {
+  #record(record: LoadedRecord, outcome: AttemptOutcome): void {
     this.#unrecorded += 1;
     void this.#parts.store.record(outcome).then(() => {
       this.#unrecorded -= 1;

@@ -4,7 +4,7 @@ import type { Service } from '../base/service.ts';
 import { type AttemptReport, Attempts, type AttemptsParts } from './attempts.ts';
 import { Endpoint, type Verdict } from './endpoint.ts';
 import { EndpointProbe } from './probe.ts';
-import type { AttemptOutcome, DeliveryStore, DueRecord } from './store.ts';
+import type { AttemptOutcome, DeliveryStore, DueRecord, LoadedRecord } from './store.ts';
 import { DeliveryWindow } from './window.ts';
 
 /** While more outcomes than this wait for the disk, no attempt is started. */
@@ -19,7 +19,8 @@ export interface DispatcherOptions {
 }
 
 /** The dependencies of a dispatcher. */
-export interface DispatcherParts extends Pick<AttemptsParts, 'store' | 'sender' | 'clock' | 'log'> {
+export interface DispatcherParts<Loaded extends LoadedRecord>
+  extends Pick<AttemptsParts<Loaded>, 'store' | 'sender' | 'clock' | 'log' | 'onStarted'> {
   /** In [0, 1); `Math.random` by default. */
   random?: () => number;
   onAttempt?: (report: AttemptReport) => void;
@@ -44,15 +45,15 @@ export interface DispatcherParts extends Pick<AttemptsParts, 'store' | 'sender' 
  * While running, the endpoint is healthy, backed off (only overdue records and one probe per step are attempted), or
  * recovering: healthy again, and waiting for the retries that became due meanwhile, which go before untried records.
  */
-export class Dispatcher implements Service {
+export class Dispatcher<Loaded extends LoadedRecord = LoadedRecord> implements Service {
   readonly #options: DispatcherOptions;
-  readonly #store: DeliveryStore;
+  readonly #store: DeliveryStore<Loaded>;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #onAttempt: (report: AttemptReport) => void;
   readonly #hasCapacity: (under_way: number) => boolean;
   readonly #endpoint: Endpoint;
-  readonly #attempts: Attempts;
+  readonly #attempts: Attempts<Loaded>;
   readonly #window: DeliveryWindow;
   readonly #probe: EndpointProbe;
 
@@ -61,7 +62,7 @@ export class Dispatcher implements Service {
   #timer: Timer | null = null;
   #onIdle: (() => void)[] = [];
 
-  constructor(options: DispatcherOptions, parts: DispatcherParts) {
+  constructor(options: DispatcherOptions, parts: DispatcherParts<Loaded>) {
     const { store, sender, clock, log, random = Math.random } = parts;
     this.#options = options;
     this.#store = store;
@@ -75,6 +76,7 @@ export class Dispatcher implements Service {
       clock,
       log,
       random,
+      onStarted: parts.onStarted,
       onEnded: (report, verdict) => this.#onEnded(report, verdict),
       onRecorded: (outcome) => this.#onRecorded(outcome),
     });
@@ -88,13 +90,13 @@ export class Dispatcher implements Service {
     });
     const probe = (signal: AbortSignal) => this.#probe.run(signal);
     this.#endpoint = new Endpoint(clock, random, probe, () => this.#recovered());
-    store.onRecordsAdded(
-      () => this.#window.hasRoom(),
-      (records) => {
+    store.onRecordsAdded({
+      hasRoom: () => this.#window.hasRoom(),
+      onAdded: (records) => {
         this.#window.add(records);
         this.#startAttempts();
       },
-    );
+    });
   }
 
   /** The endpoint's health, as `GET /sandbox` shows it. Source: contract section 4. */

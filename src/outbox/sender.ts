@@ -1,12 +1,12 @@
 import type { AttemptResult } from '../webhook/retry.ts';
 import { standardWebhookHeaders } from '../webhook/signature.ts';
 import type { Transport } from '../webhook/transport.ts';
-import type { DueRecord } from './store.ts';
+import type { LoadedRecord } from './store.ts';
 
 /** Makes the attempts of a dispatcher; it knows the URL of a record and how an attempt is signed. */
-export interface Sender {
+export interface Sender<Loaded extends LoadedRecord = LoadedRecord> {
   /** One attempt, begun at `started_at_ms` (wall time). Never rejects. */
-  send(record: DueRecord, attempt: number, started_at_ms: number): Promise<AttemptResult>;
+  send(record: Loaded, attempt: number, started_at_ms: number): Promise<AttemptResult>;
   /** Aborts the attempts in flight. Idempotent. */
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ export class UrlSender implements Sender {
   }
 
   /** See `Sender.send`. */
-  send(record: DueRecord, attempt: number, started_at_ms: number): Promise<AttemptResult> {
+  send(record: LoadedRecord, attempt: number, started_at_ms: number): Promise<AttemptResult> {
     const { event_id, headers, body } = record;
     const timestamp_s = Math.floor(started_at_ms / 1000);
     return this.#transport.send(

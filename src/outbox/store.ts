@@ -50,25 +50,28 @@ export type AppendResult =
   | { outcome: 'committed' | 'repeated'; records: { event_id: string; sequence: number }[] }
   | { outcome: 'conflict' | 'full' | 'unavailable' | 'unneeded' };
 
-/** A record to be attempted. Times are in ms of the store's clock (`DeliveryStore.now`). */
+/** A record to be attempted, as it is scheduled. Times are in ms of the store's clock (`DeliveryStore.now`). */
 export interface DueRecord {
-  id: number;
-  event_id: string;
-  event_type: string;
-  /** Headers and body are empty in an engine whose sender reads the request itself, for each attempt. */
-  headers: Record<string, string>;
-  /** UTF-8. */
-  body: string | Buffer;
-  /** Of the body in memory. */
-  body_bytes: number;
-  attempts: number;
+  readonly id: number;
+  readonly event_id: string;
+  readonly event_type: string;
+  /** Memory that its body takes while the record waits; 0 in an engine that reads bodies when it loads records. */
+  readonly body_bytes: number;
+  readonly attempts: number;
   /** Failed attempts of the current window. */
-  failures: number;
-  deadline_ms: number;
+  readonly failures: number;
+  readonly deadline_ms: number;
   /** When it may be the endpoint's probe; 0 where it was never tried. */
-  probe_ms: number;
+  readonly probe_ms: number;
   /** Wall time of its commit, in ms. */
-  created_at_ms: number;
+  readonly created_at_ms: number;
+}
+
+/** A record with the request that is sent, apart from the headers of the attempt. */
+export interface LoadedRecord extends DueRecord {
+  readonly headers: Readonly<Record<string, string>>;
+  /** UTF-8. */
+  readonly body: string | Buffer;
 }
 
 /** One attempt that has ended, and the decision about its record. `started_at_ms` is wall time. */
@@ -84,17 +87,22 @@ export interface AttemptOutcome {
   decision: Decision;
 }
 
-/** Receives records that were just committed; null where they must be read with `untried`. */
-export type RecordsAddedListener = (records: DueRecord[] | null) => void;
+/** Receives records that were just committed. */
+export interface RecordsListener {
+  /** Whether it takes records now: asked by an engine that has them at hand when it commits. */
+  hasRoom(): boolean;
+  /** Records were added; null where they must be read with `untried`. */
+  onAdded(records: DueRecord[] | null): void;
+}
 
 /**
- * The store as the dispatcher uses it. Verbs reject while the store is unavailable. The promises of every engine are
- * tested in `test/support/outbox/conformance.ts`, which runs on each.
+ * The store as the dispatcher uses it. Verbs that read due records reject while the store is unavailable. The promises of
+ * every engine are tested in `test/support/outbox/conformance.ts`, which runs on each.
  */
-export interface DeliveryStore {
+export interface DeliveryStore<Loaded extends LoadedRecord = LoadedRecord> {
   /** The store's clock in ms: monotonic, and continued across restarts. */
   now(): number;
-  /** Records that were never tried, in commit order, after `after_id`; `more` where others follow. */
+  /** Records that were never tried, in the order of their ids, after `after_id`; `more` where others follow. */
   untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }>;
   /** Records whose retry is due, earliest first; `next_due_ms`: when the first of the others is due, or null. */
   due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }>;
@@ -103,12 +111,18 @@ export interface DeliveryStore {
   /** The record that may be the probe first, among those that were tried before and are not in `in_flight`. */
   probeCandidate(in_flight: number[]): Promise<DueRecord | null>;
   /**
+   * A due record of this store with its request, unchanged until it is final; at once where it is in memory. Never
+   * rejects: waits while the store is unavailable. Null once the record is no longer this store's to send; the owner of
+   * the store then stops the dispatcher.
+   */
+  load(record: DueRecord): Loaded | Promise<Loaded | null>;
+  /**
    * Records an attempt and its decision; resolves once both are on stable storage. Changes nothing where the attempt was
    * recorded before, or its record is no longer pending.
    */
   record(outcome: AttemptOutcome): Promise<void>;
-  /** Calls `listener` after every commit that added records, with the records if `wanted()` returned true. */
-  onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void;
+  /** Sets the listener, which is called after every commit that added records. */
+  onRecordsAdded(listener: RecordsListener): void;
 }
 
 /** Which deliveries a list shows, newest first. */

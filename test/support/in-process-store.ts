@@ -9,7 +9,8 @@ import type {
   DeliveryStore,
   DueRecord,
   EventDraft,
-  RecordsAddedListener,
+  LoadedRecord,
+  RecordsListener,
 } from '../../src/outbox/store.ts';
 import { scratchFolder } from './scratch.ts';
 
@@ -64,8 +65,7 @@ export class InProcessStore implements DeliveryStore {
   readonly answers_after: { [Verb in keyof InProcessStore['reads']]?: Promise<void> } = {};
   /** While set, outcomes wait as for a disk that refuses. */
   #refused: (() => void)[] | null = null;
-  #wanted: () => boolean = () => false;
-  #listener: RecordsAddedListener = () => {};
+  #listener: RecordsListener | null = null;
   /** How many reads were made, by verb. */
   readonly reads = { untried: 0, due: 0, overdue: 0, probeCandidate: 0 };
 
@@ -79,11 +79,11 @@ export class InProcessStore implements DeliveryStore {
 
   /** Commits drafts in one transaction; returns their event ids in order. */
   append(...drafts: EventDraft[]): string[] {
-    const wants_records = this.#wanted();
+    const wants_records = this.#listener?.hasRoom();
     this.rows.begin();
     const results = drafts.map((each) => this.rows.added.append({ drafts: [each] }));
     const added = this.rows.commit();
-    this.#listener(wants_records ? added : null);
+    this.#listener?.onAdded(wants_records ? added : null);
     return results.map((result) => ('records' in result ? (result.records[0]?.event_id ?? '') : ''));
   }
 
@@ -94,9 +94,12 @@ export class InProcessStore implements DeliveryStore {
     this.rows.commit();
   }
 
-  onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void {
-    this.#wanted = wanted;
+  onRecordsAdded(listener: RecordsListener): void {
     this.#listener = listener;
+  }
+
+  load(record: LoadedRecord): LoadedRecord {
+    return record;
   }
 
   untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {

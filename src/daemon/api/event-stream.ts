@@ -3,7 +3,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import { SseResponse, untilDisconnect } from '../../base/http/sse-response.ts';
 import { invalidField } from '../../contract/errors.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
-import type { DueRecord, StreamRecord } from '../../outbox/store.ts';
+import type { LoadedRecord, StreamRecord } from '../../outbox/store.ts';
 
 /** The slice of the daemon that the event stream uses. */
 export interface EventStreamContext {
@@ -50,7 +50,7 @@ async function follow({ store }: EventStreamContext, sequence: number, writer: S
   }
 }
 
-function streamed({ headers, event_type, body }: DueRecord): StreamRecord {
+function streamed({ headers, event_type, body }: LoadedRecord): StreamRecord {
   return { sequence: Number(headers['ce-sequence']), event_type, body: body.toString() };
 }
 

@@ -10,7 +10,7 @@ import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
 import { type AttemptBudget, EndpointLoad } from './attempt-budget.ts';
-import { EndpointRecordStore } from './endpoint-record-store.ts';
+import { EndpointRecordStore, type StoredRecord } from './endpoint-record-store.ts';
 import { EndpointSender } from './endpoint-sender.ts';
 import type { OwnedEndpoint, PendingEndpoint } from './endpoint-store.ts';
 import type { OutcomeStore } from './outcome-store.ts';
@@ -36,7 +36,7 @@ export interface DeliveryParts {
 /** The delivery to one endpoint that this replica owns. */
 export class EndpointDelivery {
   readonly owned: OwnedEndpoint;
-  readonly #dispatcher: Dispatcher;
+  readonly #dispatcher: Dispatcher<StoredRecord>;
   readonly #records: EndpointRecordStore;
   readonly #parts: DeliveryParts;
   readonly #load = new EndpointLoad();
@@ -54,22 +54,11 @@ export class EndpointDelivery {
     this.#parts = parts;
     const { clock, database_clock, log, budget, seal } = parts;
     const onLost = () => {
-      void this.#dispatcher.stop();
+      void this.#end();
       onGiveUp();
     };
-    this.#records = new EndpointRecordStore(owned, { ...parts, clock: database_clock, onLost });
-    const sender = new EndpointSender({
-      records: this.#records,
-      transport: parts.makeTransport(),
-      seal,
-      clock,
-      database_clock,
-      log,
-      budget,
-      load: this.#load,
-      hasLease,
-      onLost,
-    });
+    this.#records = new EndpointRecordStore(owned, { ...parts, hasLease, onLost });
+    const sender = new EndpointSender({ transport: parts.makeTransport(), seal, log, database_clock });
     this.#log = new EndpointLog(log, clock, loggedEndpoint(owned.url ?? '') ?? owned.endpoint);
     const again = () => this.#dispatcher.wake();
     this.#dispatcher = new Dispatcher(
@@ -81,6 +70,7 @@ export class EndpointDelivery {
         log,
         onAttempt: (report) => this.#attempted(report),
         mayStart: () => budget.mayStart(this.#load, hasLease(), again),
+        onStarted: () => budget.begin(this.#load),
       },
     );
   }
@@ -130,7 +120,12 @@ export class EndpointDelivery {
   /** Ends delivery; running attempts are abandoned and made again by the next owner. */
   async stop(): Promise<void> {
     this.#parts.budget.forget(this.#load);
-    await this.#dispatcher.stop();
+    await this.#end();
+  }
+
+  #end(): Promise<void> {
+    this.#records.close();
+    return this.#dispatcher.stop();
   }
 
   #attempted(report: AttemptReport): void {

@@ -1,7 +1,16 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
-import type { AttemptOutcome, DeliveryStore, DueRecord, RecordsAddedListener } from '../../outbox/store.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type {
+  AttemptOutcome,
+  DeliveryStore,
+  DueRecord,
+  LoadedRecord,
+  RecordsListener,
+} from '../../outbox/store.ts';
 import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
+import { reasonOf } from '../database/database-errors.ts';
 import type { Tables } from '../database/tables.ts';
 import type { OwnedEndpoint } from './endpoint-store.ts';
 import type { OutcomeStore } from './outcome-store.ts';
@@ -19,15 +28,25 @@ interface Row {
   created_at_ms: number;
 }
 
-/** The request of a record, as stored. */
-export interface StoredRequest {
+/** The columns of a record's request. */
+interface RequestRow {
   url: string;
   /** JSON object. */
   headers: string;
-  /** JSON list, or null. */
   signatures: string | null;
   secret_sealed: string | null;
   body: string;
+}
+
+/** A record with its request and what signs its attempts, as they are stored. */
+export interface StoredRecord extends LoadedRecord {
+  readonly url: string;
+  readonly body: string;
+  /** JSON list, or null. */
+  readonly signatures: string | null;
+  readonly secret_sealed: string | null;
+  /** Why it cannot be sent as it is stored, or null. */
+  readonly unusable: string | null;
 }
 
 const COLUMNS = [
@@ -45,32 +64,40 @@ const COLUMNS = [
 /** Must be written like the condition of the partial indexes. */
 const IS_TRIED = sql<boolean>`due_ms > 0`;
 
+/** Pause before a record that could not be loaded is read again. */
+const DATABASE_RETRY_MS = 250;
+
 interface Parts {
   database: Database;
-  clock: DatabaseClock;
+  clock: Clock;
+  database_clock: DatabaseClock;
+  log: Log;
   outcomes: OutcomeStore;
-  /** Called when another replica turns out to own the endpoint. */
+  /** Whether an attempt that starts now ends within the lease. */
+  hasLease: () => boolean;
+  /** Called when a record is no longer this replica's to send; must stop the dispatcher at once. */
   onLost: () => void;
 }
 
 /**
  * The records of one owned endpoint, as the dispatcher's store. Thousands of endpoints may each have a window of records
- * in memory, so headers and body are only read for an attempt.
+ * in memory, so a record's request is only read when it is loaded for an attempt.
  *
  * The ids given to the dispatcher are numbers in the order of reading, because rows do not become visible in the order
  * of their ids. Errors of all reads: `unavailable`.
  */
-export class EndpointRecordStore implements DeliveryStore {
+export class EndpointRecordStore implements DeliveryStore<StoredRecord> {
   readonly #owned: OwnedEndpoint;
   readonly #parts: Parts;
   #last_number = 0;
   readonly #row_ids = new Map<number, number>();
   readonly #numbers = new Map<number, number>();
-  /** Rows given out as untried whose first outcome is not stored yet. */
+  /** Rows read as untried whose first outcome is not stored yet. */
   readonly #untried = new Set<number>();
   /** For each running read: the rows whose outcome was recorded since it began. */
   readonly #recorded = new Set<Set<number>>();
-  #listener: RecordsAddedListener = () => {};
+  #listener: RecordsListener | null = null;
+  #is_closed = false;
 
   constructor(owned: OwnedEndpoint, parts: Parts) {
     this.#owned = owned;
@@ -79,29 +106,31 @@ export class EndpointRecordStore implements DeliveryStore {
 
   /** The database's wall time in ms. */
   now(): number {
-    return this.#parts.clock.now();
+    return this.#parts.database_clock.now();
   }
 
-  /** Sets the listener for new records. Records are never handed over directly. */
-  onRecordsAdded(_wanted: () => boolean, listener: RecordsAddedListener): void {
+  /** Sets the listener for new records, which are always to be read: this engine has none at hand. */
+  onRecordsAdded(listener: RecordsListener): void {
     this.#listener = listener;
   }
 
   /** Records were added, by this replica or another. */
   committed(): void {
-    this.#listener(null);
+    this.#listener?.onAdded(null);
   }
 
-  /** Records that were never tried and not given out yet, oldest first; `more` if others follow. */
-  async untried(_after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
+  /** Records that were never tried, in the order in which they were first read, after `after_id`; `more` if others follow. */
+  async untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
     const most = limit + this.#untried.size + 1;
     const { rows, read } = await this.#read(
       this.#pending().where('due_ms', '=', 0).orderBy('id').limit(most),
     );
-    const fresh = rows.filter(({ id }) => !this.#untried.has(id));
-    const given = fresh.slice(0, limit);
-    for (const { id } of given) this.#untried.add(id);
-    return { records: given.map((row) => this.#record(row)), more: fresh.length > limit || read === most };
+    for (const { id } of rows) this.#untried.add(id);
+    const records = rows
+      .map((row) => this.#record(row))
+      .filter(({ id }) => id > after_id)
+      .sort((a, b) => a.id - b.id);
+    return { records: records.slice(0, limit), more: records.length > limit || read === most };
   }
 
   /** Records whose retry is due, earliest first, and when the next one is. */
@@ -160,10 +189,32 @@ export class EndpointRecordStore implements DeliveryStore {
     this.#numbers.delete(id);
   }
 
-  /** The request of a record; null if the record is no longer pending, or the endpoint no longer owned. Errors: `unavailable`. */
-  async request(record: DueRecord): Promise<StoredRequest | null> {
+  /**
+   * Reads the request of a record; waits until the database confirms that the record is still this replica's to send and
+   * the lease lasts for an attempt. Null once closed, or if the record is lost, which `onLost` is told.
+   */
+  async load(record: DueRecord): Promise<StoredRecord | null> {
+    const { hasLease, clock, log, onLost } = this.#parts;
+    while (!this.#is_closed) {
+      try {
+        const row = await this.#request(record);
+        if (!row) {
+          onLost();
+          return null;
+        }
+        if (hasLease() && !this.#is_closed) return storedRecord(record, row);
+      } catch (error) {
+        log.debug({ reason: reasonOf(error) }, 'an attempt is waiting for the database');
+      }
+      if (!this.#is_closed) await sleep(clock, DATABASE_RETRY_MS);
+    }
+    return null;
+  }
+
+  /** The stored request; undefined if the record is no longer pending, or the endpoint no longer owned. */
+  #request(record: DueRecord): Promise<RequestRow | undefined> {
     const { endpoint, fence } = this.#owned;
-    const row = await this.#parts.database.db
+    return this.#parts.database.db
       .selectFrom('outbox')
       .innerJoin('outbox_endpoints', 'outbox_endpoints.endpoint', 'outbox.endpoint')
       .select(['url', 'headers', 'signatures', 'secret_sealed', 'body'])
@@ -173,7 +224,11 @@ export class EndpointRecordStore implements DeliveryStore {
       .where('fence', '=', fence)
       .where('owner', 'is not', null)
       .executeTakeFirst();
-    return row ?? null;
+  }
+
+  /** Ends the waits of `load`. Idempotent. */
+  close(): void {
+    this.#is_closed = true;
   }
 
   #pending() {
@@ -206,6 +261,14 @@ export class EndpointRecordStore implements DeliveryStore {
       this.#numbers.set(id, number);
       this.#row_ids.set(number, id);
     }
-    return { ...row, id: number, headers: {}, body: '', body_bytes: 0 };
+    return { ...row, id: number, body_bytes: 0 };
+  }
+}
+
+function storedRecord(record: DueRecord, { headers, ...request }: RequestRow): StoredRecord {
+  try {
+    return { ...record, ...request, headers: JSON.parse(headers), unusable: null };
+  } catch (error) {
+    return { ...record, ...request, headers: {}, unusable: (error as Error).message };
   }
 }

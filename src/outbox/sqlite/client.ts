@@ -9,9 +9,9 @@ import type {
   AttemptOutcome,
   DeliveryFilter,
   DeliveryStore,
-  DueRecord,
   InspectionStore,
-  RecordsAddedListener,
+  LoadedRecord,
+  RecordsListener,
   StreamRecord,
 } from '../store.ts';
 import { ClientBatches } from './client-batches.ts';
@@ -51,6 +51,8 @@ export interface CommitReport {
   trouble: string | null;
 }
 
+const NOBODY: RecordsListener = { hasRoom: () => false, onAdded: () => {} };
+
 interface PendingCall {
   resolve: (output: unknown) => void;
   reject: (error: Error) => void;
@@ -76,11 +78,10 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   readonly #onFault: (error: Error) => void;
   #offset_ms = 0;
   #counts: OutboxCounts = { pending: 0, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 0 };
-  #wanted: () => boolean = () => false;
-  #onRecordsAdded: RecordsAddedListener = () => {};
+  #listener: RecordsListener = NOBODY;
   #onCommitMeasured: (report: CommitReport) => void = () => {};
   #onMended: (mended: Mended) => void = () => {};
-  #next_commit = Promise.withResolvers<DueRecord[] | null>();
+  #next_commit = Promise.withResolvers<LoadedRecord[] | null>();
   #is_commit_awaited = false;
   #sandbox_id: string | null = null;
   #is_closed = false;
@@ -96,7 +97,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     this.#batches = new ClientBatches({
       clock,
       post: (batch) => this.#thread.post(batch),
-      wantsRecords: () => this.#is_commit_awaited || this.#wanted(),
+      wantsRecords: () => this.#is_commit_awaited || this.#listener.hasRoom(),
     });
     this.#clock = clock;
     this.#onFault = onFault;
@@ -155,9 +156,8 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   }
 
   /** See `DeliveryStore.onRecordsAdded`. */
-  onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void {
-    this.#wanted = wanted;
-    this.#onRecordsAdded = listener;
+  onRecordsAdded(listener: RecordsListener): void {
+    this.#listener = listener;
   }
 
   /** Calls `listener` after every commit that was tried. */
@@ -171,7 +171,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   }
 
   /** Resolves to the records that the next commit adds; null where they must be read. */
-  nextCommit(): Promise<DueRecord[] | null> {
+  nextCommit(): Promise<LoadedRecord[] | null> {
     this.#is_commit_awaited = true;
     return this.#next_commit.promise;
   }
@@ -196,6 +196,11 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return this.#batches.append(append);
   }
 
+  /** See `DeliveryStore.load`. All that the writer reads for the dispatcher comes with its request. */
+  load(record: LoadedRecord): LoadedRecord {
+    return record;
+  }
+
   /** See `DeliveryStore.record`. */
   record(outcome: AttemptOutcome): Promise<void> {
     if (this.#is_closed) return new Promise(() => {});
@@ -212,22 +217,22 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   }
 
   /** See `DeliveryStore.untried`. */
-  untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
+  untried(after_id: number, limit: number): Promise<{ records: LoadedRecord[]; more: boolean }> {
     return this.#call('untried', { after_id, limit });
   }
 
   /** See `DeliveryStore.due`. */
-  due(limit: number): Promise<{ records: DueRecord[]; next_due_ms: number | null }> {
+  due(limit: number): Promise<{ records: LoadedRecord[]; next_due_ms: number | null }> {
     return this.#call('due', { limit });
   }
 
   /** See `DeliveryStore.overdue`. */
-  overdue(limit: number): Promise<{ records: DueRecord[]; next_deadline_ms: number | null }> {
+  overdue(limit: number): Promise<{ records: LoadedRecord[]; next_deadline_ms: number | null }> {
     return this.#call('overdue', { limit });
   }
 
   /** See `DeliveryStore.probeCandidate`. */
-  probeCandidate(in_flight: number[]): Promise<DueRecord | null> {
+  probeCandidate(in_flight: number[]): Promise<LoadedRecord | null> {
     return this.#call('probeCandidate', { in_flight });
   }
 
@@ -236,11 +241,8 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     const deliveries: DeliveryPage['deliveries'] = [];
     let { before_id } = filter;
     for (let last_id: number | null = null; ; ) {
-      const part = await this.#call('list', {
-        ...filter,
-        before_id,
-        limit: filter.limit - deliveries.length,
-      });
+      const limit = filter.limit - deliveries.length;
+      const part = await this.#call('list', { ...filter, before_id, limit });
       deliveries.push(...part.deliveries);
       last_id = part.last_id ?? last_id;
       if (part.more) return { deliveries, next_cursor: last_id === null ? null : String(last_id) };
@@ -374,7 +376,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     this.#onCommitMeasured({ commit_ms, batch_size, enqueued, trouble });
     for (const done of batches) this.#batches.resolve(done);
     if (added?.length === 0) return;
-    this.#onRecordsAdded(added);
+    this.#listener.onAdded(added);
     this.#next_commit.resolve(added);
     this.#next_commit = Promise.withResolvers();
     this.#is_commit_awaited = false;

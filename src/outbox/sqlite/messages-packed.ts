@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import type { Append, AppendResult, AttemptOutcome, DueRecord, EventDraft, TreeChange } from '../store.ts';
+import type { Append, AppendResult, AttemptOutcome, EventDraft, LoadedRecord, TreeChange } from '../store.ts';
 import type { Batch, BatchDone, FromWriter, ToWriterThread } from './messages.ts';
 
 /**
@@ -67,7 +67,7 @@ export function unpackFromWriter(message: PackedFromWriter): FromWriter {
   return { ...message, batches, added: message.added && unpackRecords(message.added) };
 }
 
-function holdsRecords(output: unknown): output is { records: DueRecord[] } {
+function holdsRecords(output: unknown): output is { records: LoadedRecord[] } {
   return typeof output === 'object' && output !== null && 'records' in output;
 }
 
@@ -226,7 +226,7 @@ interface PackedRecords {
 }
 
 /** Packs records. Values of headers have no line break: see `parsedHeaders`. */
-function packRecords(records: readonly DueRecord[]): PackedRecords {
+function packRecords(records: readonly LoadedRecord[]): PackedRecords {
   const names: string[][] = [];
   const texts: string[] = [];
   const numbers = records.map((record) => {
@@ -261,7 +261,7 @@ function packRecords(records: readonly DueRecord[]): PackedRecords {
 }
 
 /** The records of `packRecords`. */
-function unpackRecords({ count, memory, names }: PackedRecords): DueRecord[] {
+function unpackRecords({ count, memory, names }: PackedRecords): LoadedRecord[] {
   const begin = count * RECORD_FIELDS * Float64Array.BYTES_PER_ELEMENT;
   const packed = {
     names,
@@ -281,7 +281,7 @@ interface Memory {
 }
 
 /** One record, read from the memory when it is asked for. */
-class PackedRecord implements DueRecord {
+class PackedRecord implements LoadedRecord {
   readonly #memory: Memory;
   readonly #at: number;
 

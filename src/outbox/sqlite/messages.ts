@@ -5,7 +5,7 @@ import type {
   AppendResult,
   AttemptOutcome,
   DeliveryFilter,
-  DueRecord,
+  LoadedRecord,
   StreamRecord,
 } from '../store.ts';
 import type { FileIdentity } from './files/state-lock.ts';
@@ -32,10 +32,10 @@ export interface Batch {
 /** The calls that are answered one by one, with their inputs and outputs. */
 export interface Calls {
   adopt: { in: Ownership; out: Adoption };
-  untried: { in: { after_id: number; limit: number }; out: { records: DueRecord[]; more: boolean } };
-  due: { in: { limit: number }; out: { records: DueRecord[]; next_due_ms: number | null } };
-  overdue: { in: { limit: number }; out: { records: DueRecord[]; next_deadline_ms: number | null } };
-  probeCandidate: { in: { in_flight: number[] }; out: DueRecord | null };
+  untried: { in: { after_id: number; limit: number }; out: { records: LoadedRecord[]; more: boolean } };
+  due: { in: { limit: number }; out: { records: LoadedRecord[]; next_due_ms: number | null } };
+  overdue: { in: { limit: number }; out: { records: LoadedRecord[]; next_deadline_ms: number | null } };
+  probeCandidate: { in: { in_flight: number[] }; out: LoadedRecord | null };
   list: { in: DeliveryFilter; out: ListPart };
   find: { in: { event_id: string }; out: DeliveryDetail | null };
   replay: { in: { event_id: string }; out: boolean };
@@ -117,7 +117,7 @@ export type FromWriter =
       /** Null where they are what they were. */
       counts: OutboxCounts | null;
       /** Records that were added, where the last batch wanted them; null where they are to be read. */
-      added: DueRecord[] | null;
+      added: LoadedRecord[] | null;
       /** Why the commit did not reach the disk, or null. */
       trouble: string | null;
       commit_ms: number;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { OutboxCounts } from '../../contract/deliveries.ts';
-import type { Adoption, DueRecord } from '../store.ts';
+import type { Adoption, LoadedRecord } from '../store.ts';
 import type { OutboxFiles } from './files/outbox-files.ts';
 import { DirectoryTakenError } from './files/state-lock.ts';
 import type { FromWriter, WriterState } from './messages.ts';
@@ -90,7 +90,7 @@ export class OpenOutbox {
   }
 
   /** Makes everything since `begin` durable, under the names that a restart looks at; returns what was added. */
-  end(): DueRecord[] {
+  end(): LoadedRecord[] {
     const added = this.#store.commit();
     this.#afterCommit();
     return added;

@@ -1,6 +1,6 @@
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { Append, AttemptOutcome, DueRecord } from '../store.ts';
+import type { Append, AttemptOutcome, LoadedRecord } from '../store.ts';
 import { OutboxFiles } from './files/outbox-files.ts';
 import type { StateLock } from './files/state-lock.ts';
 import { Maintenance } from './maintenance.ts';
@@ -135,7 +135,12 @@ export class Writer {
     }
   }
 
-  #done(batches: BatchDone[], added: DueRecord[] | null, trouble: string | null, started_ms: number): void {
+  #done(
+    batches: BatchDone[],
+    added: LoadedRecord[] | null,
+    trouble: string | null,
+    started_ms: number,
+  ): void {
     const commit_ms = this.#clock.monotonicMs() - started_ms;
     this.#reply({ kind: 'done', batches, counts: this.#outbox.counts(), added, trouble, commit_ms });
   }

@@ -38,7 +38,7 @@ describeOnStores('the records of an endpoint', (fresh) => {
     expect((await reading).records).toEqual([]);
   });
 
-  it('has a request for a record as long as it is pending', async () => {
+  it('loads a record as long as it is pending', async () => {
     const { deleted, owned, now, clock } = await openBench(await fresh());
     await deleted('sb_1');
     const records = await owned();
@@ -49,15 +49,36 @@ describeOnStores('the records of an endpoint', (fresh) => {
     await clock.advance(500);
     const [again] = (await records.due(1)).records;
     if (!again) throw new Error('nothing is due');
-    expect(await records.request(again)).toMatchObject({ url: 'http://consumer.invalid/hook?key=1' });
+    expect(await records.load(again)).toMatchObject({ url: 'http://consumer.invalid/hook?key=1' });
     await records.record(outcomeOf(again, { state: 'delivered' }));
-    expect(await records.request(again)).toBeNull();
+    expect(await records.load(again)).toBeNull();
+    expect(records.lost).toBe(1);
   });
 
   it('holds neither headers nor bodies: they are read for each attempt', async () => {
     const { deleted, owned } = await openBench(await fresh());
     await deleted('sb_1');
     const records = await owned();
-    expect((await records.untried(0, 1)).records).toMatchObject([{ headers: {}, body: '' }]);
+    const [record] = (await records.untried(0, 1)).records;
+    if (!record) throw new Error('nothing to send');
+    expect(Object.keys(record)).not.toContain('headers');
+    expect(record).toMatchObject({ body_bytes: 0 });
+    expect(await records.load(record)).toMatchObject({
+      ...record,
+      unusable: null,
+      headers: { 'ce-id': record.event_id },
+      body: expect.stringContaining(record.event_id),
+    });
+  });
+
+  it('loads a record that cannot be sent as it is stored, with the reason', async () => {
+    const { deleted, owned, database } = await openBench(await fresh());
+    await deleted('sb_1');
+    await database.db.updateTable('outbox').set({ headers: '{' }).execute();
+    const records = await owned();
+    const [record] = (await records.untried(0, 1)).records;
+    const loaded = record && (await records.load(record));
+    expect(loaded).toMatchObject({ headers: {}, unusable: expect.stringMatching(/JSON/) });
+    expect(records.lost).toBe(0);
   });
 });

@@ -51,7 +51,7 @@ describeOnStores('who delivers to which endpoint', (fresh) => {
     const frozen = records(owned);
     const [record] = (await frozen.untried(0, 1)).records;
     if (!record) throw new Error('nothing to send');
-    expect(await frozen.request(record)).not.toBeNull();
+    expect(await frozen.load(record)).not.toBeNull();
 
     await database.db.updateTable('outbox_replicas').set({ lease_until_ms: 1 }).execute();
     expect(await second.renew()).toBe(true);
@@ -59,9 +59,10 @@ describeOnStores('who delivers to which endpoint', (fresh) => {
     const [taken] = (await second.claim([ENDPOINT])) as [OwnedEndpoint];
     expect(taken.fence).toBeGreaterThan(owned.fence);
 
-    expect(await frozen.request(record)).toBeNull();
-    await frozen.record(outcomeOf(record, { state: 'failed' }, 400));
+    expect(await frozen.load(record)).toBeNull();
     expect(frozen.lost).toBe(1);
+    await frozen.record(outcomeOf(record, { state: 'failed' }, 400));
+    expect(frozen.lost).toBe(2);
     expect(outcomes.refused).toBe(1);
     expect(await views.find('team_1', record.event_id)).toMatchObject({ state: 'pending', attempts: [] });
     expect(await first.renew()).toBe(false);

@@ -97,7 +97,7 @@ describeOnStores("the records of the manager's outbox", (fresh) => {
     expect((await records.untried(0, 10)).records).toHaveLength(1);
     const probe = await records.probeCandidate([]);
     expect(probe).toMatchObject({ event_id: tried.event_id, attempts: 1, failures: 1 });
-    const stored = probe && (await records.request(probe));
+    const stored = probe && (await records.load(probe));
     expect(stored).toMatchObject({ body: tried.body, signatures: null });
     expect(stored?.secret_sealed).not.toContain(SECRET);
     expect(SEAL.open(stored?.secret_sealed ?? '', `outbox:${tried.event_id}`)).toBe(SECRET);

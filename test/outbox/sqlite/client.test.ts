@@ -65,10 +65,10 @@ describe('the store over its thread', () => {
     const { store } = await open(join(scratchFolder(), 'state'));
     const seen: (DueRecord[] | null)[] = [];
     let has_room = true;
-    store.onRecordsAdded(
-      () => has_room,
-      (records) => seen.push(records),
-    );
+    store.onRecordsAdded({
+      hasRoom: () => has_room,
+      onAdded: (records) => seen.push(records),
+    });
     await append(store, '{"a":1}');
     has_room = false;
     await append(store, '{"a":2}');
@@ -78,10 +78,10 @@ describe('the store over its thread', () => {
   it('says that there are some, too, where a commit has more of them than is kept in memory together', async () => {
     const { store } = await open(join(scratchFolder(), 'state'));
     const seen: (DueRecord[] | null)[] = [];
-    store.onRecordsAdded(
-      () => true,
-      (records) => seen.push(records),
-    );
+    store.onRecordsAdded({
+      hasRoom: () => true,
+      onAdded: (records) => seen.push(records),
+    });
     const large = JSON.stringify({ text: 'x'.repeat(600_000) });
     await Promise.all([append(store, large), append(store, large)]);
     await append(store, large);

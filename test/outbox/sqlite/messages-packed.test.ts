@@ -9,7 +9,7 @@ import {
   unpackFromWriter,
   unpackToThread,
 } from '../../../src/outbox/sqlite/messages-packed.ts';
-import type { Append, AppendResult, AttemptOutcome, DueRecord } from '../../../src/outbox/store.ts';
+import type { Append, AppendResult, AttemptOutcome, LoadedRecord } from '../../../src/outbox/store.ts';
 
 const number = fc.nat();
 const text = fc.string({ unit: 'binary' });
@@ -65,7 +65,7 @@ const result: fc.Arbitrary<AppendResult> = fc.oneof(
 const written = fc.string({ unit: 'grapheme' });
 const line = written.filter((value) => !value.includes('\n'));
 
-const record: fc.Arbitrary<DueRecord> = fc
+const record: fc.Arbitrary<LoadedRecord> = fc
   .record({
     id: number,
     event_id: written,
@@ -85,7 +85,7 @@ const record: fc.Arbitrary<DueRecord> = fc
   .map((each) => ({ ...each, body_bytes: Buffer.byteLength(each.body) }));
 
 /** All of a record that is read from its memory when it is asked for. */
-function read(each: DueRecord): DueRecord {
+function read(each: LoadedRecord): LoadedRecord {
   const { id, event_id, event_type, headers, body, body_bytes } = each;
   const { attempts, failures, deadline_ms, probe_ms, created_at_ms } = each;
   return {
@@ -134,7 +134,8 @@ describe('messages between the threads', () => {
         if (received.kind !== 'done') throw new Error(received.kind);
         const { added: told = null, ...rest } = received;
         expect({ ...rest, added: told?.map(read) ?? null }).toEqual(message);
-        const headers = (records: DueRecord[] | null) => records?.map((each) => Object.entries(each.headers));
+        const headers = (records: LoadedRecord[] | null) =>
+          records?.map((each) => Object.entries(each.headers));
         expect(headers(told)).toEqual(headers(added));
       }),
     );
@@ -146,7 +147,7 @@ describe('messages between the threads', () => {
       fc.property(fc.array(record), fc.boolean(), (records, more) => {
         const packed = packFromWriter({ ...answer, output: { records, more } });
         const received = unpackFromWriter(sent(packed, transferOf(packed))) as typeof answer & {
-          output: { records: DueRecord[] };
+          output: { records: LoadedRecord[] };
         };
         const output = { ...received.output, records: received.output.records.map(read) };
         expect({ ...received, output }).toEqual({ ...answer, output: { records, more } });

@@ -41,7 +41,15 @@ export async function openBench(url: string): Promise<Bench> {
     const onLost = () => {
       counted.lost += 1;
     };
-    const parts = { database, clock: now, outcomes: writer, onLost };
+    const parts = {
+      database,
+      clock,
+      database_clock: now,
+      log: SILENT,
+      outcomes: writer,
+      hasLease: () => true,
+      onLost,
+    };
     return Object.defineProperty(new EndpointRecordStore(owned, parts), 'lost', {
       get: () => counted.lost,
     }) as EndpointRecordStore & { lost: number };

@@ -30,7 +30,15 @@ export async function teamOutbox(url: string, clock = new ManualClock()): Promis
     throw new Error('the endpoint is lost');
   };
   const outcomes = new OutcomeStore(database, clock, now, SILENT);
-  const store = new EndpointRecordStore(owned, { database, clock: now, outcomes, onLost });
+  const store = new EndpointRecordStore(owned, {
+    database,
+    clock,
+    database_clock: now,
+    log: SILENT,
+    outcomes,
+    hasLease: () => true,
+    onLost,
+  });
   return {
     store,
     event_type: 'sandbox.deleted',
@@ -44,11 +52,6 @@ export async function teamOutbox(url: string, clock = new ManualClock()): Promis
       store.committed();
       const { deliveries } = await views.list(team_id, { limit: count });
       return deliveries.map(({ event_id }) => event_id).toReversed();
-    },
-    async request(record) {
-      const request = await store.request(record);
-      if (!request) throw new Error(`nothing is to be sent of ${record.event_id}`);
-      return { headers: JSON.parse(request.headers), body: request.body };
     },
     list: (filter) => views.list(team_id, filter),
     find: (event_id) => views.find(team_id, event_id),

@@ -14,7 +14,8 @@ import type {
   AppendResult,
   AttemptOutcome,
   DeliveryStore,
-  RecordsAddedListener,
+  LoadedRecord,
+  RecordsListener,
 } from '../../../src/outbox/store.ts';
 import { draft } from '../in-process-store.ts';
 import { ManualClock } from '../manual-clock.ts';
@@ -43,8 +44,7 @@ class WriterStore implements DeliveryStore {
   readonly #clock: ManualClock;
   readonly #replies: FromWriter[] = [];
   #number = 0;
-  #wanted: () => boolean = () => false;
-  #listener: RecordsAddedListener = () => {};
+  #listener: RecordsListener | null = null;
 
   constructor(files: OutboxFiles, clock: ManualClock) {
     const reply = (message: FromWriter) => void this.#replies.push(message);
@@ -61,11 +61,11 @@ class WriterStore implements DeliveryStore {
   }
 
   commit(appends: Append[], outcomes: AttemptOutcome[] = []): AppendResult[] {
-    const wants_records = this.#wanted();
+    const wants_records = this.#listener?.hasRoom() ?? false;
     this.#writer.handle([{ kind: 'batch', batch: ++this.#number, appends, outcomes, wants_records }]);
     const { batches, added, trouble } = this.#last('done');
     if (trouble !== null) throw new Error(trouble);
-    if (appends.length > 0) this.#listener(added);
+    if (appends.length > 0) this.#listener?.onAdded(added);
     return batches.flatMap(({ results }) => results);
   }
 
@@ -107,8 +107,11 @@ class WriterStore implements DeliveryStore {
     this.commit([], [outcome]);
   }
 
-  onRecordsAdded(wanted: () => boolean, listener: RecordsAddedListener): void {
-    this.#wanted = wanted;
+  load(record: LoadedRecord): LoadedRecord {
+    return record;
+  }
+
+  onRecordsAdded(listener: RecordsListener): void {
     this.#listener = listener;
   }
 }
@@ -136,7 +139,6 @@ export async function writerOutbox(
     ...PROMISED,
     store,
     append: async (count) => eventIdsOf(store.commit(Array.from({ length: count }, eventAppend))),
-    request: async ({ headers, body }) => ({ headers, body: body.toString() }),
     async list(filter) {
       const { deliveries, last_id, more } = store.call('list', filter);
       return { deliveries, next_cursor: more ? String(last_id) : null };
@@ -169,7 +171,6 @@ export async function clientOutbox(state_dir = join(scratchFolder(), 'state')): 
     store,
     append: async (count) =>
       eventIdsOf(await Promise.all(Array.from({ length: count }, () => store.append(eventAppend())))),
-    request: async ({ headers, body }) => ({ headers, body: body.toString() }),
     list: (filter) => store.list(filter),
     find: (event_id) => store.find(event_id),
     replay: (event_id) => store.replay(event_id),

@@ -1,6 +1,6 @@
 import { OUTBOX_RESERVE_RECORDS } from '../../../contract/defaults.ts';
 import { newEventIds, signedEvent } from '../../../webhook/signed-event.ts';
-import type { Append, AppendResult, DueRecord, EventDraft } from '../../store.ts';
+import type { Append, AppendResult, EventDraft, LoadedRecord } from '../../store.ts';
 import type { LifecycleRecords } from './lifecycle-records.ts';
 import type { OutboxState, Ownership } from './outbox-state.ts';
 import { recordMac } from './record-mac.ts';
@@ -18,7 +18,7 @@ export class AddedRecords {
   readonly #sql: Statements;
   readonly #state: OutboxState;
   readonly #lifecycle: LifecycleRecords;
-  #added: DueRecord[] = [];
+  #added: LoadedRecord[] = [];
   #has_unsent = false;
   /** Event ids for what this transaction adds, made with one call to the kernel. */
   #event_ids: string[] = [];
@@ -42,7 +42,7 @@ export class AddedRecords {
   }
 
   /** Ends the transaction; returns what it added. */
-  end(): DueRecord[] {
+  end(): LoadedRecord[] {
     const added = this.#added;
     this.#added = [];
     this.#event_ids = [];

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import type { DeliveryState, OutboxCounts } from '../../../contract/deliveries.ts';
-import type { DueRecord } from '../../store.ts';
+import type { LoadedRecord } from '../../store.ts';
 
 /** What a record costs beside its texts: its row, its index entries and its first attempt. */
 const RECORD_OVERHEAD_BYTES = 300;
@@ -32,7 +32,7 @@ export interface OutboxRow extends SandboxCounters, OutboxCounts {
 }
 
 /** A record that is to be attempted. */
-export interface RecordRow extends Omit<DueRecord, 'headers' | 'body' | 'body_bytes'> {
+export interface RecordRow extends Omit<LoadedRecord, 'headers' | 'body' | 'body_bytes'> {
   headers: string;
   body: string;
   sandbox_id: string;
@@ -70,7 +70,7 @@ export interface StoredDelivery {
 }
 
 /** A record in the dispatcher's form, as it was read. */
-export interface ReadRecord extends DueRecord {
+export interface ReadRecord extends LoadedRecord {
   body: string;
 }
 

@@ -1,7 +1,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Clock } from '../../../base/clock.ts';
 import type { OutboxCounts } from '../../../contract/deliveries.ts';
-import type { DueRecord } from '../../store.ts';
+import type { LoadedRecord } from '../../store.ts';
 import { AddedRecords } from './added-records.ts';
 import { Backlog } from './backlog.ts';
 import { FinishedRecords } from './finished-records.ts';
@@ -109,7 +109,7 @@ export class SqliteStore {
   }
 
   /** Makes everything since `begin` durable: returns after the sync. The records that were added are returned. */
-  commit(): DueRecord[] {
+  commit(): LoadedRecord[] {
     const { row, clock } = this.#state;
     Object.assign(row, keptClock(clock, this.now()));
     this.#sql.writeOutbox.run(row);

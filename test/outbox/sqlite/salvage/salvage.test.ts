@@ -16,7 +16,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { OutboxClient } from '../../../../src/outbox/sqlite/client.ts';
 import type { Mended } from '../../../../src/outbox/sqlite/messages.ts';
-import type { Adoption, AppendResult, DueRecord } from '../../../../src/outbox/store.ts';
+import type { Adoption, AppendResult, LoadedRecord } from '../../../../src/outbox/store.ts';
 import { draft } from '../../../support/in-process-store.ts';
 import { delivered } from '../../../support/outbox/writer.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
@@ -65,7 +65,7 @@ async function filled(count: number, text_bytes = 500): Promise<string> {
 
 /** The numbers of every record that is to be sent, each as often as it is. */
 async function pendingNumbers(store: OutboxClient): Promise<number[]> {
-  const records: DueRecord[] = [];
+  const records: LoadedRecord[] = [];
   for (let more = true, after_id = 0; more; after_id = records.at(-1)?.id ?? after_id) {
     const page = await store.untried(after_id, 1_000);
     records.push(...page.records);

@@ -1,6 +1,14 @@
 import { expect } from 'vitest';
 import type { DueRecord } from '../../../../src/outbox/store.ts';
-import { appended, appendedOne, type Case, idsOf, outcomeOf, retryAt } from './outbox-under-test.ts';
+import {
+  appended,
+  appendedOne,
+  type Case,
+  idsOf,
+  outcomeOf,
+  requestOf,
+  retryAt,
+} from './outbox-under-test.ts';
 
 /** What an acknowledged record is, and that a restart loses nothing of it. Contract section 3, Acknowledge to Restart. */
 export const COMMIT_CASES: Case[] = [
@@ -31,7 +39,7 @@ export const COMMIT_CASES: Case[] = [
       const left_ms = record.deadline_ms - outbox.store.now();
       expect(left_ms).toBeLessThanOrEqual(outbox.window_ms);
       expect(left_ms).toBeGreaterThan(outbox.window_ms - 60_000);
-      const { headers, body } = await outbox.request(record);
+      const { headers, body } = await requestOf(outbox, record);
       expect(JSON.parse(body)).toMatchObject({ event_id, event_type: outbox.event_type });
       expect(headers).toMatchObject({ 'ce-id': event_id, 'Content-Type': 'application/json' });
       expect(headers['X-Service-Signature']).toMatch(/^[0-9a-f]{64}$/);
@@ -51,13 +59,58 @@ export const COMMIT_CASES: Case[] = [
     },
   },
   {
+    name: 'untried records are those after an id, as often as they are read, with the ids that they had',
+    async run({ store, append }) {
+      await append(5);
+      const { records } = await store.untried(0, 2);
+      const ids = async (after_id: number, limit: number) =>
+        (await store.untried(after_id, limit)).records.map(({ id, event_id }) => [id, event_id]);
+      const all = await ids(0, 10);
+      expect(all).toHaveLength(5);
+      expect(all.slice(0, 2)).toEqual(records.map(({ id, event_id }) => [id, event_id]));
+      for (const [i, [id]] of all.entries()) expect(await ids(Number(id), 10)).toEqual(all.slice(i + 1));
+      expect(await ids(0, 3)).toEqual(all.slice(0, 3));
+    },
+  },
+  {
+    name: 'a record is loaded with its request, whichever verb read it, and nothing of it is changed',
+    async run(outbox) {
+      const { store } = outbox;
+      const [untried, tried] = (await appended(outbox, 2)) as [DueRecord, DueRecord];
+      const sent = await requestOf(outbox, tried);
+      await store.record(outcomeOf(tried, retryAt(store.now() - 1)));
+      const [due] = (await store.due(10)).records as [DueRecord];
+      const probe = (await store.probeCandidate([])) as DueRecord;
+      for (const record of [untried, due, probe]) {
+        const { id, event_id, event_type, attempts, failures, deadline_ms, probe_ms, created_at_ms } = record;
+        const schedule = {
+          id,
+          event_id,
+          event_type,
+          attempts,
+          failures,
+          deadline_ms,
+          probe_ms,
+          created_at_ms,
+        };
+        const loaded = await store.load(record);
+        expect(loaded).toMatchObject(schedule);
+        expect(JSON.parse(loaded?.body.toString() ?? '')).toMatchObject({ event_id, event_type });
+        expect(loaded?.headers).toMatchObject({ 'ce-id': event_id, 'ce-type': event_type });
+        expect(await requestOf(outbox, record)).toEqual(await requestOf(outbox, record));
+        expect(record).toMatchObject(schedule);
+      }
+      expect(await requestOf(outbox, due)).toEqual(sent);
+    },
+  },
+  {
     name: 'the listener is called after a commit that added records, with them or to say that they must be read',
     async run({ store, append }) {
       const calls: (string[] | null)[] = [];
-      store.onRecordsAdded(
-        () => true,
-        (records) => calls.push(records && idsOf(records)),
-      );
+      store.onRecordsAdded({
+        hasRoom: () => true,
+        onAdded: (records) => calls.push(records && idsOf(records)),
+      });
       expect(calls).toEqual([]);
       const [event_id] = await append(1);
       await expect.poll(() => calls.length).toBeGreaterThan(0);
@@ -101,11 +154,11 @@ export const COMMIT_CASES: Case[] = [
     name: 'what was in flight at a kill is attempted again, with the same bytes and the same attempt number',
     async run(outbox) {
       const record = await appendedOne(outbox);
-      const sent = await outbox.request(record);
+      const sent = await requestOf(outbox, record);
       const again = await outbox.restart();
       const [same] = (await again.store.untried(0, 10)).records as [DueRecord];
       expect(same).toMatchObject({ event_id: record.event_id, attempts: 0 });
-      expect(await again.request(same)).toEqual(sent);
+      expect(await requestOf(again, same)).toEqual(sent);
     },
   },
   {

@@ -1,7 +1,15 @@
 import { expect } from 'vitest';
 import { FINAL_STATES } from '../../../../src/contract/deliveries.ts';
 import type { DueRecord } from '../../../../src/outbox/store.ts';
-import { appended, appendedOne, type Case, idsOf, outcomeOf, retryAt } from './outbox-under-test.ts';
+import {
+  appended,
+  appendedOne,
+  type Case,
+  idsOf,
+  outcomeOf,
+  requestOf,
+  retryAt,
+} from './outbox-under-test.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -14,7 +22,7 @@ export const FINISHED_CASES: Case[] = [
       async run(outbox) {
         const { store, window_ms, retained_ms } = outbox;
         const record = await appendedOne(outbox);
-        const sent = await outbox.request(record);
+        const sent = await requestOf(outbox, record);
         await store.record(outcomeOf(record, { state }, { attempt: 3 }));
         await outbox.advance(Math.floor(retained_ms[state] / 2));
         await outbox.replay(record.event_id);
@@ -27,7 +35,7 @@ export const FINISHED_CASES: Case[] = [
           created_at_ms: record.created_at_ms,
         });
         expect(again.probe_ms).toBeLessThanOrEqual(store.now());
-        expect(await outbox.request(again)).toEqual(sent);
+        expect(await requestOf(outbox, again)).toEqual(sent);
         const detail = await outbox.find(record.event_id);
         expect(detail).toMatchObject({ state: 'pending', finished_at: null, attempt_count: 3 });
         expect((await outbox.counts()).pending).toBe(1);

@@ -17,8 +17,6 @@ export interface OutboxUnderTest {
   retained_ms: Record<FinalState, number>;
   /** Commits events one after another; resolves to their ids, in order, once they are acknowledged. */
   append(count: number): Promise<string[]>;
-  /** What is sent of a record that is to be attempted, apart from the headers of the attempt. */
-  request(record: DueRecord): Promise<{ headers: Record<string, string>; body: string }>;
   list(filter: DeliveryFilter): Promise<DeliveryPage>;
   find(event_id: string): Promise<DeliveryDetail | null>;
   replay(event_id: string): Promise<unknown>;
@@ -71,6 +69,16 @@ export async function appended(outbox: OutboxUnderTest, count: number): Promise<
   const added = records.filter(({ event_id }) => event_ids.includes(event_id));
   if (added.length !== count) throw new Error(`of ${count} records, ${added.length} are untried`);
   return added;
+}
+
+/** What is sent of a record that is to be attempted, apart from the headers of the attempt. */
+export async function requestOf(
+  { store }: OutboxUnderTest,
+  record: DueRecord,
+): Promise<{ headers: Readonly<Record<string, string>>; body: string }> {
+  const loaded = await store.load(record);
+  if (!loaded) throw new Error(`nothing is to be sent of ${record.event_id}`);
+  return { headers: loaded.headers, body: loaded.body.toString() };
 }
 
 /** Commits one event and reads it. */

@@ -1,6 +1,14 @@
 import { expect } from 'vitest';
 import type { AttemptOutcome, DueRecord } from '../../../../src/outbox/store.ts';
-import { appended, appendedOne, type Case, idsOf, outcomeOf, retryAt } from './outbox-under-test.ts';
+import {
+  appended,
+  appendedOne,
+  type Case,
+  idsOf,
+  outcomeOf,
+  requestOf,
+  retryAt,
+} from './outbox-under-test.ts';
 
 /** What both APIs show. Contract section 4, Deliveries. */
 export const VIEW_CASES: Case[] = [
@@ -88,7 +96,7 @@ export const VIEW_CASES: Case[] = [
       const record = await appendedOne(outbox);
       const detail = await outbox.find(record.event_id);
       const { attempts, body, headers, ...view } = detail ?? {};
-      expect({ headers, body }).toEqual(await outbox.request(record));
+      expect({ headers, body }).toEqual(await requestOf(outbox, record));
       expect(attempts).toEqual([]);
       expect((await outbox.list({ limit: 1 })).deliveries).toEqual([view]);
     },
