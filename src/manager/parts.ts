@@ -12,7 +12,7 @@ import { replicaName } from './database/replica.ts';
 import type { Seal } from './database/seal.ts';
 import { Feed } from './events/feed.ts';
 import { networkJob } from './network-job.ts';
-import { Delivery } from './outbox/delivery.ts';
+import { ManagerOutbox } from './outbox/manager-outbox.ts';
 import { Quotas } from './quotas/quotas.ts';
 import type { ClaimRules } from './sandboxes/claim-request.ts';
 import { Claims } from './sandboxes/claims.ts';
@@ -51,7 +51,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const usage = await Usage.open(database, metered, config.metering);
   // The last step that reads the database, because it is the first that keeps something open.
   const quotas = await Quotas.open({ config, database, node: runtime.node, clock, log });
-  const delivery = new Delivery({ database, clock, log, seal, guard, replica });
+  const delivery = new ManagerOutbox({ database, clock, log, seal, guard, replica });
   // After the usage, which has advanced the positions in the database.
   const feed = await Feed.open({ database, clock, log, runtime, seal });
   const store = new SandboxStore(database);
@@ -124,7 +124,7 @@ export function makeSchedule(parts: Parts): Schedule {
 
 interface Metered {
   services: SandboxServices;
-  delivery: Delivery;
+  delivery: ManagerOutbox;
   quotas: Quotas;
   usage: Usage;
   feed: Feed;

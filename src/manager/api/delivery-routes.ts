@@ -10,7 +10,7 @@ import {
   TeamDeliveryQuery,
 } from '../../contract/schema/deliveries.ts';
 import { endpointOf } from '../database/endpoint-key.ts';
-import type { Delivery } from '../outbox/delivery.ts';
+import type { ManagerOutbox } from '../outbox/manager-outbox.ts';
 import { callerOf } from './auth.ts';
 
 const PATH = '/api/v1/webhooks/deliveries';
@@ -46,7 +46,7 @@ const DOCS = {
 const EVENT_ID = /^evt_[0-9a-f-]{36}$/;
 
 /** Registers the routes by which a team sees its part of the manager's outbox. Source: contract section 7, `/webhooks/deliveries…`. */
-export function registerDeliveryRoutes(app: HttpApp, delivery: Delivery): void {
+export function registerDeliveryRoutes(app: HttpApp, delivery: ManagerOutbox): void {
   const reading = (doc: RouteDoc) => ({ scope: 'webhooks:read', doc }) as const;
   const writing = (doc: RouteDoc) => ({ scope: 'sandboxes:write', doc }) as const;
 
@@ -88,7 +88,7 @@ function endpointIn(url: string): string {
   throw invalidField('endpoint', 'must be a URL');
 }
 
-async function found(delivery: Delivery, team_id: string, event_id: string) {
+async function found(delivery: ManagerOutbox, team_id: string, event_id: string) {
   const record = EVENT_ID.test(event_id) ? await delivery.views.find(team_id, event_id) : null;
   if (!record) throw new ApiError('not_found', `No record has the event id ${event_id}.`);
   return record;

@@ -10,7 +10,7 @@ import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
 import { type AttemptBudget, EndpointLoad } from './attempt-budget.ts';
-import { EndpointRecordStore, type StoredRecord } from './endpoint-record-store.ts';
+import { type EndpointRecord, EndpointRecordStore } from './endpoint-record-store.ts';
 import { EndpointSender } from './endpoint-sender.ts';
 import type { OwnedEndpoint, PendingEndpoint } from './endpoint-store.ts';
 import type { OutcomeStore } from './outcome-store.ts';
@@ -21,7 +21,7 @@ const READS_AFTER_NEWS = 3;
 const READ_EVERY_POLLS = 30;
 
 /** What the deliveries of all endpoints share. */
-export interface DeliveryParts {
+export interface EndpointDeliveryParts {
   database: Database;
   clock: Clock;
   database_clock: DatabaseClock;
@@ -36,9 +36,9 @@ export interface DeliveryParts {
 /** The delivery to one endpoint that this replica owns. */
 export class EndpointDelivery {
   readonly owned: OwnedEndpoint;
-  readonly #dispatcher: Dispatcher<StoredRecord>;
+  readonly #dispatcher: Dispatcher<EndpointRecord>;
   readonly #records: EndpointRecordStore;
-  readonly #parts: DeliveryParts;
+  readonly #parts: EndpointDeliveryParts;
   readonly #load = new EndpointLoad();
   readonly #log: EndpointLog;
   #newest_untried_id: number | null = null;
@@ -49,7 +49,12 @@ export class EndpointDelivery {
    * `hasLease`: whether an attempt that starts now ends within the lease. `onGiveUp` is called when another replica turns
    * out to own the endpoint; the delivery must then be dropped.
    */
-  constructor(owned: OwnedEndpoint, parts: DeliveryParts, hasLease: () => boolean, onGiveUp: () => void) {
+  constructor(
+    owned: OwnedEndpoint,
+    parts: EndpointDeliveryParts,
+    hasLease: () => boolean,
+    onGiveUp: () => void,
+  ) {
     this.owned = owned;
     this.#parts = parts;
     const { clock, database_clock, log, budget, seal } = parts;

@@ -39,7 +39,7 @@ interface RequestRow {
 }
 
 /** A record with its request and what signs its attempts, as they are stored. */
-export interface StoredRecord extends LoadedRecord {
+export interface EndpointRecord extends LoadedRecord {
   readonly url: string;
   readonly body: string;
   /** JSON list, or null. */
@@ -86,7 +86,7 @@ interface Parts {
  * The ids given to the dispatcher are numbers in the order of reading, because rows do not become visible in the order
  * of their ids. Errors of all reads: `unavailable`.
  */
-export class EndpointRecordStore implements DeliveryStore<StoredRecord> {
+export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
   readonly #owned: OwnedEndpoint;
   readonly #parts: Parts;
   #last_number = 0;
@@ -193,7 +193,7 @@ export class EndpointRecordStore implements DeliveryStore<StoredRecord> {
    * Reads the request of a record; waits until the database confirms that the record is still this replica's to send and
    * the lease lasts for an attempt. Null once closed, or if the record is lost, which `onLost` is told.
    */
-  async load(record: DueRecord): Promise<StoredRecord | null> {
+  async load(record: DueRecord): Promise<EndpointRecord | null> {
     const { hasLease, clock, log, onLost } = this.#parts;
     while (!this.#is_closed) {
       try {
@@ -202,7 +202,7 @@ export class EndpointRecordStore implements DeliveryStore<StoredRecord> {
           onLost();
           return null;
         }
-        if (hasLease() && !this.#is_closed) return storedRecord(record, row);
+        if (hasLease() && !this.#is_closed) return endpointRecord(record, row);
       } catch (error) {
         log.debug({ reason: reasonOf(error) }, 'an attempt is waiting for the database');
       }
@@ -265,7 +265,7 @@ export class EndpointRecordStore implements DeliveryStore<StoredRecord> {
   }
 }
 
-function storedRecord(record: DueRecord, { headers, ...request }: RequestRow): StoredRecord {
+function endpointRecord(record: DueRecord, { headers, ...request }: RequestRow): EndpointRecord {
   try {
     return { ...record, ...request, headers: JSON.parse(headers), unusable: null };
   } catch (error) {

@@ -7,7 +7,7 @@ import { storedHeaders } from '../../webhook/stored-signatures.ts';
 import type { Transport } from '../../webhook/transport.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
-import type { StoredRecord } from './endpoint-record-store.ts';
+import type { EndpointRecord } from './endpoint-record-store.ts';
 import { secretContext } from './outbox-store.ts';
 
 /** The result if no request can be made from the stored record. */
@@ -27,7 +27,7 @@ interface Parts {
 }
 
 /** Makes the attempts at one endpoint: adds the headers of the attempt to the stored request, and sends it. */
-export class EndpointSender implements Sender<StoredRecord> {
+export class EndpointSender implements Sender<EndpointRecord> {
   readonly #parts: Parts;
 
   constructor(parts: Parts) {
@@ -35,7 +35,7 @@ export class EndpointSender implements Sender<StoredRecord> {
   }
 
   /** Makes one attempt (`started_at_ms`: wall time). Never rejects. */
-  async send(record: StoredRecord, attempt: number, started_at_ms: number): Promise<AttemptResult> {
+  async send(record: EndpointRecord, attempt: number, started_at_ms: number): Promise<AttemptResult> {
     const { transport, log } = this.#parts;
     const { event_id, url, body } = record;
     try {
@@ -58,7 +58,7 @@ export class EndpointSender implements Sender<StoredRecord> {
   }
 
   #standardWebhooks(
-    { event_id, signatures, secret_sealed, body }: StoredRecord,
+    { event_id, signatures, secret_sealed, body }: EndpointRecord,
     started_at_ms: number,
   ): StandardWebhookHeaders | null {
     if (signatures) return storedHeaders(JSON.parse(signatures), event_id, this.#parts.database_clock.now());

@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
 import { loggedEndpoint } from '../../outbox/endpoint-log.ts';
 import { reasonOf } from '../database/database-errors.ts';
-import { type DeliveryParts, EndpointDelivery } from './endpoint-delivery.ts';
+import { EndpointDelivery, type EndpointDeliveryParts } from './endpoint-delivery.ts';
 import type { EndpointStore, PendingEndpoint } from './endpoint-store.ts';
 import type { OutboxStore } from './outbox-store.ts';
 import { ReplicaLease } from './replica-lease.ts';
@@ -19,7 +19,7 @@ const PRUNE_EVERY_POLLS = 5;
 const PRUNED_AT_ONCE = 500;
 const PRUNES_AT_MOST = 20;
 
-interface Parts extends DeliveryParts {
+interface Parts extends EndpointDeliveryParts {
   endpoints: EndpointStore;
   outbox: OutboxStore;
 }

@@ -24,6 +24,26 @@ describe('an attempt at a deletion', () => {
   });
 });
 
+describe('a record that cannot be sent as it is stored', () => {
+  it('is attempted without a request, and its attempt and the log say why', async () => {
+    const { clock, database, delivery, deleted, sent, logged, states } = await deliver(() => 503);
+    await deleted();
+    await clock.advance(0);
+    expect(sent).toHaveLength(1);
+    await database.db.updateTable('outbox').set({ headers: '{' }).execute();
+    await clock.advance(10_000);
+    expect(sent).toHaveLength(1);
+    const [shown] = (await delivery.views.list('team_1', { limit: 1 })).deliveries;
+    expect(shown?.attempt_count).toBeGreaterThan(1);
+    expect(shown).toMatchObject({
+      last_error: 'protocol',
+      last_error_detail: 'the record cannot be sent as it is stored',
+    });
+    expect(logged.map(({ msg }) => msg)).toContain('a record cannot be sent as stored');
+    expect(await states()).toEqual(['pending']);
+  });
+});
+
 describe('what was handed over', () => {
   it('goes on as it was: bytes, order, attempt numbers; Standard Webhooks are made anew', async () => {
     const { clock, handOver, sent, states } = await deliver(() => 200);

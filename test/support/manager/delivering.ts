@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/base/clock.ts';
 import type { Log } from '../../../src/base/log.ts';
 import type { Database } from '../../../src/manager/database/database.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
-import { Delivery } from '../../../src/manager/outbox/delivery.ts';
+import { ManagerOutbox } from '../../../src/manager/outbox/manager-outbox.ts';
 import type { DeletionNotice, WebhookTarget } from '../../../src/manager/sandboxes/ports.ts';
 import type { UndeliveredRecord } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { parseCidr } from '../../../src/webhook/address.ts';
@@ -15,7 +15,7 @@ import { type Answer, ScriptedTransport, type Sent } from '../scripted-transport
 import { noticeOf, opened, SEAL, SILENT } from './outbox.ts';
 
 export interface Replica {
-  delivery: Delivery;
+  delivery: ManagerOutbox;
   /** Commits a deletion, as the manager does. */
   deleted(overrides?: Partial<DeletionNotice>): Promise<void>;
   handOver(sender: WebhookTarget, records: UndeliveredRecord[]): Promise<void>;
@@ -29,7 +29,7 @@ export async function startReplica(
 ): Promise<Replica> {
   const { transport, allowed = [], name = replicaName(), log = SILENT } = options;
   const guard = new AddressGuard(allowed.flatMap((range) => parseCidr(range) ?? []));
-  const delivery = new Delivery({
+  const delivery = new ManagerOutbox({
     database,
     clock,
     log,

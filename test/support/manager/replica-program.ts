@@ -3,14 +3,14 @@ import { createLog } from '../../../src/base/log.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { Seal } from '../../../src/manager/database/seal.ts';
-import { Delivery } from '../../../src/manager/outbox/delivery.ts';
+import { ManagerOutbox } from '../../../src/manager/outbox/manager-outbox.ts';
 import { parseCidr } from '../../../src/webhook/address.ts';
 import { AddressGuard } from '../../../src/webhook/address-guard.ts';
 
 /** A replica that only delivers, as a process that a test can stop, continue and kill: node … <database url>. */
 const [url = ''] = process.argv.slice(2);
 const database = await openDatabase(url);
-const delivery = new Delivery({
+const delivery = new ManagerOutbox({
   database,
   clock: systemClock,
   log: createLog('warn'),

@@ -36,7 +36,7 @@ interface Search {
 export type FoundRow = Record<string, unknown>;
 
 /** A record as it was found, with what became of it as far as that can be read. */
-export interface FoundRecord {
+export interface ReadableRecord {
   record: FoundRow & { id: number };
   delivery: FoundRow | null;
   attempts: FoundRow[];
@@ -85,7 +85,7 @@ export class DamagedOutbox {
   }
 
   /** Every record that can be read, in the order of their ids as far as that is whole; some may come twice. */
-  *records(): Generator<FoundRecord> {
+  *records(): Generator<ReadableRecord> {
     const search: Search = { id: null, steps: 0, out_of_order: 0 };
     while (!(yield* this.#scan('ASC', search)) && this.#step(search)) {
       // What has a changed id is not found by it, but stands before the first that is found.
@@ -95,12 +95,12 @@ export class DamagedOutbox {
   }
 
   /** The same from the end, up to the first that cannot be read. */
-  *newestFirst(): Generator<FoundRecord> {
+  *newestFirst(): Generator<ReadableRecord> {
     yield* this.#scan('DESC', { id: null, steps: 0, out_of_order: 0 });
   }
 
   /** Reads on, past ids that are out of order; true where it came to the end. */
-  *#scan(order: 'ASC' | 'DESC', search: Search): Generator<FoundRecord, boolean> {
+  *#scan(order: 'ASC' | 'DESC', search: Search): Generator<ReadableRecord, boolean> {
     // Not by an index, which may be what is damaged; from an end, a search for the first id could meet damage, too.
     const from = search.id === null ? '' : `WHERE id ${order === 'ASC' ? '>=' : '<='} ${search.id}`;
     const sql = `SELECT ${TEXTS} FROM records NOT INDEXED ${from} ORDER BY id ${order}`;
@@ -112,7 +112,7 @@ export class DamagedOutbox {
         if (next?.done) return true;
         // A tree whose pages lead back to earlier ones has no end.
         if (!next || search.out_of_order > OUT_OF_ORDER_MAX) break;
-        const record = next.value as FoundRecord['record'];
+        const record = next.value as ReadableRecord['record'];
         yield this.#found(record);
         const last_id = last_ids.at(-1) ?? record.id;
         if (order === 'ASC' ? record.id < last_id : record.id > last_id) search.out_of_order += 1;
@@ -153,7 +153,7 @@ export class DamagedOutbox {
   }
 
   /** `record`: the columns without which it is nothing; each other one is null where it cannot be read. */
-  #found(record: FoundRecord['record']): FoundRecord {
+  #found(record: ReadableRecord['record']): ReadableRecord {
     Object.assign(record, this.#columns(record.id, this.#other_names) ?? this.#eachColumn(record.id));
     const delivery = 'SELECT * FROM deliveries NOT INDEXED WHERE id = ?';
     const attempts = `SELECT ${ATTEMPT_COLUMNS} FROM attempts WHERE record_id = ? ORDER BY attempt LIMIT ${ATTEMPTS_MAX}`;

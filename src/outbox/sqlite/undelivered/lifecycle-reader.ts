@@ -18,7 +18,7 @@ const TEXT_MAX_BYTES = 64 * 1024;
  * delivery; past whatever is damaged. Throws what may pass, such as a disk in trouble. Call it once file operations that
  * the daemon may have begun are completed.
  */
-export function readLifecycle(source: HandOverSource, after: number): LifecycleEvent[] {
+export function readLifecycleEvents(source: HandOverSource, after: number): LifecycleEvent[] {
   const { state_dir } = source;
   const found = new Map<string, LifecycleEvent>();
   const take = (row: FoundLifecycle) => {

@@ -9,7 +9,7 @@ import { finishRestoring, RESTORED } from '../files/restored-files.ts';
 import { finishSettingAside, setAsidePath, unsalvaged } from '../files/set-aside.ts';
 import { DirectoryTakenError, StateLock } from '../files/state-lock.ts';
 import { troubleOf } from '../store-errors.ts';
-import { readLifecycle } from './lifecycle-reader.ts';
+import { readLifecycleEvents } from './lifecycle-reader.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 import { UndeliveredRecords } from './undelivered-records.ts';
 
@@ -43,7 +43,7 @@ export function* readUndelivered(source: HandOverSource, clock: Clock): Generato
     finishRestoring(state_dir);
     finishSettingAside(state_dir);
     const lifecycle =
-      source.lifecycle_after === undefined ? [] : readLifecycle(source, source.lifecycle_after);
+      source.lifecycle_after === undefined ? [] : readLifecycleEvents(source, source.lifecycle_after);
     if (lifecycle.length > 0) yield { records: [], lifecycle, lost_records: 0, set_aside: 0, trouble: null };
     for (const page of records.pages()) {
       if (page.trouble !== null) checkReadable(filesIn(state_dir));

@@ -7,7 +7,7 @@ import type { Mark } from '../files/high-water.ts';
 import { setAsidePath, unsalvaged } from '../files/set-aside.ts';
 import type { OutboxRow } from '../rows/rows.ts';
 import { storeNow } from '../rows/store-clock.ts';
-import { DamagedOutbox, type FoundRecord } from '../salvage/damaged-outbox.ts';
+import { DamagedOutbox, type ReadableRecord } from '../salvage/damaged-outbox.ts';
 import { expectedPending } from '../salvage/salvage.ts';
 import { salvagedDelivery, salvagedRecord } from '../salvage/salvaged-rows.ts';
 import { troubleOf } from '../store-errors.ts';
@@ -213,7 +213,7 @@ export class UndeliveredRecords {
 
   /** `passed`: events of which is known what became of them. */
   #read(
-    { record: row, delivery, attempts }: FoundRecord,
+    { record: row, delivery, attempts }: ReadableRecord,
     time: { now_ms: number; wall_ms: number; window_ms: number },
     passed: Set<string>,
   ): UndeliveredRecord[] {

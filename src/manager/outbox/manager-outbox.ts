@@ -45,7 +45,7 @@ interface Parts {
 }
 
 /** The manager's outbox and its delivery: records written by deletions, views for teams, and the requests sent. */
-export class Delivery implements DeletionOutbox, Service {
+export class ManagerOutbox implements DeletionOutbox, Service {
   readonly views: DeliveryViewStore;
   readonly #clock: Clock;
   readonly #outbox: OutboxStore;
