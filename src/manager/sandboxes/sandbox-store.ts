@@ -1,15 +1,8 @@
-import type { Selectable, Updateable } from 'kysely';
+import { type ExpressionBuilder, type Selectable, sql, type Updateable } from 'kysely';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isDiskFull } from '../database/database-errors.ts';
-import type { Operation, SandboxTable } from '../database/tables.ts';
-import {
-  indexMetadata,
-  listSandboxes,
-  type SandboxFilter,
-  type SandboxPage,
-  unindexMetadata,
-} from './sandbox-list-store.ts';
+import type { Operation, SandboxTable, Tables } from '../database/tables.ts';
 import { TRANSITIONS, type Verb } from './transitions.ts';
 
 /** A row of the table `sandboxes`. */
@@ -32,6 +25,25 @@ interface TransitionStart {
 
 /** Why a transition could not begin. `busy`: another is in progress; `status`: not allowed from this status. */
 export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
+
+/** Which sandboxes a list holds; what is undefined does not filter. */
+interface SandboxFilter {
+  status?: ManagedStatus | undefined;
+  template_id?: string | undefined;
+  paused?: boolean | undefined;
+  /** Pairs `key:text`, all of which a sandbox must have in its metadata. */
+  metadata?: string[] | undefined;
+  limit: number;
+  offset: number;
+}
+
+/** A page of sandboxes, and the number of all that match. */
+interface SandboxPage {
+  rows: Selectable<SandboxTable>[];
+  count: number;
+}
+
+type Where = ExpressionBuilder<Tables, 'sandboxes'>;
 
 /** Rows of sandboxes and their transitions. Rows of deleted sandboxes are visible to `findKept` and the housekeeping alone. */
 export class SandboxStore {
@@ -85,7 +97,7 @@ export class SandboxStore {
   /** Adds a sandbox. */
   async insert(tx: Transaction, row: ManagedSandboxRow): Promise<void> {
     await tx.insertInto('sandboxes').values(row).execute();
-    await indexMetadata(tx, row);
+    await addPairs(tx, row);
   }
 
   /** A team's sandbox (`team_id` null: any team's), or null if there is none. */
@@ -109,9 +121,38 @@ export class SandboxStore {
     return (await query.executeTakeFirst()) ?? null;
   }
 
-  /** A page of a team's sandboxes, newest first, and the number of all that match. */
-  list(team_id: string, filter: SandboxFilter): Promise<SandboxPage> {
-    return listSandboxes(this.#database, team_id, filter);
+  /** A page of a team's sandboxes, newest first, and the number of all that match. Source: contract section 7. */
+  async list(team_id: string, filter: SandboxFilter): Promise<SandboxPage> {
+    const { db, dialect } = this.#database;
+    // An expression, so that SQLite takes the index of the pairs rather than every sandbox of the team.
+    const ofTeam = (where: Where) =>
+      filter.metadata?.length && dialect === 'sqlite'
+        ? sql<boolean>`team_id || '' = ${team_id}`
+        : where('team_id', '=', team_id);
+    const matching = (where: Where) =>
+      where.and([
+        ofTeam(where),
+        where('deleted_at_ms', 'is', null),
+        ...(filter.status === undefined ? [] : [where('status', '=', filter.status)]),
+        ...(filter.template_id === undefined ? [] : [where('template_id', '=', filter.template_id)]),
+        ...(filter.paused === undefined ? [] : [where('status', filter.paused ? '=' : '!=', 'paused')]),
+        ...(filter.metadata ?? []).map((pair) => hasPair(where, team_id, pair)),
+      ]);
+    const rows = await db
+      .selectFrom('sandboxes')
+      .selectAll()
+      .where(matching)
+      .orderBy('created_at_ms', 'desc')
+      .orderBy('sandbox_id', 'desc')
+      .limit(filter.limit)
+      .offset(filter.offset)
+      .execute();
+    const { count } = await db
+      .selectFrom('sandboxes')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where(matching)
+      .executeTakeFirstOrThrow();
+    return { rows, count };
   }
 
   /** The number of sandboxes in each status, of all teams. */
@@ -202,7 +243,7 @@ export class SandboxStore {
     changes: Updateable<SandboxTable>,
   ): Promise<ManagedSandboxRow | null> {
     const row = await this.endOperation(tx, sandbox_id, 'cleaning', owner, changes);
-    if (row) await unindexMetadata(tx, sandbox_id);
+    if (row) await removePairs(tx, sandbox_id);
     return row;
   }
 
@@ -245,4 +286,32 @@ export class SandboxStore {
       .returningAll();
     return (await taking.executeTakeFirst()) ?? null;
   }
+}
+
+/** Keys hold no colon. */
+function hasPair(where: Where, team_id: string, pair: string) {
+  const colon = pair.indexOf(':');
+  const matching = where
+    .selectFrom('sandbox_metadata')
+    .select('sandbox_metadata.sandbox_id')
+    .where('sandbox_metadata.team_id', '=', team_id)
+    .where('key', '=', pair.slice(0, colon))
+    .where('text', '=', pair.slice(colon + 1));
+  return where('sandbox_id', 'in', matching);
+}
+
+/** Adds the pairs by which lists find a sandbox that is made in the same transaction. */
+async function addPairs(
+  tx: Transaction,
+  { sandbox_id, team_id, metadata }: Pick<ManagedSandboxRow, 'sandbox_id' | 'team_id' | 'metadata'>,
+): Promise<void> {
+  const pairs = Object.entries<string>(JSON.parse(metadata ?? '{}'));
+  if (pairs.length === 0) return;
+  const rows = pairs.map(([key, text]) => ({ sandbox_id, team_id, key, text }));
+  await tx.insertInto('sandbox_metadata').values(rows).execute();
+}
+
+/** Removes the pairs of a sandbox that is deleted: it is in no list from then on. */
+async function removePairs(tx: Transaction, sandbox_id: string): Promise<void> {
+  await tx.deleteFrom('sandbox_metadata').where('sandbox_id', '=', sandbox_id).execute();
 }

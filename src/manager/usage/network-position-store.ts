@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Database, Queries, Transaction } from '../database/database.ts';
-import type { NetworkPositionTable } from '../database/usage-tables.ts';
+import type { NetworkPositionTable } from '../database/tables.ts';
 
 /** A row of `network_positions`. */
 export type NetworkPositionRow = Selectable<NetworkPositionTable>;

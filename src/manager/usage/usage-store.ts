@@ -3,7 +3,7 @@ import { unitOf, type WindowType } from '../../contract/usage.ts';
 import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { isAfter } from '../database/position-store.ts';
-import type { LeaseTable, UsageWindowTable } from '../database/usage-tables.ts';
+import type { LeaseTable, UsageWindowTable } from '../database/tables.ts';
 import type { Span } from './spans.ts';
 
 /** A row of `leases`. */
