@@ -52,8 +52,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
-  'manager/cli': ['contract', 'base', ...MANAGER],
-  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/api', 'manager/cli'],
+  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/api'],
 };
 
 /** Where a library may be imported: one owner each. */

@@ -21,14 +21,14 @@ import { Forks } from './sandboxes/forks.ts';
 import { expiryJob, purgeJob, RecoveryJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
 import { HousekeepingStore } from './sandboxes/housekeeping-store.ts';
 import { IdempotencyStore } from './sandboxes/idempotency-store.ts';
-import { UseStore } from './sandboxes/idle/use-store.ts';
-import { Uses } from './sandboxes/idle/uses.ts';
 import { OperationRecovery } from './sandboxes/operation-recovery.ts';
 import { Operations, type SandboxServices } from './sandboxes/operations.ts';
 import { SandboxMetrics } from './sandboxes/sandbox-metrics.ts';
 import { SandboxStore } from './sandboxes/sandbox-store.ts';
 import { Sandboxes } from './sandboxes/sandboxes.ts';
 import { TransitionRunner } from './sandboxes/transition-runner.ts';
+import { UseStore } from './sandboxes/use-store.ts';
+import { Uses } from './sandboxes/uses.ts';
 import { Usage } from './usage/usage.ts';
 
 /** What a manager is built from. */

@@ -6,11 +6,11 @@ import { reasonOf } from '../database/database-errors.ts';
 import type { Deletions } from './deletion.ts';
 import type { HousekeepingStore } from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
-import type { Uses } from './idle/uses.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations, SandboxServices } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
+import type { Uses } from './uses.ts';
 
 /** The longest wait between two looks for expired sandboxes: a ttl that was set meanwhile holds within 1 s. */
 const EXPIRY_POLL_MS = 500;

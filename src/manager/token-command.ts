@@ -1,8 +1,8 @@
-import { systemClock } from '../../base/clock.ts';
-import { StartError } from '../../contract/errors.ts';
-import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
-import { openDatabase } from '../database/database.ts';
-import { TokenStore, type TokenView } from '../database/token-store.ts';
+import { systemClock } from '../base/clock.ts';
+import { StartError } from '../contract/errors.ts';
+import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../contract/tokens.ts';
+import { openDatabase } from './database/database.ts';
+import { TokenStore, type TokenView } from './database/token-store.ts';
 
 /** The commands `sandbox-manager token …`, on the server's database. Each throws StartError for invalid arguments. */
 export const tokenCommand = {

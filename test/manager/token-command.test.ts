@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { failureOf } from '../../support/manager/failing-command.ts';
-import { runManagerCommand } from '../../support/manager-program.ts';
-import { scratchFolder } from '../../support/scratch.ts';
+import { failureOf } from '../support/manager/failing-command.ts';
+import { runManagerCommand } from '../support/manager-program.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 function databaseOption(): [string, string] {
   return ['--database', `sqlite:${join(scratchFolder(), 'manager.db')}`];

@@ -1,11 +1,11 @@
-import { integerOption } from '../../base/options.ts';
-import { OptionError, StartError } from '../../contract/errors.ts';
-import type { Dimension, PolicyStatus } from '../../contract/quotas.ts';
-import { isTeamId, TEAM_ID_SHAPE } from '../../contract/tokens.ts';
-import { openDatabase } from '../database/database.ts';
-import { asDimension, asPolicy } from '../quotas/policy.ts';
-import { quotaStatus, quotaStatuses } from '../quotas/quota-status.ts';
-import { QuotaStore } from '../quotas/quota-store.ts';
+import { integerOption } from '../base/options.ts';
+import { OptionError, StartError } from '../contract/errors.ts';
+import type { Dimension, PolicyStatus } from '../contract/quotas.ts';
+import { isTeamId, TEAM_ID_SHAPE } from '../contract/tokens.ts';
+import { openDatabase } from './database/database.ts';
+import { asDimension, asPolicy } from './quotas/policy.ts';
+import { quotaStatus, quotaStatuses } from './quotas/quota-status.ts';
+import { QuotaStore } from './quotas/quota-store.ts';
 
 /** The numbers of a policy as given on the command line. */
 export interface PolicyTexts {

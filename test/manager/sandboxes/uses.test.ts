@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
-import { type Use, UseStore } from '../../../../src/manager/sandboxes/idle/use-store.ts';
-import { type CallInProgress, Uses } from '../../../../src/manager/sandboxes/idle/uses.ts';
-import { scriptedParts } from '../../../support/manager/scripted-parts.ts';
-import { describeOnStores } from '../../../support/stores.ts';
+import { type Use, UseStore } from '../../../src/manager/sandboxes/use-store.ts';
+import { type CallInProgress, Uses } from '../../../src/manager/sandboxes/uses.ts';
+import { scriptedParts } from '../../support/manager/scripted-parts.ts';
+import { describeOnStores } from '../../support/stores.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 

@@ -1,6 +1,6 @@
-import type { Clock } from '../../../base/clock.ts';
-import type { Job } from '../../../base/schedule.ts';
-import type { ManagedSandboxRow } from '../sandbox-store.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Job } from '../../base/schedule.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Use, UseStore } from './use-store.ts';
 
 /** How often this replica looks for what is to be noted. */

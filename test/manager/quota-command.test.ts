@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { quotaCommand } from '../../../src/manager/cli/quota-command.ts';
-import { killable, LIMIT } from '../../support/manager/killable-manager.ts';
-import { startManager } from '../../support/manager/running-manager.ts';
-import { runManagerCommand } from '../../support/manager-program.ts';
-import { describeOnStores } from '../../support/stores.ts';
+import { quotaCommand } from '../../src/manager/quota-command.ts';
+import { killable, LIMIT } from '../support/manager/killable-manager.ts';
+import { startManager } from '../support/manager/running-manager.ts';
+import { runManagerCommand } from '../support/manager-program.ts';
+import { describeOnStores } from '../support/stores.ts';
 
 const TEAM = 'team_1';
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Database } from '../../database/database.ts';
+import type { Database } from '../database/database.ts';
 
 /** A sandbox and when it was last used, in wall time in ms. */
 export interface Use {
