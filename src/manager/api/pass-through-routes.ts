@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, withStreamedBodies } from '../../base/http/app.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
@@ -12,6 +13,7 @@ const PATH = '/api/v1/sandboxes/:sandbox_id';
 /** What the passed-through routes need. */
 export interface PassThroughParts extends SandboxCallParts {
   runtime: Runtime;
+  clock: Clock;
 }
 
 /** Registers the routes that are passed through to a sandbox's daemon. Source: contract section 7, row `…/processes…, /webhook/deliveries…`. */

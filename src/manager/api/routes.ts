@@ -8,7 +8,7 @@ import { WEBHOOK_DOCS } from '../../contract/documents/webhook-docs.ts';
 import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
 import { reasonOf } from '../database/database-errors.ts';
-import { transitionError } from '../sandboxes/operations.ts';
+import { transitionError } from '../sandboxes/transitions.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

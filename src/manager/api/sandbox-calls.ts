@@ -1,11 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../../base/clock.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { onceOver } from '../../base/http/sse-response.ts';
-import { runningSandbox } from '../sandboxes/auto-resume.ts';
-import { transitionError } from '../sandboxes/operations.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
+import { transitionError } from '../sandboxes/transitions.ts';
 import type { Uses } from '../sandboxes/uses.ts';
 import { callerOf } from './auth.ts';
 import type { PassedRoute } from './passed-routes.ts';
@@ -16,7 +14,6 @@ export interface SandboxCallParts {
   shares: PassedShares;
   sandboxes: Sandboxes;
   uses: Uses;
-  clock: Clock;
 }
 
 /**
@@ -25,7 +22,7 @@ export interface SandboxCallParts {
  * resume throws. Source: contract section 7, `auto_resume` and `idle_ttl`.
  */
 export async function admitCall(
-  { shares, sandboxes, uses, clock }: SandboxCallParts,
+  { shares, sandboxes, uses }: SandboxCallParts,
   { answered_by, is_use }: Pick<PassedRoute, 'answered_by' | 'is_use'>,
   sandbox_id: string,
   request: FastifyRequest,
@@ -37,9 +34,7 @@ export async function admitCall(
   const call = isUpgrade(request) ? request.raw.socket : reply.raw;
   onceOver(call, shares.acquire(team_id));
   for (;;) {
-    const row = await (answered_by === 'running'
-      ? runningSandbox(sandboxes, named, clock)
-      : up(sandboxes, named));
+    const row = await (answered_by === 'running' ? sandboxes.running(named) : up(sandboxes, named));
     if (!is_use) return row;
     const { is_noted, end } = await uses.begin(row);
     if (is_noted || answered_by === 'up') {

@@ -4,7 +4,7 @@ import { MANAGED_STATUSES, PERSISTENCES } from '../../contract/sandboxes.ts';
 import { closedObject, namedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
 import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
-import { Duration, TemplateName } from '../sandboxes/claim-request.ts';
+import { Duration, TemplateName } from '../sandboxes/request-schemas.ts';
 
 /** Entries of a page of sandboxes where the request asks for no number. */
 const PAGE_STANDARD = 50;

@@ -2,11 +2,13 @@ import { newId } from '../../base/ids.ts';
 import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
 import type { ManagedStatus, Persistence } from '../../contract/sandboxes.ts';
 import type { Caller } from '../../contract/tokens.ts';
-import { after, type ClaimRequest } from './claim-request.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } from './operations.ts';
+import type { Operations } from './operations.ts';
+import type { ClaimRequest } from './requests.ts';
+import { after, leaseOf, sealContext, specOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { SandboxServices } from './services.ts';
 
 const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
 const NODE = 'local';

@@ -6,15 +6,12 @@ import type { UndeliveredPage } from '../../runtime/runtime.ts';
 import { deletedEvent } from '../../webhook/deleted-request.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { Limiter } from './limiter.ts';
-import {
-  type Operations,
-  type SandboxServices,
-  sentKindsOf,
-  transitionError,
-  webhookTargetOf,
-} from './operations.ts';
+import type { Operations } from './operations.ts';
 import type { DeletionNotice, WebhookTarget } from './ports.ts';
+import { sentKindsOf, webhookTargetOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { SandboxServices } from './services.ts';
+import { transitionError } from './transitions.ts';
 
 /** Concurrent cleanups, in all and of one team: a daemon may be slow to end. */
 const CLEANUPS_MAX = 16;

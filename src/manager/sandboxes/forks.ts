@@ -1,11 +1,12 @@
 import { newId } from '../../base/ids.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
-import { after } from './claim-request.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import { leaseOf, type Operations, type SandboxServices, sealContext, specOf } from './operations.ts';
+import type { Operations } from './operations.ts';
 import type { LifecycleReading } from './ports.ts';
+import { after, leaseOf, sealContext, specOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { SandboxServices } from './services.ts';
 import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
 
 /** In seconds; the source's if undefined. */

@@ -7,9 +7,10 @@ import type { Deletions } from './deletion.ts';
 import type { HousekeepingStore } from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import type { Operations, SandboxServices } from './operations.ts';
+import type { Operations } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
+import type { SandboxServices } from './services.ts';
 import type { Uses } from './uses.ts';
 
 /** The longest wait between two looks for expired sandboxes: a ttl that was set meanwhile holds within 1 s. */

@@ -1,8 +1,9 @@
 import { reasonOf } from '../database/database-errors.ts';
 import type { Operation } from '../database/tables.ts';
-import { timesOfResume } from './claim-request.ts';
-import { envOf, leaseOf, type Operations, type SandboxServices } from './operations.ts';
+import type { Operations } from './operations.ts';
+import { envOf, leaseOf, timesOfResume } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { SandboxServices } from './services.ts';
 import { resolutionOf } from './transitions.ts';
 
 /** What OperationRecovery uses of the manager. */

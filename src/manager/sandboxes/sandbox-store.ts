@@ -3,7 +3,7 @@ import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isDiskFull } from '../database/database-errors.ts';
 import type { Operation, SandboxTable, Tables } from '../database/tables.ts';
-import { TRANSITIONS, type Verb } from './transitions.ts';
+import { TRANSITIONS, type TransitionRefusal, type Verb } from './transitions.ts';
 
 /** A row of the table `sandboxes`. */
 export type ManagedSandboxRow = Selectable<SandboxTable>;
@@ -22,9 +22,6 @@ interface TransitionStart {
   /** Not null: only if its idle time has ended by then. */
   idle_by_ms?: number | null;
 }
-
-/** Why a transition could not begin. `busy`: another is in progress; `status`: not allowed from this status. */
-export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
 
 /** Which sandboxes a list holds; what is undefined does not filter. */
 interface SandboxFilter {

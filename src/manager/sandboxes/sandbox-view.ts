@@ -4,7 +4,7 @@ import type { NetworkUsage } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB, type ManagedSandbox, type SandboxResources } from '../../contract/sandboxes.ts';
 import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
-import { envOf, networkOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './operations.ts';
+import { envOf, networkOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
 /** A row as the API shows it; `seal` opens the names of its variables. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */

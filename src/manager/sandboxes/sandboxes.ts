@@ -1,11 +1,18 @@
+import { sleep } from '../../base/clock.ts';
+import { ApiError } from '../../contract/errors.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
-import type { ChangeRequest } from './change-request.ts';
-import { after, timesOfResume } from './claim-request.ts';
-import { leaseOf, type SandboxServices, sealContext, transitionError } from './operations.ts';
+import type { ChangeRequest } from './requests.ts';
+import { after, leaseOf, sealContext, timesOfResume } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { SandboxServices } from './services.ts';
 import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
+import { transitionError } from './transitions.ts';
 
 const UP = ['running', 'paused'] as const;
+
+/** How long a call waits for the sandbox that it resumes, and how often it checks. */
+const RUNNING_WAIT_MS = 20_000;
+const RUNNING_POLL_MS = 50;
 
 /** What Sandboxes uses of the manager. */
 type SandboxesServices = Pick<
@@ -37,6 +44,36 @@ export class Sandboxes {
     const row = await store.findKept(store.db, sandbox_id, team_id);
     if (!row) throw transitionError({ refused: 'not_found', status: null });
     return row;
+  }
+
+  /**
+   * The running sandbox for a call of its process routes. A paused one with `auto_resume` is resumed first. Throws
+   * `conflict` if it is not running and is not resumed, and what a resume throws. Source: contract section 7,
+   * `auto_resume`.
+   */
+  async running(named: SandboxRef): Promise<ManagedSandboxRow> {
+    const { clock } = this.#services;
+    const end_ms = clock.monotonicMs() + RUNNING_WAIT_MS;
+    for (;;) {
+      const row = await this.get(named);
+      const { status, operation } = row;
+      if (status === 'running' && operation !== 'pausing') return row;
+      const may_run = row.auto_resume === 1 && (status === 'paused' || operation !== null);
+      if (!may_run || status === 'terminating' || clock.monotonicMs() > end_ms) {
+        throw transitionError({ refused: 'status', status });
+      }
+      if (operation !== null) await sleep(clock, RUNNING_POLL_MS);
+      else await this.#resumeForCall(named);
+    }
+  }
+
+  async #resumeForCall(named: SandboxRef): Promise<void> {
+    try {
+      await this.resume(named, 'auto_resume');
+    } catch (error) {
+      // Another call was faster.
+      if (!(error instanceof ApiError) || error.code !== 'conflict') throw error;
+    }
   }
 
   /**

@@ -3,9 +3,10 @@ import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Operation, SandboxTable } from '../database/tables.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
-import { type Operations, runtimeLost, type SandboxServices, transitionError } from './operations.ts';
+import type { Operations } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
-import type { Verb } from './transitions.ts';
+import type { SandboxServices } from './services.ts';
+import { runtimeLost, transitionError, type Verb } from './transitions.ts';
 
 /** A sandbox of a team; `team_id` is null if the manager itself acts. */
 export interface SandboxRef {

@@ -1,3 +1,4 @@
+import { ApiError } from '../../contract/errors.ts';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { RuntimeState } from '../../runtime/runtime.ts';
 import type { Operation, SandboxTable } from '../database/tables.ts';
@@ -36,6 +37,25 @@ export const TRANSITIONS: Record<Verb, Transition> = {
   change: { from: ['running', 'paused'], operation: 'changing' },
   delete: { from: ['running', 'paused', 'failed'], operation: 'cleaning', during: 'terminating' },
 };
+
+/** Why a transition could not begin. `busy`: another is in progress; `status`: not allowed from this status. */
+export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
+
+/** The error for a refused transition: `not_found` or `conflict`. */
+export function transitionError({ refused, status }: TransitionRefusal): ApiError {
+  if (refused === 'not_found') return new ApiError('not_found', 'There is no such sandbox.');
+  if (refused === 'busy') {
+    return new ApiError('conflict', 'Another transition of the sandbox is in progress.', { status });
+  }
+  return new ApiError('conflict', `The sandbox is ${status}.`, { status });
+}
+
+/** The `conflict` for a sandbox whose runtime has died. */
+export function runtimeLost(): ApiError {
+  return new ApiError('conflict', "The sandbox's runtime has died; it can only be deleted.", {
+    status: 'failed',
+  });
+}
 
 /**
  * How an abandoned operation is resolved.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/contract/errors.ts';
-import { envOf, webhookTargetOf } from '../../../src/manager/sandboxes/operations.ts';
+import { envOf, webhookTargetOf } from '../../../src/manager/sandboxes/sandbox-row.ts';
 import { sandboxView } from '../../../src/manager/sandboxes/sandbox-view.ts';
 import { SEAL } from '../../support/manager/outbox.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';

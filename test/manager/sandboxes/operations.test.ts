@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { replicaName } from '../../../src/manager/database/replica.ts';
-import {
-  Operations,
-  specOf,
-  transitionError,
-  webhookTargetOf,
-} from '../../../src/manager/sandboxes/operations.ts';
+import { Operations } from '../../../src/manager/sandboxes/operations.ts';
 import type { ManagedSandboxRow } from '../../../src/manager/sandboxes/sandbox-store.ts';
-import { SEAL } from '../../support/manager/outbox.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 
@@ -80,41 +74,5 @@ describe('an operation', () => {
     const ending = store.write((tx) => operations.endOperation(tx, 'a', 'pausing', { status: 'paused' }));
     await expect(ending).rejects.toMatchObject({ code: 'unavailable', details: { retry_after_s: 1 } });
     expect(await store.find(store.db, 'a', null)).toMatchObject({ status: 'running', operation: 'pausing' });
-  });
-});
-
-describe('a refused transition', () => {
-  it('is not_found or a conflict that names the status', () => {
-    expect(transitionError({ refused: 'not_found', status: null })).toMatchObject({ code: 'not_found' });
-    for (const refused of ['busy', 'status'] as const) {
-      expect(transitionError({ refused, status: 'paused' })).toMatchObject({
-        code: 'conflict',
-        details: { status: 'paused' },
-      });
-    }
-  });
-});
-
-describe('the secrets of a row', () => {
-  const sealed = {
-    webhook_url: 'http://consumer.invalid/',
-    webhook_secret_sealed: SEAL.seal('of this test', 'sandbox/a/webhook_secret'),
-    env_sealed: SEAL.seal('{"A":"1"}', 'sandbox/a/env'),
-  };
-
-  it('are opened for the runtime and for the delivery', () => {
-    const row = rowOf('a', sealed);
-    expect(specOf(row, SEAL)).toMatchObject({
-      env: { A: '1' },
-      webhook: { url: sealed.webhook_url, secret: 'of this test', watch_dir: null },
-      record_key: SEAL.recordKey('a'),
-    });
-    expect(webhookTargetOf(row, SEAL)?.webhook_secret).toBe('of this test');
-    expect(specOf(rowOf('a'), SEAL)).toMatchObject({ env: {}, webhook: null });
-  });
-
-  it('do not open in the row of another sandbox', () => {
-    expect(() => specOf(rowOf('b', sealed), SEAL)).toThrow();
-    expect(() => webhookTargetOf(rowOf('b', sealed), SEAL)).toThrow();
   });
 });

@@ -1,5 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { resolutionOf } from '../../../src/manager/sandboxes/transitions.ts';
+import { resolutionOf, transitionError } from '../../../src/manager/sandboxes/transitions.ts';
+
+describe('a refused transition', () => {
+  it('is not_found or a conflict that names the status', () => {
+    expect(transitionError({ refused: 'not_found', status: null })).toMatchObject({ code: 'not_found' });
+    for (const refused of ['busy', 'status'] as const) {
+      expect(transitionError({ refused, status: 'paused' })).toMatchObject({
+        code: 'conflict',
+        details: { status: 'paused' },
+      });
+    }
+  });
+});
 
 describe('the resolution of an abandoned operation', () => {
   it('resolves every operation and completes every deletion', () => {

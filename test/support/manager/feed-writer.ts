@@ -5,7 +5,7 @@ import { managerConfig } from '../../../src/manager/config/config.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { openSeal } from '../../../src/manager/database/seal.ts';
 import { makeParts, makeSchedule } from '../../../src/manager/parts.ts';
-import { claimRequest } from '../../../src/manager/sandboxes/claim-request.ts';
+import { claimRequest } from '../../../src/manager/sandboxes/requests.ts';
 import { JournalRuntime } from './journal-runtime.ts';
 
 /**

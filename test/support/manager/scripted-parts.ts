@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Given } from '../../../src/base/options.ts';
 import { managerConfig } from '../../../src/manager/config/config.ts';
 import { makeParts } from '../../../src/manager/parts.ts';
-import { claimRequest } from '../../../src/manager/sandboxes/claim-request.ts';
+import { claimRequest } from '../../../src/manager/sandboxes/requests.ts';
 import type { SandboxRef } from '../../../src/manager/sandboxes/transition-runner.ts';
 import { ManualClock } from '../manual-clock.ts';
 import { scratchFolder } from '../scratch.ts';

@@ -1,0 +1,95 @@
+import type { EventType } from '../../contract/events.ts';
+import type { SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
+import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
+import type { RuntimeSpec } from '../../runtime/runtime.ts';
+import { NO_BANDWIDTH } from '../config/bandwidth.ts';
+import type { Seal } from '../database/seal.ts';
+import type { Lease, WebhookTarget } from './ports.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
+
+/** Readers of the columns of a sandbox's row, and the times that are written to them. */
+
+/** The resources that a sandbox leases. */
+export function leaseOf(row: ManagedSandboxRow): Lease {
+  const { sandbox_id, team_id, memory_mib, cpu_millis, disk_mib } = row;
+  return { sandbox_id, team_id, memory_mib, cpu_millis, disk_mib };
+}
+
+/** The contexts that sealed texts are bound to. */
+export const sealContext = {
+  secret: (sandbox_id: string) => `sandbox/${sandbox_id}/webhook_secret`,
+  env: (sandbox_id: string) => `sandbox/${sandbox_id}/env`,
+};
+
+/** The environment of a sandbox's processes. */
+export function envOf(row: ManagedSandboxRow, seal: Seal): Record<string, string> {
+  return row.env_sealed === null
+    ? {}
+    : JSON.parse(seal.open(row.env_sealed, sealContext.env(row.sandbox_id)));
+}
+
+/** A sandbox's own bandwidth. */
+export function ownBandwidth({ bandwidth }: Pick<ManagedSandboxRow, 'bandwidth'>): SandboxBandwidth {
+  return bandwidth === null ? NO_BANDWIDTH : JSON.parse(bandwidth);
+}
+
+/** A sandbox's network, as in its record. */
+export function networkOf({ network }: Pick<ManagedSandboxRow, 'network'>): SandboxNetworkView {
+  const { mode = 'allow-all', enforced_by }: Partial<SandboxNetworkView> = JSON.parse(network ?? '{}');
+  return { mode, enforced_by: mode === 'allow-all' ? null : (enforced_by ?? 'network_namespace') };
+}
+
+/** The globs of what a sandbox's watch leaves out. */
+export function watchIgnoreOf({ watch_ignore }: Pick<ManagedSandboxRow, 'watch_ignore'>): string[] {
+  return watch_ignore === null ? [] : JSON.parse(watch_ignore);
+}
+
+/** The kinds of events that a sandbox's webhook is sent; null: all of them. */
+export function sentKindsOf({
+  webhook_events,
+}: Pick<ManagedSandboxRow, 'webhook_events'>): EventType[] | null {
+  return webhook_events === null ? null : JSON.parse(webhook_events);
+}
+
+/** Where a sandbox's events are delivered; null if it has no webhook. */
+export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarget | null {
+  const { sandbox_id, team_id, webhook_url, webhook_secret_sealed } = row;
+  if (webhook_url === null) return null;
+  const webhook_secret =
+    webhook_secret_sealed === null ? '' : seal.open(webhook_secret_sealed, sealContext.secret(sandbox_id));
+  return { sandbox_id, team_id, webhook_url, webhook_secret };
+}
+
+/** The runtime's spec for a row. */
+export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
+  const target = webhookTargetOf(row, seal);
+  return {
+    sandbox_id: row.sandbox_id,
+    team_id: row.team_id,
+    template_id: row.template_id,
+    webhook: target && {
+      url: target.webhook_url,
+      secret: target.webhook_secret,
+      watch_dir: row.watch_dir,
+      watch_ignore: watchIgnoreOf(row),
+      events: sentKindsOf(row),
+    },
+    env: envOf(row, seal),
+    record_key: seal.recordKey(row.sandbox_id),
+    memory_mib: row.memory_mib,
+    cpu_millis: row.cpu_millis,
+    disk_mib: row.disk_mib ?? DISK_DEFAULT_MIB,
+    network_mode: networkOf(row).mode,
+    bandwidth: ownBandwidth(row),
+  };
+}
+
+/** The wall time in ms at which `duration_s` seconds from `now_ms` are over; null if the duration is 0 (off). */
+export function after(now_ms: number, duration_s: number): number | null {
+  return duration_s === 0 ? null : now_ms + duration_s * 1000;
+}
+
+/** The times that a resume restarts: those that count while a sandbox runs. */
+export function timesOfResume({ ttl_s, idle_ttl_s }: { ttl_s: number; idle_ttl_s: number }, now_ms: number) {
+  return { expires_at_ms: after(now_ms, ttl_s), idle_expires_at_ms: after(now_ms, idle_ttl_s) };
+}
