@@ -3,12 +3,16 @@ import { readFileSync } from 'node:fs';
 import { createFileNow } from '../../base/durable-file.ts';
 import { kernelRandom } from '../../base/entropy.ts';
 import { StartError } from '../../contract/errors.ts';
+import type { SettingStore } from './setting-store.ts';
 
 const ALGORITHM = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const VERSION = 'v1.';
+/** The setting that shows whether a key is the one that sealed the secrets in the database. */
+const CHECK_KEY = 'seal_check';
+const CHECK_TEXT = 'sandbox-manager';
 
 /**
  * Encrypts texts for the database with AES-256-GCM. `context` names the place of a text: a text copied to another
@@ -62,6 +66,20 @@ export function openSeal(path: string): Seal {
   } catch (error) {
     if (error instanceof StartError) throw error;
     throw new StartError(`--secret-key-file ${path}: ${(error as Error).message}`, 1, error);
+  }
+}
+
+/** Checks that the secrets in the database can be opened with this key. Throws StartError if they were sealed with another. */
+export async function checkSeal(seal: Seal, settings: SettingStore): Promise<void> {
+  const kept = await settings.keep(CHECK_KEY, seal.seal(CHECK_TEXT, CHECK_KEY));
+  try {
+    seal.open(kept, CHECK_KEY);
+  } catch (error) {
+    throw new StartError(
+      '--secret-key-file holds a different key from the one that sealed the secrets in the database',
+      1,
+      error,
+    );
   }
 }
 

@@ -7,10 +7,18 @@ import type { Caller } from '../../contract/tokens.ts';
 import { quotaExceeded } from './admission.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
 import type { QuotaPolicies } from './quota-policies.ts';
-import type { RateAuthority } from './rate-authority.ts';
-import { type Charged, rateLimitHeaders, refusalHeaders, wholeSeconds } from './rate-limit-headers.ts';
+import type { Drawn, RateAuthority } from './rate-authority.ts';
 
 const UNREACHABLE_RETRY_S = 1;
+/** Structured fields allow integers of at most 15 digits. */
+const FIELD_MAX = 999_999_999_999_999;
+
+/** A rate quota that a request was charged against, and the decision. */
+interface Charged {
+  dimension: Dimension;
+  policy: RatePolicy;
+  drawn: Drawn;
+}
 
 /** The dependencies of `RateCharges`. */
 export interface RateParts {
@@ -89,9 +97,36 @@ function dimensionsOf({ method, routeOptions }: FastifyRequest): Dimension[] {
   return is_claim ? ['api_requests', 'sandbox_claims'] : ['api_requests'];
 }
 
-/** Sets the headers of a 429 that older clients read, for capacities and rates alike. */
+/**
+ * `RateLimit-Policy` and `RateLimit` as the IETF draft defines them: quota and window of the policy in seconds, tokens
+ * left and seconds until the next token. Source: contract section 7, the paragraph on errors.
+ */
+export function rateLimitHeaders(charged: readonly Charged[]): Record<string, string> {
+  if (charged.length === 0) return {};
+  const policies = charged.map(
+    ({ dimension, policy }) =>
+      `"${dimension}";q=${number(policy.limit_value)};w=${number(wholeSeconds(policy.interval_ms))}`,
+  );
+  const states = charged.map(
+    ({ dimension, drawn }) =>
+      `"${dimension}";r=${number(drawn.remaining)};t=${number(wholeSeconds(drawn.next_token_ms))}`,
+  );
+  return { 'ratelimit-policy': policies.join(', '), ratelimit: states.join(', ') };
+}
+
+/** Sets the `X-RateLimit-…` headers of a 429, which older clients read, for capacities and rates alike. */
 export function quotaRefusalHeaders({ code, details }: ApiError, reply: FastifyReply): void {
   if (code !== 'quota_exceeded') return;
   const { limit, current } = details as QuotaRefusal;
-  reply.headers(refusalHeaders(limit, current === null ? 0 : Math.max(0, limit - current)));
+  const remaining = current === null ? 0 : Math.max(0, limit - current);
+  reply.headers({ 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining) });
+}
+
+/** Milliseconds as whole seconds, rounded up so that a client that waits is not early. */
+function wholeSeconds(duration_ms: number): number {
+  return Math.ceil(duration_ms / 1_000);
+}
+
+function number(value: number): string {
+  return String(Math.min(value, FIELD_MAX));
 }

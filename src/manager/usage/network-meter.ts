@@ -6,11 +6,10 @@ import type { NetworkUsage } from '../../contract/network.ts';
 import type { SandboxNetworks } from '../../runtime/networks/sandbox-networks.ts';
 import type { Transaction } from '../database/database.ts';
 import type { TrafficMetering } from '../sandboxes/ports.ts';
-import { byteSpans } from './byte-spans.ts';
 import type { UsageMeter, UsageSpan } from './meter.ts';
 import type { NetworkPositionRow, NetworkPositionStore, WatchedSandbox } from './network-position-store.ts';
 import { latestOf, NetworkTotals, NO_TRAFFIC } from './network-totals.ts';
-import { HOUR_MS, startOfHour } from './spans.ts';
+import { byteSpans, HOUR_MS, startOfHour } from './spans.ts';
 
 /** How old the usage in lists may become. */
 const LOOK_MS = 5_000;

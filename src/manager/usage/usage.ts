@@ -12,14 +12,20 @@ import type { LeaseMetering } from '../sandboxes/ports.ts';
 import { UsageMeter, type UsageMeterParts } from './meter.ts';
 import { NetworkMeter } from './network-meter.ts';
 import { NetworkPositionStore } from './network-position-store.ts';
-import { unmetered } from './unmetered.ts';
 import { UsageStore, type WindowRow } from './usage-store.ts';
 
 /** An operator has to turn metering on. */
 const OFF_RETRY_S = 60;
 
+/** Metering with `--metering off`: records nothing. */
+const NO_METERING: LeaseMetering = {
+  async began() {},
+  async changed() {},
+  async ended() {},
+};
+
 /** A request for a page of windows. */
-export interface PageRequest {
+interface WindowsRequest {
   /** The cursor of the previous page; undefined for the first one. */
   cursor?: string | undefined;
   limit: number;
@@ -66,7 +72,7 @@ export class Usage {
     traffic: NetworkMeter,
   ) {
     this.traffic = traffic;
-    this.metering = meter ?? unmetered;
+    this.metering = meter ?? NO_METERING;
     this.#store = store;
     this.#positions = positions;
     this.#database_id = database_id;
@@ -84,7 +90,7 @@ export class Usage {
   }
 
   /** A page of a team's closed windows after a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */
-  async page(team_id: string, { cursor, limit, window_type }: PageRequest): Promise<UsagePage> {
+  async page(team_id: string, { cursor, limit, window_type }: WindowsRequest): Promise<UsagePage> {
     if (!this.#meter) {
       throw new ApiError('unavailable', 'Metering is turned off.', { retry_after_s: OFF_RETRY_S });
     }

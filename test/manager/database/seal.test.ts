@@ -61,3 +61,15 @@ it('keeps no secret and no variable readable on disk', async () => {
   expect(readFileSync(database, 'latin1')).not.toContain('nobody-may-read');
   expect(readFileSync(database, 'latin1')).not.toContain(team.token);
 });
+
+describe('a key file of a database', () => {
+  it('is refused at a start if it is not the one of the database', async () => {
+    const folder = scratchFolder();
+    const database = `sqlite:${join(folder, 'manager.db')}`;
+    const { stop } = await startManager(database, { folder });
+    await stop();
+    await expect(startManager(database, { folder: scratchFolder() })).rejects.toThrow(
+      /--secret-key-file holds a different key/,
+    );
+  });
+});

@@ -6,18 +6,18 @@ import { type HttpApp, withStreamedBodies } from '../../../base/http/app.ts';
 import { isUpgrade } from '../../../base/http/listener.ts';
 import { CONNECT_TIMEOUT_MS } from '../../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../../contract/errors.ts';
-import { PORT_PROTOCOL, PORTS_PATH } from '../../../contract/ports.ts';
+import { PORT_PROTOCOL, PORTS_PATH, portOf } from '../../../contract/ports.ts';
 import { openTunnel, TunnelRefused } from '../../../runtime/egress/open-tunnel.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { exchange } from '../exchange.ts';
 import { noAnswer } from '../pass-through.ts';
 import type { PassThroughParts } from '../pass-through-routes.ts';
 import { admitCall } from '../sandbox-calls.ts';
-import { portAnswerHeaders, portRequestHeaders, portUpgradeHead } from './port-headers.ts';
-import type { PortPlace } from './port-location.ts';
-import { portIn, serverTarget } from './port-target.ts';
+import { type PortPlace, portAnswerHeaders, portRequestHeaders, portUpgradeHead } from './port-headers.ts';
 
 const PATH = '/api/v1/sandboxes/:sandbox_id/ports/:port';
+/** The slashes of a request's path before that of the server: `/api/v1/sandboxes/{id}/ports/{port}` has six. */
+const PREFIX_SEGMENTS = 7;
 /** What OpenAPI can describe; servers may know others. */
 const DOCUMENTED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const DOC = {
@@ -122,4 +122,21 @@ function tunnelError(port: number, error: unknown): ApiError {
 
 function refusal(port: number, why: string): ApiError {
   return new ApiError('bad_gateway', `${why} on port ${port} of the sandbox.`, { port });
+}
+
+/** The port that a path names. Throws `invalid_request`. */
+export function portIn(text: string): number {
+  const port = portOf(text);
+  if (port === null) throw invalidField('port', 'must be a whole number from 1 to 65535');
+  return port;
+}
+
+/**
+ * The target of a request at the server, character by character as the caller sent it: what follows the port. `url` is
+ * the request's own target, which has been routed to a port.
+ */
+export function serverTarget(url: string): string {
+  const [, path = '', query = ''] = /^(?:https?:\/\/[^/?#]*)?([^?#]*)(\?[^#]*)?/i.exec(url) ?? [];
+  const segments = path.split('/').slice(PREFIX_SEGMENTS);
+  return `/${segments.join('/')}${query}`;
 }

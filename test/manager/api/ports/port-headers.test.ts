@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ownLocation } from '../../../../src/manager/api/ports/port-location.ts';
+import { ownLocation } from '../../../../src/manager/api/ports/port-headers.ts';
 
 const PREFIX = '/api/v1/sandboxes/sbx_1/ports/8000';
 const PLACE = { port: 8000, prefix: PREFIX, host: 'manager.example:8080' };
