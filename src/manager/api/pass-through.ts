@@ -22,8 +22,8 @@ const FORWARDED = [
 ];
 const FORWARDED_UPGRADE = ['sec-websocket-key', 'sec-websocket-version'];
 
-/** Where a request goes. `path` is built by the manager, never taken from the caller. */
-export interface Target {
+/** Where a request to a daemon goes. `path` is built by the manager, never taken from the caller. */
+interface DaemonRequest {
   /** A new connection to the daemon. Throws ApiError where there can be none. */
   connect(): Promise<Socket>;
   path: string;
@@ -37,7 +37,7 @@ export interface Target {
 export async function passThrough(
   request: FastifyRequest,
   reply: FastifyReply,
-  { connect, path, scope }: Target,
+  { connect, path, scope }: DaemonRequest,
 ): Promise<void> {
   if (isUpgrade(request) && request.method !== 'GET')
     throw invalidField('Upgrade', 'is allowed with GET only');

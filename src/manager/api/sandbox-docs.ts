@@ -1,7 +1,7 @@
 import type { RouteDoc } from '../../contract/documents/route-doc.ts';
 import {
   ClaimedData,
-  DeletedData,
+  DeletedSandboxData,
   ForkedData,
   PausedData,
   RefreshedData,
@@ -50,7 +50,7 @@ export const SANDBOX_DOCS = {
     is_body_optional: true,
     errors: ['conflict'],
   },
-  remove: { operation_id: 'deleteSandbox', tag, summary: 'Delete a sandbox', data: DeletedData },
+  remove: { operation_id: 'deleteSandbox', tag, summary: 'Delete a sandbox', data: DeletedSandboxData },
   pause: {
     operation_id: 'pauseSandbox',
     tag,

@@ -138,7 +138,7 @@ export const RefreshedData = namedObject('RefreshedSandbox', {
 });
 
 /** The answer to a deletion. */
-export const DeletedData = namedObject('DeletedSandbox', { message: Type.String() });
+export const DeletedSandboxData = namedObject('DeletedSandbox', { message: Type.String() });
 
 /** The path of one sandbox. */
 export const SandboxParams = Type.Object({ sandbox_id: Type.String() });

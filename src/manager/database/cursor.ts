@@ -7,7 +7,7 @@ export interface Position {
 }
 
 /** The reader that a cursor belongs to; a cursor of another reader is refused. */
-export interface Reader {
+export interface CursorReader {
   /** The database that numbered the rows. */
   database_id: string;
   team_id: string;
@@ -22,7 +22,7 @@ const CHECK_BYTES = 8;
 const SHAPE = /^[A-Za-z0-9_-]{32}$/;
 
 /** The opaque cursor of a position: 32 characters of base64url. It is not secret; the checksum only detects damage and mistakes. */
-export function encodeCursor(reader: Reader, { xid, seq }: Position): string {
+export function encodeCursor(reader: CursorReader, { xid, seq }: Position): string {
   const place = Buffer.alloc(16);
   place.writeBigUInt64BE(BigInt(xid), 0);
   place.writeBigUInt64BE(BigInt(seq), 8);
@@ -30,7 +30,7 @@ export function encodeCursor(reader: Reader, { xid, seq }: Position): string {
 }
 
 /** The position of a cursor; null if it is damaged or belongs to another reader. */
-export function decodeCursor(reader: Reader, cursor: string): Position | null {
+export function decodeCursor(reader: CursorReader, cursor: string): Position | null {
   if (!SHAPE.test(cursor)) return null;
   const bytes = Buffer.from(cursor, 'base64url');
   const place = bytes.subarray(0, 16);
@@ -38,7 +38,7 @@ export function decodeCursor(reader: Reader, cursor: string): Position | null {
   return { xid: Number(place.readBigUInt64BE(0)), seq: Number(place.readBigUInt64BE(8)) };
 }
 
-function check({ database_id, team_id, feed }: Reader, place: Buffer): Buffer {
+function check({ database_id, team_id, feed }: CursorReader, place: Buffer): Buffer {
   const hash = createHash('sha256')
     .update(JSON.stringify([database_id, team_id, ...(feed ? [feed] : [])]))
     .update(place);

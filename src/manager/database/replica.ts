@@ -11,7 +11,7 @@ export function replicaName(): string {
  * Whether the replica of that name has certainly ended. Only replicas in this machine's PID namespace can be checked;
  * for others, and for processes that `/proc` hides, only the end of their lease tells.
  */
-export function hasEnded(replica: string): boolean {
+export function hasReplicaEnded(replica: string): boolean {
   const [where, pid = '', started] = replica.split('/');
   if (where !== machine()) return false;
   const seen = startOf(Number(pid));

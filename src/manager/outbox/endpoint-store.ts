@@ -7,7 +7,7 @@ import {
 } from '../../contract/defaults.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
-import { hasEnded } from '../database/replica.ts';
+import { hasReplicaEnded } from '../database/replica.ts';
 
 /** Number of endpoints in one statement. */
 const CLAIMED_AT_ONCE = 500;
@@ -98,7 +98,7 @@ export class EndpointStore {
       ])
       .where('owner', '!=', this.owner)
       .execute();
-    const ended = others.filter(({ owner }) => hasEnded(owner)).map(({ owner }) => owner);
+    const ended = others.filter(({ owner }) => hasReplicaEnded(owner)).map(({ owner }) => owner);
     const over = others.filter(({ is_over }) => is_over === 1).map(({ owner }) => owner);
     if (ended.length + over.length === 0) return 0;
     return this.#database.db.transaction().execute(async (tx) => {

@@ -1,6 +1,6 @@
 import { ApiError } from '../../contract/errors.ts';
 import type { Transaction } from '../database/database.ts';
-import { hasEnded } from '../database/replica.ts';
+import { hasReplicaEnded } from '../database/replica.ts';
 import type { Operation } from '../database/tables.ts';
 import type { ManagedSandboxRow, OperationLease, SandboxStore } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
@@ -41,7 +41,7 @@ export class Operations {
     if (this.isUnderWay(sandbox_id)) return false;
     const left_ms = (operation_until_ms ?? 0) - this.#services.clock.wallMs();
     if (operation_owner === this.#services.replica) return left_ms <= LEASE_MS - ANSWER_MS;
-    return left_ms <= 0 || hasEnded(operation_owner ?? '');
+    return left_ms <= 0 || hasReplicaEnded(operation_owner ?? '');
   }
 
   /** Runs `work` while the lease of the sandbox's operation is renewed. */

@@ -3,26 +3,26 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { hasEnded, replicaName } from '../../../src/manager/database/replica.ts';
+import { hasReplicaEnded, replicaName } from '../../../src/manager/database/replica.ts';
 
 it('a replica of this process has not ended, one of a process that is gone has', async () => {
   const own = replicaName();
-  expect(hasEnded(own)).toBe(false);
+  expect(hasReplicaEnded(own)).toBe(false);
   expect(replicaName()).not.toBe(own);
   const child = spawn('sleep', ['60']);
   const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
   const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   const [machine] = own.split('/');
   const its = [machine, child.pid, started, 'a'].join('/');
-  expect(hasEnded(its)).toBe(false);
+  expect(hasReplicaEnded(its)).toBe(false);
   child.kill('SIGKILL');
   await once(child, 'exit');
-  expect(hasEnded(its)).toBe(true);
+  expect(hasReplicaEnded(its)).toBe(true);
 });
 
 it('a process that has the number of another is told from it', () => {
   const [machine, pid] = replicaName().split('/');
-  expect(hasEnded([machine, pid, '1', 'a'].join('/'))).toBe(true);
+  expect(hasReplicaEnded([machine, pid, '1', 'a'].join('/'))).toBe(true);
 });
 
 const HIDING =
@@ -35,8 +35,8 @@ it.skipIf(process.getuid?.() !== 0)(
     onTestFinished(() => void child.kill('SIGKILL'));
     const [machine] = replicaName().split('/');
     const told = () => {
-      const program = `import { hasEnded } from ${JSON.stringify(resolve(import.meta.dirname, '../../../src/manager/database/replica.ts'))};
-      process.stdout.write(String(hasEnded(${JSON.stringify([machine, child.pid, '1', 'a'].join('/'))})));`;
+      const program = `import { hasReplicaEnded } from ${JSON.stringify(resolve(import.meta.dirname, '../../../src/manager/database/replica.ts'))};
+      process.stdout.write(String(hasReplicaEnded(${JSON.stringify([machine, child.pid, '1', 'a'].join('/'))})));`;
       const node = [process.execPath, '--input-type=module', '--eval', program];
       return execFileSync('unshare', ['--mount', 'sh', '-c', HIDING, 'sh', ...node], { encoding: 'utf8' });
     };
@@ -48,6 +48,6 @@ it.skipIf(process.getuid?.() !== 0)(
 );
 
 it('nothing is said of replicas elsewhere', () => {
-  expect(hasEnded('another-machine:1/1/1/a')).toBe(false);
-  expect(hasEnded('')).toBe(false);
+  expect(hasReplicaEnded('another-machine:1/1/1/a')).toBe(false);
+  expect(hasReplicaEnded('')).toBe(false);
 });
