@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { badOption } from '../base/options.ts';
@@ -7,15 +6,8 @@ import type { NetworkOption } from '../contract/network.ts';
 import type { InjectionOption, RuntimeKind } from '../contract/runtimes.ts';
 import type { SandboxTemplates } from '../contract/templates.ts';
 import { type Cidr, cidrText } from '../webhook/address.ts';
-import { SandboxDisks } from './disk/sandbox-disks.ts';
-import { Bubblewrap } from './isolation.ts';
-import { ResourceGroups } from './limits/resource-groups.ts';
-import { LocalRuntime } from './local-runtime.ts';
-import { ChosenNetworks } from './networks/chosen-networks.ts';
 import { NoRuntime } from './no-runtime.ts';
-import { builtProgram, ProgramCopies } from './program.ts';
 import type { Runtime } from './runtime.ts';
-import { NoIsolation } from './walls/no-isolation.ts';
 
 /** The options that choose and configure a runtime. */
 export interface RuntimeOptions {
@@ -36,7 +28,7 @@ export interface RuntimeOptions {
 }
 
 /**
- * The runtime that `--runtime` names, not started; its `start` checks that it works here. Throws StartError if the built
+ * The runtime that `--runtime` names, not started; its `start` checks that it works here. Only that one is loaded. Throws StartError if the built
  * daemon is missing, or for an option that the runtime lacks or cannot have.
  */
 export async function chooseRuntime(options: RuntimeOptions, clock: Clock, log: Log): Promise<Runtime> {
@@ -62,32 +54,15 @@ function networkOf({ runtime, network }: RuntimeOptions): NetworkOption {
   return 'host-unmetered';
 }
 
-function localRuntime(
+async function localRuntime(
   options: RuntimeOptions,
   network: NetworkOption,
   is_isolated: boolean,
   clock: Clock,
   log: Log,
-): Runtime {
-  const data_dir = resolve(options.data_dir);
-  const programs = new ProgramCopies(data_dir, builtProgram());
-  return new LocalRuntime({
-    data_dir,
-    isolation: is_isolated ? new Bubblewrap(programs) : new NoIsolation(programs),
-    programs,
-    groups: ResourceGroups.open(),
-    disks: new SandboxDisks(is_isolated ? null : 'sandboxes are not isolated'),
-    networks: new ChosenNetworks({
-      network,
-      allowed_cidrs: options.allow_sandbox_cidr.map(cidrText),
-      is_fail_open: options.quota_fail_open,
-      clock,
-      log,
-    }),
-    webhook_cidrs: options.allow_webhook_cidr.map(cidrText),
-    clock,
-    log,
-  });
+): Promise<Runtime> {
+  const { openLocalRuntime } = await import('./local/open-local-runtime.ts');
+  return openLocalRuntime({ ...options, network, is_isolated }, clock, log);
 }
 
 async function kubernetesRuntime(options: RuntimeOptions, clock: Clock, log: Log): Promise<Runtime> {
