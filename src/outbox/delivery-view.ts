@@ -36,7 +36,7 @@ export interface AttemptRow {
   duration_ms: number;
   status: number | null;
   error: AttemptError | null;
-  /** Null for a success, and where the attempt was recorded before there were details. */
+  /** Null for a success. */
   error_detail: string | null;
   next_attempt_at_ms: number | null;
   response_body: string | null;
@@ -77,7 +77,7 @@ function attemptView(row: AttemptRow): AttemptView {
   return {
     attempt: row.attempt,
     started_at: timestamp(row.started_at_ms),
-    // Earlier versions of the manager stored fractions.
+    // Whole as the outbox writes it; another program in the sandbox may have written a fraction.
     duration_ms: Math.round(row.duration_ms),
     status: row.status,
     error: row.error,
