@@ -1,5 +1,13 @@
-import { CommanderError, InvalidArgumentError } from 'commander';
-import { FILLED_OPTION, integerOption, type OptionType } from '../src/base/options.ts';
+import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import {
+  FILLED_OPTION,
+  flagOf,
+  type Given,
+  integerOption,
+  type OptionRow,
+  type OptionType,
+  variableOf,
+} from '../src/base/options.ts';
 import { StartError } from '../src/contract/errors.ts';
 
 /** The parser of an option or argument of this type. */
@@ -18,6 +26,48 @@ export function integer(least: number, most?: number): (text: string) => number 
 
 /** A parser of texts of at least one character. */
 export const filled = argument(FILLED_OPTION);
+
+/** The option of a row, with its default in the help. Its texts are checked later, by `readOptions`. */
+export function optionOf(row: OptionRow): Option {
+  const { value, description, standard, names_standard } = row;
+  const is_noted = value !== null && standard !== undefined && !names_standard;
+  return describedOption(row, is_noted ? `${description} (default: ${standard})` : description);
+}
+
+/** The same with its variable in the help, and checked by commander, which then names that variable. */
+export function checkedOptionOf(row: OptionRow, env_prefix: string): Option {
+  const { name, value, description, type, standard, is_list, has_no_variable } = row;
+  const option = describedOption(row, description);
+  if (!has_no_variable) option.env(variableOf(env_prefix, name));
+  if (value === null || is_list) return option;
+  if (standard !== undefined) option.default(standard, JSON.stringify(type.parse(standard)));
+  if (type.choices) return option.choices(type.choices);
+  const parse = argument(type);
+  return option.argParser((text: string) => {
+    parse(text);
+    return text;
+  });
+}
+
+function describedOption({ name, value, is_list, separator }: OptionRow, description: string): Option {
+  const option = new Option(value === null ? flagOf(name) : `${flagOf(name)} <${value}>`, description);
+  if (!is_list) return option;
+  return option.argParser((text: string, before: string[] = []) => [
+    ...before,
+    ...(separator === undefined ? [text] : text.split(separator).filter(Boolean)),
+  ]);
+}
+
+/** The values that a command was given by option, as texts; defaults are not among them. */
+export function givenValues(command: Command): Given {
+  const given: Given = {};
+  for (const option of command.options) {
+    const attribute = option.attributeName();
+    if (!['cli', 'env'].includes(command.getOptionValueSource(attribute) ?? '')) continue;
+    given[option.name().replaceAll('-', '_')] = command.getOptionValue(attribute);
+  }
+  return given;
+}
 
 /** An error as one line for stderr. */
 export function failureLine(program: string, message: string): string {

@@ -1,49 +1,29 @@
 import { Command, Option } from 'commander';
-import type { Given, OptionDefinition } from '../src/base/options.ts';
+import { type Given, type OptionRow, variableOf } from '../src/base/options.ts';
 import { VERSION } from '../src/base/version.ts';
 import type { PolicyStatus } from '../src/contract/quotas.ts';
 import { SCOPES } from '../src/contract/tokens.ts';
 import { managerConfig } from '../src/manager/config/config.ts';
 import { readConfigFile } from '../src/manager/config/config-file.ts';
-import { OPTIONS } from '../src/manager/config/options.ts';
+import { MANAGER_OPTIONS } from '../src/manager/config/options.ts';
 import { quotaCommand } from '../src/manager/quota-command.ts';
 import { runManager } from '../src/manager/run.ts';
 import { tokenCommand } from '../src/manager/token-command.ts';
-import { reportFailure } from './command-line.ts';
+import { givenValues, optionOf, reportFailure } from './command-line.ts';
 import { MANAGER_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, unknownCommand } from './help.ts';
 
 const ENV_PREFIX = 'SANDBOX_MANAGER_';
 
-const definitions: readonly OptionDefinition[] = OPTIONS;
-
-function optionOf({ name, value, description, is_list }: OptionDefinition): Option {
-  const long = `--${name.replaceAll('_', '-')}`;
-  const option = new Option(value === null ? long : `${long} <${value}>`, description);
-  if (is_list) option.argParser((text: string, before: string[] = []) => [...before, text]);
-  return option;
-}
-
-const databaseOption = () =>
-  optionOf(definitions.find(({ name }) => name === 'database') as OptionDefinition);
+const DATABASE = MANAGER_OPTIONS.find(({ name }) => name === 'database') as OptionRow;
+const databaseOption = () => optionOf(DATABASE);
 const configOption = () => new Option('--config <file.yaml>', 'keys are the option names in snake_case');
-
-/** The values of the command line by option name. */
-function commandLine(command: Command): Given {
-  const given: Given = {};
-  for (const option of command.options) {
-    const attribute = option.attributeName();
-    if (command.getOptionValueSource(attribute) !== 'cli') continue;
-    given[option.name().replaceAll('-', '_')] = command.getOptionValue(attribute);
-  }
-  return given;
-}
 
 /** The values of the environment; an empty variable counts as missing. */
 function environment(): Given {
   const given: Given = {};
-  for (const { name } of [...definitions, { name: 'config' }]) {
-    const text = process.env[ENV_PREFIX + name.toUpperCase()];
+  for (const { name } of [...MANAGER_OPTIONS, { name: 'config' }]) {
+    const text = process.env[variableOf(ENV_PREFIX, name)];
     if (text) given[name] = text;
   }
   return given;
@@ -51,7 +31,7 @@ function environment(): Given {
 
 /** The config of a command line, with the environment and the config file that they name. */
 function configOf(command: Command) {
-  const { config: named, ...given } = commandLine(command);
+  const { config: named, ...given } = givenValues(command);
   const { config: from_environment, ...rest } = environment();
   const path = named ?? from_environment;
   return managerConfig(given, rest, path === undefined ? {} : readConfigFile(String(path)));
@@ -155,7 +135,7 @@ function program(exit: (code: number) => void): Command {
     .allowExcessArguments(true)
     .helpCommand('help [command]')
     .addOption(configOption());
-  for (const definition of definitions) manager.addOption(optionOf(definition));
+  for (const row of MANAGER_OPTIONS) manager.addOption(optionOf(row));
   manager.action(async (_options, command: Command) => {
     if (command.args[0] !== undefined) unknownCommand(command, command.args[0]);
     exit(await runManager(configOf(command), process.argv[1] as string));

@@ -6,18 +6,47 @@ export interface OptionType<Value> {
   parse(text: string): Value | null;
   /** What is accepted, as the rest of a sentence: "must be …". */
   accepted: string;
+  /** All values, if they are a few words. */
+  choices?: readonly string[];
 }
 
-/** One option; `name` is its key in a config file, with dashes its flag, and in capitals its environment variable. */
-export interface OptionDefinition {
+/**
+ * One option of a program, from which its flag, its environment variable, its help, its checks and its place in the
+ * configuration are made.
+ */
+export interface OptionRow<Value = unknown> {
+  /** Its key in the configuration and in a config file; with dashes its flag, and in capitals its environment variable. */
   name: string;
   /** The placeholder of its value in the help; null for a switch. */
   value: string | null;
   description: string;
+  type: OptionType<Value>;
+  /** The text that stands for it if it is not given; without one its value is then null, or an empty list. */
+  standard?: string;
+  /** The description names the default itself. */
+  names_standard?: boolean;
+  /** It may be given several times. */
   is_list?: boolean;
+  /** What separates values in one text. Without it commas and spaces do, but not on the command line. */
+  separator?: string;
+  /** The environment has no variable of its name, or one that is read elsewhere. */
+  has_no_variable?: boolean;
 }
 
-/** The values of one source: texts, lists of them for repeatable options, `true` or a text for switches. */
+type OptionValue<Row> = Row extends { type: OptionType<infer Value> }
+  ? Row extends { is_list: true }
+    ? Value[]
+    : Row extends { standard: string }
+      ? Value
+      : Value | null
+  : never;
+
+/** The values of a table of options by name. */
+export type OptionValues<Rows extends readonly OptionRow[]> = {
+  readonly [Row in Rows[number] as Row['name']]: OptionValue<Row>;
+};
+
+/** The values of one source by option: texts, lists of them for repeatable options, `true` or a text for switches. */
 export type Given = Partial<Record<string, unknown>>;
 
 /** An integer from `min` to `max`, both inclusive. */
@@ -36,6 +65,7 @@ export function integerOption(min: number, max = Number.MAX_SAFE_INTEGER): Optio
 export function choiceOption<Value extends string>(values: readonly Value[]): OptionType<Value> {
   return {
     accepted: `must be one of ${values.join(', ')}`,
+    choices: values,
     parse: (text) => values.find((value) => value === text) ?? null,
   };
 }
@@ -49,54 +79,59 @@ export const SWITCH_OPTION: OptionType<boolean> = {
   },
 };
 
+/** Any text. */
+export const TEXT_OPTION: OptionType<string> = { accepted: 'must be a text', parse: (text) => text };
+
 /** A text of at least one character. */
 export const FILLED_OPTION: OptionType<string> = {
   accepted: 'must not be empty',
   parse: (text) => (text === '' ? null : text),
 };
 
-/** The given values by option, parsed on request. Every method throws OptionError. */
-export class OptionValues<Name extends string> {
-  readonly #given: Given;
+/**
+ * Reads the values of a table of options; the first of `sources` that has an option decides. Throws OptionError that names
+ * the first option with a value that is not accepted.
+ */
+export function readOptions<const Rows extends readonly OptionRow[]>(
+  rows: Rows,
+  ...sources: Given[]
+): OptionValues<Rows> {
+  const given: Given = Object.assign({}, ...sources.reverse());
+  const values = rows.map((row) => [row.name, row.is_list ? listOf(row, given) : singleOf(row, given)]);
+  return Object.freeze(Object.fromEntries(values)) as OptionValues<Rows>;
+}
 
-  /** `sources`: the first one that has an option decides. */
-  constructor(...sources: Given[]) {
-    this.#given = Object.assign({}, ...sources.reverse());
-  }
+function singleOf({ name, type, standard }: OptionRow, given: Given): unknown {
+  const text = given[name] ?? standard;
+  if (text === undefined) return null;
+  if (typeof text === 'object') throw badOption(name, 'must be a single value');
+  const value = type.parse(String(text));
+  if (value === null) throw badOption(name, type.accepted);
+  return value;
+}
 
-  /** A value; that of the text `standard` if not given. */
-  read<Value>(name: Name, standard: string, type: OptionType<Value>): Value {
-    const value = type.parse(this.#text(name) ?? standard);
-    if (value === null) throw badOption(name, type.accepted);
-    return value;
-  }
+function listOf({ name, type: { parse, accepted }, separator }: OptionRow, given: Given): unknown[] {
+  const value = given[name] ?? [];
+  const texts = typeof value === 'string' ? value.split(separator ?? /[\s,]+/).filter(Boolean) : value;
+  if (!Array.isArray(texts)) throw badOption(name, accepted);
+  return texts.map((text) => {
+    const entry = parse(String(text));
+    if (entry === null) throw badOption(name, `${accepted}, not ${JSON.stringify(text)}`);
+    return entry;
+  });
+}
 
-  /** A value, or null if not given. */
-  optional<Value>(name: Name, type: OptionType<Value>): Value | null {
-    return this.#text(name) === null ? null : this.read(name, '', type);
-  }
+/** The flag of an option, such as `--state-dir`. */
+export function flagOf(name: string): string {
+  return `--${name.replaceAll('_', '-')}`;
+}
 
-  /** The values of a repeatable option, which may also be separated by commas or spaces. */
-  list<Value>(name: Name, { parse, accepted }: OptionType<Value>): Value[] {
-    const value = this.#given[name] ?? [];
-    const texts = typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value;
-    if (!Array.isArray(texts)) throw badOption(name, accepted);
-    return texts.map((text) => {
-      const entry = parse(String(text));
-      if (entry === null) throw badOption(name, `${accepted}, not ${JSON.stringify(text)}`);
-      return entry;
-    });
-  }
-
-  #text(name: Name): string | null {
-    const value = this.#given[name];
-    if (value === undefined || value === null) return null;
-    if (typeof value === 'object') throw badOption(name, 'must be a single value');
-    return String(value);
-  }
+/** The environment variable of an option, whose prefix is its program's. */
+export function variableOf(prefix: string, name: string): string {
+  return prefix + name.toUpperCase();
 }
 
 /** The error for an invalid option, by its `name`. */
 export function badOption(name: string, problem: string): OptionError {
-  return new OptionError({ field: `--${name.replaceAll('_', '-')}`, problem });
+  return new OptionError({ field: flagOf(name), problem });
 }

@@ -1,63 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
-import type { LogLevel } from '../base/log.ts';
+import type { OptionValues } from '../base/options.ts';
 import { OptionError, StartError } from '../contract/errors.ts';
-import type { RestartPolicy } from '../contract/processes.ts';
+import type { SANDBOXD_OPTIONS } from './options.ts';
+
+/** The options as the command line and the environment give them. */
+export type SandboxdOptions = OptionValues<typeof SANDBOXD_OPTIONS>;
 
 /** A daemon's configuration: parsed once, validated and frozen. Source: contract section 4, the options. */
-export interface DaemonConfig {
-  readonly webhook_url: string | null;
+export interface DaemonConfig extends Omit<SandboxdOptions, 'webhook_secret_file'> {
   /** If empty, requests are not signed. */
   readonly webhook_secret: string;
-  readonly watch_dir: string | null;
-  readonly watch_ignore: string[];
   readonly sandbox_id: string;
   readonly team_id: string;
-  readonly host: string;
-  readonly port: number;
   readonly control_token_file: string;
-  readonly control_socket: string | null;
-  readonly state_dir: string;
-  readonly restart: RestartPolicy;
-  readonly keep_alive: boolean;
-  readonly process_user: string | null;
-  readonly attempt_timeout_ms: number;
-  readonly delivery_window_ms: number;
-  readonly delivery_concurrency: number;
-  readonly outbox_max_bytes: number;
-  readonly outbox_max_records: number;
-  readonly shutdown_grace_ms: number;
-  readonly await_init: boolean;
-  readonly log_level: LogLevel;
   /** The main command and its arguments; empty if there is none. */
   readonly command: string[];
-}
-
-/** The options as the command line parser returns them: numbers parsed, names in camel case. */
-export interface SandboxdOptions {
-  webhookUrl?: string;
-  webhookSecret?: string;
-  webhookSecretFile?: string;
-  watchDir?: string;
-  watchIgnore?: string[];
-  sandboxId?: string;
-  teamId?: string;
-  host: string;
-  port: number;
-  controlTokenFile?: string;
-  controlSocket?: string;
-  stateDir: string;
-  restart: RestartPolicy;
-  keepAlive?: boolean;
-  processUser?: string;
-  attemptTimeoutMs: number;
-  deliveryWindowMs: number;
-  deliveryConcurrency: number;
-  outboxMaxBytes: number;
-  outboxMaxRecords: number;
-  shutdownGraceMs: number;
-  awaitInit?: boolean;
-  logLevel: LogLevel;
 }
 
 const ID_MAX_LENGTH = 256;
@@ -70,7 +28,7 @@ const PLATFORM_SWITCH = 'NODE_TLS_REJECT_UNAUTHORIZED';
  * names the option (exit code 2) if a value is invalid or options contradict each other.
  */
 export function daemonConfig(
-  options: SandboxdOptions,
+  given: SandboxdOptions,
   command: string[],
   env_secret: string | undefined,
 ): DaemonConfig {
@@ -79,30 +37,19 @@ export function daemonConfig(
       `${PLATFORM_SWITCH}=0 would turn off the check of the endpoint's certificate: remove it from the environment`,
     );
   }
-  const state_dir = resolve(options.stateDir);
+  const { webhook_secret_file, ...options } = given;
+  const { webhook_url, webhook_secret, watch_dir, control_token_file, control_socket } = options;
+  const state_dir = resolve(options.state_dir);
   const config: DaemonConfig = {
-    webhook_url: options.webhookUrl ? webhookUrl(options.webhookUrl, '--webhook-url') : null,
-    webhook_secret: secretOf(options, env_secret),
-    watch_dir: options.watchDir ? watchDir(options.watchDir, '--watch-dir') : null,
-    watch_ignore: options.watchIgnore ?? [],
-    sandbox_id: identifier(options.sandboxId ?? '', '--sandbox-id'),
-    team_id: identifier(options.teamId ?? '', '--team-id'),
-    host: options.host,
-    port: options.port,
-    control_token_file: resolve(options.controlTokenFile ?? `${state_dir}/control-token`),
-    control_socket: options.controlSocket ? resolve(options.controlSocket) : null,
+    ...options,
+    webhook_url: webhook_url ? webhookUrl(webhook_url, '--webhook-url') : null,
+    webhook_secret: secretOf(webhook_secret, webhook_secret_file, env_secret),
+    watch_dir: watch_dir ? watchDir(watch_dir, '--watch-dir') : null,
+    sandbox_id: identifier(options.sandbox_id ?? '', '--sandbox-id'),
+    team_id: identifier(options.team_id ?? '', '--team-id'),
+    control_token_file: resolve(control_token_file ?? `${state_dir}/control-token`),
+    control_socket: control_socket ? resolve(control_socket) : null,
     state_dir,
-    restart: options.restart,
-    keep_alive: options.keepAlive ?? false,
-    process_user: options.processUser ?? null,
-    attempt_timeout_ms: options.attemptTimeoutMs,
-    delivery_window_ms: options.deliveryWindowMs,
-    delivery_concurrency: options.deliveryConcurrency,
-    outbox_max_bytes: options.outboxMaxBytes,
-    outbox_max_records: options.outboxMaxRecords,
-    shutdown_grace_ms: options.shutdownGraceMs,
-    await_init: options.awaitInit ?? false,
-    log_level: options.logLevel,
     command,
   };
   checkTogether(config);
@@ -148,14 +95,12 @@ export function optionsWithoutEffect(config: DaemonConfig): string[] {
 }
 
 /** The secret from its file, else from the command line or the environment; empty if there is none. */
-function secretOf(options: SandboxdOptions, env_secret: string | undefined): string {
-  const { webhookSecret, webhookSecretFile } = options;
-  if (webhookSecretFile === undefined) return webhookSecret ?? env_secret ?? '';
-  if (webhookSecret !== undefined) {
+function secretOf(secret: string | null, file: string | null, env_secret: string | undefined): string {
+  if (file === null) return secret ?? env_secret ?? '';
+  if (secret !== null)
     throw badOption('--webhook-secret-file', 'is not accepted together with --webhook-secret');
-  }
   try {
-    return readFileSync(webhookSecretFile, 'utf8').replace(/\r?\n$/, '');
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
     throw badOption('--webhook-secret-file', `cannot be read: ${(error as Error).message}`);
   }

@@ -5,8 +5,11 @@ import {
   choiceOption,
   FILLED_OPTION,
   integerOption,
-  OptionValues,
+  type OptionRow,
+  type OptionType,
+  readOptions,
   SWITCH_OPTION,
+  TEXT_OPTION,
 } from '../../src/base/options.ts';
 
 describe('an integer', () => {
@@ -73,41 +76,56 @@ it('a text may be anything but empty', () => {
   expect(['', ' ', 'a'].map(FILLED_OPTION.parse)).toEqual([null, ' ', 'a']);
 });
 
+/** A row of a table of options. */
+const row = (name: string, type: OptionType<unknown>, more: Partial<OptionRow> = {}): OptionRow => ({
+  name,
+  value: 'value',
+  description: '',
+  type,
+  ...more,
+});
+
 describe('the values of several sources', () => {
   it('are those of the first source that has them', () => {
-    const values = new OptionValues({ a: '1' }, { a: '2', b: '3' }, { a: '4', b: '5', c: 6 });
-    expect(['a', 'b', 'c', 'd'].map((name) => values.optional(name, integerOption(0)))).toEqual([
-      1,
-      3,
-      6,
-      null,
-    ]);
-    expect(values.read('d', '7', integerOption(0))).toBe(7);
+    const rows = ['a', 'b', 'c', 'd'].map((name) => row(name, integerOption(0)));
+    const sources = [{ a: '1' }, { a: '2', b: '3' }, { a: '4', b: '5', c: 6 }];
+    expect(readOptions(rows, ...sources)).toEqual({ a: 1, b: 3, c: 6, d: null });
+    const standing = row('d', integerOption(0), { standard: '7' });
+    expect(readOptions([standing], ...sources)).toEqual({ d: 7 });
   });
 
   it('are a list, a text with commas or spaces, or nothing', () => {
-    const values = new OptionValues({ list: ['1', 2], text: '1, 2\n3', none: null, one: '4' });
-    expect(
-      ['list', 'text', 'none', 'one', 'absent'].map((name) => values.list(name, integerOption(0))),
-    ).toEqual([[1, 2], [1, 2, 3], [], [4], []]);
+    const names = ['list', 'text', 'none', 'one', 'absent'];
+    const rows = names.map((name) => row(name, integerOption(0), { is_list: true }));
+    const given = { list: ['1', 2], text: '1, 2\n3', none: null, one: '4' };
+    expect(readOptions(rows, given)).toEqual({
+      list: [1, 2],
+      text: [1, 2, 3],
+      none: [],
+      one: [4],
+      absent: [],
+    });
   });
 
-  it.each<[string, (values: OptionValues<string>) => unknown]>([
-    [
-      '--a-number must be an integer from 1 to 5',
-      (values) => values.read('a_number', '1', integerOption(1, 5)),
-    ],
-    [
-      '--a-number must be an integer from 1 to 5',
-      (values) => values.optional('a_number', integerOption(1, 5)),
-    ],
-    ['--a-list must be a single value', (values) => values.read('a_list', '1', integerOption(1))],
-    ['--an-object must be true or false', (values) => values.list('an_object', SWITCH_OPTION)],
-    ['--a-list must be true or false', (values) => values.list('a_list', SWITCH_OPTION)],
-  ])('are refused by name, with what is accepted: %s', (message, read) => {
-    const values = new OptionValues({ a_number: '6', a_list: ['1', '2'], an_object: { a: 1 } });
-    expect(() => read(values)).toThrow(message);
-    expect(() => read(values)).toThrow(expect.objectContaining({ exit_code: 2 }));
+  it('are separated by what an option says', () => {
+    const lines = row('lines', TEXT_OPTION, { is_list: true, separator: '\n' });
+    expect(readOptions([lines], { lines: 'a, b\n\nc\n' })).toEqual({ lines: ['a, b', 'c'] });
+  });
+
+  it('cannot be changed', () => {
+    expect(Object.isFrozen(readOptions([row('a', TEXT_OPTION)], {}))).toBe(true);
+  });
+
+  it.each<[string, OptionRow]>([
+    ['--a-number must be an integer from 1 to 5', row('a_number', integerOption(1, 5), { standard: '1' })],
+    ['--a-number must be an integer from 1 to 5', row('a_number', integerOption(1, 5))],
+    ['--a-list must be a single value', row('a_list', integerOption(1), { standard: '1' })],
+    ['--an-object must be true or false', row('an_object', SWITCH_OPTION, { is_list: true })],
+    ['--a-list must be true or false', row('a_list', SWITCH_OPTION, { is_list: true })],
+  ])('are refused by name, with what is accepted: %s', (message, option) => {
+    const read = () => readOptions([option], { a_number: '6', a_list: ['1', '2'], an_object: { a: 1 } });
+    expect(read).toThrow(message);
+    expect(read).toThrow(expect.objectContaining({ exit_code: 2 }));
   });
 });
 

@@ -4,8 +4,9 @@ import {
   badOption,
   choiceOption,
   integerOption,
+  type OptionRow,
   type OptionType,
-  OptionValues,
+  readOptions,
   SWITCH_OPTION,
 } from '../../../src/base/options.ts';
 import { OptionError } from '../../../src/contract/errors.ts';
@@ -16,10 +17,11 @@ import {
   LISTEN_ADDRESS,
   REDIS_URL,
 } from '../../../src/manager/config/option-values.ts';
-import type { OptionName } from '../../../src/manager/config/options.ts';
 
 const upTo9 = integerOption(1, 9).parse;
-const valuesOf = (given: Record<string, unknown>) => new OptionValues<OptionName>(given);
+/** The value of one option. */
+const valueFrom = (given: object, name: string, type: OptionType<unknown>, more: Partial<OptionRow> = {}) =>
+  readOptions([{ name, value: 'value', description: '', type, ...more }], { ...given })[name];
 /** The type with another sentence. */
 const as = <Value>({ parse }: OptionType<Value>, accepted: string): OptionType<Value> => ({
   parse,
@@ -28,21 +30,25 @@ const as = <Value>({ parse }: OptionType<Value>, accepted: string): OptionType<V
 
 describe('the values of options', () => {
   it('are read as texts, whatever a file holds, with a standard for what is not given', () => {
-    const from = valuesOf({ replicas: 3, region: null });
-    expect(from.read('replicas', '1', integerOption(1, 9))).toBe(3);
-    expect(from.read('region', 'local', as(LABEL, 'must be a label'))).toBe('local');
-    expect(from.optional('redis', as(REDIS_URL, 'must be a URL'))).toBeNull();
+    const given = { replicas: 3, region: null };
+    expect(valueFrom(given, 'replicas', integerOption(1, 9), { standard: '1' })).toBe(3);
+    expect(valueFrom(given, 'region', as(LABEL, 'must be a label'), { standard: 'local' })).toBe('local');
+    expect(valueFrom(given, 'redis', as(REDIS_URL, 'must be a URL'))).toBeNull();
   });
 
   it('are refused by the name of the option', () => {
-    const from = valuesOf({ node_sandboxes: '10', region: ['a'], redis: '' });
+    const given = { node_sandboxes: '10', region: ['a'], redis: '' };
     const reads: [string, () => unknown][] = [
       [
         '--node-sandboxes must be 1 to 9',
-        () => from.read('node_sandboxes', '1', as(integerOption(1, 9), 'must be 1 to 9')),
+        () =>
+          valueFrom(given, 'node_sandboxes', as(integerOption(1, 9), 'must be 1 to 9'), { standard: '1' }),
       ],
-      ['--region must be a single value', () => from.read('region', 'local', as(LABEL, 'must be a label'))],
-      ['--redis must be a URL', () => from.optional('redis', as(REDIS_URL, 'must be a URL'))],
+      [
+        '--region must be a single value',
+        () => valueFrom(given, 'region', as(LABEL, 'must be a label'), { standard: 'local' }),
+      ],
+      ['--redis must be a URL', () => valueFrom(given, 'redis', as(REDIS_URL, 'must be a URL'))],
     ];
     for (const [message, read] of reads) {
       expect(read).toThrow(OptionError);
@@ -55,8 +61,10 @@ describe('the values of options', () => {
   });
 
   it('that repeat are a list, or one text with commas or spaces', () => {
-    const listOf = (given: unknown) =>
-      valuesOf({ allow_webhook_cidr: given }).list('allow_webhook_cidr', as(LABEL, 'must be labels'));
+    const listOf = (value: unknown) =>
+      valueFrom({ allow_webhook_cidr: value }, 'allow_webhook_cidr', as(LABEL, 'must be labels'), {
+        is_list: true,
+      });
     expect(listOf(['a', 'b'])).toEqual(['a', 'b']);
     expect(listOf('a,b  c, d')).toEqual(['a', 'b', 'c', 'd']);
     expect(listOf(undefined)).toEqual([]);
