@@ -1,6 +1,6 @@
 import { closeSync, mkdirSync } from 'node:fs';
-import { allEnded } from '../base/all-ended.ts';
 import type { Clock } from '../base/clock.ts';
+import { allEnded } from '../base/in-parallel.ts';
 import { ApiError } from '../contract/errors.ts';
 import { authorityOf } from '../webhook/connect-method.ts';
 import { hold, requestDaemon } from './control-client.ts';

@@ -4,9 +4,15 @@ import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
 import { blockedDetail, type Target } from './error-detail.ts';
 import { Exchange, type RequestTarget } from './exchange.ts';
 import { SharedLookup } from './lookup.ts';
-import type { SignedRequest } from './request.ts';
 import type { AttemptResult } from './retry.ts';
 import type { Connector } from './tunnelled.ts';
+
+/** One POST request as it is stored and sent: the static headers and the exact body. */
+export interface SignedRequest {
+  url: string;
+  headers: Record<string, string>;
+  body: string | Buffer;
+}
 
 /** Makes HTTP attempts. */
 export interface Transport {

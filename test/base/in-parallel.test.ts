@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { inParallel } from '../../src/base/in-parallel.ts';
+import { allEnded, inParallel } from '../../src/base/in-parallel.ts';
 
 it('works on every item once, in order of their start, and on no more at once than it may', async () => {
   await fc.assert(
@@ -30,4 +30,28 @@ it('tries all items even if some fail, and then throws the first error', async (
   });
   await expect(work).rejects.toThrow('item 1');
   expect(tried).toEqual([1, 2, 3, 4]);
+});
+
+it('work that has ended gives its results in their order', async () => {
+  expect(await allEnded([Promise.resolve(1), 'two', Promise.resolve(null)])).toEqual([1, 'two', null]);
+  expect(await allEnded([])).toEqual([]);
+});
+
+it('work that has ended throws the first failure in its order, once everything has ended', async () => {
+  const ends: string[] = [];
+  let finish = () => {};
+  const slow = new Promise<void>((resolve) => {
+    finish = resolve;
+  }).then(() => {
+    ends.push('slow');
+    throw new Error('first in order');
+  });
+  const all = allEnded([slow, Promise.reject(new Error('first in time'))]).catch((error: Error) => {
+    ends.push(error.message);
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(ends).toEqual([]);
+  finish();
+  await all;
+  expect(ends).toEqual(['slow', 'first in order']);
 });

@@ -1,8 +1,7 @@
 import type { Clock } from '../../src/base/clock.ts';
 import type { AttemptError } from '../../src/contract/deliveries.ts';
-import type { SignedRequest } from '../../src/webhook/request.ts';
 import type { AttemptResult } from '../../src/webhook/retry.ts';
-import type { Transport } from '../../src/webhook/transport.ts';
+import type { SignedRequest, Transport } from '../../src/webhook/transport.ts';
 
 /** One request that a dispatcher sent. */
 export interface Sent {

@@ -1,4 +1,5 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
+import type { Upgrade } from './listener.ts';
 
 /** What a connection reads into at first: many are idle. */
 const PIECE_BYTES_MIN = 4 * 1024;
@@ -28,6 +29,21 @@ export function connectRelayed(options: NetConnectOpts): Socket {
  */
 export function relay(source: Socket, relayed: Relayed): boolean {
   return source.readableLength === 0 && (readers.get(source)?.start(relayed) ?? false);
+}
+
+/**
+ * Passes bytes both ways between an upgraded connection and another one, until either ends. What the other one has sent
+ * before its end still arrives.
+ */
+export function joinUpgrade({ socket, head }: Upgrade, other: Socket): void {
+  if (head.length > 0) other.write(head);
+  socket.pipe(other);
+  if (relay(other, { target: socket })) other.once('end', () => socket.end());
+  else other.pipe(socket);
+  socket.on('error', () => {}); // 'close' follows
+  other.on('error', () => {});
+  socket.once('close', () => other.destroy());
+  other.once('close', () => socket.destroySoon());
 }
 
 /** Reads one connection: into its stream, until it is relayed. */

@@ -7,9 +7,8 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { joinUpgrade } from '../../base/http/join-upgrade.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
-import { relay as relayBytes } from '../../base/http/relay.ts';
+import { joinUpgrade, relay as relayBytes } from '../../base/http/relay.ts';
 import type { ApiError } from '../../contract/errors.ts';
 import { boundInterimAnswers } from '../../runtime/control-client.ts';
 import { isFinal } from './daemon-answer.ts';

@@ -1,9 +1,9 @@
 import type { Log } from '../../base/log.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import type { Sender } from '../../outbox/sender.ts';
+import { storedHeaders } from '../../webhook/deleted-request.ts';
 import type { AttemptResult } from '../../webhook/retry.ts';
 import { type StandardWebhookHeaders, standardWebhookHeaders } from '../../webhook/signature.ts';
-import { storedHeaders } from '../../webhook/stored-signatures.ts';
 import type { Transport } from '../../webhook/transport.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { connectRelayed, relay } from '../../../src/base/http/relay.ts';
+import { connectRelayed, joinUpgrade, relay } from '../../../src/base/http/relay.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** Both ends of a connection, the near one made by `open`. */
@@ -105,5 +105,45 @@ describe('a connection that is not relayed yet', () => {
     const { source, sender } = await scene();
     sender.end(SENT);
     expect((await readAll(source)).equals(SENT)).toBe(true);
+  });
+});
+
+/** Both ends of a connection that may be half open. */
+async function halfOpenPair(): Promise<[near: Socket, far: Socket]> {
+  const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const near = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+  const [far] = (await once(server, 'connection')) as [Socket];
+  onTestFinished(() => {
+    server.close();
+    near.destroy();
+    far.destroy();
+  });
+  return [near, far];
+}
+
+describe('an upgraded connection that is joined to another one', () => {
+  it('what the other side has sent before its end arrives, also at a reader that takes its time', async () => {
+    const [client, socket] = await halfOpenPair();
+    const [server, other] = await halfOpenPair();
+    joinUpgrade({ socket, head: Buffer.from('first ') }, other);
+    expect(String((await once(server, 'data'))[0])).toBe('first ');
+    const sent = Buffer.alloc(5_000_000, 'any bytes, ');
+    server.end(sent);
+    const pieces: Buffer[] = [];
+    for await (const piece of client) {
+      pieces.push(piece);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(Buffer.concat(pieces).equals(sent)).toBe(true);
+  });
+
+  it('the other side is closed when the client goes', async () => {
+    const [client, socket] = await halfOpenPair();
+    const [server, other] = await halfOpenPair();
+    joinUpgrade({ socket, head: Buffer.alloc(0) }, other);
+    client.destroy();
+    server.resume();
+    await Promise.all([once(server, 'close'), once(other, 'close')]);
   });
 });

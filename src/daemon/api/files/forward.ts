@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import type { HttpExchange } from '../../../base/http/app.ts';
 import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
-import { joinUpgrade } from '../../../base/http/join-upgrade.ts';
 import { isUpgrade, takeUpgrade } from '../../../base/http/listener.ts';
+import { joinUpgrade } from '../../../base/http/relay.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { AccountProcess } from './account-process.ts';
 
