@@ -2,7 +2,7 @@ import type { AttemptError } from '../contract/deliveries.ts';
 import type { TransportError } from './error-detail.ts';
 
 /** The error code if a name resolves only to addresses that may not be dialled. */
-export const BLOCKED = 'EBLOCKED';
+export const ADDRESS_BLOCKED = 'EBLOCKED';
 
 /** The error code if a connection was not there in time. */
 export const CONNECT_TIMEOUT = 'UND_ERR_CONNECT_TIMEOUT';
@@ -32,7 +32,7 @@ export function isConnectTimeout({ code }: { code?: string }): boolean {
 export function attemptErrorOf(error: TransportError, is_resolving: boolean): AttemptError {
   if (error instanceof ConnectError) return error.attempt_error;
   const code = error.code ?? '';
-  if (code === BLOCKED) return 'blocked';
+  if (code === ADDRESS_BLOCKED) return 'blocked';
   if (isConnectTimeout(error)) return is_resolving ? 'dns' : 'connect';
   if (/^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(code)) return 'dns';
   if (

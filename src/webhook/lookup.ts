@@ -1,6 +1,6 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { AddressGuard } from './address-guard.ts';
-import { BLOCKED } from './attempt-error.ts';
+import { ADDRESS_BLOCKED } from './attempt-error.ts';
 import { platformResolve, type Resolve } from './resolver.ts';
 
 type LookupCallback = (
@@ -71,6 +71,6 @@ export class SharedLookup {
 
 function blockedError(hostname: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${hostname} resolves only to blocked addresses`), {
-    code: BLOCKED,
+    code: ADDRESS_BLOCKED,
   });
 }
