@@ -28,8 +28,8 @@ export interface RuntimeOptions {
 }
 
 /**
- * The runtime that `--runtime` names, not started; its `start` checks that it works here. Only that one is loaded. Throws StartError if the built
- * daemon is missing, or for an option that the runtime lacks or cannot have.
+ * The runtime that `--runtime` names, not started; its `start` checks that it works here. Only that one is loaded.
+ * Throws StartError if the built daemon is missing, or for an option that the runtime lacks or cannot have.
  */
 export async function chooseRuntime(options: RuntimeOptions, clock: Clock, log: Log): Promise<Runtime> {
   const network = networkOf(options);

@@ -18,6 +18,10 @@ import { kernelRandom } from '../base/entropy.ts';
 export const STATE_DIR = '/var/lib/sandboxd';
 /** Where the daemon creates its control socket, in the sandbox. */
 export const RUN_DIR = '/run/sandboxd';
+/** The socket's name in the run directory, until the sandbox is ready. */
+export const SOCKET = 'control.sock';
+/** The token's name in the run directory, until the sandbox is ready. */
+export const TOKEN = 'control-token';
 /** The daemon's program, read-only in the sandbox. */
 export const PROGRAM_DIR = '/opt/sandboxd';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EVENT_TYPES } from '../../src/contract/events.ts';
 import { networkProblem } from '../../src/network/problem.ts';
-import { markOf } from '../../src/runtime/host-process.ts';
+import { markOf } from '../../src/runtime/local/host-process.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';

@@ -5,7 +5,7 @@ import { createLog } from '../../src/base/log.ts';
 import type { NetworkOption } from '../../src/contract/network.ts';
 import type { RuntimeKind } from '../../src/contract/runtimes.ts';
 import { chooseRuntime } from '../../src/runtime/choose.ts';
-import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
+import { LocalRuntime } from '../../src/runtime/local/local-runtime.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';
 import { scratchFolder } from '../support/scratch.ts';
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
+import { SandboxFiles } from '../../src/runtime/local/sandbox-files.ts';
 import type { Client } from './manager/manager-client.ts';
 
 /** A sandbox that nobody may change: what is true of it before and after others have tried. */

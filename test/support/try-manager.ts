@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Bubblewrap } from '../../src/runtime/isolation.ts';
-import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
+import { builtProgram, ProgramCopies } from '../../src/runtime/local/program.ts';
+import { Bubblewrap } from '../../src/runtime/walls/bubblewrap.ts';
 
 /**
  * What `npm run manager` starts: a manager with its state in the checkout's ignored folder, and with what this machine

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
-import type { SandboxFiles } from '../sandbox-files.ts';
+import type { SandboxFiles } from '../local/sandbox-files.ts';
 import { runTool } from './tool.ts';
 
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { DaemonAddress } from '../control-client.ts';
-import type { SandboxRecord } from '../sandbox-files.ts';
+import type { SandboxRecord } from '../local/sandbox-files.ts';
 import { ConnectServer } from './connect-server.ts';
 import { Dialer } from './dialer.ts';
 import { TunnelKeeper } from './tunnel-keeper.ts';

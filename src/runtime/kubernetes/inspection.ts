@@ -1,7 +1,7 @@
 import { ApiError } from '../../contract/errors.ts';
 import { type DaemonResponse, requestDaemon } from '../control-client.ts';
 import { stateIn } from '../daemon-answers.ts';
-import { CHANGE_TIMEOUT_MS, DAEMON_ANSWER_TIMEOUT_MS } from '../running-sandbox.ts';
+import { CHANGE_TIMEOUT_MS, DAEMON_ANSWER_TIMEOUT_MS } from '../local/running-sandbox.ts';
 import type { RuntimeState } from '../runtime.ts';
 import type { Keepers } from './keepers.ts';
 import { isPodLost } from './loss.ts';

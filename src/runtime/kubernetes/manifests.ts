@@ -1,7 +1,6 @@
 import { NO_SIGUSR1 } from '../../base/engine/flags.ts';
 import type { SandboxTemplate } from '../../contract/templates.ts';
-import { SOCKET, TOKEN } from '../isolation.ts';
-import { RUN_DIR } from '../rootfs.ts';
+import { RUN_DIR, SOCKET, TOKEN } from '../rootfs.ts';
 import type { RuntimeSpec } from '../runtime.ts';
 import type { Meta } from './api/objects.ts';
 import { type Injection, LIBRARY, PROGRAM_DIR, PROGRAM_MOUNT, programParts } from './injection.ts';

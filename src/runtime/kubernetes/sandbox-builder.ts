@@ -5,7 +5,7 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { hold, requestDaemon } from '../control-client.ts';
 import { daemonError, initBody, isSuccess } from '../daemon-answers.ts';
-import { CHANGE_TIMEOUT_MS } from '../running-sandbox.ts';
+import { CHANGE_TIMEOUT_MS } from '../local/running-sandbox.ts';
 import type { MadeSandbox, RuntimeSpec } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { VolumeClaim } from './api/objects.ts';

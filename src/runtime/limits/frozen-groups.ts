@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFi
 import { dirname, join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { readStat } from '../../base/linux/procfs.ts';
-import type { ProcessIdentity } from '../host-process.ts';
+import type { ProcessIdentity } from '../local/host-process.ts';
 import { isRemoved, removeGroup } from './control-group.ts';
 
 const NAME = 'frozen';

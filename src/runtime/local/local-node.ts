@@ -2,7 +2,7 @@ import { readdirSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { NodeResources, SandboxNode } from '../runtime.ts';
-import { DISK_IMAGE } from '../sandbox-files.ts';
+import { DISK_IMAGE } from './sandbox-files.ts';
 
 /** This machine, with the file system of a data directory. */
 export class LocalNode implements SandboxNode {

@@ -4,12 +4,12 @@ import type { Log } from '../../base/log.ts';
 import type { NetworkOption } from '../../contract/network.ts';
 import { type Cidr, cidrText } from '../../webhook/address.ts';
 import { SandboxDisks } from '../disk/sandbox-disks.ts';
-import { Bubblewrap } from '../isolation.ts';
 import { ResourceGroups } from '../limits/resource-groups.ts';
-import { LocalRuntime } from '../local-runtime.ts';
 import { ChosenNetworks } from '../networks/chosen-networks.ts';
-import { builtProgram, ProgramCopies } from '../program.ts';
+import { Bubblewrap } from '../walls/bubblewrap.ts';
 import { NoIsolation } from '../walls/no-isolation.ts';
+import { LocalRuntime } from './local-runtime.ts';
+import { builtProgram, ProgramCopies } from './program.ts';
 
 /** Options of sandboxes on this machine. */
 export interface LocalRuntimeOptions {

@@ -1,6 +1,6 @@
 import type { WebhookEgress } from '../../contract/egress.ts';
+import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { RuntimeSpec } from '../runtime.ts';
-import type { SandboxFiles } from '../sandbox-files.ts';
 import type { SandboxNetworks } from './sandbox-networks.ts';
 
 /** How a sandbox's daemon is started so that it has the sandbox's network. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { RuntimeSpec } from '../runtime.ts';
-import type { SandboxFiles } from '../sandbox-files.ts';
 import { writeEtcFiles } from './etc-files.ts';
 import { type LocalNetworks, loopbackNetwork, type SandboxNetwork } from './local-networks.ts';
 import { UnmeteredNetworks } from './unmetered-networks.ts';

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
-import type { ProcessIdentity } from '../host-process.ts';
-import { isLost } from '../running-sandbox.ts';
-import { SandboxFiles } from '../sandbox-files.ts';
+import type { ProcessIdentity } from '../local/host-process.ts';
+import { isLost } from '../local/running-sandbox.ts';
+import { SandboxFiles } from '../local/sandbox-files.ts';
 import type { MeteredCounts } from './metered-usage.ts';
 
 const FILE = 'network.json';

@@ -1,7 +1,7 @@
 import { inParallel } from '../../base/in-parallel.ts';
 import type { Log } from '../../base/log.ts';
 import type { NetworkRuntime } from '../../network/network-runtime.ts';
-import { isProcessAlive, type ProcessIdentity } from '../host-process.ts';
+import { isProcessAlive, type ProcessIdentity } from '../local/host-process.ts';
 import { type MeteredCounts, NO_COUNTS } from './metered-usage.ts';
 import type { NetworkRecord, NetworkRecords } from './network-record.ts';
 import type { NetworkSources } from './sandbox-networks.ts';

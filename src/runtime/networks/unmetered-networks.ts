@@ -1,6 +1,6 @@
 import type { NetworkState } from '../../contract/network.ts';
+import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { RuntimeSpec } from '../runtime.ts';
-import type { SandboxFiles } from '../sandbox-files.ts';
 import { HOST_NETWORK, type LocalNetworks, type SandboxNetwork } from './local-networks.ts';
 
 /** The state of the host's network, which is neither counted nor limited. */

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { NODE_FLAGS } from '../../base/engine/flags.ts';
-import { markOf, SANDBOX_MARK_VARIABLE } from '../host-process.ts';
-import { daemonOptions, type Isolation, type LaunchCommand, PATH } from '../isolation.ts';
-import type { ProgramCopies } from '../program.ts';
+import { markOf, SANDBOX_MARK_VARIABLE } from '../local/host-process.ts';
+import type { ProgramCopies } from '../local/program.ts';
+import type { SandboxFiles } from '../local/sandbox-files.ts';
 import { STATE_DIR } from '../rootfs.ts';
-import type { SandboxFiles } from '../sandbox-files.ts';
+import { daemonOptions, type Isolation, type LaunchCommand, PATH } from './isolation.ts';
 
 /** `local-unsafe`: a sandbox's processes are not isolated from the host; paths are the host's. */
 export class NoIsolation implements Isolation {

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { SandboxFiles } from '../sandbox-files.ts';
+import type { SandboxFiles } from '../local/sandbox-files.ts';
 
 /**
  * Runs as root in a private mount namespace, before bubblewrap. The host's device nodes become read-only: a sandbox whose

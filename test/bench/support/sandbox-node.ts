@@ -6,12 +6,12 @@ import { LocalAuthority } from '../../../src/manager/quotas/local-authority.ts';
 import type { TeamLimits } from '../../../src/network/attachment.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
-import { Bubblewrap } from '../../../src/runtime/isolation.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
-import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
+import { LocalRuntime } from '../../../src/runtime/local/local-runtime.ts';
+import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';
 import type { LocalNetworks } from '../../../src/runtime/networks/local-networks.ts';
-import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import type { RuntimeSpec } from '../../../src/runtime/runtime.ts';
+import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
 import { bandwidth, UNLIMITED } from '../../support/network/test-node.ts';
 import type { Bench } from './bench.ts';
 

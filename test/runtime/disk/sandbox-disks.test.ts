@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
-import { killMarked } from '../../../src/runtime/host-process.ts';
+import { killMarked } from '../../../src/runtime/local/host-process.ts';
 import { LoopDisk } from '../../faults/support/loop-disk.ts';
 import { fault } from '../../faults/support/scene.ts';
 import { missing } from '../../faults/support/tools.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SandboxRecord } from '../../../src/runtime/sandbox-files.ts';
+import type { SandboxRecord } from '../../../src/runtime/local/sandbox-files.ts';
 import { type Consumer, startConsumer } from '../consumer.ts';
 import type { Sandboxes } from './sandboxes.ts';
 

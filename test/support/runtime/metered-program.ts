@@ -2,11 +2,11 @@ import { createInterface } from 'node:readline';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
-import { Bubblewrap } from '../../../src/runtime/isolation.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
-import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
+import { LocalRuntime } from '../../../src/runtime/local/local-runtime.ts';
+import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';
 import { MeteredNetworks } from '../../../src/runtime/networks/metered-networks.ts';
-import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
+import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
 
 /**
  * A manager's part in the networks of sandboxes, to be killed. Its argument is a `ProgramSettings` as JSON, each line of

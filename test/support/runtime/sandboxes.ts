@@ -7,16 +7,16 @@ import { hierarchyOf, unifiedMountPoint } from '../../../src/base/linux/cgroup.t
 import { createLog } from '../../../src/base/log.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
-import { markOf } from '../../../src/runtime/host-process.ts';
-import { Bubblewrap } from '../../../src/runtime/isolation.ts';
 import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
 import { type ResourceGroupOptions, ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
-import { LocalRuntime } from '../../../src/runtime/local-runtime.ts';
+import { markOf } from '../../../src/runtime/local/host-process.ts';
+import { LocalRuntime } from '../../../src/runtime/local/local-runtime.ts';
+import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';
+import { SandboxFiles } from '../../../src/runtime/local/sandbox-files.ts';
 import type { LocalNetworks } from '../../../src/runtime/networks/local-networks.ts';
 import { UnmeteredNetworks, unmetered } from '../../../src/runtime/networks/unmetered-networks.ts';
-import { builtProgram, ProgramCopies } from '../../../src/runtime/program.ts';
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
-import { SandboxFiles } from '../../../src/runtime/sandbox-files.ts';
+import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
 import { NoIsolation } from '../../../src/runtime/walls/no-isolation.ts';
 import { scratchFolder } from '../scratch.ts';
 

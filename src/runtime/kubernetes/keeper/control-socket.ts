@@ -1,7 +1,7 @@
 import { linkSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../../base/clock.ts';
-import { SOCKET, TOKEN } from '../../isolation.ts';
+import { SOCKET, TOKEN } from '../../rootfs.ts';
 import { RUN_FOLDER } from './keeper-protocol.ts';
 
 const POLL_MS = 10;

@@ -16,16 +16,23 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { createLog } from '../../src/base/log.ts';
-import { readUndeliveredApart } from '../../src/outbox/sqlite/undelivered/hand-over-process.ts';
-import type { UndeliveredPage } from '../../src/outbox/sqlite/undelivered/undelivered-record.ts';
-import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
-import { DamagedOutboxes, noteDamage, takeOutbox } from '../../src/runtime/undelivered.ts';
-import { newEventIds } from '../../src/webhook/signed-event.ts';
-import { startConsumer } from '../support/consumer.ts';
-import { Sandboxes, SECRET, spec, TRUST, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { readUndeliveredApart } from '../../../src/outbox/sqlite/undelivered/hand-over-process.ts';
+import type { UndeliveredPage } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
+import { SandboxFiles } from '../../../src/runtime/local/sandbox-files.ts';
+import { DamagedOutboxes, noteDamage, takeOutbox } from '../../../src/runtime/local/undelivered.ts';
+import { newEventIds } from '../../../src/webhook/signed-event.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import {
+  Sandboxes,
+  SECRET,
+  spec,
+  TRUST,
+  undeliveredRecord,
+  webhook,
+} from '../../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 /** An ended sandbox with some undelivered publishes; its files are as open to its processes as they were. */
 async function ended(publishes = 3) {

@@ -15,9 +15,9 @@ import {
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { NODE_FLAGS } from '../base/engine/flags.ts';
-import { kernelRandom } from '../base/entropy.ts';
-import { StartError } from '../contract/errors.ts';
+import { NODE_FLAGS } from '../../base/engine/flags.ts';
+import { kernelRandom } from '../../base/entropy.ts';
+import { StartError } from '../../contract/errors.ts';
 
 /** The daemon's program on the host. */
 export interface DaemonProgram {
@@ -58,7 +58,7 @@ const UNUSED = /^(better-sqlite3\/(deps|src)|koffi\/(doc|lib|vendor)|@koromix\/[
 export function builtProgram(): DaemonProgram {
   const is_built = import.meta.url.endsWith('.cjs');
   const sandboxd = fileURLToPath(
-    new URL(is_built ? './sandboxd.cjs' : '../../dist/sandboxd.cjs', import.meta.url),
+    new URL(is_built ? './sandboxd.cjs' : '../../../dist/sandboxd.cjs', import.meta.url),
   );
   if (!existsSync(sandboxd)) throw new StartError(`${sandboxd} does not exist; run npm run build first`);
   const sqlite = dirname(createRequire(sandboxd).resolve('better-sqlite3/package.json'));

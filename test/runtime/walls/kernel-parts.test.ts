@@ -1,6 +1,6 @@
 import { lstatSync, statSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { kernelParts } from '../../src/runtime/kernel-parts.ts';
+import { kernelParts } from '../../../src/runtime/walls/kernel-parts.ts';
 
 it('the kernel parts are everything writable or secret below /proc that is no process', () => {
   const parts = kernelParts();

@@ -1,22 +1,22 @@
 import { closeSync, mkdirSync } from 'node:fs';
-import type { Clock } from '../base/clock.ts';
-import { allEnded } from '../base/in-parallel.ts';
-import { ApiError } from '../contract/errors.ts';
-import { authorityOf } from '../webhook/connect-method.ts';
-import { hold, requestDaemon } from './control-client.ts';
-import { daemonError, initBody, isSuccess } from './daemon-answers.ts';
-import { copyRootfs } from './disk/copy.ts';
-import type { SandboxDisks } from './disk/sandbox-disks.ts';
-import type { Egress } from './egress/egress.ts';
-import type { Isolation } from './isolation.ts';
+import { allEnded } from '../../base/in-parallel.ts';
+import type { Clock } from '../../base/clock.ts';
+import { ApiError } from '../../contract/errors.ts';
+import { authorityOf } from '../../webhook/connect-method.ts';
+import { hold, requestDaemon } from '../control-client.ts';
+import { daemonError, initBody, isSuccess } from '../daemon-answers.ts';
+import { copyRootfs } from '../disk/copy.ts';
+import type { SandboxDisks } from '../disk/sandbox-disks.ts';
+import type { Egress } from '../egress/egress.ts';
+import type { ResourceGroups } from '../limits/resource-groups.ts';
+import type { LocalNetworks, SandboxNetwork } from '../networks/local-networks.ts';
+import { openStateDir, prepareRootfs } from '../rootfs.ts';
+import type { RuntimeSpec } from '../runtime.ts';
+import type { Isolation } from '../walls/isolation.ts';
+import type { SandboxUsers } from '../walls/sandbox-users.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
-import type { ResourceGroups } from './limits/resource-groups.ts';
-import type { LocalNetworks, SandboxNetwork } from './networks/local-networks.ts';
-import { openStateDir, prepareRootfs } from './rootfs.ts';
 import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
-import type { RuntimeSpec } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
-import type { SandboxUsers } from './users/sandbox-users.ts';
 
 /** What a `SandboxBuilder` works with. */
 export interface SandboxBuilderParts {

@@ -1,7 +1,7 @@
-import { type DaemonAddress, requestDaemon } from './control-client.ts';
-import { daemonError, environmentBody, isSuccess, stateIn } from './daemon-answers.ts';
+import { type DaemonAddress, requestDaemon } from '../control-client.ts';
+import { daemonError, environmentBody, isSuccess, stateIn } from '../daemon-answers.ts';
+import type { RuntimeChange, RuntimeState } from '../runtime.ts';
 import { isProcessAlive } from './host-process.ts';
-import type { RuntimeChange, RuntimeState } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 
 /** How long a daemon may take to answer a request that changes nothing, in ms. */

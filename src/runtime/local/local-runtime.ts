@@ -1,21 +1,16 @@
 import { constants, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { Metric } from '../base/metrics.ts';
-import { ApiError, StartError } from '../contract/errors.ts';
-import { connectControl } from './control-client.ts';
-import type { SandboxDisks } from './disk/sandbox-disks.ts';
-import { Egress } from './egress/egress.ts';
-import type { Isolation } from './isolation.ts';
-import { readLifecycle } from './lifecycle.ts';
-import type { ResourceGroups } from './limits/resource-groups.ts';
-import { LocalNode } from './local/local-node.ts';
-import type { LocalNetworks } from './networks/local-networks.ts';
-import type { SandboxNetworks } from './networks/sandbox-networks.ts';
-import { setPaused } from './pausing.ts';
-import { PoolMetrics } from './pool-metrics.ts';
-import type { ProgramCopies } from './program.ts';
-import { inspectSandbox, isLost, replaceEnvironment, updateRecord } from './running-sandbox.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Metric } from '../../base/metrics.ts';
+import { ApiError, StartError } from '../../contract/errors.ts';
+import { connectControl } from '../control-client.ts';
+import type { SandboxDisks } from '../disk/sandbox-disks.ts';
+import { Egress } from '../egress/egress.ts';
+import { readLifecycle } from '../lifecycle.ts';
+import type { ResourceGroups } from '../limits/resource-groups.ts';
+import type { LocalNetworks } from '../networks/local-networks.ts';
+import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
+import { PoolMetrics } from '../pool-metrics.ts';
 import type {
   HandOverTrust,
   MadeSandbox,
@@ -26,12 +21,17 @@ import type {
   RuntimeSpec,
   RuntimeState,
   UndeliveredPage,
-} from './runtime.ts';
+} from '../runtime.ts';
+import type { Isolation } from '../walls/isolation.ts';
+import { SandboxUsers } from '../walls/sandbox-users.ts';
+import { LocalNode } from './local-node.ts';
+import { setPaused } from './pausing.ts';
+import type { ProgramCopies } from './program.ts';
+import { inspectSandbox, isLost, replaceEnvironment, updateRecord } from './running-sandbox.ts';
 import { SandboxBuilder } from './sandbox-builder.ts';
 import { SandboxEnder } from './sandbox-ender.ts';
 import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
 import { DamagedOutboxes, undeliveredOf } from './undelivered.ts';
-import { SandboxUsers } from './users/sandbox-users.ts';
 
 const SANDBOX_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
 

@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
-import { FIRST_USER, pickUser, SandboxUsers, USER_COUNT } from '../../../src/runtime/users/sandbox-users.ts';
+import { FIRST_USER, pickUser, SandboxUsers, USER_COUNT } from '../../../src/runtime/walls/sandbox-users.ts';
 import { publish, recordOf, refusing } from '../../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';

@@ -11,8 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { SandboxFiles, type SandboxRecord } from '../../src/runtime/sandbox-files.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { SandboxFiles, type SandboxRecord } from '../../../src/runtime/local/sandbox-files.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const RECORD: SandboxRecord = {
   ...{ sandbox_id: 'sbx-1', team_id: 'team_1', memory_mib: 256, cpu_millis: 100, watch_dir: null },

@@ -1,5 +1,5 @@
 import { kernelRandom } from '../../base/entropy.ts';
-import type { SandboxRecord } from '../sandbox-files.ts';
+import type { SandboxRecord } from '../local/sandbox-files.ts';
 
 /** The first user id for sandboxes: from here on systemd's list of ranges has nobody (up to 2³¹). */
 export const FIRST_USER = 1_879_048_192;

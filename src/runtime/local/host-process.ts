@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Clock, sleep } from '../base/clock.ts';
-import { isZombie, readAllStats, readBootId, readEnvironment, readStat } from '../base/linux/procfs.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { isZombie, readAllStats, readBootId, readEnvironment, readStat } from '../../base/linux/procfs.ts';
 
 /** Identifies a process even if its pid is reused. */
 export interface ProcessIdentity {

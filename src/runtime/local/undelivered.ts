@@ -10,16 +10,16 @@ import {
   utimesSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '../base/clock.ts';
-import { replaceFileNow } from '../base/durable-file.ts';
-import type { Log } from '../base/log.ts';
-import { ApiError } from '../contract/errors.ts';
-import { readUndeliveredApart } from '../outbox/sqlite/undelivered/hand-over-process.ts';
-import { HANDED_OVER_FILES } from '../outbox/sqlite/undelivered/undelivered-reader.ts';
-import type { SandboxDisks } from './disk/sandbox-disks.ts';
-import { runTool } from './disk/tool.ts';
-import { openStateDir } from './rootfs.ts';
-import type { HandOverTrust, UndeliveredPage } from './runtime.ts';
+import type { Clock } from '../../base/clock.ts';
+import { replaceFileNow } from '../../base/durable-file.ts';
+import type { Log } from '../../base/log.ts';
+import { ApiError } from '../../contract/errors.ts';
+import { readUndeliveredApart } from '../../outbox/sqlite/undelivered/hand-over-process.ts';
+import { HANDED_OVER_FILES } from '../../outbox/sqlite/undelivered/undelivered-reader.ts';
+import type { SandboxDisks } from '../disk/sandbox-disks.ts';
+import { runTool } from '../disk/tool.ts';
+import { openStateDir } from '../rootfs.ts';
+import type { HandOverTrust, UndeliveredPage } from '../runtime.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
 /** Cannot be the id of a sandbox. */

@@ -1,12 +1,12 @@
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import { removeTree } from './disk/remove.ts';
-import type { SandboxDisks } from './disk/sandbox-disks.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { SandboxDisks } from '../disk/sandbox-disks.ts';
+import { runTool } from '../disk/tool.ts';
+import type { ResourceGroups } from '../limits/resource-groups.ts';
+import type { LocalNetworks } from '../networks/local-networks.ts';
+import type { RuntimeEnd } from '../runtime.ts';
 import { killMarked, waitForExit } from './host-process.ts';
-import type { ResourceGroups } from './limits/resource-groups.ts';
-import type { LocalNetworks } from './networks/local-networks.ts';
 import { askToStop, isLost, STOP_TIMEOUT_MS } from './running-sandbox.ts';
-import type { RuntimeEnd } from './runtime.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 import type { DamagedOutboxes } from './undelivered.ts';
 
@@ -48,7 +48,7 @@ export class SandboxEnder {
     await this.#parts.networks.detach(files);
     await this.#parts.damaged.preserve(files);
     await this.#parts.disks.detach(files);
-    await removeTree(files.directory);
+    await removeDirectory(files.directory);
   }
 
   async #stop(files: SandboxFiles, record: SandboxRecord): Promise<'killed' | 'lost'> {
@@ -72,4 +72,16 @@ export class SandboxEnder {
     await killMarked(clock, files.directory);
     await groups.remove(files.sandbox_id, clock);
   }
+}
+
+/**
+ * Removes a directory with everything that a sandbox may have created in it: trees deeper than the longest path,
+ * millions of files, directories without write permission. Links are not followed. Throws if something is left.
+ */
+export async function removeDirectory(directory: string): Promise<void> {
+  if ((await runTool('rm', '-rf', '--', directory)) === null) return;
+  // An owner without permissions in its own directory grants them to itself first.
+  await runTool('chmod', '-R', 'u+rwX', '--', directory);
+  const why = await runTool('rm', '-rf', '--', directory);
+  if (why !== null) throw new Error(`${directory} cannot be removed: ${why}`);
 }

@@ -3,59 +3,19 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { NODE_FLAGS } from '../base/engine/flags.ts';
-import { StartError } from '../contract/errors.ts';
-import { markOf, SANDBOX_MARK_VARIABLE } from './host-process.ts';
+import { NODE_FLAGS } from '../../base/engine/flags.ts';
+import { StartError } from '../../contract/errors.ts';
+import { markOf, SANDBOX_MARK_VARIABLE } from '../local/host-process.ts';
+import { COMMANDS, type ProgramCopies, programIn } from '../local/program.ts';
+import type { SandboxFiles } from '../local/sandbox-files.ts';
+import { ownEtcFile } from '../networks/etc-files.ts';
+import type { SandboxNetwork } from '../networks/local-networks.ts';
+import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from '../rootfs.ts';
+import { seccompFilter } from '../seccomp/filter.ts';
+import { daemonOptions, type Isolation, type LaunchCommand, PATH, type SandboxUser } from './isolation.ts';
 import { kernelParts } from './kernel-parts.ts';
-import { ownEtcFile } from './networks/etc-files.ts';
-import type { SandboxNetwork } from './networks/local-networks.ts';
-import { COMMANDS, type ProgramCopies, programIn } from './program.ts';
-import { foldersAbove, hostParts, PROGRAM_DIR, RUN_DIR, STATE_DIR } from './rootfs.ts';
-import type { SandboxFiles } from './sandbox-files.ts';
-import { FIRST_USER } from './users/sandbox-users.ts';
-import { noPrelude, type Pieces, type Prelude, preludeOf } from './walls/prelude.ts';
-import { candidates, missingWalls, STRICTEST, type Walls } from './walls/walls.ts';
-
-/** Where sandboxes find programs, beside their own commands. */
-export const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-
-/** How a sandbox's daemon is started. */
-export interface LaunchCommand {
-  argv: [string, ...string[]];
-  /** The version of the daemon's program that it runs. */
-  program_version: string;
-  cwd: string;
-  env: Record<string, string>;
-  /** Arguments for bubblewrap on descriptor 3, so that no process list shows the host's paths, with the log on
-   * descriptor 4; null without it: then descriptor 3 is the run directory's. */
-  bubblewrap_args: string[] | null;
-  /** The filter of system calls, for bubblewrap on descriptor 5; null where there is none. */
-  seccomp_filter: Buffer | null;
-}
-
-/** How sandboxes are isolated from the host. */
-export interface Isolation {
-  /** How sandboxes are isolated, a phrase. */
-  readonly summary: string;
-  /** Throws StartError if this machine does not support it. */
-  check(): Promise<void>;
-  /** What this machine does not allow, a phrase for each; known after `check`. */
-  limitations(): string[];
-  /** Whether each sandbox gets a user of its own; known after `check`. */
-  hasUsers(): boolean;
-  /** Whether each sandbox sees a root of its own. */
-  hasRoots(): boolean;
-  /** The command that starts the sandbox's daemon. */
-  command(files: SandboxFiles, user: SandboxUser, network: SandboxNetwork): LaunchCommand;
-}
-
-/** As whom a sandbox runs on the host. */
-export interface SandboxUser {
-  /** Its user and group id; null: the manager's. */
-  user: number | null;
-  /** How many processes and threads a user of its own may have; null: no limit by the user. */
-  processes_max: number | null;
-}
+import { noPrelude, type Pieces, type Prelude, preludeOf } from './prelude.ts';
+import { FIRST_USER } from './sandbox-users.ts';
 
 const CONFINEMENT = [
   ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
@@ -65,6 +25,28 @@ const CONFINEMENT = [
 const LOG_ON_4 = ['/bin/sh', '-c', 'exec "$0" "$@" >&4 2>&4 3<&- 4>&-'];
 
 const SECCOMP_FD = '5';
+
+/** One user without rights outside, who cannot create further namespaces. */
+const USER_NAMESPACE = ['--unshare-user', '--uid', '0', '--gid', '0', '--disable-userns'];
+
+/** A set of walls around a sandbox. */
+interface Walls {
+  /** Whether each sandbox has a user of its own, to whom its root is mapped. */
+  has_users: boolean;
+  /** Whether it is prepared as root in a mount namespace of its own, with read-only device nodes. */
+  has_prelude: boolean;
+  /** Bubblewrap's options for a user namespace; empty without one. */
+  user_namespace: string[];
+  seccomp_filter: Buffer | null;
+}
+
+/** What is assumed until the machine was asked. */
+const STRICTEST: Walls = {
+  has_users: false,
+  has_prelude: false,
+  user_namespace: USER_NAMESPACE,
+  seccomp_filter: null,
+};
 
 /**
  * Isolation by bubblewrap: mount, pid, ipc, uts and (where the kernel grants it) user namespaces of its own, no
@@ -207,15 +189,43 @@ export class Bubblewrap implements Isolation {
   }
 }
 
-/** Identity, webhook and secret are sent over the socket, never on a command line. */
-export function daemonOptions(state_dir: string, run_dir: string, port: number): string[] {
-  return [
-    ...['--await-init', '--port', String(port), '--state-dir', state_dir],
-    ...['--control-socket', join(run_dir, SOCKET), '--control-token-file', join(run_dir, TOKEN)],
-  ];
+/**
+ * Sets of walls from the strictest to the weakest: some hosts forbid user namespaces, to all or to everybody but root;
+ * some kernels have no filters.
+ */
+function candidates(): Walls[] {
+  const filter = seccompFilter(process.arch);
+  return [...new Set([filter, null])].flatMap((seccomp_filter) => [
+    ...(isRoot()
+      ? [{ has_users: true, has_prelude: true, user_namespace: USER_NAMESPACE, seccomp_filter }]
+      : []),
+    ...(isRoot() ? [true, false] : [false]).flatMap((has_prelude) =>
+      [USER_NAMESPACE, []].map((user_namespace) => ({
+        has_users: false,
+        has_prelude,
+        user_namespace,
+        seccomp_filter,
+      })),
+    ),
+  ]);
 }
 
-/** The socket's name in the run directory, until the sandbox is ready. */
-export const SOCKET = 'control.sock';
-/** The token's name in the run directory, until the sandbox is ready. */
-export const TOKEN = 'control-token';
+/** A phrase for each wall that is missing. `why`: the reason why stricter walls do not work. */
+function missingWalls(walls: Walls, why: string | null): string[] {
+  const { has_users, has_prelude, user_namespace, seccomp_filter } = walls;
+  const missing: [boolean, string][] = [
+    [isRoot() && !has_users, `sandboxes have no user of their own: ${firstLine(why)}`],
+    [isRoot() && !has_prelude, "the host's device nodes are not read-only in sandboxes"],
+    [user_namespace.length === 0, 'sandboxes have no user namespace'],
+    [seccomp_filter === null, 'system calls of sandboxes are not filtered'],
+  ];
+  return missing.flatMap(([is_missing, phrase]) => (is_missing ? [phrase] : []));
+}
+
+function firstLine(text: string | null): string {
+  return text?.split('\n')[0] ?? 'it has not been tried';
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
+}

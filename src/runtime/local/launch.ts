@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { closeSync, constants, lchownSync, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { type Clock, sleep } from '../base/clock.ts';
-import { LAUNCH_VARIABLES } from '../base/node-variables.ts';
-import { ApiError } from '../contract/errors.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { LAUNCH_VARIABLES } from '../../base/node-variables.ts';
+import { ApiError } from '../../contract/errors.ts';
+import { SOCKET, TOKEN } from '../rootfs.ts';
+import type { LaunchCommand } from '../walls/isolation.ts';
 import { childrenOf, identify, type ProcessIdentity } from './host-process.ts';
-import { type LaunchCommand, SOCKET, TOKEN } from './isolation.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
 const START_TIMEOUT_MS = 30_000;

@@ -12,13 +12,13 @@ import {
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Bubblewrap } from '../../src/runtime/isolation.ts';
-import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
-import { CHECKED_SYSCALLS, DENIED_SYSCALLS } from '../../src/runtime/seccomp/syscalls.ts';
-import { NoIsolation } from '../../src/runtime/walls/no-isolation.ts';
-import { startConsumer } from '../support/consumer.ts';
-import { Sandboxes, SECRET, spec, webhook } from '../support/runtime/sandboxes.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';
+import { CHECKED_SYSCALLS, DENIED_SYSCALLS } from '../../../src/runtime/seccomp/syscalls.ts';
+import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
+import { NoIsolation } from '../../../src/runtime/walls/no-isolation.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { Sandboxes, SECRET, spec, webhook } from '../../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const MACHINE = process.arch as 'x64';
 

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { replaceFileNow } from '../base/durable-file.ts';
+import { replaceFileNow } from '../../base/durable-file.ts';
 import type { ProcessIdentity } from './host-process.ts';
 
 /** The record of a sandbox in `sandbox.json`; it holds no secret. */

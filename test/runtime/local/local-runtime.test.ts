@@ -1,10 +1,17 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startConsumer } from '../support/consumer.ts';
-import { eventually } from '../support/eventually.ts';
-import { publish, recordOf, refusing } from '../support/runtime/ending-sandboxes.ts';
-import { Sandboxes, SECRET, spec, TRUST, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { publish, recordOf, refusing } from '../../support/runtime/ending-sandboxes.ts';
+import {
+  Sandboxes,
+  SECRET,
+  spec,
+  TRUST,
+  undeliveredRecord,
+  webhook,
+} from '../../support/runtime/sandboxes.ts';
 
 const DAEMON_KINDS = [
   'sandbox.ready',

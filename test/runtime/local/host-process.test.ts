@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
+import { systemClock } from '../../../src/base/clock.ts';
 import {
   childrenOf,
   identify,
@@ -11,10 +11,10 @@ import {
   type ProcessIdentity,
   SANDBOX_MARK_VARIABLE,
   waitForExit,
-} from '../../src/runtime/host-process.ts';
-import { eventually } from '../support/eventually.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { scratchFolder } from '../support/scratch.ts';
+} from '../../../src/runtime/local/host-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 const OFTEN = { timeout: 60_000, interval: 1 };
 

@@ -1,16 +1,16 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { createLog } from '../../src/base/log.ts';
-import { SandboxDisks } from '../../src/runtime/disk/sandbox-disks.ts';
-import { Bubblewrap } from '../../src/runtime/isolation.ts';
-import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
-import { UnmeteredNetworks, unmetered } from '../../src/runtime/networks/unmetered-networks.ts';
-import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
-import { startConsumer } from '../support/consumer.ts';
-import { LOOPBACK, Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
+import { LocalRuntime } from '../../../src/runtime/local/local-runtime.ts';
+import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';
+import { UnmeteredNetworks, unmetered } from '../../../src/runtime/networks/unmetered-networks.ts';
+import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { LOOPBACK, Sandboxes, spec, testGroups, webhook } from '../../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
   const programs = new ProgramCopies(data_dir, { ...builtProgram(), dist });

@@ -3,12 +3,12 @@ import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { launchDaemon, revokeControl } from '../../src/runtime/launch.ts';
-import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
-import { eventually } from '../support/eventually.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { launchDaemon, revokeControl } from '../../../src/runtime/local/launch.ts';
+import { SandboxFiles } from '../../../src/runtime/local/sandbox-files.ts';
+import { eventually } from '../../support/eventually.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 /** Binds the control socket, listens once there is a file `go`, and serves until it is killed. */
 const SLOW_DAEMON = `use Socket;

@@ -2,16 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { createLog } from '../../src/base/log.ts';
-import { SandboxDisks } from '../../src/runtime/disk/sandbox-disks.ts';
-import { LocalRuntime } from '../../src/runtime/local-runtime.ts';
-import { UnmeteredNetworks, unmetered } from '../../src/runtime/networks/unmetered-networks.ts';
-import { builtProgram, ProgramCopies } from '../../src/runtime/program.ts';
-import { NoIsolation } from '../../src/runtime/walls/no-isolation.ts';
-import { startConsumer } from '../support/consumer.ts';
-import { Sandboxes, spec, testGroups, webhook } from '../support/runtime/sandboxes.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
+import { LocalRuntime } from '../../../src/runtime/local/local-runtime.ts';
+import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';
+import { UnmeteredNetworks, unmetered } from '../../../src/runtime/networks/unmetered-networks.ts';
+import { NoIsolation } from '../../../src/runtime/walls/no-isolation.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { Sandboxes, spec, testGroups, webhook } from '../../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 describe('create', () => {
   it('returns the existing sandbox for the same spec, and refuses another spec', async () => {

@@ -1,7 +1,7 @@
-import type { Clock } from '../base/clock.ts';
-import type { ResourceGroups } from './limits/resource-groups.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { ResourceGroups } from '../limits/resource-groups.ts';
+import type { RuntimeChange } from '../runtime.ts';
 import { changeThroughDaemon, updateRecord } from './running-sandbox.ts';
-import type { RuntimeChange } from './runtime.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
 /**

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { removeTree } from '../../../src/runtime/disk/remove.ts';
+import { removeDirectory } from '../../../src/runtime/local/sandbox-ender.ts';
 import { Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -29,13 +29,13 @@ describe('the removal of a sandbox', () => {
     symlinkSync('/', join(tree, 'root'));
     spawnSync('sh', ['-c', `cd ${tree} && seq 100000 | xargs touch`]);
     expect(readdirSync(tree)).toHaveLength(100_003);
-    await removeTree(tree);
+    await removeDirectory(tree);
     expect(existsSync(tree)).toBe(false);
     expect(readdirSync(kept)).toEqual(['file']);
   });
 
   it('says what is left where something cannot be removed', async () => {
-    await expect(removeTree('/proc/self/fd')).rejects.toThrow('/proc/self/fd cannot be removed');
+    await expect(removeDirectory('/proc/self/fd')).rejects.toThrow('/proc/self/fd cannot be removed');
   });
 
   it('takes away directories that their owner may not write to', () => {
@@ -50,8 +50,8 @@ describe('the removal of a sandbox', () => {
       { encoding: 'utf8' },
     );
     expect(made.stderr).toBe('');
-    const source = join(import.meta.dirname, '../../../src/runtime/disk/remove.ts');
-    const program = `await (await import(${JSON.stringify(source)})).removeTree('${folder}/tree')`;
+    const source = join(import.meta.dirname, '../../../src/runtime/local/sandbox-ender.ts');
+    const program = `await (await import(${JSON.stringify(source)})).removeDirectory('${folder}/tree')`;
     const node = [process.execPath, '--input-type=module', '-e', program];
     const removed = spawnSync(
       'setpriv',

@@ -2,12 +2,12 @@ import { mkdirSync, openSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { identify } from '../../src/runtime/host-process.ts';
-import type { ResourceGroups } from '../../src/runtime/limits/resource-groups.ts';
-import { setPaused } from '../../src/runtime/pausing.ts';
-import { SandboxFiles } from '../../src/runtime/sandbox-files.ts';
-import { scratchFolder } from '../support/scratch.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import type { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
+import { identify } from '../../../src/runtime/local/host-process.ts';
+import { setPaused } from '../../../src/runtime/local/pausing.ts';
+import { SandboxFiles } from '../../../src/runtime/local/sandbox-files.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 it('a resume that the daemon refuses leaves the processes frozen', async () => {
   const data_dir = scratchFolder();

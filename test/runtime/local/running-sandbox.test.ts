@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { unifiedMountPoint } from '../../src/base/linux/cgroup.ts';
-import { FrozenGroups } from '../../src/runtime/limits/frozen-groups.ts';
-import { eventually } from '../support/eventually.ts';
-import { publish, recordOf, refusing } from '../support/runtime/ending-sandboxes.ts';
-import { Sandboxes, spec, undeliveredRecord, webhook } from '../support/runtime/sandboxes.ts';
+import { unifiedMountPoint } from '../../../src/base/linux/cgroup.ts';
+import { FrozenGroups } from '../../../src/runtime/limits/frozen-groups.ts';
+import { eventually } from '../../support/eventually.ts';
+import { publish, recordOf, refusing } from '../../support/runtime/ending-sandboxes.ts';
+import { Sandboxes, spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxes.ts';
 
 const why = new FrozenGroups(unifiedMountPoint()).limitation();
 
