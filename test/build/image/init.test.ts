@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { initProgram } from '../../../.build/image/init.ts';
+import { compileInit, compilerVersion, initProgram, MADE_BY } from '../../../.build/image/init.ts';
 import { eventually } from '../../support/eventually.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -18,11 +18,28 @@ it('there is none for another machine', () => {
   expect(() => initProgram('riscv64')).toThrow('riscv64 is not supported');
 });
 
-describe.each(ARCHITECTURES)('the init for %s', (arch) => {
+describe.each(['x64', 'arm64'])('the init for %s beside its source', (arch) => {
+  const version = compilerVersion(arch);
+
+  it.skipIf(version !== MADE_BY)(`is what gcc ${MADE_BY} makes of it`, () => {
+    const path = join(scratchFolder(), 'init');
+    compileInit(arch, path);
+    expect(initProgram(arch).equals(readFileSync(path))).toBe(true);
+  });
+});
+
+/** As it stands beside its source and, where there is a compiler, as that makes it. */
+const MADE = ARCHITECTURES.flatMap((arch) => [
+  { arch, is_compiled: false },
+  ...(compilerVersion(arch) === null ? [] : [{ arch, is_compiled: true }]),
+]);
+
+describe.each(MADE)('the init for $arch, compiled here: $is_compiled', ({ arch, is_compiled }) => {
   /** The command line of the init, ahead of its argument. */
   const init = () => {
     const path = join(scratchFolder(), 'init');
-    writeFileSync(path, initProgram(arch), { mode: 0o755 });
+    if (is_compiled) compileInit(arch, path);
+    else writeFileSync(path, initProgram(arch), { mode: 0o755 });
     return arch === process.arch ? path : `${EMULATOR} ${path}`;
   };
 
