@@ -92,7 +92,7 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
   #last_number = 0;
   readonly #row_ids = new Map<number, number>();
   readonly #numbers = new Map<number, number>();
-  /** Rows read as untried whose first outcome is not stored yet. */
+  /** Rows given out as untried whose first outcome is not stored yet. */
   readonly #untried = new Set<number>();
   /** For each running read: the rows whose outcome was recorded since it began. */
   readonly #recorded = new Set<Set<number>>();
@@ -119,18 +119,19 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
     this.#listener?.onAdded(null);
   }
 
-  /** Records that were never tried, in the order in which they were first read, after `after_id`; `more` if others follow. */
+  /** Records that were never tried, in the order in which they were first given out, after `after_id`; `more` if others follow. */
   async untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
     const most = limit + this.#untried.size + 1;
     const { rows, read } = await this.#read(
       this.#pending().where('due_ms', '=', 0).orderBy('id').limit(most),
     );
-    for (const { id } of rows) this.#untried.add(id);
-    const records = rows
-      .map((row) => this.#record(row))
-      .filter(({ id }) => id > after_id)
-      .sort((a, b) => a.id - b.id);
-    return { records: records.slice(0, limit), more: records.length > limit || read === most };
+    // Only what is given out gets a number: a row that becomes visible late must not be overtaken for good by later ones.
+    const again = rows.filter(({ id }) => this.#untried.has(id) && this.#numberOf(id) > after_id);
+    again.sort((a, b) => this.#numberOf(a.id) - this.#numberOf(b.id));
+    const wanted = [...again, ...rows.filter(({ id }) => !this.#untried.has(id))];
+    const given = wanted.slice(0, limit);
+    for (const { id } of given) this.#untried.add(id);
+    return { records: given.map((row) => this.#record(row)), more: wanted.length > limit || read === most };
   }
 
   /** Records whose retry is due, earliest first, and when the next one is. */
@@ -252,6 +253,10 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
     } finally {
       this.#recorded.delete(recorded);
     }
+  }
+
+  #numberOf(row_id: number): number {
+    return this.#numbers.get(row_id) ?? 0;
   }
 
   #record({ id, due_ms: _due_ms, ...row }: Row): DueRecord {
