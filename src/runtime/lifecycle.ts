@@ -1,7 +1,6 @@
 import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH } from '../contract/lifecycle.ts';
 import { type FoundLifecycle, lifecycleEvent } from '../outbox/sqlite/undelivered/lifecycle-event.ts';
-import { type DaemonAddress, requestDaemon } from './control-client.ts';
-import { DAEMON_ANSWER_TIMEOUT_MS } from './local/running-sandbox.ts';
+import { DAEMON_ANSWER_TIMEOUT_MS, type DaemonAddress, requestDaemon } from './control-client.ts';
 import type { SandboxFiles } from './local/sandbox-files.ts';
 import type { LifecyclePage, RecordTrust } from './runtime.ts';
 

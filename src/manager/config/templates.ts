@@ -77,7 +77,10 @@ export function configuredTemplates(file: Given): SandboxTemplates {
       image_pull_secret: template.image_pull_secret ?? null,
       runtime_class: template.runtime_class ?? null,
       storage_class: template.storage_class ?? null,
-      ...{ user, work_dir, user_namespace, persistent_root },
+      user,
+      work_dir,
+      user_namespace,
+      persistent_root,
       resources,
       pool: poolOf(template, (key, problem) => fail(`${name}.resources.${key}`, problem)),
     };

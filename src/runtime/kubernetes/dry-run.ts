@@ -22,7 +22,9 @@ export async function dryRun(
   settings: PodSettings,
 ): Promise<DryRun> {
   const owner: Meta = {
-    ...{ name: `probe-${kernelRandom(8).toString('hex')}`, uid: 'probe', resourceVersion: '1' },
+    name: `probe-${kernelRandom(8).toString('hex')}`,
+    uid: 'probe',
+    resourceVersion: '1',
     labels: { ...MANAGED },
   };
   const manifest = podManifest(SIZE, owner, template, settings, false);

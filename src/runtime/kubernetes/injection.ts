@@ -17,7 +17,7 @@ export function knownInjection(option: InjectionOption): Injection {
  * Where the program is in the sandbox, read-only. A mount point cannot be renamed, and the folder above this one is the root:
  * beneath any other folder, a user of the sandbox who owns that could move it away and put parts of its own in its place.
  */
-export const PROGRAM_DIR = '/.sandboxd';
+export const PROGRAM_MOUNT_DIR = '/.sandboxd';
 
 /** Where the programs are in the product's image. */
 export const LIBRARY = '/usr/local/lib/sandboxd';
@@ -37,7 +37,7 @@ const COPIERS = [65_501, 65_502] as const;
  */
 const COPY = `set -eu
 umask 022
-cd ${PROGRAM_DIR}
+cd ${PROGRAM_MOUNT_DIR}
 [ -r ${LIBRARY}/node ] || { echo "${LIBRARY}/node of this image cannot be read by group ${READERS}: build it with sandbox.Dockerfile" >&2; exit 1; }
 mkdir -p .${LIBRARY} .${COMMANDS}
 cp ${LIBRARY}/* .${LIBRARY}/
@@ -55,17 +55,21 @@ export function programParts(
   const copier = COPIERS.find((id) => id !== user);
   const copies = {
     name: VOLUME,
-    ...{ image, resources },
+    image,
+    resources,
     command: ['/bin/sh', '-c', COPY],
     terminationMessagePolicy: 'FallbackToLogsOnError',
     securityContext: {
-      ...{ ...securityContext, readOnlyRootFilesystem: true },
-      ...{ runAsUser: copier, runAsGroup: READERS, runAsNonRoot: true },
+      ...securityContext,
+      readOnlyRootFilesystem: true,
+      runAsUser: copier,
+      runAsGroup: READERS,
+      runAsNonRoot: true,
     },
-    volumeMounts: [{ name: VOLUME, mountPath: PROGRAM_DIR }],
+    volumeMounts: [{ name: VOLUME, mountPath: PROGRAM_MOUNT_DIR }],
   };
   return { volume: { name: VOLUME, emptyDir: { sizeLimit: COPY_MAX } }, initContainers: [copies] };
 }
 
 /** Where the sandbox sees the program. */
-export const PROGRAM_MOUNT = { name: VOLUME, mountPath: PROGRAM_DIR, readOnly: true };
+export const PROGRAM_MOUNT = { name: VOLUME, mountPath: PROGRAM_MOUNT_DIR, readOnly: true };

@@ -1,7 +1,11 @@
 import { ApiError } from '../../contract/errors.ts';
-import { type DaemonResponse, requestDaemon } from '../control-client.ts';
+import {
+  DAEMON_ANSWER_TIMEOUT_MS,
+  DAEMON_CHANGE_TIMEOUT_MS,
+  type DaemonResponse,
+  requestDaemon,
+} from '../control-client.ts';
 import { stateIn } from '../daemon-answers.ts';
-import { CHANGE_TIMEOUT_MS, DAEMON_ANSWER_TIMEOUT_MS } from '../local/running-sandbox.ts';
 import type { RuntimeState } from '../runtime.ts';
 import type { Keepers } from './keepers.ts';
 import { isPodLost } from './loss.ts';
@@ -16,7 +20,7 @@ export interface InspectionParts {
 }
 
 /** Whether a sandbox has no Pod, or that has lost it. */
-export async function isLost(
+export async function isSandboxLost(
   { pods, records, keepers }: InspectionParts,
   sandbox_id: string,
 ): Promise<boolean> {
@@ -32,7 +36,7 @@ export function askDaemon(
   path: string,
   body?: object,
 ): Promise<DaemonResponse> {
-  const within_ms = method === 'POST' ? CHANGE_TIMEOUT_MS : DAEMON_ANSWER_TIMEOUT_MS;
+  const within_ms = method === 'POST' ? DAEMON_CHANGE_TIMEOUT_MS : DAEMON_ANSWER_TIMEOUT_MS;
   const request = { method, path, within_ms, ...(body === undefined ? {} : { body }) };
   return requestDaemon(() => keepers.connect(sandbox_id), request);
 }
@@ -55,9 +59,9 @@ export async function inspect(parts: InspectionParts, sandbox_id: string): Promi
 async function inCluster(parts: InspectionParts, sandbox_id: string): Promise<RuntimeState> {
   const found = await parts.records.read(sandbox_id);
   if (!found || found.record.state === 'creating') return 'absent';
-  if (await isLost(parts, sandbox_id)) return 'lost';
+  if (await isSandboxLost(parts, sandbox_id)) return 'lost';
   const state = stateIn(await askDaemon(parts.keepers, sandbox_id, 'GET', '/sandbox'));
   if (state !== null) return state;
-  if (await isLost(parts, sandbox_id)) return 'lost';
+  if (await isSandboxLost(parts, sandbox_id)) return 'lost';
   return found.record.is_paused ? 'paused' : 'running';
 }

@@ -25,7 +25,7 @@ import { clusterAccess } from './api/config-file.ts';
 import type { ObjectList, VolumeClaim } from './api/objects.ts';
 import { checkCluster, NETWORK_REASON } from './cluster-check.ts';
 import { knownInjection } from './injection.ts';
-import { type InspectionParts, inspect, isLost } from './inspection.ts';
+import { type InspectionParts, inspect, isSandboxLost } from './inspection.ts';
 import { Keepers } from './keepers.ts';
 import type { PodSettings } from './manifests.ts';
 import { MANAGED_SELECTOR } from './names.ts';
@@ -64,7 +64,9 @@ export class KubernetesRuntime implements Runtime {
   /** The cluster schedules them. */
   readonly node = null;
   readonly networks: SandboxNetworks = new UnmeteredNetworks({
-    ...{ mode: 'host-unmetered', reason: NETWORK_REASON, block_all: 'network_policy' },
+    mode: 'host-unmetered',
+    reason: NETWORK_REASON,
+    block_all: 'network_policy',
   });
   /** What the cluster is called. */
   readonly cluster_id: string;
@@ -169,7 +171,7 @@ export class KubernetesRuntime implements Runtime {
 
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
-    if (await isLost(this.#inspection, source_id)) return { outcome: 'lost' };
+    if (await isSandboxLost(this.#inspection, source_id)) return { outcome: 'lost' };
     const made = await this.#builder.copy(source_id, child);
     this.#egress.openFor(child);
     return { outcome: 'created', ...made };
@@ -211,7 +213,7 @@ export class KubernetesRuntime implements Runtime {
   /** Whether the sandbox's containers run, as their node has last said. */
   async isAlive(sandbox_id: string): Promise<boolean> {
     const recent = await this.#pods.readRecent(await this.#records.nameOf(sandbox_id));
-    if (recent === null || !isUp(recent)) return !(await isLost(this.#inspection, sandbox_id));
+    if (recent === null || !isUp(recent)) return !(await isSandboxLost(this.#inspection, sandbox_id));
     // Another manager may have made the sandbox, and may have died since.
     this.#egress.openTo(sandbox_id, recent.metadata);
     return true;

@@ -3,7 +3,7 @@ import type { SandboxTemplate } from '../../contract/templates.ts';
 import { RUN_DIR, SOCKET, TOKEN } from '../rootfs.ts';
 import type { RuntimeSpec } from '../runtime.ts';
 import type { Meta } from './api/objects.ts';
-import { type Injection, LIBRARY, PROGRAM_DIR, PROGRAM_MOUNT, programParts } from './injection.ts';
+import { type Injection, LIBRARY, PROGRAM_MOUNT, PROGRAM_MOUNT_DIR, programParts } from './injection.ts';
 import { BEGIN_FILE, KEEPER_PORT, RUN_FOLDER, VOLUME } from './keeper/keeper-protocol.ts';
 import { readerName } from './names.ts';
 import { earlySocket, rootContainer } from './root/root-container.ts';
@@ -21,7 +21,7 @@ const STATE_MOUNT = '/var/lib/sandboxd';
 const CONTROL_SOCKET = `${RUN_DIR}/${SOCKET}`;
 const BEGIN_PATH = `${RUN_DIR}/${BEGIN_FILE}`;
 const WAIT_VARIABLE = 'SANDBOXD_WAIT_FOR';
-const PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${PROGRAM_DIR}/usr/local/bin`;
+const PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${PROGRAM_MOUNT_DIR}/usr/local/bin`;
 
 /** What a keeper needs; the reader of a large outbox has a heap of its own. */
 const KEEPER_RESOURCES = {
@@ -82,7 +82,8 @@ export function secretManifest(owner: Meta, key: Buffer) {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: {
-      ...{ name: owner.name, labels: owner.labels ?? {} },
+      name: owner.name,
+      labels: owner.labels ?? {},
       ownerReferences: [ownedBy(owner)],
     },
     type: 'Opaque',
@@ -138,12 +139,17 @@ function pod(name: string, owner: Meta, template: SandboxTemplate, parts: object
       ...(runtime_class === null ? {} : { runtimeClassName: runtime_class }),
       ...(image_pull_secret === null ? {} : { imagePullSecrets: [{ name: image_pull_secret }] }),
       securityContext: {
-        ...{ runAsUser: user, runAsGroup: user, fsGroup: user, runAsNonRoot: user !== 0 },
+        runAsUser: user,
+        runAsGroup: user,
+        fsGroup: user,
+        runAsNonRoot: user !== 0,
         seccompProfile: { type: 'RuntimeDefault' },
       },
       // Otherwise the cluster would delete the Pod of a node that is away, and with it what is known of it.
       tolerations: ['not-ready', 'unreachable'].map((key) => ({
-        ...{ key: `node.kubernetes.io/${key}`, operator: 'Exists', effect: 'NoExecute' },
+        key: `node.kubernetes.io/${key}`,
+        operator: 'Exists',
+        effect: 'NoExecute',
       })),
       ...parts,
     },
@@ -184,11 +190,11 @@ function withRoot(container: ReturnType<typeof sandboxContainer>, waits: boolean
   const { volumeMounts, ...parts } = rootContainer(
     {
       socket: CONTROL_SOCKET,
-      own: [PROGRAM_DIR, RUN_DIR, STATE_MOUNT],
+      own: [PROGRAM_MOUNT_DIR, RUN_DIR, STATE_MOUNT],
       wait_for: waits ? BEGIN_PATH : null,
       command: daemonCommand(earlySocket(CONTROL_SOCKET)),
     },
-    `${PROGRAM_DIR}${LIBRARY}`,
+    `${PROGRAM_MOUNT_DIR}${LIBRARY}`,
     VOLUME.root,
   );
   const env = container.env.filter(({ name }) => name !== WAIT_VARIABLE);
@@ -197,7 +203,7 @@ function withRoot(container: ReturnType<typeof sandboxContainer>, waits: boolean
 
 function daemonCommand(socket: string): string[] {
   return [
-    ...[`${PROGRAM_DIR}/usr/local/bin/sandboxd`, '--await-init', '--port', String(DAEMON_PORT)],
+    ...[`${PROGRAM_MOUNT_DIR}/usr/local/bin/sandboxd`, '--await-init', '--port', String(DAEMON_PORT)],
     ...['--state-dir', `${STATE_MOUNT}/${VOLUME.state_dir}`],
     ...['--control-socket', socket, '--control-token-file', `${RUN_DIR}/${TOKEN}`],
   ];

@@ -20,7 +20,7 @@ const TAKEN_LABEL = 'sandboxd.dev/sandbox';
 export const POOL_LABEL = 'sandboxd.dev/pool';
 
 /** The label of Pods with `block-all`, which network policies choose by. */
-export const BLOCKED = { 'sandboxd.dev/network': 'block-all' } as const;
+export const BLOCK_ALL_LABEL = { 'sandboxd.dev/network': 'block-all' } as const;
 /** The annotation of such a Pod that holds where its webhook is, as `host:port`. */
 export const WEBHOOK_ANNOTATION = 'sandboxd.dev/webhook';
 

@@ -68,7 +68,9 @@ export class Records {
   /** Gives what waits in a pool to a sandbox. Null if it was changed since it was read: somebody else may have it. */
   async take({ name, resourceVersion }: Meta, record: KubernetesRecord): Promise<FoundRecord | null> {
     const metadata = {
-      ...{ resourceVersion, labels: takenLabels(record.sandbox_id), annotations: annotationsOf(record) },
+      resourceVersion,
+      labels: takenLabels(record.sandbox_id),
+      annotations: annotationsOf(record),
     };
     const path = this.#client.path('persistentvolumeclaims', name);
     try {

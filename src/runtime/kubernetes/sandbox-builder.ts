@@ -3,9 +3,8 @@ import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
-import { hold, requestDaemon } from '../control-client.ts';
+import { DAEMON_CHANGE_TIMEOUT_MS, hold, requestDaemon } from '../control-client.ts';
 import { daemonError, initBody, isSuccess } from '../daemon-answers.ts';
-import { CHANGE_TIMEOUT_MS } from '../local/running-sandbox.ts';
 import type { MadeSandbox, RuntimeSpec } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { VolumeClaim } from './api/objects.ts';
@@ -84,7 +83,8 @@ export class KubernetesBuilder {
     const persistent_root = found?.record.persists === 'root';
     const source = found && persistent_root ? await pods.read(found.claim.name) : null;
     const template = {
-      ...{ ...named, persistent_root },
+      ...named,
+      persistent_root,
       image: (source && pinnedImage(source, SANDBOX)) ?? named.image,
     };
     return this.#build(spec, template, await records.read(spec.sandbox_id), true, async (keeper) => {
@@ -93,7 +93,10 @@ export class KubernetesBuilder {
       await keeper.begin();
       await this.#initialise(spec);
       const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
-        ...{ method: 'POST', path: '/sandbox/pause', body: { reason: 'fork' }, within_ms: CHANGE_TIMEOUT_MS },
+        method: 'POST',
+        path: '/sandbox/pause',
+        body: { reason: 'fork' },
+        within_ms: DAEMON_CHANGE_TIMEOUT_MS,
       });
       if (!isSuccess(answer)) throw daemonError(answer);
     });
@@ -186,7 +189,7 @@ export class KubernetesBuilder {
       method: 'POST',
       path: '/sandbox/init',
       body: initBody(spec, webhook_cidrs, spec.network_mode === 'block-all' ? 'manager' : 'direct'),
-      within_ms: CHANGE_TIMEOUT_MS,
+      within_ms: DAEMON_CHANGE_TIMEOUT_MS,
     });
     if (answer.outcome === 'unreachable')
       throw new Unreachable('internal_error', daemonError(answer).message);
@@ -196,7 +199,7 @@ export class KubernetesBuilder {
   /** The source is held quiescent from before the first file is read until after the last. */
   async #copyVolume(source_id: string, child: KeeperClient, persistent_root: boolean): Promise<void> {
     const { keepers } = this.#parts;
-    const held = await hold(() => keepers.connect(source_id), CHANGE_TIMEOUT_MS);
+    const held = await hold(() => keepers.connect(source_id), DAEMON_CHANGE_TIMEOUT_MS);
     if ('outcome' in held) throw daemonError(held);
     try {
       await (await keepers.of(source_id)).copyTo(child, persistent_root);

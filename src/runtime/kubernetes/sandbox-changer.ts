@@ -1,7 +1,7 @@
 import { daemonError, environmentBody, isSuccess } from '../daemon-answers.ts';
 import type { RuntimeChange } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
-import { askDaemon, type InspectionParts, isLost } from './inspection.ts';
+import { askDaemon, type InspectionParts, isSandboxLost } from './inspection.ts';
 import { resizePod } from './resize.ts';
 
 /** What a `KubernetesChanger` works with. */
@@ -35,7 +35,7 @@ export class KubernetesChanger {
   ): Promise<RuntimeChange> {
     const { client, pods, records } = this.#parts;
     const found = await records.read(sandbox_id);
-    if (!found || (await isLost(this.#parts, sandbox_id))) return 'lost';
+    if (!found || (await isSandboxLost(this.#parts, sandbox_id))) return 'lost';
     if (memory_mib !== undefined && memory_mib !== found.record.memory_mib) {
       const { claim, record } = found;
       await resizePod(client, pods, { claim, record: { ...record, memory_mib } });
@@ -54,7 +54,7 @@ export class KubernetesChanger {
   ): Promise<RuntimeChange> {
     const answer = await askDaemon(this.#parts.keepers, sandbox_id, method, path, body);
     if (isSuccess(answer)) return 'done';
-    if (await isLost(this.#parts, sandbox_id)) return 'lost';
+    if (await isSandboxLost(this.#parts, sandbox_id)) return 'lost';
     throw daemonError(answer);
   }
 }

@@ -25,7 +25,7 @@ import type {
 import type { Isolation } from '../walls/isolation.ts';
 import { SandboxUsers } from '../walls/sandbox-users.ts';
 import { LocalNode } from './local-node.ts';
-import { setPaused } from './pausing.ts';
+import { setSandboxPaused } from './pausing.ts';
 import type { ProgramCopies } from './program.ts';
 import { inspectSandbox, isLost, replaceEnvironment, updateRecord } from './running-sandbox.ts';
 import { SandboxBuilder } from './sandbox-builder.ts';
@@ -162,12 +162,12 @@ export class LocalRuntime implements Runtime {
 
   /** Freezes a sandbox; resolves once `sandbox.paused` is committed. */
   async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return setPaused(this.#files(sandbox_id), true, reason, this.#parts);
+    return setSandboxPaused(this.#files(sandbox_id), true, reason, this.#parts);
   }
 
   /** Unfreezes a sandbox; resolves once `sandbox.resumed` is committed. */
   async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return setPaused(this.#files(sandbox_id), false, reason, this.#parts);
+    return setSandboxPaused(this.#files(sandbox_id), false, reason, this.#parts);
   }
 
   /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */

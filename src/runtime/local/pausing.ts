@@ -8,7 +8,7 @@ import type { SandboxFiles } from './sandbox-files.ts';
  * Pauses or resumes a sandbox through its daemon, which stops and continues the processes that it knows; the kernel
  * freezes them all besides. Errors as in `changeThroughDaemon`, and if the kernel does not; then it is as before.
  */
-export async function setPaused(
+export async function setSandboxPaused(
   files: SandboxFiles,
   is_paused: boolean,
   reason: string | null,

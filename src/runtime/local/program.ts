@@ -146,8 +146,11 @@ export function programIn(folder: string): InstalledProgram {
   const within = (name: string) => join(folder, name);
   return {
     folder,
-    ...{ node: within('node'), dist: within('dist'), packages: within('node_modules') },
-    ...{ empty_file: within('empty'), empty_folder: within('empty.d') },
+    node: within('node'),
+    dist: within('dist'),
+    packages: within('node_modules'),
+    empty_file: within('empty'),
+    empty_folder: within('empty.d'),
     commands: within(COMMANDS),
   };
 }

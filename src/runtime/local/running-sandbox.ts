@@ -1,23 +1,8 @@
-import { type DaemonAddress, requestDaemon } from '../control-client.ts';
+import { DAEMON_ANSWER_TIMEOUT_MS, DAEMON_CHANGE_TIMEOUT_MS, requestDaemon } from '../control-client.ts';
 import { daemonError, environmentBody, isSuccess, stateIn } from '../daemon-answers.ts';
 import type { RuntimeChange, RuntimeState } from '../runtime.ts';
 import { isProcessAlive } from './host-process.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
-
-/** How long a daemon may take to answer a request that changes nothing, in ms. */
-export const DAEMON_ANSWER_TIMEOUT_MS = 5_000;
-/** How long a start, a pause with its freeze and flush, or another change may take, in ms: a disk may be slow. */
-export const CHANGE_TIMEOUT_MS = 60_000;
-
-/** How long a daemon may take to end after it was asked to, in ms: twice its grace period, and the commit of `sandbox.killed`. */
-export const STOP_TIMEOUT_MS = 30_000;
-
-/** Asks a daemon to end its sandbox and itself. Gives whether it will. */
-export async function askToStop(daemon: DaemonAddress): Promise<boolean> {
-  const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
-  const answer = await requestDaemon(daemon, request);
-  return answer.outcome === 'answered' && answer.status === 202;
-}
 
 /** Whether a sandbox has no living daemon: it was never completed, it has ended, or its daemon has died. */
 export async function isLost(record: SandboxRecord | null): Promise<boolean> {
@@ -43,7 +28,7 @@ export async function changeThroughDaemon(
 ): Promise<RuntimeChange> {
   if (await isLost(files.readRecord())) return 'lost';
   files.trimLog();
-  const request = { method, path, body, within_ms: CHANGE_TIMEOUT_MS };
+  const request = { method, path, body, within_ms: DAEMON_CHANGE_TIMEOUT_MS };
   const answer = await requestDaemon(files.socket_address, request);
   if (isSuccess(answer)) return 'done';
   if (await isLost(files.readRecord())) return 'lost';

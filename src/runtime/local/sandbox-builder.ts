@@ -3,7 +3,7 @@ import { allEnded } from '../../base/in-parallel.ts';
 import type { Clock } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { authorityOf } from '../../webhook/connect-method.ts';
-import { hold, requestDaemon } from '../control-client.ts';
+import { DAEMON_CHANGE_TIMEOUT_MS, hold, requestDaemon } from '../control-client.ts';
 import { daemonError, initBody, isSuccess } from '../daemon-answers.ts';
 import { copyRootfs } from '../disk/copy.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
@@ -15,7 +15,7 @@ import type { RuntimeSpec } from '../runtime.ts';
 import type { Isolation } from '../walls/isolation.ts';
 import type { SandboxUsers } from '../walls/sandbox-users.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
-import { CHANGE_TIMEOUT_MS, changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
+import { changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 
 /** What a `SandboxBuilder` works with. */
@@ -129,7 +129,7 @@ export class SandboxBuilder {
       method: 'POST',
       path: '/sandbox/init',
       body: initBody(spec, this.#parts.webhook_cidrs, egress),
-      within_ms: CHANGE_TIMEOUT_MS,
+      within_ms: DAEMON_CHANGE_TIMEOUT_MS,
     });
     if (!isSuccess(answer)) throw daemonError(answer);
   }
@@ -140,7 +140,7 @@ export class SandboxBuilder {
    */
   async #copyRoot(source: SandboxFiles, target: SandboxFiles, user: number | null): Promise<void> {
     const { groups, clock } = this.#parts;
-    const held = await hold(source.socket_address, CHANGE_TIMEOUT_MS);
+    const held = await hold(source.socket_address, DAEMON_CHANGE_TIMEOUT_MS);
     if ('outcome' in held) throw daemonError(held);
     let state_dir: number | null = null;
     try {

@@ -1,12 +1,13 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { askToStop, STOP_TIMEOUT_MS } from '../control-client.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import { runTool } from '../disk/tool.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LocalNetworks } from '../networks/local-networks.ts';
 import type { RuntimeEnd } from '../runtime.ts';
 import { killMarked, waitForExit } from './host-process.ts';
-import { askToStop, isLost, STOP_TIMEOUT_MS } from './running-sandbox.ts';
+import { isLost } from './running-sandbox.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 import type { DamagedOutboxes } from './undelivered.ts';
 

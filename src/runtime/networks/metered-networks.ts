@@ -22,7 +22,9 @@ import { TakeOver } from './take-over.ts';
 const REFRESHES_BETWEEN_CHECKS = 10;
 
 const METER_AWAY: NetworkState = {
-  ...{ mode: 'metered', reason: 'the network meter is not running', block_all: 'network_namespace' },
+  mode: 'metered',
+  reason: 'the network meter is not running',
+  block_all: 'network_namespace',
 };
 
 /** The options of `MeteredNetworks`. */
@@ -81,7 +83,10 @@ export class MeteredNetworks implements LocalNetworks {
       group: nodeGroup(this.#data_dir),
       authority: sources.authority,
       node_namespace: this.#node_namespace,
-      ...{ is_fail_open, allowed_cidrs, clock, log },
+      is_fail_open,
+      allowed_cidrs,
+      clock,
+      log,
     });
     await network.start();
     await network.useNameServers(this.#names);

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { identify } from '../../../src/runtime/local/host-process.ts';
-import { setPaused } from '../../../src/runtime/local/pausing.ts';
+import { setSandboxPaused } from '../../../src/runtime/local/pausing.ts';
 import { SandboxFiles } from '../../../src/runtime/local/sandbox-files.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -31,7 +31,7 @@ it('a resume that the daemon refuses leaves the processes frozen', async () => {
   const done: string[] = [];
   const frozen = { thaw: () => done.push('thaw'), freeze: async () => void done.push('freeze') };
   const groups = { frozen } as unknown as ResourceGroups;
-  const resumed = setPaused(files, false, null, { groups, clock: systemClock });
+  const resumed = setSandboxPaused(files, false, null, { groups, clock: systemClock });
   await expect(resumed).rejects.toMatchObject({ code: 'outbox_unavailable' });
   expect(done).toEqual(['thaw', 'freeze']);
   expect(files.readRecord()?.is_paused).toBe(true);

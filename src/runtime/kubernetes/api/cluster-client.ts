@@ -33,7 +33,9 @@ export class ClusterClient {
     this.#access = access;
     const { ca, client } = access;
     this.#agent = new Agent({
-      ...{ keepAlive: true, maxSockets: CONNECTIONS_MAX, minVersion: 'TLSv1.2' },
+      keepAlive: true,
+      maxSockets: CONNECTIONS_MAX,
+      minVersion: 'TLSv1.2',
       ...(ca ? { ca } : {}),
       ...(client ?? {}),
     });
@@ -78,7 +80,9 @@ export class ClusterClient {
   async remove(path: string, given: { grace_s?: number; version?: string } = {}): Promise<boolean> {
     const { grace_s, version } = given;
     const options = {
-      ...{ kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' },
+      kind: 'DeleteOptions',
+      apiVersion: 'v1',
+      propagationPolicy: 'Background',
       ...(grace_s === undefined ? {} : { gracePeriodSeconds: grace_s }),
       ...(version === undefined ? {} : { preconditions: { resourceVersion: version } }),
     };
@@ -120,7 +124,9 @@ export class ClusterClient {
     const content = body === undefined ? null : JSON.stringify(body);
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const outgoing = httpsRequest(new URL(path, this.#access.server), {
-      ...{ method, agent: this.#agent, signal },
+      method,
+      agent: this.#agent,
+      signal,
       headers: {
         accept: 'application/json',
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),

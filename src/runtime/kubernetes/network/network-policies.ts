@@ -1,10 +1,10 @@
 import { invalidField } from '../../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal } from '../api/cluster-client.ts';
 import type { LabelSelector, NetworkPolicy, ObjectList } from '../api/objects.ts';
-import { BLOCKED, MANAGED } from '../names.ts';
+import { BLOCK_ALL_LABEL, MANAGED } from '../names.ts';
 
 const GROUP = 'networking.k8s.io';
-const [BLOCKED_TEXT] = Object.entries(BLOCKED).map(([key, value]) => `${key}=${value}`);
+const [BLOCKED_TEXT] = Object.entries(BLOCK_ALL_LABEL).map(([key, value]) => `${key}=${value}`);
 
 /**
  * Throws `invalid_request` where the namespace's network policies do not hold what `block-all` promises. Whether the cluster's
@@ -27,7 +27,7 @@ export async function whyNotBlocked(
     const list = await client.get<ObjectList<NetworkPolicy>>(
       client.path('networkpolicies', undefined, GROUP),
     );
-    return gapIn(list?.items ?? [], { ...labels, ...BLOCKED });
+    return gapIn(list?.items ?? [], { ...labels, ...BLOCK_ALL_LABEL });
   } catch (error) {
     if (!(error instanceof ClusterRefusal) || error.status !== 403) throw error;
     return `the manager lacks the right to list networkpolicies of ${GROUP}`;

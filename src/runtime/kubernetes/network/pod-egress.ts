@@ -4,7 +4,7 @@ import { TunnelRefused } from '../../egress/open-tunnel.ts';
 import type { RuntimeSpec } from '../../runtime.ts';
 import type { Meta } from '../api/objects.ts';
 import type { Keepers } from '../keepers.ts';
-import { BLOCKED, WEBHOOK_ANNOTATION } from '../names.ts';
+import { BLOCK_ALL_LABEL, WEBHOOK_ANNOTATION } from '../names.ts';
 
 /** A tunnel to a keeper is a TLS connection, which takes this process four times as long as one over a socket of the machine. */
 const OPENED_PER_SECOND = 64;
@@ -23,7 +23,7 @@ export function withNetwork<Manifest extends { metadata: Pick<Meta, 'labels'> }>
   const annotations = authority === null ? {} : { annotations: { [WEBHOOK_ANNOTATION]: authority } };
   return {
     ...manifest,
-    metadata: { ...metadata, labels: { ...metadata.labels, ...BLOCKED }, ...annotations },
+    metadata: { ...metadata, labels: { ...metadata.labels, ...BLOCK_ALL_LABEL }, ...annotations },
   };
 }
 

@@ -9,7 +9,7 @@ import { requestDaemon } from '../../../../src/runtime/control-client.ts';
 import { initBody } from '../../../../src/runtime/daemon-answers.ts';
 import { Keeper } from '../../../../src/runtime/kubernetes/keeper/keeper.ts';
 import { connectDaemon, type KeeperAddress } from '../../../../src/runtime/kubernetes/keeper-client.ts';
-import { BLOCKED } from '../../../../src/runtime/kubernetes/names.ts';
+import { BLOCK_ALL_LABEL } from '../../../../src/runtime/kubernetes/names.ts';
 import { PodEgress, withNetwork } from '../../../../src/runtime/kubernetes/network/pod-egress.ts';
 import { startConsumer } from '../../../support/consumer.ts';
 import { startDaemon } from '../../../support/daemon/running-daemon.ts';
@@ -49,9 +49,9 @@ it('marks Pods with block-all for policies, and with the place of their webhook 
   const pod = { metadata: { labels: { a: 'b' } }, spec: {} };
   const marked = (given: object) => withNetwork(pod, spec('sbx-1', given)).metadata;
   expect(marked(webhook('https://u.example/path?secret'))).toEqual({ labels: { a: 'b' } });
-  expect(marked(BLOCK_ALL)).toEqual({ labels: { a: 'b', ...BLOCKED } });
+  expect(marked(BLOCK_ALL)).toEqual({ labels: { a: 'b', ...BLOCK_ALL_LABEL } });
   expect(marked({ ...BLOCK_ALL, ...webhook('https://u.example/path?secret') })).toEqual({
-    labels: { a: 'b', ...BLOCKED },
+    labels: { a: 'b', ...BLOCK_ALL_LABEL },
     annotations: { 'sandboxd.dev/webhook': 'u.example:443' },
   });
 });
