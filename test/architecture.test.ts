@@ -55,6 +55,33 @@ const MAY_IMPORT: Record<string, string[]> = {
   manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/api'],
 };
 
+/** The core of the manager: claims, transitions, deletion, outbox, quotas, usage, tokens, feed. `--runtime none` runs with it alone. */
+const CORE = /^src\/manager\/(sandboxes|outbox|quotas|usage|events|database)\//;
+
+/** The lines of the core may grow only for a reason, which the commit says that raises this. */
+const CORE_LINES_MAX = 9_370;
+
+/** Ports that wings implement for the core, which imports nothing else of these rooms, and of ports only types. */
+const PORTS = new Set([
+  'src/runtime/runtime.ts',
+  'src/runtime/networks/sandbox-networks.ts',
+  'src/network/authority.ts',
+  'src/network/directions.ts',
+]);
+
+/** Each wing with the only files that import it, and its one entry, which is loaded on use. */
+const WINGS = [
+  { wing: 'src/console/', entry: null, importers: [] as string[] },
+  {
+    wing: 'src/runtime/kubernetes/',
+    entry: 'src/runtime/kubernetes/kubernetes-runtime.ts',
+    importers: ['src/runtime/choose.ts'],
+  },
+];
+
+/** Rooms that a manager without sandboxes of its own never loads. */
+const NOT_AT_START = /^src\/(console|network|runtime\/(kubernetes|local|walls|disk|limits|seccomp))\//;
+
 /** Where a library may be imported: one owner each. */
 const OWNERS: Record<string, RegExp> = {
   'tar-stream': /^src\/files\//,
@@ -91,6 +118,8 @@ interface Source {
   text: string;
   /** Paths from the root for own files, package names for others. */
   imports: string[];
+  /** Those of them that are loaded with the file: neither types alone, nor loaded on use. */
+  loaded: string[];
 }
 
 function sources(folder: string): Source[] {
@@ -104,10 +133,15 @@ function sources(folder: string): Source[] {
 function source(path: string): Source {
   const text = readFileSync(join(ROOT, path), 'utf8');
   const named = [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => match[1] as string);
-  const imports = named.map((name) =>
-    name.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(path), name)) : name,
-  );
-  return { path, text, imports };
+  const resolved = (name: string) =>
+    name.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(path), name)) : name;
+  const loaded = [...text.matchAll(/^(?:import|export) (?!type\b)(?:[^;'=()]*from )?'([^']+)';$/gm)];
+  return {
+    path,
+    text,
+    imports: named.map(resolved),
+    loaded: loaded.map((match) => resolved(match[1] as string)),
+  };
 }
 
 const files = [...sources('src'), ...sources('bin')];
@@ -158,6 +192,67 @@ describe('the house', () => {
     };
     for (const { path } of files) visit(path, []);
     expect(circles).toEqual([]);
+  });
+
+  it("keeps the manager's core free of wings: it knows their ports, and of these only types", () => {
+    const core = files.filter(({ path }) => CORE.test(path));
+    expect(core.length).toBeGreaterThan(50);
+    const wrong = core.flatMap(({ path, imports, loaded }) => [
+      ...imports
+        .filter((each) => /^src\/(runtime|network|console|e2b|egress)\//.test(each) && !PORTS.has(each))
+        .map((each) => `${path} -> ${each}`),
+      ...loaded.filter((each) => PORTS.has(each)).map((each) => `${path} loads ${each}`),
+    ]);
+    expect(wrong).toEqual([]);
+  });
+
+  it("keeps the manager's core small", () => {
+    const core = files.filter(({ path }) => CORE.test(path));
+    const lines = core.reduce((sum, { text }) => sum + text.trimEnd().split('\n').length, 0);
+    console.log(`the manager's core: ${core.length} files, ${lines} lines`);
+    expect(lines).toBeLessThanOrEqual(CORE_LINES_MAX);
+  });
+
+  it.each(WINGS)(
+    'enters the wing $wing by one file, which is loaded on use',
+    ({ wing, entry, importers }) => {
+      const outside = files.filter(({ path }) => !path.startsWith(wing) && !path.startsWith('bin/'));
+      const found = outside.flatMap(({ path, imports, loaded }) =>
+        imports
+          .filter((each) => each.startsWith(wing))
+          .map((each) => ({ path, each, is_loaded: loaded.includes(each) })),
+      );
+      expect(found).toEqual(importers.map((path) => ({ path, each: entry, is_loaded: false })));
+    },
+  );
+
+  it('starts a manager without sandboxes of its own without any wing', () => {
+    const of = new Map(files.map((file) => [file.path, file.loaded]));
+    const reached = new Set<string>();
+    const visit = (path: string) => {
+      if (reached.has(path) || !of.has(path)) return;
+      reached.add(path);
+      for (const each of of.get(path) ?? []) visit(each);
+    };
+    visit('src/manager/run.ts');
+    expect(reached).toContain('src/manager/sandboxes/claims.ts');
+    expect([...reached].filter((path) => NOT_AT_START.test(path))).toEqual([]);
+  });
+
+  it('exports a name for one thing alone, where neither others nor browsers have names of their own', () => {
+    const exported = files
+      .filter(({ path }) => !/^src\/(client|receiver|console)\//.test(path))
+      .flatMap(({ path, text }) =>
+        [
+          ...text.matchAll(
+            /^export (?:async )?(?:abstract )?(?:function\*?|class|const|let|interface|type) (\w+)/gm,
+          ),
+        ].map(([, name]) => ({ name, path })),
+      );
+    const twice = [...Map.groupBy(exported, ({ name }) => name)]
+      .map(([name, places]) => [name, ...new Set(places.map(({ path }) => path))])
+      .filter(({ length }) => length > 2);
+    expect(twice).toEqual([]);
   });
 
   it('gives every library one owner', () => {
