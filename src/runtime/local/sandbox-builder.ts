@@ -1,6 +1,6 @@
 import { closeSync, mkdirSync } from 'node:fs';
-import { allEnded } from '../../base/in-parallel.ts';
 import type { Clock } from '../../base/clock.ts';
+import { allEnded } from '../../base/in-parallel.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { authorityOf } from '../../webhook/connect-method.ts';
 import { DAEMON_CHANGE_TIMEOUT_MS, hold, requestDaemon } from '../control-client.ts';
