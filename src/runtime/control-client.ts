@@ -8,14 +8,6 @@ import type { Socket } from 'node:net';
 import { connectRelayed } from '../base/http/relay.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 
-/** How long a daemon may take to answer a request that changes nothing, in ms. */
-export const DAEMON_ANSWER_TIMEOUT_MS = 5_000;
-/** How long a start, a pause with its freeze and flush, or another change may take, in ms: a disk may be slow. */
-export const DAEMON_CHANGE_TIMEOUT_MS = 60_000;
-
-/** How long a daemon may take to end after it was asked to, in ms: twice its grace period, and the commit of `sandbox.killed`. */
-export const STOP_TIMEOUT_MS = 30_000;
-
 /** A compromised daemon could answer without end. */
 const ANSWER_MAX_BYTES = 4 * 1024 * 1024;
 const INFORMATIONAL_MAX = 8;
@@ -190,11 +182,4 @@ function head(outgoing: ClientRequest): Promise<IncomingMessage> {
       resolve(response);
     });
   });
-}
-
-/** Asks a daemon to end its sandbox and itself. Gives whether it will. */
-export async function askToStop(daemon: DaemonAddress): Promise<boolean> {
-  const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
-  const answer = await requestDaemon(daemon, request);
-  return answer.outcome === 'answered' && answer.status === 202;
 }

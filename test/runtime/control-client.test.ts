@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiError } from '../../src/contract/errors.ts';
 import { hold, requestDaemon } from '../../src/runtime/control-client.ts';
-import { daemonError, namesIn } from '../../src/runtime/daemon-answers.ts';
+import { daemonError, namesIn } from '../../src/runtime/daemon-requests.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 /** A control socket behind which somebody else has put himself. */

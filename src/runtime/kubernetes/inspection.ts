@@ -1,11 +1,6 @@
 import { ApiError } from '../../contract/errors.ts';
-import {
-  DAEMON_ANSWER_TIMEOUT_MS,
-  DAEMON_CHANGE_TIMEOUT_MS,
-  type DaemonResponse,
-  requestDaemon,
-} from '../control-client.ts';
-import { stateIn } from '../daemon-answers.ts';
+import { type DaemonResponse, requestDaemon } from '../control-client.ts';
+import { DAEMON_ANSWER_TIMEOUT_MS, DAEMON_CHANGE_TIMEOUT_MS, stateIn } from '../daemon-requests.ts';
 import type { RuntimeState } from '../runtime.ts';
 import type { Keepers } from './keepers.ts';
 import { isPodLost } from './loss.ts';

@@ -5,7 +5,7 @@ import type { Metric } from '../../base/metrics.ts';
 import { Schedule } from '../../base/schedule.ts';
 import type { InjectionOption } from '../../contract/runtimes.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
-import { lifecycleOf } from '../lifecycle.ts';
+import { lifecycleOf } from '../daemon-requests.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
 import { PoolMetrics } from '../pool-metrics.ts';

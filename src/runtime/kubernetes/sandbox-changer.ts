@@ -1,4 +1,4 @@
-import { daemonError, environmentBody, isSuccess } from '../daemon-answers.ts';
+import { daemonError, environmentBody, isSuccess } from '../daemon-requests.ts';
 import type { RuntimeChange } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import { askDaemon, type InspectionParts, isSandboxLost } from './inspection.ts';

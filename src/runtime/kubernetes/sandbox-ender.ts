@@ -3,7 +3,7 @@ import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
-import { askToStop, STOP_TIMEOUT_MS } from '../control-client.ts';
+import { askToStop, STOP_TIMEOUT_MS } from '../daemon-requests.ts';
 import type { HandOverTrust, RuntimeEnd, UndeliveredPage } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';

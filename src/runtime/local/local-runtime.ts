@@ -6,7 +6,6 @@ import { ApiError, StartError } from '../../contract/errors.ts';
 import { connectControl } from '../control-client.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import { Egress } from '../egress/egress.ts';
-import { readLifecycle } from '../lifecycle.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LocalNetworks } from '../networks/local-networks.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
@@ -25,9 +24,15 @@ import type {
 import type { Isolation } from '../walls/isolation.ts';
 import { SandboxUsers } from '../walls/sandbox-users.ts';
 import { LocalNode } from './local-node.ts';
-import { setSandboxPaused } from './pausing.ts';
 import type { ProgramCopies } from './program.ts';
-import { inspectSandbox, isLost, replaceEnvironment, updateRecord } from './running-sandbox.ts';
+import {
+  inspectSandbox,
+  isLost,
+  readLifecycle,
+  replaceEnvironment,
+  setSandboxPaused,
+  updateRecord,
+} from './running-sandbox.ts';
 import { SandboxBuilder } from './sandbox-builder.ts';
 import { SandboxEnder } from './sandbox-ender.ts';
 import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';

@@ -1,6 +1,17 @@
-import { DAEMON_ANSWER_TIMEOUT_MS, DAEMON_CHANGE_TIMEOUT_MS, requestDaemon } from '../control-client.ts';
-import { daemonError, environmentBody, isSuccess, stateIn } from '../daemon-answers.ts';
-import type { RuntimeChange, RuntimeState } from '../runtime.ts';
+import type { Clock } from '../../base/clock.ts';
+import { requestDaemon } from '../control-client.ts';
+import {
+  DAEMON_ANSWER_TIMEOUT_MS,
+  DAEMON_CHANGE_TIMEOUT_MS,
+  daemonError,
+  environmentBody,
+  isSuccess,
+  lifecycleOf,
+  NO_EVENTS,
+  stateIn,
+} from '../daemon-requests.ts';
+import type { ResourceGroups } from '../limits/resource-groups.ts';
+import type { LifecyclePage, RecordTrust, RuntimeChange, RuntimeState } from '../runtime.ts';
 import { isProcessAlive } from './host-process.ts';
 import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
 
@@ -61,4 +72,52 @@ export async function inspectSandbox(files: SandboxFiles): Promise<RuntimeState>
   if (await isLost(record)) return 'lost';
   // The daemon is alive, but too busy to answer or stopped itself.
   return record.is_paused ? 'paused' : 'running';
+}
+
+/**
+ * Pauses or resumes a sandbox through its daemon, which stops and continues the processes that it knows; the kernel
+ * freezes them all besides. Errors as in `changeThroughDaemon`, and if the kernel does not; then it is as before.
+ */
+export async function setSandboxPaused(
+  files: SandboxFiles,
+  is_paused: boolean,
+  reason: string | null,
+  { groups, clock }: { groups: ResourceGroups; clock: Clock },
+): Promise<RuntimeChange> {
+  const { sandbox_id } = files;
+  const { frozen } = groups;
+  const { daemon, is_paused: was_paused } = files.readRecord() ?? {};
+  const change = (to: boolean) =>
+    changeThroughDaemon(files, 'POST', to ? '/sandbox/pause' : '/sandbox/resume', { reason });
+  const freeze = async () => {
+    if (daemon) await frozen.freeze(sandbox_id, daemon, clock);
+  };
+  if (!is_paused) frozen.thaw(sandbox_id);
+  const changed = await change(is_paused).catch(async (error) => {
+    if (was_paused) await freeze();
+    throw error;
+  });
+  if (changed !== 'done') return changed;
+  if (is_paused) {
+    await freeze().catch(async (error) => {
+      frozen.thaw(sandbox_id);
+      await change(false);
+      throw error;
+    });
+  }
+  updateRecord(files, { is_paused });
+  return changed;
+}
+
+/** See `lifecycleOf`; a daemon without a record key has no events that could be trusted. */
+export async function readLifecycle(
+  files: SandboxFiles,
+  trust: RecordTrust,
+  after: number,
+): Promise<LifecyclePage | null> {
+  const { sandbox_id, socket_address } = files;
+  const record = files.readRecord();
+  if (record === null) return null;
+  if (!record.has_record_key) return NO_EVENTS;
+  return lifecycleOf(socket_address, { ...trust, sandbox_id }, after);
 }

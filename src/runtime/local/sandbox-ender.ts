@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { askToStop, STOP_TIMEOUT_MS } from '../control-client.ts';
+import { askToStop, STOP_TIMEOUT_MS } from '../daemon-requests.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import { runTool } from '../disk/tool.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';

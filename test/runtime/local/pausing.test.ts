@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { identify } from '../../../src/runtime/local/host-process.ts';
-import { setSandboxPaused } from '../../../src/runtime/local/pausing.ts';
+import { setSandboxPaused } from '../../../src/runtime/local/running-sandbox.ts';
 import { SandboxFiles } from '../../../src/runtime/local/sandbox-files.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 

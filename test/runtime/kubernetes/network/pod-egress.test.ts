@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { createLog } from '../../../../src/base/log.ts';
 import { requestDaemon } from '../../../../src/runtime/control-client.ts';
-import { initBody } from '../../../../src/runtime/daemon-answers.ts';
+import { initBody } from '../../../../src/runtime/daemon-requests.ts';
 import { Keeper } from '../../../../src/runtime/kubernetes/keeper/keeper.ts';
 import { connectDaemon, type KeeperAddress } from '../../../../src/runtime/kubernetes/keeper-client.ts';
 import { BLOCK_ALL_LABEL } from '../../../../src/runtime/kubernetes/names.ts';

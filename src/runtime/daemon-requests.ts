@@ -1,8 +1,22 @@
 import type { WebhookEgress } from '../contract/egress.ts';
 import { ApiError, type ErrorCode, invalidField } from '../contract/errors.ts';
+import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH } from '../contract/lifecycle.ts';
 import type { SandboxView } from '../contract/sandboxes.ts';
-import type { DaemonResponse } from './control-client.ts';
-import type { RuntimeSpec, RuntimeState } from './runtime.ts';
+import { type FoundLifecycle, lifecycleEvent } from '../outbox/sqlite/undelivered/lifecycle-event.ts';
+import { type DaemonAddress, type DaemonResponse, requestDaemon } from './control-client.ts';
+import type { LifecyclePage, RecordTrust, RuntimeSpec, RuntimeState } from './runtime.ts';
+
+/** How long a daemon may take to answer a request that changes nothing, in ms. */
+export const DAEMON_ANSWER_TIMEOUT_MS = 5_000;
+/** How long a start, a pause with its freeze and flush, or another change may take, in ms: a disk may be slow. */
+export const DAEMON_CHANGE_TIMEOUT_MS = 60_000;
+
+/** How long a daemon may take to end after it was asked to, in ms: twice its grace period, and the commit of `sandbox.killed`. */
+export const STOP_TIMEOUT_MS = 30_000;
+
+/** A page without events of a sandbox's own life. */
+export const NO_EVENTS: LifecyclePage = { events: [], more: false, refused: 0 };
+const NOT_FOUND = 404;
 
 /**
  * The body of an init; `allow_cidrs` are the ranges that the webhook may reach in addition to public addresses. Through
@@ -76,6 +90,48 @@ export function environmentBody(answer: DaemonResponse, env: Record<string, stri
 export function namesIn(answer: DaemonResponse): string[] {
   const { names } = fieldsOf(answer.outcome === 'answered' ? answer.data : null);
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
+}
+
+/** Asks a daemon to end its sandbox and itself. Gives whether it will. */
+export async function askToStop(daemon: DaemonAddress): Promise<boolean> {
+  const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
+  const answer = await requestDaemon(daemon, request);
+  return answer.outcome === 'answered' && answer.status === 202;
+}
+
+/**
+ * Asks a sandbox's daemon for the events of its own life after a sequence. Nothing in the answer is trusted but what the
+ * record key authenticates. Null without an answer; a daemon that does not know the question has none.
+ */
+export async function lifecycleOf(
+  address: DaemonAddress,
+  trust: RecordTrust & { sandbox_id: string },
+  after: number,
+): Promise<LifecyclePage | null> {
+  const path = `${LIFECYCLE_PATH}?after=${after}&limit=${LIFECYCLE_PAGE_RECORDS}`;
+  const request = { method: 'GET', path, scope: 'manage', within_ms: DAEMON_ANSWER_TIMEOUT_MS } as const;
+  const answer = await requestDaemon(address, request);
+  if (answer.outcome !== 'answered') return null;
+  if (answer.status === NOT_FOUND) return NO_EVENTS;
+  const records = recordsIn(answer.data);
+  if (answer.status !== 200 || records === null) return null;
+  const found = records
+    .slice(0, LIFECYCLE_PAGE_RECORDS)
+    .map((record) => lifecycleEvent(stored(record), trust));
+  const events = found.filter((event) => event !== null).filter(({ sequence }) => sequence > after);
+  events.sort((a, b) => a.sequence - b.sequence);
+  return { events, more: records.length >= LIFECYCLE_PAGE_RECORDS, refused: found.length - events.length };
+}
+
+function recordsIn(data: unknown): unknown[] | null {
+  const { records } = (data ?? {}) as { records?: unknown };
+  return Array.isArray(records) ? records : null;
+}
+
+/** The record as it was stored: an answer has its bytes in hex. */
+function stored(record: unknown): FoundLifecycle {
+  const { mac, ...row } = (record ?? {}) as FoundLifecycle;
+  return { ...row, mac: typeof mac === 'string' ? Buffer.from(mac, 'hex') : null };
 }
 
 function fieldsOf(value: unknown): Record<string, unknown> {

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
-import type { LifecycleEvent } from '../../src/runtime/runtime.ts';
-import { Sandboxes, spec, TRUST } from '../support/runtime/sandboxes.ts';
+import type { LifecycleEvent } from '../../../src/runtime/runtime.ts';
+import { Sandboxes, spec, TRUST } from '../../support/runtime/sandboxes.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 

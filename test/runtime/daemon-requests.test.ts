@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { daemonError, initBody, namesIn } from '../../src/runtime/daemon-answers.ts';
+import { daemonError, initBody, namesIn } from '../../src/runtime/daemon-requests.ts';
 import { spec } from '../support/runtime/sandboxes.ts';
 
 const refused = (error: unknown) => ({ outcome: 'answered', status: 400, data: null, error }) as const;
