@@ -25,18 +25,17 @@ import { clusterAccess } from './api/config-file.ts';
 import type { ObjectList, VolumeClaim } from './api/objects.ts';
 import { checkCluster, NETWORK_REASON } from './cluster-check.ts';
 import { knownInjection } from './injection.ts';
-import { type InspectionParts, inspect, isSandboxLost } from './inspection.ts';
 import { Keepers } from './keepers.ts';
 import type { PodSettings } from './manifests.ts';
 import { MANAGED_SELECTOR } from './names.ts';
-import { PodEgress } from './network/pod-egress.ts';
+import { PersistentRoots } from './persistent-roots.ts';
+import { PodEgress } from './pod-egress.ts';
 import { isUp } from './pod-state.ts';
 import { Pods } from './pods.ts';
-import { Pool } from './pool/pool.ts';
+import { Pool } from './pool.ts';
 import { foundIn, Records } from './records.ts';
-import { PersistentRoots } from './root/persistent-roots.ts';
+import { RunningSandboxes } from './running-sandboxes.ts';
 import { KubernetesBuilder, templateOf } from './sandbox-builder.ts';
-import { KubernetesChanger } from './sandbox-changer.ts';
 import { KubernetesEnder } from './sandbox-ender.ts';
 
 /** How a `KubernetesRuntime` is configured. */
@@ -79,9 +78,8 @@ export class KubernetesRuntime implements Runtime {
   readonly #pods: Pods;
   readonly #records: Records;
   readonly #keepers: Keepers;
-  readonly #inspection: InspectionParts;
   readonly #builder: KubernetesBuilder;
-  readonly #changer: KubernetesChanger;
+  readonly #running: RunningSandboxes;
   readonly #ender: KubernetesEnder;
   readonly #egress: PodEgress;
   readonly #schedule: Schedule;
@@ -97,7 +95,6 @@ export class KubernetesRuntime implements Runtime {
     const records = new Records(client);
     this.#records = records;
     this.#keepers = new Keepers(client, pods, records, clock);
-    this.#inspection = { pods, records, keepers: this.#keepers };
     const { product_image, webhook_cidrs } = options;
     // What `auto` is, the cluster says at the start.
     const settings: PodSettings = { product_image, injection: knownInjection(options.injection) };
@@ -119,7 +116,7 @@ export class KubernetesRuntime implements Runtime {
     this.#ender = ender;
     const with_pool = { ...parts, pool, webhook_cidrs };
     this.#builder = new KubernetesBuilder({ ...with_pool, remove: (id) => ender.remove(id) });
-    this.#changer = new KubernetesChanger(parts);
+    this.#running = new RunningSandboxes(parts);
     this.#egress = new PodEgress(this.#keepers, { webhook_cidrs, clock, log });
   }
 
@@ -161,25 +158,25 @@ export class KubernetesRuntime implements Runtime {
 
   /** Stops a sandbox's processes; resolves once `sandbox.paused` is committed. The Pod keeps what it has requested. */
   async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#changer.setPaused(sandbox_id, true, reason);
+    return this.#running.setPaused(sandbox_id, true, reason);
   }
 
   /** Continues a sandbox's processes; resolves once `sandbox.resumed` is committed. */
   async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#changer.setPaused(sandbox_id, false, reason);
+    return this.#running.setPaused(sandbox_id, false, reason);
   }
 
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
-    if (await isSandboxLost(this.#inspection, source_id)) return { outcome: 'lost' };
+    if (await this.#running.isLost(source_id)) return { outcome: 'lost' };
     const made = await this.#builder.copy(source_id, child);
     this.#egress.openFor(child);
     return { outcome: 'created', ...made };
   }
 
-  /** See `KubernetesChanger.change`. */
+  /** See `RunningSandboxes.change`. */
   async change(...[sandbox_id, change]: Parameters<Runtime['change']>): Promise<RuntimeChange> {
-    return this.#changer.change(sandbox_id, change);
+    return this.#running.change(sandbox_id, change);
   }
 
   /** See `lifecycleOf`. */
@@ -205,15 +202,15 @@ export class KubernetesRuntime implements Runtime {
     this.#egress.close(sandbox_id);
   }
 
-  /** See `inspect`. */
+  /** See `RunningSandboxes.inspect`. */
   async inspect(sandbox_id: string): Promise<RuntimeState> {
-    return inspect(this.#inspection, sandbox_id);
+    return this.#running.inspect(sandbox_id);
   }
 
   /** Whether the sandbox's containers run, as their node has last said. */
   async isAlive(sandbox_id: string): Promise<boolean> {
     const recent = await this.#pods.readRecent(await this.#records.nameOf(sandbox_id));
-    if (recent === null || !isUp(recent)) return !(await isSandboxLost(this.#inspection, sandbox_id));
+    if (recent === null || !isUp(recent)) return !(await this.#running.isLost(sandbox_id));
     // Another manager may have made the sandbox, and may have died since.
     this.#egress.openTo(sandbox_id, recent.metadata);
     return true;

@@ -6,7 +6,7 @@ import type { Meta } from './api/objects.ts';
 import { type Injection, LIBRARY, PROGRAM_MOUNT, PROGRAM_MOUNT_DIR, programParts } from './injection.ts';
 import { BEGIN_FILE, KEEPER_PORT, RUN_FOLDER, VOLUME } from './keeper/keeper-protocol.ts';
 import { readerName } from './names.ts';
-import { earlySocket, rootContainer } from './root/root-container.ts';
+import { EARLY_SOCKET, ROOT_MOUNT, type RootTask, taskArguments } from './root/root-task.ts';
 
 /** The containers of a Pod. */
 export const SANDBOX = 'sandbox';
@@ -172,7 +172,7 @@ function sandboxContainer(spec: PodSpec, { image, work_dir }: SandboxTemplate, w
     ],
     // What its daemon has said last tells why it did not start.
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    // Until its init is done nothing of the sandbox runs: see `settle`.
+    // Until its init is done nothing of the sandbox runs: see `applyFinalResources`.
     resources: { requests, limits: { ...requests, cpu: `${Math.max(spec.cpu_millis, START_CPU_MILLIS)}m` } },
     resizePolicy: ['cpu', 'memory'].map((resourceName) => ({ resourceName, restartPolicy: 'NotRequired' })),
     securityContext: CONFINED,
@@ -185,20 +185,36 @@ function sandboxContainer(spec: PodSpec, { image, work_dir }: SandboxTemplate, w
   };
 }
 
+/**
+ * What it takes to make a root: mounts, and to change files of every owner and mode as the sandbox does. It is of the
+ * sandbox's own user namespace and means nothing on the node; the daemon and all that it starts have none of it.
+ */
+const ROOT_CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'SETFCAP', 'SETPCAP', 'SYS_ADMIN'];
+
 /** The same with a root that persists. */
 function withRoot(container: ReturnType<typeof sandboxContainer>, waits: boolean) {
-  const { volumeMounts, ...parts } = rootContainer(
-    {
-      socket: CONTROL_SOCKET,
-      own: [PROGRAM_MOUNT_DIR, RUN_DIR, STATE_MOUNT],
-      wait_for: waits ? BEGIN_PATH : null,
-      command: daemonCommand(earlySocket(CONTROL_SOCKET)),
+  const library = `${PROGRAM_MOUNT_DIR}${LIBRARY}`;
+  const early_socket = `${RUN_DIR}/${EARLY_SOCKET}`;
+  const task: RootTask = {
+    root: ROOT_MOUNT,
+    own: [PROGRAM_MOUNT_DIR, RUN_DIR, STATE_MOUNT],
+    socket: CONTROL_SOCKET,
+    early_socket,
+    wait_for: waits ? BEGIN_PATH : null,
+    command: daemonCommand(early_socket),
+  };
+  return {
+    ...container,
+    command: [`${library}/node`, NO_SIGUSR1, '--no-warnings', `${library}/root.cjs`, ...taskArguments(task)],
+    env: container.env.filter(({ name }) => name !== WAIT_VARIABLE),
+    // The default profile of a node forbids mounts. The program has the product's own filter before anything else begins.
+    securityContext: {
+      capabilities: { drop: ['ALL'], add: ROOT_CAPABILITIES },
+      seccompProfile: { type: 'Unconfined' },
+      appArmorProfile: { type: 'Unconfined' },
     },
-    `${PROGRAM_MOUNT_DIR}${LIBRARY}`,
-    VOLUME.root,
-  );
-  const env = container.env.filter(({ name }) => name !== WAIT_VARIABLE);
-  return { ...container, ...parts, env, volumeMounts: [...container.volumeMounts, ...volumeMounts] };
+    volumeMounts: [...container.volumeMounts, { name: 'data', mountPath: ROOT_MOUNT, subPath: VOLUME.root }],
+  };
 }
 
 function daemonCommand(socket: string): string[] {

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
-import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
+import { type ClusterClient, ClusterRefusal, isQuota } from './api/cluster-client.ts';
 import type { ObjectList, Pod } from './api/objects.ts';
 import { MANAGED_SELECTOR } from './names.ts';
 import { isUnheard, podStart } from './pod-state.ts';
@@ -50,7 +50,7 @@ export class Pods {
     try {
       return await this.#client.create<Pod>(this.#client.path('pods'), manifest);
     } catch (error) {
-      if (error instanceof ClusterRefusal && /exceeded quota/.test(error.message)) {
+      if (error instanceof ClusterRefusal && isQuota(error.message)) {
         throw new ApiError('capacity_exhausted', `The namespace has no room: ${error.message}`);
       }
       throw error;

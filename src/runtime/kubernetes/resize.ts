@@ -38,7 +38,10 @@ export async function resizePod(
 }
 
 /** Ends the start of a sandbox: from now on it has the cores that it was given, and no more. Throws ClusterRefusal. */
-export async function settle(client: ClusterClient, { record, claim }: FoundRecord): Promise<void> {
+export async function applyFinalResources(
+  client: ClusterClient,
+  { record, claim }: FoundRecord,
+): Promise<void> {
   const limits = resourcesOf(record);
   await client.strategicPatch(`${client.path('pods', claim.name)}/resize`, {
     spec: { containers: [{ name: SANDBOX, resources: { requests: limits, limits } }] },

@@ -6,24 +6,24 @@ import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates
 import { hold, requestDaemon } from '../control-client.ts';
 import { DAEMON_CHANGE_TIMEOUT_MS, daemonError, initBody, isSuccess } from '../daemon-requests.ts';
 import type { MadeSandbox, RuntimeSpec } from '../runtime.ts';
-import type { ClusterClient } from './api/cluster-client.ts';
-import type { VolumeClaim } from './api/objects.ts';
+import { type ClusterClient, ClusterRefusal, isQuota } from './api/cluster-client.ts';
+import type { Pod, VolumeClaim } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
-import { isPodLost } from './loss.ts';
 import { claimManifest, type PodSettings, podManifest, SANDBOX, secretManifest } from './manifests.ts';
 import { labelsOf, objectName } from './names.ts';
-import { checkBlocked } from './network/network-policies.ts';
-import { withNetwork } from './network/pod-egress.ts';
+import { checkBlocked } from './network-policies.ts';
+import { hasUserNamespace, NO_USER_NAMESPACES } from './persistent-roots.ts';
+import { withNetwork } from './pod-egress.ts';
 import type { Pods } from './pods.ts';
-import type { Pool } from './pool/pool.ts';
+import type { Pool } from './pool.ts';
 import { annotationsOf, type FoundRecord, foundIn, type KubernetesRecord, type Records } from './records.ts';
-import { named } from './refusals.ts';
-import { settle } from './resize.ts';
-import { checkSameImage, pinnedImage } from './root/image-pin.ts';
-import { hasUserNamespace, NO_USER_NAMESPACES } from './root/persistent-roots.ts';
+import { applyFinalResources } from './resize.ts';
+import { isPodLost } from './running-sandboxes.ts';
 import { orVolumeProblem } from './volume-trouble.ts';
+
+const BY_DIGEST = /^[^\s@]+@sha256:[0-9a-f]{64}$/;
 
 /** What a `KubernetesBuilder` works with. */
 export interface KubernetesBuilderParts {
@@ -85,10 +85,10 @@ export class KubernetesBuilder {
     const template = {
       ...named,
       persistent_root,
-      image: (source && pinnedImage(source, SANDBOX)) ?? named.image,
+      image: (source && pinnedImage(source)) ?? named.image,
     };
     return this.#build(spec, template, await records.read(spec.sandbox_id), true, async (keeper) => {
-      if (persistent_root) checkSameImage(source, await pods.read(objectName(spec.sandbox_id)), SANDBOX);
+      if (persistent_root) checkSameImage(source, await pods.read(objectName(spec.sandbox_id)));
       await this.#copyVolume(source_id, keeper, persistent_root);
       await keeper.begin();
       await this.#initialise(spec);
@@ -119,7 +119,7 @@ export class KubernetesBuilder {
       return madeAs(found);
     } catch (error) {
       await remove(sandbox_id);
-      if (!(error instanceof Unreachable)) throw named(error);
+      if (!(error instanceof Unreachable)) throw toApiError(error);
       log.warn({ sandbox_id, reason: error.message }, 'a Pod of a pool does not answer: another is made');
       return null;
     }
@@ -137,7 +137,7 @@ export class KubernetesBuilder {
     if (remains !== null) await remove(sandbox_id);
     if (spec.network_mode === 'block-all') await checkBlocked(client, labelsOf(sandbox_id));
     try {
-      const found = await this.#claim(spec, template);
+      const found = await this.#makeVolumeClaim(spec, template);
       const { claim } = found;
       const key = kernelRandom(KEY_BYTES);
       await client.create(client.path('secrets'), secretManifest(claim, key));
@@ -160,11 +160,11 @@ export class KubernetesBuilder {
       return madeAs(found);
     } catch (error) {
       await remove(sandbox_id);
-      throw named(error);
+      throw toApiError(error);
     }
   }
 
-  async #claim(spec: RuntimeSpec, template: SandboxTemplate): Promise<FoundRecord> {
+  async #makeVolumeClaim(spec: RuntimeSpec, template: SandboxTemplate): Promise<FoundRecord> {
     const { client } = this.#parts;
     const { sandbox_id } = spec;
     const given = {
@@ -180,7 +180,10 @@ export class KubernetesBuilder {
   /** The sandbox begins: what was its start's is taken from it, and its record says that it exists. */
   async #finish(found: FoundRecord, is_paused: boolean): Promise<void> {
     const { client, records } = this.#parts;
-    await Promise.all([settle(client, found), records.change(found, { state: 'created', is_paused })]);
+    await Promise.all([
+      applyFinalResources(client, found),
+      records.change(found, { state: 'created', is_paused }),
+    ]);
   }
 
   async #initialise(spec: RuntimeSpec): Promise<void> {
@@ -237,4 +240,36 @@ function recordOf(spec: RuntimeSpec, { persistent_root }: SandboxTemplate): Kube
     persists: persistent_root ? 'root' : 'volume',
     is_paused: false,
   };
+}
+
+/** A refusal of the cluster as an error for the caller; any other error as it is. */
+function toApiError(error: unknown): unknown {
+  if (!(error instanceof ClusterRefusal)) return error;
+  const { message } = error;
+  if (isQuota(message)) return new ApiError('capacity_exhausted', `The namespace has no room: ${message}`);
+  // What an administrator allows in the namespace (LimitRange).
+  const [, bound] = /(m(?:in|ax)imum storage usage per .*)$/i.exec(message) ?? [];
+  if (bound) return invalidField('config.resources.disk', `is refused by the cluster: ${bound}`);
+  return new ApiError('internal_error', `The cluster refuses the sandbox: ${message}`);
+}
+
+/** The image for a copy of a sandbox: by its digest if the node knows that, otherwise by the name that it had. */
+function pinnedImage(pod: Pod): string | null {
+  const id = imageId(pod);
+  if (id !== null && BY_DIGEST.test(id)) return id;
+  return pod.spec.containers?.find(({ name }) => name === SANDBOX)?.image ?? null;
+}
+
+/** Throws `conflict` if a copy has another image than its source: changes to one image mean nothing on another. */
+function checkSameImage(source: Pod | null, child: Pod | null): void {
+  const [of_source, of_child] = [source, child].map((pod) => pod && imageId(pod));
+  if (of_source && of_source === of_child) return;
+  throw new ApiError(
+    'conflict',
+    "The image has changed since the sandbox was made: its root can't be copied.",
+  );
+}
+
+function imageId(pod: Pod): string | null {
+  return pod.status?.containerStatuses?.find(({ name }) => name === SANDBOX)?.imageID || null;
 }

@@ -10,12 +10,12 @@ import type { Pod } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import type { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
-import { isPodLost } from './loss.ts';
 import { type PodSettings, readerManifest, secretManifest } from './manifests.ts';
 import { objectName, readerName } from './names.ts';
 import { hasEnded, hasKeeper } from './pod-state.ts';
 import type { Pods } from './pods.ts';
 import type { FoundRecord, Records } from './records.ts';
+import { isPodLost } from './running-sandboxes.ts';
 
 /** What a Pod gets to end that is no longer needed, in seconds. */
 const GRACE_S = 1;
@@ -138,14 +138,14 @@ export class KubernetesEnder {
     // One that was never complete has nothing to hand over, and may be created again.
     const is_marked = found === null || ['creating', 'removing'].includes(found.record.state);
     if (!is_marked) await records.change(found, { state: 'removing' });
-    const claim = client.path('persistentvolumeclaims', name);
+    const claim_path = client.path('persistentvolumeclaims', name);
     keepers.forget(sandbox_id);
     await this.#kill(sandbox_id);
     await this.#end(readerName(name));
     await client.remove(client.path('secrets', name));
-    if (!(await client.remove(claim))) return;
+    if (!(await client.remove(claim_path))) return;
     const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
-    while ((await client.get(claim)) !== null) {
+    while ((await client.get(claim_path)) !== null) {
       if (clock.monotonicMs() > until_ms) {
         throw new ApiError('unavailable', "The sandbox's volume is not removed.", { retry_after_s: 1 });
       }

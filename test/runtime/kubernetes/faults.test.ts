@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import type { SandboxTemplate } from '../../../src/contract/templates.ts';
-import { NEEDED_RIGHTS } from '../../../src/runtime/kubernetes/access.ts';
+import { NEEDED_RIGHTS } from '../../../src/runtime/kubernetes/cluster-check.ts';
 import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
 import { objectName } from '../../../src/runtime/kubernetes/names.ts';
 import { startConsumer } from '../../support/consumer.ts';

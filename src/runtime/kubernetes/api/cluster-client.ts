@@ -24,6 +24,11 @@ export class ClusterRefusal extends Error {
   }
 }
 
+/** Whether a refusal's message is that of a quota of the namespace. */
+export function isQuota(message: string): boolean {
+  return /exceeded quota/.test(message);
+}
+
 /** Requests of one namespace's objects. Each throws ClusterRefusal, and `unavailable` where the API does not answer. */
 export class ClusterClient {
   readonly #access: ClusterAccess;

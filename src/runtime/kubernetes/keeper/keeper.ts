@@ -1,16 +1,28 @@
 import { once } from 'node:events';
+import { linkSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
+import { join } from 'node:path';
 import { createServer, type TLSSocket } from 'node:tls';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
 import { connectControl } from '../../control-client.ts';
-import { ControlSocket } from './control-socket.ts';
-import { CONTROL_PROTOCOL, KEEPER_PROTOCOL, KEEPER_TLS, KEY_IDENTITY } from './keeper-protocol.ts';
+import { SOCKET, TOKEN } from '../../rootfs.ts';
+import {
+  CONTROL_PROTOCOL,
+  KEEPER_PROTOCOL,
+  KEEPER_TLS,
+  KEY_IDENTITY,
+  RUN_FOLDER,
+} from './keeper-protocol.ts';
 import { type KeeperPlaces, KeeperRoutes } from './keeper-routes.ts';
 
 /** Processes of the sandbox can connect as well: those who do not prove the key soon are dropped. */
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 4_096;
 const KEEP_ALIVE_MS = 30_000;
+
+const POLL_MS = 10;
+const SOCKET_MODE = 0o600;
+const OWN_FOLDER = 'own';
 
 /**
  * The keeper beside a sandbox in its Pod: it serves the daemon's control socket, and the volume when the daemon has ended,
@@ -72,4 +84,44 @@ export class Keeper {
       socket.destroy(); // the daemon has died
     }
   }
+}
+
+/**
+ * The daemon's control socket, taken out of the sandbox's reach before anything runs there: it gets a name in a folder
+ * that the sandbox does not see, and loses the one inside, as the token does. `folder`: the control volume.
+ */
+class ControlSocket {
+  readonly #folder: string;
+  readonly #clock: Clock;
+  #taken: Promise<string> | null = null;
+
+  constructor(folder: string, clock: Clock) {
+    this.#folder = folder;
+    this.#clock = clock;
+  }
+
+  /** The path of the socket, once the daemon listens on it. */
+  taken(): Promise<string> {
+    this.#taken ??= this.#take();
+    return this.#taken;
+  }
+
+  async #take(): Promise<string> {
+    const inside = join(this.#folder, RUN_FOLDER, SOCKET);
+    const own = join(this.#folder, OWN_FOLDER);
+    mkdirSync(own, { recursive: true, mode: 0o700 });
+    const path = join(own, SOCKET);
+    while (!isListening(inside)) await sleep(this.#clock, POLL_MS);
+    rmSync(path, { force: true });
+    linkSync(inside, path);
+    rmSync(inside);
+    rmSync(join(this.#folder, RUN_FOLDER, TOKEN), { force: true });
+    return path;
+  }
+}
+
+/** A socket has its name before anything listens on it; the daemon sets the mode once it does. */
+function isListening(socket: string): boolean {
+  const stat = statSync(socket, { throwIfNoEntry: false });
+  return stat?.isSocket() === true && (stat.mode & 0o777) === SOCKET_MODE;
 }

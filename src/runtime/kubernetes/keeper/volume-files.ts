@@ -16,7 +16,7 @@ import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../../contract/errors.ts';
 import { OUTBOX, openOutboxCopy } from '../../disk/outbox-copy.ts';
 import { PACKING, tarIn, tarProblem, UNPACKING } from '../../disk/tar.ts';
-import { ROOT_FOLDERS } from '../root/root-folders.ts';
+import { ROOT_FOLDERS } from '../root/root-task.ts';
 import { VOLUME } from './keeper-protocol.ts';
 
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;

@@ -2,8 +2,7 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs
 import { join } from 'node:path';
 import { foldersAbove, placeDirectory, placeFile } from '../../rootfs.ts';
 import { bind, bindAll, changeRoot, makePrivate, mount, move } from './kernel-calls.ts';
-import { topMounts } from './mount-table.ts';
-import { ROOT_FOLDERS } from './root-folders.ts';
+import { ROOT_FOLDERS } from './root-task.ts';
 
 /**
  * The root of a sandbox: the image's, with what the sandbox has written on its volume over it. `folder`: the volume's
@@ -54,4 +53,22 @@ export class RootOverlay {
     }
     changeRoot(this.#root);
   }
+}
+
+/** The mounts directly on the root, in the order in which they were made, from the text of `/proc/self/mountinfo`. */
+function topMounts(text: string): string[] {
+  const mounts = text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => {
+      const [id, parent, , , path = ''] = line.split(' ');
+      return { id, parent, path: unescaped(path) };
+    });
+  const root = mounts.findLast(({ path }) => path === '/');
+  return mounts.filter(({ parent, path }) => parent === root?.id && path !== '/').map(({ path }) => path);
+}
+
+/** As proc(5) writes a path: spaces, tabs, newlines and backslashes in octal. */
+function unescaped(path: string): string {
+  return path.replaceAll(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
 }

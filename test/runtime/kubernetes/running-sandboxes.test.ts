@@ -5,10 +5,10 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { connectControl } from '../../../src/runtime/control-client.ts';
 import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
 import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
-import { inspect } from '../../../src/runtime/kubernetes/inspection.ts';
 import { Keepers } from '../../../src/runtime/kubernetes/keepers.ts';
 import { Pods } from '../../../src/runtime/kubernetes/pods.ts';
 import { Records } from '../../../src/runtime/kubernetes/records.ts';
+import { RunningSandboxes } from '../../../src/runtime/kubernetes/running-sandboxes.ts';
 import { FakeApi, refuse } from '../../support/kubernetes/fake-api.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -34,16 +34,16 @@ async function opened(state: string | null) {
     client.close();
     daemon.close();
   });
-  return { pods, records, keepers };
+  return new RunningSandboxes({ client, pods, records, keepers });
 }
 
 it.each(['running', 'paused'])('while the API is away the daemon says that it is %s', async (state) => {
-  expect(await inspect(await opened(state), 'sbx-1')).toBe(state);
+  expect(await (await opened(state)).inspect('sbx-1')).toBe(state);
 });
 
 it.each(['odd', null])(
   'while the API is away, what a daemon (%s) does not say is not known',
   async (state) => {
-    await expect(inspect(await opened(state), 'sbx-1')).rejects.toMatchObject({ code: 'unavailable' });
+    await expect((await opened(state)).inspect('sbx-1')).rejects.toMatchObject({ code: 'unavailable' });
   },
 );

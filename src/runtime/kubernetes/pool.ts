@@ -1,18 +1,18 @@
-import type { Clock } from '../../../base/clock.ts';
-import { Deferrals } from '../../../base/deferrals.ts';
-import type { Log } from '../../../base/log.ts';
-import type { Job } from '../../../base/schedule.ts';
-import type { SandboxTemplates } from '../../../contract/templates.ts';
-import type { PoolMetrics } from '../../pool-metrics.ts';
-import type { RuntimeSpec } from '../../runtime.ts';
-import type { ClusterClient } from '../api/cluster-client.ts';
-import type { Meta } from '../api/objects.ts';
-import type { PodSettings } from '../manifests.ts';
-import { isSilent, isUp, podStart } from '../pod-state.ts';
-import type { Pods } from '../pods.ts';
-import type { FoundRecord, KubernetesRecord, Records } from '../records.ts';
-import { volumeProblemOf } from '../volume-trouble.ts';
+import type { Clock } from '../../base/clock.ts';
+import { Deferrals } from '../../base/deferrals.ts';
+import type { Log } from '../../base/log.ts';
+import type { Job } from '../../base/schedule.ts';
+import type { SandboxTemplates } from '../../contract/templates.ts';
+import type { PoolMetrics } from '../pool-metrics.ts';
+import type { RuntimeSpec } from '../runtime.ts';
+import type { ClusterClient } from './api/cluster-client.ts';
+import type { Meta } from './api/objects.ts';
+import type { PodSettings } from './manifests.ts';
+import { isSilent, isUp, podStart } from './pod-state.ts';
+import type { Pods } from './pods.ts';
 import { type PoolKind, PoolStore, poolKind } from './pool-store.ts';
+import type { FoundRecord, KubernetesRecord, Records } from './records.ts';
+import { volumeProblemOf } from './volume-trouble.ts';
 
 /** The waits between two looks: replicas that start at once must not look at once for ever. */
 const LOOK_MIN_MS = 2_000;

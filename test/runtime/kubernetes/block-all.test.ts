@@ -1,26 +1,26 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../../src/base/clock.ts';
-import { createLog } from '../../../../src/base/log.ts';
-import type { SandboxTemplate } from '../../../../src/contract/templates.ts';
-import { ClusterClient } from '../../../../src/runtime/kubernetes/api/cluster-client.ts';
-import { clusterAccess } from '../../../../src/runtime/kubernetes/api/config-file.ts';
-import { connectDaemon } from '../../../../src/runtime/kubernetes/keeper-client.ts';
-import { Keepers } from '../../../../src/runtime/kubernetes/keepers.ts';
-import { KubernetesRuntime } from '../../../../src/runtime/kubernetes/kubernetes-runtime.ts';
-import { Pods } from '../../../../src/runtime/kubernetes/pods.ts';
-import { Records } from '../../../../src/runtime/kubernetes/records.ts';
-import { startConsumer } from '../../../support/consumer.ts';
-import { eventually } from '../../../support/eventually.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import type { SandboxTemplate } from '../../../src/contract/templates.ts';
+import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
+import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
+import { connectDaemon } from '../../../src/runtime/kubernetes/keeper-client.ts';
+import { Keepers } from '../../../src/runtime/kubernetes/keepers.ts';
+import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
+import { Pods } from '../../../src/runtime/kubernetes/pods.ts';
+import { Records } from '../../../src/runtime/kubernetes/records.ts';
+import { startConsumer } from '../../support/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   HOST_ADDRESS,
   IMAGE,
   NAMESPACE,
   TestCluster,
   whyNoLongTests,
-} from '../../../support/kubernetes/cluster.ts';
-import { PolicyRules } from '../../../support/kubernetes/policy-rules.ts';
-import { ask, output, SMALL } from '../../../support/runtime/conformance.ts';
-import { SECRET, spec, webhook } from '../../../support/runtime/sandboxes.ts';
+} from '../../support/kubernetes/cluster.ts';
+import { PolicyRules } from '../../support/kubernetes/policy-rules.ts';
+import { ask, output, SMALL } from '../../support/runtime/conformance.ts';
+import { SECRET, spec, webhook } from '../../support/runtime/sandboxes.ts';
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { kernelRandom } from '../../../base/entropy.ts';
-import type { SandboxTemplate, TemplatePool } from '../../../contract/templates.ts';
-import { type ClusterClient, ClusterRefusal } from '../api/cluster-client.ts';
-import type { Meta, ObjectList, VolumeClaim } from '../api/objects.ts';
-import { KEY_BYTES } from '../keeper/keeper-protocol.ts';
-import { claimManifest, type PodSettings, podManifest, secretManifest } from '../manifests.ts';
-import { MANAGED, POOL_LABEL, selectorOf } from '../names.ts';
-import type { Pods } from '../pods.ts';
+import { kernelRandom } from '../../base/entropy.ts';
+import type { SandboxTemplate, TemplatePool } from '../../contract/templates.ts';
+import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
+import type { Meta, ObjectList, VolumeClaim } from './api/objects.ts';
+import { KEY_BYTES } from './keeper/keeper-protocol.ts';
+import { claimManifest, type PodSettings, podManifest, secretManifest } from './manifests.ts';
+import { MANAGED, POOL_LABEL, selectorOf } from './names.ts';
+import type { Pods } from './pods.ts';
 
 const NAME_BYTES = 10;
 const KEY_LENGTH = 40;

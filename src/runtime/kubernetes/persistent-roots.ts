@@ -1,11 +1,10 @@
-import type { Log } from '../../../base/log.ts';
-import { StartError } from '../../../contract/errors.ts';
-import type { SandboxTemplate, SandboxTemplates } from '../../../contract/templates.ts';
-import type { ClusterClient } from '../api/cluster-client.ts';
-import type { Pod } from '../api/objects.ts';
-import { dryRun } from '../dry-run.ts';
-import type { PodSettings } from '../manifests.ts';
-import { isQuota } from '../refusals.ts';
+import type { Log } from '../../base/log.ts';
+import { StartError } from '../../contract/errors.ts';
+import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
+import { type ClusterClient, isQuota } from './api/cluster-client.ts';
+import type { Pod } from './api/objects.ts';
+import { dryRun } from './cluster-check.ts';
+import type { PodSettings } from './manifests.ts';
 
 /** What `PersistentRoots` works with. */
 interface PersistentRootsParts {

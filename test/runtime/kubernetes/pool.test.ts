@@ -1,10 +1,10 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../../src/base/clock.ts';
-import { createLog } from '../../../../src/base/log.ts';
-import type { SandboxTemplate } from '../../../../src/contract/templates.ts';
-import { KubernetesRuntime } from '../../../../src/runtime/kubernetes/kubernetes-runtime.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { FakeApi } from '../../../support/kubernetes/fake-api.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/log.ts';
+import type { SandboxTemplate } from '../../../src/contract/templates.ts';
+import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
+import { eventually } from '../../support/eventually.ts';
+import { FakeApi } from '../../support/kubernetes/fake-api.ts';
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: 'nobody' },

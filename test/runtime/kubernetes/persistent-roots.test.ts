@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { createLog } from '../../../../src/base/log.ts';
-import type { SandboxTemplate } from '../../../../src/contract/templates.ts';
-import { ClusterClient } from '../../../../src/runtime/kubernetes/api/cluster-client.ts';
-import { clusterAccess } from '../../../../src/runtime/kubernetes/api/config-file.ts';
-import { PersistentRoots } from '../../../../src/runtime/kubernetes/root/persistent-roots.ts';
-import { FakeApi, type Odd, refuse } from '../../../support/kubernetes/fake-api.ts';
+import { createLog } from '../../../src/base/log.ts';
+import type { SandboxTemplate } from '../../../src/contract/templates.ts';
+import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
+import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
+import { PersistentRoots } from '../../../src/runtime/kubernetes/persistent-roots.ts';
+import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts';
 
 const PLAIN: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: null },

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { LabelSelector, NetworkPolicy } from '../../../../src/runtime/kubernetes/api/objects.ts';
-import { BLOCK_ALL_LABEL, labelsOf } from '../../../../src/runtime/kubernetes/names.ts';
-import { gapIn, selects } from '../../../../src/runtime/kubernetes/network/network-policies.ts';
-import { manifestPolicies } from '../../../support/kubernetes/manifest-policies.ts';
+import type { LabelSelector, NetworkPolicy } from '../../../src/runtime/kubernetes/api/objects.ts';
+import { BLOCK_ALL_LABEL, labelsOf } from '../../../src/runtime/kubernetes/names.ts';
+import { gapIn, selects } from '../../../src/runtime/kubernetes/network-policies.ts';
+import { manifestPolicies } from '../../support/kubernetes/manifest-policies.ts';
 
 const PLAIN = labelsOf('sbx-1');
 const LABELS = { ...PLAIN, ...BLOCK_ALL_LABEL };

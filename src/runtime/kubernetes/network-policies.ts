@@ -1,7 +1,7 @@
-import { invalidField } from '../../../contract/errors.ts';
-import { type ClusterClient, ClusterRefusal } from '../api/cluster-client.ts';
-import type { LabelSelector, NetworkPolicy, ObjectList } from '../api/objects.ts';
-import { BLOCK_ALL_LABEL, MANAGED } from '../names.ts';
+import { invalidField } from '../../contract/errors.ts';
+import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
+import type { LabelSelector, NetworkPolicy, ObjectList } from './api/objects.ts';
+import { BLOCK_ALL_LABEL, MANAGED } from './names.ts';
 
 const GROUP = 'networking.k8s.io';
 const [BLOCKED_TEXT] = Object.entries(BLOCK_ALL_LABEL).map(([key, value]) => `${key}=${value}`);

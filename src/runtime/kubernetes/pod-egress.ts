@@ -1,10 +1,10 @@
-import { authorityOf } from '../../../webhook/connect-method.ts';
-import { Egress, type EgressParts } from '../../egress/egress.ts';
-import { TunnelRefused } from '../../egress/open-tunnel.ts';
-import type { RuntimeSpec } from '../../runtime.ts';
-import type { Meta } from '../api/objects.ts';
-import type { Keepers } from '../keepers.ts';
-import { BLOCK_ALL_LABEL, WEBHOOK_ANNOTATION } from '../names.ts';
+import { authorityOf } from '../../webhook/connect-method.ts';
+import { Egress, type EgressParts } from '../egress/egress.ts';
+import { TunnelRefused } from '../egress/open-tunnel.ts';
+import type { RuntimeSpec } from '../runtime.ts';
+import type { Meta } from './api/objects.ts';
+import type { Keepers } from './keepers.ts';
+import { BLOCK_ALL_LABEL, WEBHOOK_ANNOTATION } from './names.ts';
 
 /** A tunnel to a keeper is a TLS connection, which takes this process four times as long as one over a socket of the machine. */
 const OPENED_PER_SECOND = 64;
