@@ -17,14 +17,17 @@ const FLAG_HASH_BYTES = 4;
 const PRINT_FLAG_HASH = `process.stdout.write(new vm.Script('0').createCachedData().toString('hex', ${FLAG_HASH_AT}, ${FLAG_HASH_AT + FLAG_HASH_BYTES}))`;
 
 /**
- * A script that rewrites recorded caches; on stdin each part's `name`, `source` and the path of its `cache`. A recorded
- * cache numbers functions in the order of their first call, which varies; a rewritten one numbers them in the order in
- * which they are stored. It is run as a text: of a file, Node compiles functions of its own that depend on the file's path,
+ * A script that rewrites recorded caches, and makes those of parts that were not loaded, as compiled without running them:
+ * in a program that does nothing else, where their content depends on nothing that takes time. On stdin each part's `name`,
+ * `source` and the path of its `cache`. A recorded cache numbers functions in the order of their first call, which varies;
+ * a rewritten one numbers them in the order in which they are stored. It is run as a text: of a file, Node compiles functions of its own that depend on the file's path,
  * and they are numbered too.
  */
 const NORMALISE = `
 for (const { name, source, cache } of JSON.parse(fs.readFileSync(0, 'utf8'))) {
-  const script = new vm.Script(source, { filename: name, cachedData: fs.readFileSync(cache) });
+  const made = () => new vm.Script(source, { filename: name }).createCachedData();
+  const cachedData = fs.existsSync(cache) ? fs.readFileSync(cache) : made();
+  const script = new vm.Script(source, { filename: name, cachedData });
   if (script.cachedDataRejected) throw new Error('the cache of ' + name + ' does not fit');
   fs.writeFileSync(cache, script.createCachedData());
 }`;
