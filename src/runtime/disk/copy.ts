@@ -1,10 +1,42 @@
-import { spawn } from 'node:child_process';
-import { chmodSync, closeSync, constants, copyFileSync, lchownSync, mkdirSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  fstatSync,
+  lchownSync,
+  mkdirSync,
+  openSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { ApiError } from '../../contract/errors.ts';
 import { placeStateDir, STATE_DIR } from '../rootfs.ts';
-import { OUTBOX, openOutboxCopy } from './outbox-copy.ts';
-import { PACKING, tarIn, tarProblem, UNPACKING } from './tar.ts';
+
+/** The name of the copy that a held daemon makes of its outbox, in its state directory. */
+const OUTBOX_COPY = 'outbox-copy.db';
+/** The name of an outbox in its state directory. */
+export const OUTBOX_FILE = 'outbox.db';
+
+/**
+ * `tar` with at most 512 MiB of the host's memory: it keeps the paths of all folders on its way, and a sandbox can nest
+ * folders as deep as it has inodes.
+ */
+const BOUNDED = ['-c', 'ulimit -v 524288 && exec tar "$@"', 'tar'];
+const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
+
+/** The arguments of `/bin/sh` that make it `tar` in `folder`: with owners, modes, attributes and links as they are. */
+export function tarIn(folder: string, ...args: string[]): string[] {
+  return [...BOUNDED, '-C', folder, ...FLAGS, ...args];
+}
+
+/** Unpacks what comes on standard input. */
+export const UNPACKING = ['-xpf', '-'];
+/** Packs to standard output, sparse files as such. */
+export const PACKING = ['--sparse', '--warning=no-file-ignored', '-cf', '-'];
 
 /**
  * Copies the root of a quiescent sandbox, with owners, modes, links and sparse files. Of the state directory only the
@@ -30,7 +62,7 @@ export async function copyRootfs(
   const ends = await Promise.all([pack, unpack].map(tarProblem));
   const failed = ends.find((end) => end !== null);
   if (failed) throw new ApiError('internal_error', `The root file system could not be copied: ${failed}`);
-  const outbox = join(placeStateDir(target, owner), OUTBOX);
+  const outbox = join(placeStateDir(target, owner), OUTBOX_FILE);
   copyOutbox(source_state_dir, outbox);
   chmodSync(outbox, 0o600);
   if (owner !== null) lchownSync(outbox, owner, owner);
@@ -43,4 +75,22 @@ function copyOutbox(from_state_dir: number, to: string): void {
   } finally {
     closeSync(file);
   }
+}
+
+/**
+ * Opens the copy of the outbox in a state directory, given by its descriptor, for reading. What the sandbox's processes may
+ * have put in its place is refused: a link would lead to any file of the host, and a pipe nowhere. Throws `internal_error`.
+ */
+export function openOutboxCopy(state_dir: number): number {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = openSync(`/proc/self/fd/${state_dir}/${OUTBOX_COPY}`, flags);
+  if (fstatSync(file).isFile()) return file;
+  closeSync(file);
+  throw new ApiError('internal_error', 'The source has lost its outbox.');
+}
+
+/** Waits for the end of `tar`; null if it has done its work, else the first line that it reported. */
+export async function tarProblem(tar: ChildProcess & { stderr: Readable }): Promise<string | null> {
+  const [output, [code]] = await Promise.all([text(tar.stderr), once(tar, 'close')]);
+  return code === 0 ? null : output.trim().split('\n')[0] || `tar exited with ${code}`;
 }

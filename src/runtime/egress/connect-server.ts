@@ -1,13 +1,17 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
+import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ConnectError } from '../../webhook/attempt-error.ts';
 import { proxyStatusOf } from '../../webhook/connect-method.ts';
 import type { Dialer } from './dialer.ts';
-import { join } from './join.ts';
 
 /** More than a CONNECT request of a daemon needs. */
 const HEAD_MAX_BYTES = 4 * 1024;
+
+/** How long a connection with one direction ended stays open: as long as an attempt may take. */
+const HALF_OPEN_MS = ATTEMPT_TIMEOUT_MS;
 
 /** One tunnel, for the server that answers what comes out of it. */
 export interface ServedTunnel {
@@ -75,4 +79,29 @@ function refuse(socket: Socket, error: ConnectError): void {
   const status = error.attempt_error === 'blocked' ? '403 Forbidden' : '502 Bad Gateway';
   socket.end(`HTTP/1.1 ${status}\r\nProxy-Status: ${proxyStatusOf(error)}\r\nContent-Length: 0\r\n\r\n`);
   socket.destroySoon();
+}
+
+/**
+ * Passes bytes between two streams, no faster than either takes them. The end of a direction is passed on; an error, or a
+ * close, closes both.
+ */
+export function join(clock: Clock, one: Socket, other: Socket): void {
+  const close = () => {
+    one.destroy();
+    other.destroy();
+  };
+  if (one.destroyed || other.destroyed) {
+    close();
+    return;
+  }
+  const [there, back] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  pipeline(one, other, () => there.resolve());
+  pipeline(other, one, () => back.resolve());
+  void Promise.race([there.promise, back.promise]).then(() => {
+    const timer = clock.after(HALF_OPEN_MS, close);
+    void Promise.all([there.promise, back.promise]).then(() => {
+      timer.cancel();
+      close();
+    });
+  });
 }

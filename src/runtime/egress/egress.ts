@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { DaemonAddress } from '../control-client.ts';
-import type { SandboxRecord } from '../local/sandbox-files.ts';
 import { ConnectServer } from './connect-server.ts';
 import { Dialer } from './dialer.ts';
 import { TunnelKeeper } from './tunnel-keeper.ts';
@@ -26,10 +25,12 @@ export interface EgressParts {
   opened_per_second?: number;
 }
 
-/** The sandbox of a way, and where its daemon is. */
+/** The sandbox of a way, where its daemon is, and where its webhook is. */
 export interface EgressSandbox {
   sandbox_id: string;
   socket_address: DaemonAddress;
+  /** `host:port` of a webhook that leaves through the manager; null if there is none, or it does not. */
+  webhook_authority: string | null;
 }
 
 /**
@@ -54,11 +55,8 @@ export class Egress {
   }
 
   /** Opens the way of a created sandbox, if its webhook takes it. Idempotent. */
-  open(
-    { sandbox_id, socket_address }: EgressSandbox,
-    { webhook_authority, state }: Pick<SandboxRecord, 'webhook_authority' | 'state'>,
-  ): void {
-    if (!webhook_authority || state !== 'created' || this.#keepers.has(sandbox_id)) return;
+  open({ sandbox_id, socket_address, webhook_authority }: EgressSandbox): void {
+    if (webhook_authority === null || this.#keepers.has(sandbox_id)) return;
     let is_reported = false;
     const keeper = new TunnelKeeper({
       address: socket_address,

@@ -59,7 +59,7 @@ export class PodEgress {
 
   #open(sandbox_id: string, webhook_authority: string | null): void {
     const socket_address = () => this.#keepers.connect(sandbox_id);
-    this.#egress.open({ sandbox_id, socket_address }, { webhook_authority, state: 'created' });
+    this.#egress.open({ sandbox_id, socket_address, webhook_authority });
   }
 
   /** Closes a sandbox's way. Idempotent. */

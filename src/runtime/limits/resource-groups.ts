@@ -5,8 +5,22 @@ import { type Hierarchy, hierarchyOf, unifiedMountPoint } from '../../base/linux
 import { systemErrorWords } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
-import { CONTROLLERS, type Controller, limitFiles, type ResourceLimits } from './controllers.ts';
 import { FrozenGroups } from './frozen-groups.ts';
+
+/** Limits of one sandbox: MiB, and thousandths of a core. */
+interface ResourceLimits {
+  memory_mib: number;
+  cpu_millis: number;
+}
+
+/** The controllers that hold a sandbox to its limits. */
+export const CONTROLLERS = ['memory', 'cpu', 'pids'] as const;
+type Controller = (typeof CONTROLLERS)[number];
+
+const MIB = 1024 * 1024;
+const CPU_PERIOD_US = 100_000;
+/** The kernel takes no smaller share of a period. */
+const CPU_QUOTA_MIN_US = 1_000;
 
 const PARENT = 'sandbox-manager';
 /** Processes and threads of one sandbox, its daemon's included: the default of Podman. */
@@ -179,4 +193,24 @@ function killAll(group: string): void {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }
+}
+
+/**
+ * The files of a group, each with what is written to it, in order, so that a sandbox's limits hold. Source: cgroups(7);
+ * the kernel's cgroup-v1 and cgroup-v2 documents.
+ */
+function limitFiles(
+  controller: Exclude<Controller, 'pids'>,
+  version: Hierarchy['version'],
+  { memory_mib, cpu_millis }: ResourceLimits,
+): [file: string, content: string][] {
+  if (controller === 'memory') {
+    return [[version === 1 ? 'memory.limit_in_bytes' : 'memory.max', String(memory_mib * MIB)]];
+  }
+  const quota_us = Math.max(CPU_QUOTA_MIN_US, Math.round((cpu_millis * CPU_PERIOD_US) / 1000));
+  if (version === 2) return [['cpu.max', `${quota_us} ${CPU_PERIOD_US}`]];
+  return [
+    ['cpu.cfs_period_us', String(CPU_PERIOD_US)],
+    ['cpu.cfs_quota_us', String(quota_us)],
+  ];
 }

@@ -35,7 +35,7 @@ import {
 } from './running-sandbox.ts';
 import { SandboxBuilder } from './sandbox-builder.ts';
 import { SandboxEnder } from './sandbox-ender.ts';
-import { SandboxFiles, type SandboxRecord } from './sandbox-files.ts';
+import { type LocalRecord, SandboxFiles } from './sandbox-files.ts';
 import { DamagedOutboxes, undeliveredOf } from './undelivered.ts';
 
 const SANDBOX_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;
@@ -59,7 +59,7 @@ export interface LocalRuntimeParts {
  * Sandboxes on this machine: each has a directory with a root file system, a daemon and its processes. They outlive
  * this program; all state is on disk. Source: contract section 7, `--runtime local`.
  *
- * `SandboxRecord.state`, the only state machine here, is read from disk with every call:
+ * `LocalRecord.state`, the only state machine here, is read from disk with every call:
  *
  * | state      | entered                                   | left                                             |
  * |------------|-------------------------------------------|--------------------------------------------------|
@@ -94,7 +94,7 @@ export class LocalRuntime implements Runtime {
     this.#builder = new SandboxBuilder({
       ...parts,
       users: new SandboxUsers(parts.isolation, () => this.#records()),
-      egress: this.#egress,
+      openEgress: (files, record) => this.#openEgress(files, record),
       remove: (files) => this.#remove(files),
     });
     this.#data_dir = parts.data_dir;
@@ -150,7 +150,7 @@ export class LocalRuntime implements Runtime {
       const files = this.#files(sandbox_id);
       const why = await this.#parts.disks.attach(files);
       const record = files.readRecord();
-      if (record !== null) this.#egress.open(files, record);
+      if (record !== null) this.#openEgress(files, record);
       if (why !== null) this.#parts.log.error({ sandbox_id, why }, "a sandbox's disk cannot be mounted");
     }
   }
@@ -225,6 +225,12 @@ export class LocalRuntime implements Runtime {
     this.#egress.close(files.sandbox_id);
   }
 
+  /** Opens the way of a created sandbox's webhooks, if they leave through the manager. Idempotent. */
+  #openEgress({ sandbox_id, socket_address }: SandboxFiles, { state, webhook_authority }: LocalRecord): void {
+    if (state !== 'created') return;
+    this.#egress.open({ sandbox_id, socket_address, webhook_authority: webhook_authority ?? null });
+  }
+
   /** The sandbox's state, as its daemon answers. */
   async inspect(sandbox_id: string): Promise<RuntimeState> {
     return inspectSandbox(this.#files(sandbox_id));
@@ -237,7 +243,7 @@ export class LocalRuntime implements Runtime {
     if (record === null || (await isLost(record))) return false;
     files.trimLog();
     // Another manager may have made the sandbox, and may have died since.
-    this.#egress.open(files, record);
+    this.#openEgress(files, record);
     return true;
   }
 
@@ -260,7 +266,7 @@ export class LocalRuntime implements Runtime {
     return readdirSync(this.#data_dir).filter((name) => SANDBOX_ID.test(name));
   }
 
-  #records(): (SandboxRecord | null)[] {
+  #records(): (LocalRecord | null)[] {
     return this.#ids().map((sandbox_id) => this.#files(sandbox_id).readRecord());
   }
 

@@ -13,16 +13,16 @@ import {
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LifecyclePage, RecordTrust, RuntimeChange, RuntimeState } from '../runtime.ts';
 import { isProcessAlive } from './host-process.ts';
-import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
+import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
 
 /** Whether a sandbox has no living daemon: it was never completed, it has ended, or its daemon has died. */
-export async function isLost(record: SandboxRecord | null): Promise<boolean> {
+export async function isLost(record: LocalRecord | null): Promise<boolean> {
   if (!record?.daemon || record.state === 'creating' || record.state === 'ended') return true;
   return !(await isProcessAlive(record.daemon));
 }
 
 /** Updates fields of a sandbox's record; does nothing if there is no record. */
-export function updateRecord(files: SandboxFiles, change: Partial<SandboxRecord>): void {
+export function updateRecord(files: SandboxFiles, change: Partial<LocalRecord>): void {
   const record = files.readRecord();
   if (record) files.writeRecord({ ...record, ...change });
 }

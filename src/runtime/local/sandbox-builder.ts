@@ -7,7 +7,6 @@ import { hold, requestDaemon } from '../control-client.ts';
 import { DAEMON_CHANGE_TIMEOUT_MS, daemonError, initBody, isSuccess } from '../daemon-requests.ts';
 import { copyRootfs } from '../disk/copy.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
-import type { Egress } from '../egress/egress.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LocalNetworks, SandboxNetwork } from '../networks/local-networks.ts';
 import { openStateDir, prepareRootfs } from '../rootfs.ts';
@@ -16,7 +15,7 @@ import type { Isolation } from '../walls/isolation.ts';
 import type { SandboxUsers } from '../walls/sandbox-users.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
 import { changeThroughDaemon, isLost, updateRecord } from './running-sandbox.ts';
-import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
+import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
 
 /** What a `SandboxBuilder` works with. */
 export interface SandboxBuilderParts {
@@ -27,7 +26,8 @@ export interface SandboxBuilderParts {
   networks: LocalNetworks;
   /** Ranges that webhooks of sandboxes may reach in addition to public addresses. */
   webhook_cidrs: string[];
-  egress: Pick<Egress, 'open'>;
+  /** Opens the way of its webhooks, if they leave through the manager. */
+  openEgress: (files: SandboxFiles, record: LocalRecord) => void;
   clock: Clock;
   /** Removes everything of a sandbox, running or not. Idempotent. */
   remove: (files: SandboxFiles) => Promise<void>;
@@ -93,10 +93,10 @@ export class SandboxBuilder {
     user: number | null,
     network: SandboxNetwork,
   ): Promise<void> {
-    const { isolation, groups, egress, clock } = this.#parts;
+    const { isolation, groups, openEgress, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
     const command = isolation.command(files, { user, processes_max: groups.userProcessesMax() }, network);
-    const record: SandboxRecord = {
+    const record: LocalRecord = {
       program_version: command.program_version,
       sandbox_id,
       team_id,
@@ -120,10 +120,10 @@ export class SandboxBuilder {
     groups.limit(sandbox_id, record);
     record.state = 'created';
     files.writeRecord(record);
-    egress.open(files, record);
+    openEgress(files, record);
   }
 
-  async #initialise(files: SandboxFiles, spec: RuntimeSpec, record: SandboxRecord): Promise<void> {
+  async #initialise(files: SandboxFiles, spec: RuntimeSpec, record: LocalRecord): Promise<void> {
     const egress = record.webhook_authority ? 'manager' : 'direct';
     const answer = await requestDaemon(files.socket_address, {
       method: 'POST',

@@ -8,7 +8,7 @@ import type { LocalNetworks } from '../networks/local-networks.ts';
 import type { RuntimeEnd } from '../runtime.ts';
 import { killMarked, waitForExit } from './host-process.ts';
 import { isLost } from './running-sandbox.ts';
-import type { SandboxFiles, SandboxRecord } from './sandbox-files.ts';
+import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
 import type { DamagedOutboxes } from './undelivered.ts';
 
 /** What a `SandboxEnder` works with. */
@@ -52,7 +52,7 @@ export class SandboxEnder {
     await removeDirectory(files.directory);
   }
 
-  async #stop(files: SandboxFiles, record: SandboxRecord): Promise<'killed' | 'lost'> {
+  async #stop(files: SandboxFiles, record: LocalRecord): Promise<'killed' | 'lost'> {
     // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
     if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
     files.writeRecord({ ...record, state: 'ending' });

@@ -4,7 +4,7 @@ import { replaceFileNow } from '../../base/durable-file.ts';
 import type { ProcessIdentity } from './host-process.ts';
 
 /** The record of a sandbox in `sandbox.json`; it holds no secret. */
-export interface SandboxRecord {
+export interface LocalRecord {
   sandbox_id: string;
   team_id: string;
   memory_mib: number;
@@ -91,9 +91,9 @@ export class SandboxFiles {
   }
 
   /** The record, or null if there is none. */
-  readRecord(): SandboxRecord | null {
+  readRecord(): LocalRecord | null {
     try {
-      return JSON.parse(readFileSync(this.#record, 'utf8')) as SandboxRecord;
+      return JSON.parse(readFileSync(this.#record, 'utf8')) as LocalRecord;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
@@ -104,7 +104,7 @@ export class SandboxFiles {
    * Replaces the record; a crash or a power cut leaves the old one or the new one. On a full disk the daemon's log gives
    * way: a sandbox can always be ended.
    */
-  writeRecord(record: SandboxRecord): void {
+  writeRecord(record: LocalRecord): void {
     const content = `${JSON.stringify(record)}\n`;
     try {
       replaceFileNow(this.#record, content);

@@ -1,5 +1,5 @@
 import { kernelRandom } from '../../base/entropy.ts';
-import type { SandboxRecord } from '../local/sandbox-files.ts';
+import type { LocalRecord } from '../local/sandbox-files.ts';
 
 /** The first user id for sandboxes: from here on systemd's list of ranges has nobody (up to 2³¹). */
 export const FIRST_USER = 1_879_048_192;
@@ -17,10 +17,10 @@ export function pickUser(taken: ReadonlySet<number>): number {
 /** The users of a runtime's sandboxes. */
 export class SandboxUsers {
   readonly #isolation: { hasUsers(): boolean };
-  readonly #records: () => (SandboxRecord | null)[];
+  readonly #records: () => (LocalRecord | null)[];
 
   /** `records` are those of the sandboxes there are. */
-  constructor(isolation: { hasUsers(): boolean }, records: () => (SandboxRecord | null)[]) {
+  constructor(isolation: { hasUsers(): boolean }, records: () => (LocalRecord | null)[]) {
     this.#isolation = isolation;
     this.#records = records;
   }

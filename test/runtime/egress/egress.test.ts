@@ -63,10 +63,7 @@ class Guarded {
     const egress = new Egress({ webhook_cidrs, clock: systemClock, log: createLog('silent') });
     onTestFinished(() => egress.stop());
     const webhook_authority = authorityOf(new URL(this.url));
-    egress.open(
-      { sandbox_id: 'sbx-1', socket_address: this.socket },
-      { webhook_authority, state: 'created' },
-    );
+    egress.open({ sandbox_id: 'sbx-1', socket_address: this.socket, webhook_authority });
     this.egress = egress;
   }
 

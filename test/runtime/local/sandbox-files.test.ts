@@ -11,10 +11,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { SandboxFiles, type SandboxRecord } from '../../../src/runtime/local/sandbox-files.ts';
+import { type LocalRecord, SandboxFiles } from '../../../src/runtime/local/sandbox-files.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
-const RECORD: SandboxRecord = {
+const RECORD: LocalRecord = {
   ...{ sandbox_id: 'sbx-1', team_id: 'team_1', memory_mib: 256, cpu_millis: 100, watch_dir: null },
   ...{ program_version: '1', state: 'creating', outcome: null, is_paused: false, daemon: null },
 };

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SandboxRecord } from '../../../src/runtime/local/sandbox-files.ts';
+import type { LocalRecord } from '../../../src/runtime/local/sandbox-files.ts';
 import { type Consumer, startConsumer } from '../consumer.ts';
 import type { Sandboxes } from './sandboxes.ts';
 
@@ -12,7 +12,7 @@ export async function refusing(): Promise<Consumer> {
 }
 
 /** The record in `sandbox.json`. */
-export function recordOf(sandboxes: Sandboxes, sandbox_id: string): SandboxRecord {
+export function recordOf(sandboxes: Sandboxes, sandbox_id: string): LocalRecord {
   return JSON.parse(readFileSync(join(sandboxes.data_dir, sandbox_id, 'sandbox.json'), 'utf8'));
 }
 

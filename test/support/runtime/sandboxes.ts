@@ -7,8 +7,11 @@ import { hierarchyOf, unifiedMountPoint } from '../../../src/base/linux/cgroup.t
 import { createLog } from '../../../src/base/log.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
-import { CONTROLLERS } from '../../../src/runtime/limits/controllers.ts';
-import { type ResourceGroupOptions, ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
+import {
+  CONTROLLERS,
+  type ResourceGroupOptions,
+  ResourceGroups,
+} from '../../../src/runtime/limits/resource-groups.ts';
 import { markOf } from '../../../src/runtime/local/host-process.ts';
 import { LocalRuntime } from '../../../src/runtime/local/local-runtime.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';

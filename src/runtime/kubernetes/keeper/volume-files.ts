@@ -14,8 +14,7 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../../contract/errors.ts';
-import { OUTBOX, openOutboxCopy } from '../../disk/outbox-copy.ts';
-import { PACKING, tarIn, tarProblem, UNPACKING } from '../../disk/tar.ts';
+import { OUTBOX_FILE, openOutboxCopy, PACKING, tarIn, tarProblem, UNPACKING } from '../../disk/copy.ts';
 import { ROOT_FOLDERS } from '../root/root-task.ts';
 import { VOLUME } from './keeper-protocol.ts';
 
@@ -75,7 +74,10 @@ export function readOutboxCopy(volume: string): ReadStream {
 export async function writeOutbox(volume: string, source: Readable): Promise<void> {
   const folder = join(volume, VOLUME.state, VOLUME.state_dir);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  await pipeline(source, createWriteStream(join(folder, OUTBOX), { flags: 'wx', mode: 0o600, flush: true }));
+  await pipeline(
+    source,
+    createWriteStream(join(folder, OUTBOX_FILE), { flags: 'wx', mode: 0o600, flush: true }),
+  );
 }
 
 /** The state directory of an ended daemon; null if it is no directory any more. Nothing else may write to the volume. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join as joinPath } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { join } from '../../../src/runtime/egress/join.ts';
+import { join } from '../../../src/runtime/egress/connect-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { scratchFolder } from '../../support/scratch.ts';
