@@ -9,7 +9,7 @@ import {
   TeamDeliveryPageData,
   TeamDeliveryQuery,
 } from '../../contract/schema/deliveries.ts';
-import { endpointOf } from '../database/endpoint-key.ts';
+import { endpointOf } from '../outbox/endpoint-key.ts';
 import type { ManagerOutbox } from '../outbox/manager-outbox.ts';
 import { callerOf } from './auth.ts';
 

@@ -13,7 +13,6 @@ import { threadlessResolve } from '../../webhook/resolver.ts';
 import { HttpTransport, type Transport } from '../../webhook/transport.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { DatabaseClock } from '../database/database-clock-store.ts';
-import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
 import type {
   DeletedEvent,
@@ -24,6 +23,7 @@ import type {
 } from '../sandboxes/ports.ts';
 import { AttemptBudget } from './attempt-budget.ts';
 import { DeliveryViewStore } from './delivery-view-store.ts';
+import { endpointOf } from './endpoint-key.ts';
 import { EndpointStore } from './endpoint-store.ts';
 import { Endpoints } from './endpoints.ts';
 import { OutboxStore } from './outbox-store.ts';

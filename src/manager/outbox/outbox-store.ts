@@ -12,9 +12,9 @@ import { asksForStandardWebhooks } from '../../webhook/signature.ts';
 import { newEventIds } from '../../webhook/signed-event.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
-import { endpointOf } from '../database/endpoint-key.ts';
 import type { Seal } from '../database/seal.ts';
 import type { DeletedEvent, DeletionNotice, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
+import { endpointOf } from './endpoint-key.ts';
 
 /** The context under which the secret of a record is sealed. */
 export function secretContext(event_id: string): string {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { endpointOf } from '../../../src/manager/database/endpoint-key.ts';
+import { endpointOf } from '../../../src/manager/outbox/endpoint-key.ts';
 import { noticeOf, outcomeOf } from '../../support/manager/outbox.ts';
 import { ENDPOINT, openBench } from '../../support/manager/outbox-bench.ts';
 import { describeOnStores } from '../../support/stores.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { endpointKey } from '../../../src/manager/database/endpoint-key.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
+import { endpointKey } from '../../../src/manager/outbox/endpoint-key.ts';
 import type { OwnedEndpoint } from '../../../src/manager/outbox/endpoint-store.ts';
 import { noticeOf, outcomeOf } from '../../support/manager/outbox.ts';
 import { ENDPOINT, openBench } from '../../support/manager/outbox-bench.ts';

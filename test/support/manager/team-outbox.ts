@@ -1,8 +1,8 @@
 import { DELIVERY_WINDOW_MS, RETAIN_FINAL_MS } from '../../../src/contract/defaults.ts';
 import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
-import { endpointOf } from '../../../src/manager/database/endpoint-key.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { DeliveryViewStore } from '../../../src/manager/outbox/delivery-view-store.ts';
+import { endpointOf } from '../../../src/manager/outbox/endpoint-key.ts';
 import { EndpointRecordStore } from '../../../src/manager/outbox/endpoint-record-store.ts';
 import { EndpointStore, type OwnedEndpoint } from '../../../src/manager/outbox/endpoint-store.ts';
 import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { endpointKey, endpointOf } from '../../../src/manager/database/endpoint-key.ts';
+import { endpointKey, endpointOf } from '../../../src/manager/outbox/endpoint-key.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
