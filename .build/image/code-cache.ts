@@ -20,8 +20,8 @@ const PRINT_FLAG_HASH = `process.stdout.write(new vm.Script('0').createCachedDat
  * A script that rewrites recorded caches, and makes those of parts that were not loaded, as compiled without running them:
  * in a program that does nothing else, where their content depends on nothing that takes time. On stdin each part's `name`,
  * `source` and the path of its `cache`. A recorded cache numbers functions in the order of their first call, which varies;
- * a rewritten one numbers them in the order in which they are stored. It is run as a text: of a file, Node compiles functions of its own that depend on the file's path,
- * and they are numbered too.
+ * a rewritten one numbers them in the order in which they are stored. It is run as a text: of a file, Node compiles functions
+ * of its own that depend on the file's path, and they are numbered too.
  */
 const NORMALISE = `
 for (const { name, source, cache } of JSON.parse(fs.readFileSync(0, 'utf8'))) {

@@ -27,25 +27,25 @@ export const COMPILERS: Record<string, Compiler> = {
 
 /** No C library, and nothing in the file that differs from one machine to another. */
 const FLAGS = [
-  ...[
-    '-Os',
-    '-std=c11',
-    '-Wall',
-    '-Wextra',
-    '-Werror',
-    '-ffreestanding',
-    '-fno-pie',
-    '-no-pie',
-    '-fno-ident',
-  ],
-  ...[
-    '-fno-stack-protector',
-    '-fno-unwind-tables',
-    '-fno-asynchronous-unwind-tables',
-    '-static',
-    '-nostdlib',
-  ],
-  ...['-s', '-Wl,--build-id=none', '-Wl,-z,noseparate-code', '-Wl,-z,norelro', '-Wl,-z,max-page-size=65536'],
+  '-Os',
+  '-std=c11',
+  '-Wall',
+  '-Wextra',
+  '-Werror',
+  '-ffreestanding',
+  '-fno-pie',
+  '-no-pie',
+  '-fno-ident',
+  '-fno-stack-protector',
+  '-fno-unwind-tables',
+  '-fno-asynchronous-unwind-tables',
+  '-static',
+  '-nostdlib',
+  '-s',
+  '-Wl,--build-id=none',
+  '-Wl,-z,noseparate-code',
+  '-Wl,-z,norelro',
+  '-Wl,-z,max-page-size=65536',
 ];
 
 /**

@@ -1,3 +1,5 @@
+// Apart from `flags.ts`, which the bundler puts into a program's first file: loading that file runs the program.
+
 /** With this flag a program keeps the code that it ran. */
 const KEEP_CODE = '--no-flush-bytecode';
 
