@@ -40,6 +40,9 @@ const WHOLE_MACHINE = [
   'test/watch/remote-mounts.test.ts',
 ];
 
+/** What takes minutes has a configuration of its own, `.vitest-long.ts`. */
+const LONG = 'test/long/**';
+
 const COMMON = {
   // Real processes, files and disks: slow machines get time.
   testTimeout: 180_000,
@@ -59,7 +62,7 @@ const config = defineConfig({
         test: {
           name: 'tests',
           include: ['test/**/*.test.ts'],
-          exclude: [...QUICK, ...WHOLE_MACHINE],
+          exclude: [...QUICK, ...WHOLE_MACHINE, LONG],
           retry: 1,
           ...COMMON,
         },
