@@ -5,6 +5,7 @@ import { ascii } from './image/ascii.ts';
 import { deferredModules } from './image/deferred.ts';
 import { licenceText, packagesOf } from './image/licences.ts';
 import { withoutOptionals } from './image/optionals.ts';
+import { COMPILERS, nativeProgram } from './native/compile.ts';
 
 /** The programs that users run, bundled into `dist/`. Packages with native code stay outside the bundles. */
 const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
@@ -100,6 +101,10 @@ for (const { input, formats, platform } of LIBRARIES) {
   }
 }
 writeFileSync('dist/LICENSES', licenceText('.', packagesOf(modules)));
+for (const arch of Object.keys(COMPILERS)) {
+  writeFileSync(`dist/launcher-${arch}`, nativeProgram('launcher', arch));
+  chmodSync(`dist/launcher-${arch}`, 0o755);
+}
 for (const name of PROGRAMS) {
   const flags = name === 'sandbox-manager' ? [NO_SIGUSR1] : NODE_FLAGS;
   const entry = readFileSync('.build/entry.cjs', 'utf8').replaceAll('@NODE_FLAGS@', flags.join(' '));

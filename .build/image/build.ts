@@ -13,8 +13,8 @@ import {
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../../src/base/version.ts';
+import { nativeProgram } from '../native/compile.ts';
 import { writeCodeCaches } from './code-cache.ts';
-import { initProgram } from './init.ts';
 import { launcher } from './launcher.ts';
 import { licenceText, type Package, packagesOf, readPackage } from './licences.ts';
 import { bundlePrograms } from './programs.ts';
@@ -74,12 +74,18 @@ export async function buildImage(image: string, target = OWN_TARGET): Promise<vo
   ]);
   writeFileSync(join(library, 'LICENSES'), licenceText(ROOT, packages));
   for (const name of COMMANDS) writeFileSync(join(commands, name), launcher(name, arch), { mode: 0o755 });
-  writeFileSync(join(library, 'init'), initProgram(arch));
+  writeFileSync(join(library, 'init'), nativeProgram('init', arch));
+  writeFileSync(join(library, launcherOf(arch)), nativeProgram('launcher', arch));
   for (const name of readdirSync(library))
-    chmodSync(join(library, name), PROGRAMS.includes(name) ? 0o755 : 0o644);
+    chmodSync(join(library, name), [...PROGRAMS, launcherOf(arch)].includes(name) ? 0o755 : 0o644);
   for (const name of COMMANDS) chmodSync(join(commands, name), 0o755);
   writeFileSync(join(library, 'manifest.json'), manifest(image, packages, target), { mode: 0o644 });
   chmodSync(node, NODE_MODE);
+}
+
+/** The name by which the programs find what starts others: `src/base/linux/launcher.c`. */
+function launcherOf(arch: string): string {
+  return `launcher-${arch}`;
 }
 
 function nodePackage({ arch, packages }: ImageTarget): string {

@@ -1,33 +1,19 @@
 /*
  * The init of a sandbox whose root persists: `init PID` reaps whatever ends, passes signals on to the child PID, and ends
  * when that does, with its exit code. It needs nothing of the root that it runs on, which is the sandbox's: no C library.
- * `init-x64` and `init-arm64` are made from it, as `init.ts` says.
+ * `init-x64` and `init-arm64` are made from it, as `../native/compile.ts` says.
  */
+#include "freestanding.h"
+
 enum { SIG_SETMASK = 2, SIGCHLD = 17, WNOHANG = 1 };
 
 #if defined(__x86_64__)
 enum { RT_SIGPROCMASK = 14, WAIT4 = 61, KILL = 62, RT_SIGTIMEDWAIT = 128, EXIT_GROUP = 231 };
-__asm__(".globl _start\n_start: mov %rsp, %rdi\n and $-16, %rsp\n call init\n");
-
-static long call(long number, long a, long b, long c, long d) {
-  register long fourth __asm__("r10") = d;
-  __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
-  return number;
-}
 #elif defined(__aarch64__)
 enum { EXIT_GROUP = 94, KILL = 129, RT_SIGPROCMASK = 135, RT_SIGTIMEDWAIT = 137, WAIT4 = 260 };
-__asm__(".globl _start\n_start: mov x0, sp\n b init\n");
-
-static long call(long number, long a, long b, long c, long d) {
-  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
-  register long x3 __asm__("x3") = d;
-  __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-  return x0;
-}
 #endif
 
-/* `stack` is as the kernel leaves it: the number of arguments, then the arguments. */
-_Noreturn void init(char **stack) {
+_Noreturn void program(char **stack) {
   const unsigned long every_signal = -1UL;
   int status, child = 0;
   for (const char *digit = stack[2]; *digit >= '0'; digit++) child = child * 10 + (*digit - '0');

@@ -138,6 +138,11 @@ export const PROCESS_WAIT_MAX_MS = 10 * MINUTE_MS;
 export const OUTPUT_ANSWER_BYTES = MIB;
 /** Processes that run at once; one more is refused with `too_many_requests`. Bounds descriptors and memory. */
 export const PROCESSES_LIVE_MAX = 4_096;
+/**
+ * Time to read a file of the sandbox that the daemon itself needs, such as /etc/passwd, in ms: a request waits for it, and only
+ * a file system that does not answer takes longer.
+ */
+export const READ_OUTSIDE_TIMEOUT_MS = 2 * SECOND_MS;
 
 // The HTTP APIs. Contract section 4, "The local API" and "Browsers and slow clients".
 

@@ -9,12 +9,15 @@ export const libc = koffi.load('libc.so.6');
 
 const call = {
   mkfifo: libc.func('int mkfifo(const char *path, uint32_t mode)'),
+  pipe: libc.func('int pipe2(int *ends, int flags)'),
   fcntl: libc.func('int fcntl(int fd, int command, int value)'),
 };
 
 const SET_FLAGS = 2;
 const SET_PIPE_SIZE = 1031;
 const CLOSE_ON_EXEC = 1;
+/** `O_CLOEXEC`, of open(2). */
+const CLOSED_ON_EXEC = 0o2000000;
 
 /** Makes a structure known to the declarations of calls, by its name; its members are in their order. */
 export function defineStructure(name: string, members: Record<string, string>): void {
@@ -47,6 +50,13 @@ export function checked(name: string, result: number): number {
 /** Makes a named pipe that only its owner can open. Throws SystemError. */
 export function makeFifo(path: string): void {
   checked('mkfifo', call.mkfifo(path, 0o600));
+}
+
+/** Makes a pipe that no started program has, and gives its ends; `flags` as of open(2). Throws SystemError. */
+export function makePipe(flags = 0): { reader: number; writer: number } {
+  const ends = new Int32Array(2);
+  checked('pipe2', call.pipe(ends, flags | CLOSED_ON_EXEC));
+  return { reader: ends[0] as number, writer: ends[1] as number };
 }
 
 /** Keeps a descriptor from programs that are started from now on. Throws SystemError. */

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Clock } from '../../base/clock.ts';
+import type { ProgramSpec } from '../../base/linux/posix-spawn.ts';
 import { bootTicks } from '../../base/linux/procfs.ts';
 import type { OutputStream } from '../../contract/processes.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
 import type { OutputLog } from '../output/output-log.ts';
 import type { Stdin } from '../stdin.ts';
 import { checkStart, spawnRefusal } from './command.ts';
-import type { ProgramSpec } from './posix-spawn.ts';
 import type { User } from './user.ts';
 
 /** A program to start, and its account. */
@@ -83,8 +83,8 @@ type Start = (
 ) => Promise<number | string | undefined>;
 
 const spawnHere: Start = async (spec, child_fds, onEnded) => {
-  const { posixSpawn } = await import('./posix-spawn.ts');
-  const { onceEnded, openReaper } = await import('../exit/reaper.ts');
+  const { posixSpawn } = await import('../../base/linux/posix-spawn.ts');
+  const { onceEnded, openReaper } = await import('../../base/linux/reaper.ts');
   openReaper();
   const started = posixSpawn(spec, child_fds);
   if (started === 'ENOSYS') return forkAs(spec, child_fds, onEnded);

@@ -28,11 +28,6 @@ export function parseSignal(value: unknown): NodeJS.Signals {
   throw invalidField('signal', 'must be the name of a signal, such as SIGTERM');
 }
 
-/** The name of the signal with this number, such as SIGTERM; that of a real-time signal is its number, such as SIG37. */
-export function signalName(number: number): string {
-  return Object.keys(numbers).find((name) => numbers[name] === number) ?? `SIG${number}`;
-}
-
 /** The number of a signal, 0 if this platform does not have it. */
 function signalNumber(signal: string): number {
   return numbers[signal] ?? (Number(signal.slice('SIG'.length)) || 0);

@@ -3,8 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const HERE = import.meta.dirname;
+const ROOT = join(HERE, '../..');
 
-/** A compiler for one architecture. `version`: the one that made the program beside this file. */
+/** A compiler for one architecture. `version`: the one that made the programs that are kept. */
 interface Compiler {
   name: string;
   version: string;
@@ -49,11 +50,20 @@ const FLAGS = [
 ];
 
 /**
- * The init of a sandbox whose root persists, as it stands beside `init.c`, its source: an image is built without a compiler.
- * Throws if `arch` is not supported.
+ * The programs that are kept as machine code beside their sources, as `<path>-<arch>` beside `<path>.c`: a build needs no
+ * compiler.
  */
-export function initProgram(arch: string): Buffer {
-  const path = join(HERE, `init-${arch}`);
+const NATIVE_PROGRAMS = { init: '.build/image/init', launcher: 'src/base/linux/launcher' } as const;
+
+/** The name of a program that is kept as machine code. */
+export type NativeProgram = keyof typeof NATIVE_PROGRAMS;
+
+/** All of them. */
+export const NATIVE_NAMES = Object.keys(NATIVE_PROGRAMS) as NativeProgram[];
+
+/** A program as it is kept. Throws if `arch` is not supported. */
+export function nativeProgram(name: NativeProgram, arch: string): Buffer {
+  const path = kept(name, arch);
   if (!existsSync(path)) throw new Error(`${arch} is not supported`);
   return readFileSync(path);
 }
@@ -65,13 +75,18 @@ export function compilerVersion(arch: string): string | null {
 }
 
 /** Makes the program from its source. Throws what the compiler says. */
-export function compileInit(arch: string, path: string): void {
+export function compileNative(program: NativeProgram, arch: string, path = kept(program, arch)): void {
   const { name = '', flags = [] } = COMPILERS[arch] ?? {};
-  const args = [...FLAGS, ...flags, '-o', path, join(HERE, 'init.c')];
+  const source = join(ROOT, `${NATIVE_PROGRAMS[program]}.c`);
+  const args = [...FLAGS, ...flags, '-I', HERE, '-o', path, source];
   const { status, stderr } = spawnSync(name, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
 }
 
-// `node .build/image/init.ts` makes both again.
+function kept(name: NativeProgram, arch: string): string {
+  return join(ROOT, `${NATIVE_PROGRAMS[name]}-${arch}`);
+}
+
+// `node .build/native/compile.ts` makes all of them again.
 if (import.meta.main)
-  for (const arch of Object.keys(COMPILERS)) compileInit(arch, join(HERE, `init-${arch}`));
+  for (const name of NATIVE_NAMES) for (const arch of Object.keys(COMPILERS)) compileNative(name, arch);

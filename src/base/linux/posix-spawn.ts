@@ -1,5 +1,6 @@
+import { fileURLToPath } from 'node:url';
 import { getSystemErrorName } from 'node:util';
-import { libc } from '../../base/linux/libc.ts';
+import { libc } from './libc.ts';
 
 /**
  * Starts programs by posix_spawn(3). Node forks instead, which copies the page tables of the whole daemon: the larger
@@ -23,6 +24,7 @@ const call = {
   ),
   initActions: libc.func('int posix_spawn_file_actions_init(void *actions)'),
   destroyActions: libc.func('int posix_spawn_file_actions_destroy(void *actions)'),
+  addClose: libc.func('int posix_spawn_file_actions_addclose(void *actions, int fd)'),
   addDup2: libc.func('int posix_spawn_file_actions_adddup2(void *actions, int fd, int as)'),
   addOpen: libc.func(
     'int posix_spawn_file_actions_addopen(void *actions, int fd, const char *path, int flags, uint32_t mode)',
@@ -70,6 +72,31 @@ export function posixSpawn(spec: ProgramSpec, child_fds: readonly (number | unde
     return started === 'ENOEXEC'
       ? spawn(SHELL, actions, [SHELL, spec.program, ...spec.argv.slice(1)], env)
       : started;
+  } finally {
+    call.destroyActions(actions);
+  }
+}
+
+/** The launcher, which lies beside this program: `launcher.c` says what it does. */
+const LAUNCHER = fileURLToPath(new URL(`./launcher-${process.arch}`, import.meta.url));
+
+/**
+ * Starts the launcher with these arguments, variables and files, by their number in it; a file that is undefined is closed. Gives
+ * its pid, or the system's error code. The caller must wait for its end, as the reaper does.
+ */
+export function spawnLauncher(
+  args: readonly string[],
+  env: readonly string[],
+  files: readonly (number | undefined)[],
+): number | string {
+  const actions = Buffer.alloc(STRUCT_BYTES);
+  call.initActions(actions);
+  try {
+    for (const [fd, own] of files.entries()) {
+      if (own === undefined) call.addClose(actions, fd);
+      else call.addDup2(actions, own, fd);
+    }
+    return spawn(LAUNCHER, actions, ['launcher', ...args], env);
   } finally {
     call.destroyActions(actions);
   }

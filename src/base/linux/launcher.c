@@ -1,0 +1,208 @@
+/*
+ * Touches the file system of a sandbox in a process of its own, which may hang there for ever: the daemon waits for nothing
+ * of it, and kills it. `launcher-x64` and `launcher-arm64` are made from it, as `.build/native/compile.ts` says.
+ *
+ *   launcher run|terminal ACCOUNT CWD FILE ARGUMENT...   becomes the program FILE, with these arguments from its own name on
+ *   launcher read PATH MAX                               copies at most MAX bytes of a regular file to stdout
+ *
+ * `run`: ACCOUNT is UID:GID, or - for the account that it has. A FILE without a slash is searched in PATH, or in the default
+ * path. A failure is written to descriptor 3 as two numbers, the step and the system's error; that descriptor closes without
+ * a word once the program runs. `terminal` also makes stdin the controlling terminal.
+ *
+ * `read` ends with the number of the system's error.
+ */
+#include "freestanding.h"
+
+#if defined(__x86_64__)
+enum { READ = 0, WRITE = 1, CLOSE = 3, FSTAT = 5, IOCTL = 16, EXECVE = 59, FCNTL = 72, CHDIR = 80, SETUID = 105 };
+enum { SETGID = 106, GETGROUPS = 115, SETGROUPS = 116, EXIT_GROUP = 231, OPENAT = 257, NEWFSTATAT = 262 };
+enum { FACCESSAT = 269, MODE_AT = 24 };
+#elif defined(__aarch64__)
+enum { FCNTL = 25, IOCTL = 29, FACCESSAT = 48, CHDIR = 49, OPENAT = 56, CLOSE = 57, READ = 63, WRITE = 64 };
+enum { NEWFSTATAT = 79, FSTAT = 80, EXIT_GROUP = 94, SETGID = 144, SETUID = 146, GETGROUPS = 158, SETGROUPS = 159 };
+enum { EXECVE = 221, MODE_AT = 16 };
+#endif
+
+enum { ENOENT = 2, ENOEXEC = 8, EBADF = 9, EACCES = 13, ENOTDIR = 20, EINVAL = 22 };
+enum { HERE = -100, O_RDWR = 02, O_NOCTTY = 0400, O_NONBLOCK = 04000, O_CLOEXEC = 02000000 };
+enum { F_GETFD = 1, F_SETFD = 2, FD_CLOEXEC = 1, TIOCSCTTY = 0x540e, X_OK = 1 };
+enum { S_IFMT = 0170000, S_IFDIR = 0040000, S_IFREG = 0100000, STAT_BYTES = 256 };
+enum { PATH_BYTES = 4096, HEAD_BYTES = 256, COPY_BYTES = 4096, STATUS = 3 };
+
+/* As `launch.ts` reads them. */
+enum step { STDIN = 1, CWD, USER, TERMINAL, MISSING, UNUSABLE, EXEC };
+enum kind { PROGRAM, DIRECTORY, NOTHING, REFUSED };
+
+static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+static char path[PATH_BYTES];
+
+static _Noreturn void end(long code) {
+  for (;;) call(EXIT_GROUP, code, 0, 0, 0);
+}
+
+static _Noreturn void fail(enum step step, long result) {
+  volatile int record[2];
+  record[0] = step;
+  record[1] = -result;
+  call(WRITE, STATUS, (long)record, sizeof record, 0);
+  end(127);
+}
+
+static int has_slash(const char *text) {
+  while (*text && *text != '/') text++;
+  return *text == '/';
+}
+
+/* The number that the text begins with; moves behind it and the character that ends it. */
+static unsigned long number(const char **text) {
+  unsigned long value = 0;
+  while (**text >= '0' && **text <= '9') value = value * 10 + (unsigned long)(*(*text)++ - '0');
+  if (**text) (*text)++;
+  return value;
+}
+
+static unsigned mode(const char *stat) {
+  return *(const unsigned *)(stat + MODE_AT) & S_IFMT;
+}
+
+static enum kind kind_of(const char *file) {
+  char stat[STAT_BYTES] __attribute__((aligned(8)));
+  long result = call(NEWFSTATAT, HERE, (long)file, (long)stat, 0);
+  if (result < 0) return result == -EACCES ? REFUSED : NOTHING;
+  if (mode(stat) == S_IFDIR) return DIRECTORY;
+  return call(FACCESSAT, HERE, (long)file, X_OK, 0) < 0 ? REFUSED : PROGRAM;
+}
+
+/* Puts the text, up to `stop`, and a slash behind it; gives where that ends, null if it is too long. */
+static char *put_folder(char *to, const char *text, char stop) {
+  if (!to) return 0;
+  for (; *text && *text != stop; text++) {
+    if (to == path + PATH_BYTES - 1) return 0;
+    *to++ = *text;
+  }
+  if (to > path && to[-1] != '/') *to++ = '/';
+  return to;
+}
+
+/* Searches a bare name, as shells do; the path that is found is absolute. */
+static void search(const char *name, const char *cwd, char **environment) {
+  const char *entry = default_path;
+  int is_refused = 0;
+  for (; *environment; environment++) {
+    const char *each = *environment;
+    if (each[0] == 'P' && each[1] == 'A' && each[2] == 'T' && each[3] == 'H' && each[4] == '=') entry = each + 5;
+  }
+  for (;;) {
+    char *to = path;
+    const char *letter = name;
+    if (*entry != '/') to = put_folder(to, cwd, 0);
+    if (*entry == '.' && (!entry[1] || entry[1] == ':')) entry++;
+    to = put_folder(to, entry, ':');
+    while (to && *letter && to < path + PATH_BYTES) *to++ = *letter++;
+    if (to && to < path + PATH_BYTES) {
+      enum kind kind;
+      *to = 0;
+      kind = kind_of(path);
+      if (kind == PROGRAM) return;
+      if (kind == REFUSED) is_refused = 1; /* a directory of that name is skipped */
+    }
+    while (*entry && *entry != ':') entry++;
+    if (!*entry++) fail(is_refused ? UNUSABLE : MISSING, is_refused ? -EACCES : -ENOENT);
+  }
+}
+
+/* Whether a shell may run what the kernel did not know: not the machine code of another computer, nor other binary data. */
+static int is_script(const char *file) {
+  char head[HEAD_BYTES];
+  long fd = call(OPENAT, HERE, (long)file, O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0), length, index;
+  if (fd < 0) return 1; /* the shell says what it may not read */
+  length = call(READ, fd, (long)head, sizeof head, 0);
+  call(CLOSE, fd, 0, 0, 0);
+  for (index = 0; index < length && head[index] != '\n'; index++)
+    if (!head[index]) return 0;
+  return !(length >= 4 && head[0] == 0x7f && head[1] == 'E' && head[2] == 'L' && head[3] == 'F');
+}
+
+static void change_account(const char *account) {
+  unsigned long uid = number(&account), gid = number(&account);
+  long result = call(SETGROUPS, 0, 0, 0, 0);
+  if (result < 0 && call(GETGROUPS, 0, 0, 0, 0) == 0) result = 0; /* forbidden in some namespaces, and nothing to do */
+  if (result == 0) result = call(SETGID, (long)gid, 0, 0, 0);
+  if (result == 0) result = call(SETUID, (long)uid, 0, 0, 0);
+  if (result < 0) fail(USER, result);
+}
+
+/* `argv`: mode, account, cwd, file, and the program's own from its name on. */
+static _Noreturn void run(char **argv, char **environment) {
+  static char shell[] = "/bin/sh";
+  const char *account = argv[1], *cwd = argv[2];
+  char *file = argv[3];
+  long result, entered;
+  call(FCNTL, STATUS, F_SETFD, FD_CLOEXEC, 0);
+  if (call(FCNTL, 0, F_GETFD, 0, 0) == -EBADF) {
+    result = call(OPENAT, HERE, (long)"/dev/null", O_RDWR, 0);
+    if (result < 0) fail(STDIN, result);
+  }
+  entered = call(CHDIR, (long)cwd, 0, 0, 0);
+  if (*account != '-') {
+    change_account(account);
+    /* A directory may be open to the account alone: so are many that a user has mounted. */
+    if (entered == -EACCES) entered = call(CHDIR, (long)cwd, 0, 0, 0);
+  }
+  if (entered < 0) {
+    enum kind kind = kind_of(cwd);
+    int is_closed = entered == -EACCES && kind == DIRECTORY, is_other = entered == -ENOTDIR && kind != NOTHING;
+    fail(CWD, is_closed || is_other ? entered : -ENOENT);
+  }
+  if (argv[0][0] == 't') {
+    result = call(IOCTL, 0, TIOCSCTTY, 0, 0);
+    if (result < 0) fail(TERMINAL, result);
+  }
+  if (!has_slash(file)) {
+    search(file, cwd, environment);
+    file = path;
+  }
+  result = call(EXECVE, (long)file, (long)(argv + 4), (long)environment, 0);
+  if (result == -ENOEXEC) {
+    if (!is_script(file)) fail(UNUSABLE, result);
+    argv[3] = shell;
+    argv[4] = file;
+    result = call(EXECVE, (long)shell, (long)(argv + 3), (long)environment, 0);
+  } else {
+    enum kind kind = kind_of(file);
+    if (kind == NOTHING) fail(MISSING, result);
+    if (kind != PROGRAM) fail(UNUSABLE, result);
+  }
+  fail(EXEC, result);
+}
+
+static _Noreturn void copy(const char *file, const char *max) {
+  char stat[STAT_BYTES] __attribute__((aligned(8))), buffer[COPY_BYTES];
+  unsigned long left = number(&max);
+  long fd = call(OPENAT, HERE, (long)file, O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0), length;
+  if (fd < 0) end(-fd);
+  length = call(FSTAT, fd, (long)stat, 0, 0);
+  if (length < 0) end(-length);
+  if (mode(stat) != S_IFREG) end(EINVAL);
+  while (left > 0) {
+    long written = 0;
+    length = call(READ, fd, (long)buffer, (long)(left < sizeof buffer ? left : sizeof buffer), 0);
+    if (length < 0) end(-length);
+    if (length == 0) break;
+    left -= (unsigned long)length;
+    while (written < length) {
+      long result = call(WRITE, 1, (long)buffer + written, length - written, 0);
+      if (result < 0) end(-result);
+      written += result;
+    }
+  }
+  end(0);
+}
+
+_Noreturn void program(char **stack) {
+  long count = (long)stack[0];
+  char **argv = stack + 1, **environment = argv + count + 1;
+  if (count == 4 && argv[1][0] == 'r' && argv[1][1] == 'e') copy(argv[2], argv[3]);
+  if (count >= 6) run(argv + 1, environment);
+  end(EINVAL);
+}
