@@ -161,7 +161,7 @@ function makeReadable(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) makeReadable(path);
-    else if (entry.isFile()) chmodSync(path, 0o444);
+    else if (entry.isFile()) chmodSync(path, statSync(path).mode & 0o100 ? 0o555 : 0o444);
   }
 }
 
