@@ -44,13 +44,20 @@ export class ManualClock implements Clock {
     this.#wall_ms += wall_ms;
   }
 
+  /** Lets time pass in which this program is stopped: what is due meanwhile runs late, with the next `advance`. */
+  freeze(for_ms: number): void {
+    this.#wall_ms += for_ms;
+    this.#monotonic_ms += for_ms;
+  }
+
   /** Lets time pass: what was begun is given its turns, due timers run in order, and what they start too. */
   async advance(by_ms: number): Promise<void> {
     const end_ms = this.#monotonic_ms + by_ms;
     await turns();
     for (;;) {
       const next = this.#timers.filter((timer) => timer.at_ms <= end_ms).sort((a, b) => a.at_ms - b.at_ms)[0];
-      const to_ms = next?.at_ms ?? end_ms;
+      // After a freeze they are late.
+      const to_ms = Math.max(this.#monotonic_ms, next?.at_ms ?? end_ms);
       this.#wall_ms += to_ms - this.#monotonic_ms;
       this.#monotonic_ms = to_ms;
       if (!next) break;

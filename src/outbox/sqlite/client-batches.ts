@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts';
+import { runTime } from '../../base/run-time.ts';
 import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import type { Append, AppendResult, AttemptOutcome } from '../store.ts';
 import type { Batch, BatchDone } from './messages.ts';
@@ -12,7 +13,7 @@ const OUTCOME_WAIT_MS = 5;
 /** A batch that is being collected, or that the writer has not answered in full. */
 interface PendingBatch {
   message: Batch;
-  /** Monotonic time at which it was sent; 0 before. */
+  /** Run time at which it was sent; 0 before. */
   sent_ms: number;
   /** One per append. */
   answer: ((result: AppendResult) => void)[];
@@ -44,6 +45,7 @@ export interface ClientBatchesParts {
  */
 export class ClientBatches {
   readonly #clock: Clock;
+  readonly #run_time: Clock;
   readonly #post: (batch: Batch) => void;
   readonly #wantsRecords: () => boolean;
   #next: PendingBatch | null = null;
@@ -59,6 +61,7 @@ export class ClientBatches {
 
   constructor({ clock, post, wantsRecords }: ClientBatchesParts) {
     this.#clock = clock;
+    this.#run_time = runTime(clock);
     this.#post = post;
     this.#wantsRecords = wantsRecords;
   }
@@ -77,7 +80,7 @@ export class ClientBatches {
   waitingMs(): number {
     if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
     for (const { answer, sent_ms, is_given_up } of this.#sent.values()) {
-      if (answer.length > 0 && !is_given_up) return this.#clock.monotonicMs() - sent_ms;
+      if (answer.length > 0 && !is_given_up) return this.#run_time.monotonicMs() - sent_ms;
     }
     return 0;
   }
@@ -132,7 +135,7 @@ export class ClientBatches {
       this.#flushSoon();
     }
     batch.message.wants_records = this.#wantsRecords();
-    batch.sent_ms = this.#clock.monotonicMs();
+    batch.sent_ms = this.#run_time.monotonicMs();
     this.#sent.set(batch.message.batch, batch);
     this.#under_way += 1;
     this.#post(batch.message);
@@ -145,8 +148,8 @@ export class ClientBatches {
     if (this.#timer) return;
     for (const batch of this.#sent.values()) {
       if (batch.answer.length === 0 || batch.is_given_up) continue;
-      const due_ms = batch.sent_ms + COMMIT_TIMEOUT_MS - this.#clock.monotonicMs();
-      this.#timer = this.#clock.after(due_ms, () => {
+      const due_ms = batch.sent_ms + COMMIT_TIMEOUT_MS - this.#run_time.monotonicMs();
+      this.#timer = this.#run_time.after(due_ms, () => {
         this.#timer = null;
         this.#giveUp();
         this.#watch();
@@ -156,7 +159,7 @@ export class ClientBatches {
   }
 
   #giveUp(): void {
-    const now_ms = this.#clock.monotonicMs();
+    const now_ms = this.#run_time.monotonicMs();
     for (const batch of this.#sent.values()) {
       if (now_ms - batch.sent_ms < COMMIT_TIMEOUT_MS - 1) return;
       if (batch.is_given_up || batch.answer.length === 0) continue;

@@ -116,6 +116,19 @@ describe('an answer', () => {
     expect(batches.waitingMs()).toBe(0);
   });
 
+  it('is still awaited in full after a stop of the whole program', async () => {
+    const { clock, sent, batches, outcomes, append, answer } = collect();
+    append();
+    await clock.advance(5_000);
+    clock.freeze(60_000);
+    // Timers run before the answer is read that has come meanwhile.
+    await clock.advance(COMMIT_TIMEOUT_MS - 1);
+    expect([batches.is_stuck, outcomes]).toEqual([false, []]);
+    answer((sent as [Batch])[0]);
+    await clock.advance(60_000);
+    expect([batches.is_stuck, outcomes, clock.timers]).toEqual([false, ['committed'], 0]);
+  });
+
   it('that can never come makes everything that was sent unavailable', async () => {
     const { clock, batches, outcomes, append } = collect();
     for (let i = 0; i < 3; i++) append();
