@@ -108,15 +108,22 @@ export class SandboxdProgram {
 export interface Launch {
   env?: Record<string, string>;
   state_dir?: string;
+  /** Working directory of the daemon. */
+  cwd?: string;
+  /** A command that replaces itself by the program, such as `unshare --mount`. */
+  through?: string[];
 }
 
 /** Spawns the program on a port of its own; it has ended when the test has. */
-export function launch(args: string[], { env = {}, state_dir }: Launch = {}): SandboxdProgram {
+export function launch(args: string[], launch: Launch = {}): SandboxdProgram {
+  const { env = {}, state_dir, cwd, through = [] } = launch;
   const folder = state_dir ?? join(scratchFolder(), 'state');
   const fixed = ['--port', '0', '--state-dir', folder];
-  const child = spawn(process.execPath, [SANDBOXD, ...fixed, ...args], {
+  const [command = '', ...rest] = [...through, process.execPath, SANDBOXD, ...fixed, ...args];
+  const child = spawn(command, rest, {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd === undefined ? {} : { cwd }),
   });
   const program = new SandboxdProgram(child, folder);
   onTestFinished(async () => {

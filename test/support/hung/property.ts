@@ -1,0 +1,110 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startConsumer } from '../consumer.ts';
+import { eventually } from '../eventually.ts';
+import { helpersOf } from '../hostile/samples.ts';
+import { hungMount } from '../hung-mount.ts';
+import { launch, type SandboxdProgram } from '../sandboxd-program.ts';
+import { scratchFolder } from '../scratch.ts';
+import { failedChecks } from './checks.ts';
+import { FILES, PATIENCE_MS, type Place, type Scene, type Stage } from './place.ts';
+
+/** How many places are tried at the same time: most of them wait. */
+const AT_ONCE = 4;
+
+/** What does not go on where a file system hangs, in a daemon for each place: a line each. */
+export async function failuresAt(places: Place[]): Promise<string[]> {
+  const failures: string[] = [];
+  const waiting = [...places];
+  const worker = async () => {
+    for (let place = waiting.shift(); place; place = waiting.shift()) {
+      const { name } = place;
+      const found = await failuresOf(place).catch((error: Error) => [`the test: ${error.stack}`]);
+      console.log(`${name}: ${found.length === 0 ? 'everything else goes on' : found.join('\n  ')}`);
+      failures.push(...found.map((line) => `${name}: ${line}`));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return failures;
+}
+
+async function failuresOf(place: Place): Promise<string[]> {
+  const stage = await staged(place);
+  if (place.hangs_at_start) await stage.mount.hang();
+  const consumer = await startConsumer();
+  const { args = [], ...how } = place.launch?.(stage) ?? {};
+  const webhook = ['--webhook-url', consumer.url.replace('127.0.0.1', 'localhost')];
+  const daemon = launch([...webhook, '--shutdown-grace-ms', '1000', ...args], how);
+  if (place.is_start) return failuresOfStart(stage, daemon);
+  await within('the daemon is ready', daemon.logged('ready'));
+  const scene = { ...stage, daemon, consumer };
+  await place.prepare?.(scene);
+  await stage.mount.hang();
+  const touched = (place.touch?.(scene) ?? []).map(async (answer) => {
+    const { status, text } = await answer;
+    const { answers = [503] } = place;
+    return answers.includes(status) ? [] : [`it is answered ${status} ${text.slice(0, 200)}`];
+  });
+  const [answered, failures] = await Promise.all([Promise.allSettled(touched), failedChecks(scene, place)]);
+  for (const each of answered)
+    if (each.status === 'rejected') failures.push(`it is not answered: ${(each.reason as Error).message}`);
+    else failures.push(...each.value);
+  return [...new Set([...failures, ...(await failuresOfEnd(scene))])];
+}
+
+async function staged({ files = {} }: Place): Promise<Stage> {
+  const folder = join(scratchFolder(), 'folder');
+  mkdirSync(folder, { mode: 0o777 });
+  return { folder, mount: await hungMount({ ...FILES, ...files }) };
+}
+
+/** SIGTERM ends the daemon beside what hangs; what it left behind ends once the file system answers. */
+async function failuresOfEnd({ daemon, mount }: Scene): Promise<string[]> {
+  const helpers = helpersOf(daemon.pid);
+  const failures = await ended(daemon);
+  await mount.release();
+  const left = () => helpers.filter((pid) => helpersOf(1).includes(pid));
+  await eventually(() => {
+    if (left().length > 0) throw new Error(`helpers are left: ${left()}`);
+  }, PATIENCE_MS).catch((error: Error) => failures.push(error.message));
+  return failures;
+}
+
+async function ended(daemon: SandboxdProgram): Promise<string[]> {
+  try {
+    const { code, signal } = await within('SIGTERM ends it', daemon.end('SIGTERM'));
+    return code === 0 ? [] : [`it ends with ${code ?? signal}`];
+  } catch (error) {
+    daemon.child.kill('SIGKILL');
+    return [(error as Error).message];
+  }
+}
+
+/** A start that waits for its operator's file: SIGTERM or SIGKILL ends it, at the latest once the file system answers. */
+async function failuresOfStart({ mount }: Stage, daemon: SandboxdProgram): Promise<string[]> {
+  await eventually(async () => {
+    if ((await mount.waiting()) === 0) throw new Error('it does not ask the file system');
+  }, PATIENCE_MS);
+  daemon.child.kill('SIGTERM');
+  await Promise.race([daemon.ended, sleep(2_000)]);
+  const is_ended = daemon.child.exitCode !== null || daemon.child.signalCode !== null;
+  console.log(`SIGTERM ${is_ended ? 'ends' : 'does not end'} a start that waits for the kernel`);
+  daemon.child.kill('SIGKILL');
+  await mount.release();
+  await within('it ends once the file system answers', daemon.ended);
+  return [];
+}
+
+async function within<Result>(what: string, work: Promise<Result>): Promise<Result> {
+  const over = new AbortController();
+  const late = sleep(PATIENCE_MS, undefined, { signal: over.signal }).then(() => {
+    throw new Error(`not within ${PATIENCE_MS} ms: ${what}`);
+  });
+  late.catch(() => {});
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    over.abort();
+  }
+}
