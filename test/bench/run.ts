@@ -13,6 +13,7 @@ import { fileMemory } from './files/file-memory.ts';
 import { filePublish } from './files/file-publish.ts';
 import { fileDownload, fileUpload } from './files/file-transfer.ts';
 import { footprint } from './footprint.ts';
+import { hostile } from './hostile.ts';
 import { idle } from './idle.ts';
 import { kill } from './kill.ts';
 import { killRounds } from './kill-rounds.ts';
@@ -87,6 +88,7 @@ const BENCHMARKS: Benchmark[] = [
   claimAdmission,
   claimsForOnePlace,
   usageCursor,
+  hostile,
   networkUnlimited,
   networkLimit,
   networkDatagrams,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Server } from 'node:http';
+import { Agent, request as httpRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -12,8 +12,15 @@ import { ControlToken } from '../../../src/daemon/control-token.ts';
 import { newEventIds, signedEvent } from '../../../src/webhook/signed-event.ts';
 import { serve } from './program.ts';
 
-/** Nothing is kept; each event is made and signed, and then forgotten; each is a row and a commit of a database. */
-export type Keeping = { how: 'nothing' } | { how: 'signed'; secret: string } | { how: 'row'; path: string };
+/**
+ * Nothing is kept; each event is made and signed, and then forgotten; each is a row and a commit of a database; each is
+ * sent on at once, and forgotten.
+ */
+export type Keeping =
+  | { how: 'nothing' }
+  | { how: 'signed'; secret: string }
+  | { how: 'row'; path: string }
+  | { how: 'forwarded'; webhook_url: string };
 
 export type BareServerVerbs = { listen: (keeping: Keeping) => Promise<{ url: string }> };
 
@@ -33,6 +40,7 @@ async function listen(keeping: Keeping): Promise<{ url: string }> {
     done();
   });
   registerPublish(app, keepOf(keeping));
+  app.get('/healthz', async () => success({ alive: true }));
   await app.ready();
   return { url: await listening(createListener(app, new Connections())) };
 }
@@ -47,6 +55,7 @@ function registerPublish(app: HttpApp, keep: Keep): void {
 
 function keepOf(keeping: Keeping): Keep {
   if (keeping.how === 'row') return rowPerCommit(keeping.path);
+  if (keeping.how === 'forwarded') return forwarded(keeping.webhook_url);
   return keeping.how === 'signed' ? signed(keeping.secret) : withoutStorage();
 }
 
@@ -67,6 +76,21 @@ function withoutStorage(): Keep {
   let sequence = 0;
   const event_id = `evt_${randomUUID()}`;
   return () => ({ event_id, sequence: ++sequence });
+}
+
+/** As many attempts at a time as the daemon makes. */
+function forwarded(webhook_url: string): Keep {
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  let sequence = 0;
+  return (payload) => {
+    const event_id = `evt_${randomUUID()}`;
+    const headers = { 'content-type': 'application/json', 'ce-id': event_id };
+    const attempt = httpRequest(webhook_url, { method: 'POST', agent, headers });
+    attempt.on('response', (response) => response.resume());
+    attempt.on('error', () => {});
+    attempt.end(`{"payload":${payload}}`);
+    return { event_id, sequence: ++sequence };
+  };
 }
 
 function rowPerCommit(path: string): Keep {

@@ -92,6 +92,11 @@ export class Bench {
     return this.#bareServer({ how: 'signed', secret: SECRET });
   }
 
+  /** The server that sends each publish on, and keeps nothing. */
+  forwardingOnly(webhook_url: string): Promise<{ url: string; pid: number }> {
+    return this.#bareServer({ how: 'forwarded', webhook_url });
+  }
+
   /** The server that commits each publish by itself; returns its address. */
   async rowPerCommit(env?: NodeJS.ProcessEnv): Promise<string> {
     return (await this.#bareServer({ how: 'row', path: join(this.folder(), 'events.db') }, env)).url;

@@ -25,6 +25,8 @@ export interface AttackSettings {
   /** A folder for file operations. */
   folder: string;
   only?: string;
+  /** A server that has nothing but publishes and health. */
+  is_bare?: boolean;
 }
 
 export interface AttackOutcome {
@@ -49,7 +51,7 @@ export async function parties(): Promise<Parties> {
 export async function attack(
   { attacker, honest }: Parties,
   { pid, url, token }: Target,
-  { clients, duration_ms, seed, folder, only = '' }: AttackSettings,
+  { clients, duration_ms, seed, folder, only = '', is_bare = false }: AttackSettings,
 ): Promise<AttackOutcome> {
   const samples = new Samples(pid);
   const gauges: Record<string, number> = {};
@@ -58,7 +60,7 @@ export async function attack(
   const site = { port: Number(new URL(url).port), token, folder };
   const [attacked, honest_report] = await Promise.all([
     attacker.ask('attack', { site, clients, duration_ms, seed, only }),
-    honest.ask('run', { url, token, duration_ms }),
+    honest.ask('run', { url, token, duration_ms, is_bare }),
   ]);
   over.abort();
   await watched;
