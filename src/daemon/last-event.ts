@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { runTime } from '../base/run-time.ts';
 import type { Dispatcher } from '../outbox/dispatcher.ts';
 import { emitUntilStored, type Publisher } from './publisher.ts';
 
@@ -67,7 +68,7 @@ export class LastEvent {
 
   async #emit(ending: Ending): Promise<void> {
     const { clock, grace_ms, uptimeMs } = this.#parts;
-    const end_ms = clock.monotonicMs() + grace_ms;
+    const end_ms = runTime(clock).monotonicMs() + grace_ms;
     const payload = { ...ending, uptime_ms: uptimeMs() };
     const event = { event_type: 'sandbox.killed' as const, happened_at_ms: clock.wallMs(), payload };
     await emitUntilStored(this.#parts, event, (retry_at_ms) => retry_at_ms > end_ms || this.#is_hurried);

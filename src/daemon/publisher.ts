@@ -1,6 +1,7 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
+import { runTime } from '../base/run-time.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { EventType, SandboxEvent } from '../contract/events.ts';
 import type { Append, AppendResult } from '../outbox/store.ts';
@@ -128,7 +129,7 @@ export class Publisher {
 
 /**
  * Emits an event of the sandbox's own life, and retries while the outbox refuses it. After a failure `givesUp` is
- * asked, with the monotonic time of the next attempt in ms, whether to stop; then the event is lost.
+ * asked, with the run time of the next attempt in ms, whether to stop; then the event is lost.
  */
 export async function emitUntilStored(
   { publisher, clock, log }: { publisher: Pick<Publisher, 'emit'>; clock: Clock; log: Log },
@@ -146,8 +147,8 @@ export async function emitUntilStored(
         { event_type, reason: (error as Error).message },
         'the outbox refused an event: it will be retried',
       );
-      if (givesUp(clock.monotonicMs() + EMIT_RETRY_MS)) return;
-      await sleep(clock, EMIT_RETRY_MS);
+      if (givesUp(runTime(clock).monotonicMs() + EMIT_RETRY_MS)) return;
+      await sleep(runTime(clock), EMIT_RETRY_MS);
     }
   }
 }

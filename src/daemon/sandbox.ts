@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { runTime } from '../base/run-time.ts';
 import { type Service, ServiceGroup } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
 import { OptionError } from '../contract/errors.ts';
@@ -224,7 +225,7 @@ export class Sandbox implements Service {
   async #awaitBacklogReadiness(): Promise<void> {
     const { clock, core } = this.#parts;
     const ready = Promise.all([core.api.load(), HttpTransport.load(), core.store.moved]);
-    await Promise.race([ready, sleep(clock, BACKLOG_WAIT_MS)]);
+    await Promise.race([ready, sleep(runTime(clock), BACKLOG_WAIT_MS)]);
   }
 
   async #startSupervision(): Promise<Supervisor> {

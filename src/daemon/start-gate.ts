@@ -1,4 +1,5 @@
 import { type Clock, sleep } from '../base/clock.ts';
+import { runTime } from '../base/run-time.ts';
 import { ApiError } from '../contract/errors.ts';
 
 /** Well within the request timeout: a waiting request's body is not read. */
@@ -19,7 +20,7 @@ export class StartGate {
   #is_open = false;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#clock = runTime(clock);
   }
 
   /** Whether requests pass without waiting. */

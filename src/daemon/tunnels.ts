@@ -1,6 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
+import { runTime } from '../base/run-time.ts';
 import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
 import { EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../contract/egress.ts';
 import { ApiError } from '../contract/errors.ts';
@@ -26,7 +27,7 @@ export class Tunnels {
   #is_closed = false;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#clock = runTime(clock);
   }
 
   /** Throws `too_many_requests` if no further tunnel may wait. */

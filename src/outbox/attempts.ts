@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { traceOf } from '../base/http/trace-context.ts';
 import type { Log } from '../base/log.ts';
+import { runTime } from '../base/run-time.ts';
 import type { DeliveryState } from '../contract/deliveries.ts';
 import { type AttemptResult, decide, endpointVerdict, retryAfterMs } from '../webhook/retry.ts';
 import type { Verdict } from './endpoint.ts';
@@ -133,7 +134,7 @@ export class Attempts<Loaded extends LoadedRecord> {
         this.#waiting.delete(event_id);
         resolve();
       };
-      const timer = this.#parts.clock.after(within_ms, done);
+      const timer = runTime(this.#parts.clock).after(within_ms, done);
       this.#waiting.set(event_id, done);
     });
   }

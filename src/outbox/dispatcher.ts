@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { runTime } from '../base/run-time.ts';
 import type { Service } from '../base/service.ts';
 import { type AttemptReport, Attempts, type AttemptsParts } from './attempts.ts';
 import { Endpoint, type Verdict } from './endpoint.ts';
@@ -149,26 +150,26 @@ export class Dispatcher<Loaded extends LoadedRecord = LoadedRecord> implements S
 
   /** Resolves when nothing more can be delivered within `within_ms`, at the latest after that time or with `pause`. */
   async flush(within_ms: number): Promise<void> {
-    const end_ms = this.#clock.monotonicMs() + within_ms;
-    while (this.#canDeliverBefore(end_ms)) {
+    const time = runTime(this.#clock);
+    const end_ms = time.monotonicMs() + within_ms;
+    while (this.#canDeliverWithin(end_ms - time.monotonicMs())) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = this.#clock.after(end_ms - this.#clock.monotonicMs(), resolve);
+      const timer = time.after(end_ms - time.monotonicMs(), resolve);
       this.#onIdle.push(resolve);
       await promise;
       timer.cancel();
     }
   }
 
-  #canDeliverBefore(end_ms: number): boolean {
-    const now_ms = this.#clock.monotonicMs();
-    if (now_ms >= end_ms || !this.#is_running) return false;
+  #canDeliverWithin(left_ms: number): boolean {
+    if (left_ms <= 0 || !this.#is_running) return false;
     if (this.#attempts.under_way > 0 || this.#attempts.unrecorded > 0 || this.#window.is_refilling)
       return true;
-    const probe_ms = this.#endpoint.is_healthy ? now_ms : this.#endpoint.next_probe_ms;
-    if (probe_ms > end_ms) return false;
+    const { is_healthy, next_probe_ms } = this.#endpoint;
+    if (!is_healthy && next_probe_ms - this.#clock.monotonicMs() > left_ms) return false;
     const { untried_count, retry_count, is_behind, next_due_ms } = this.#window;
     const due_in_ms = next_due_ms - this.#store.now();
-    return untried_count + retry_count > 0 || is_behind || now_ms + due_in_ms < end_ms;
+    return untried_count + retry_count > 0 || is_behind || due_in_ms < left_ms;
   }
 
   /** Starts the attempts that may start now, then refills the window or sets the timer for what is due next. */

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts';
+import { runTime } from '../base/run-time.ts';
 
 /** The platform's timers are limited to about 24 days; a longer wait is split. */
 const STEP_MS = 24 * 60 * 60 * 1_000;
@@ -57,11 +58,20 @@ export class TimerSet {
 
   /** Calls `run` once after `delay_ms`, pauses not counted. */
   after(delay_ms: number, run: () => void): Timer {
+    return this.#start(this.#clock, delay_ms, run);
+  }
+
+  /** As `after`, for a limit of what others may take: time in which this program was stopped is not counted either. */
+  limit(delay_ms: number, run: () => void): Timer {
+    return this.#start(runTime(this.#clock), delay_ms, run);
+  }
+
+  #start(clock: Clock, delay_ms: number, run: () => void): Timer {
     const finish = () => {
       this.#timers.delete(timer);
       run();
     };
-    const timer = new PausableTimer(this.#clock, delay_ms, finish, this.#isPaused());
+    const timer = new PausableTimer(clock, delay_ms, finish, this.#isPaused());
     this.#timers.add(timer);
     return {
       cancel: () => {

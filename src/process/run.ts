@@ -73,7 +73,7 @@ export class Run {
   /** Calls `onTimeout` once the run has lasted `timeout_ms`, pauses not counted. */
   limit(timeout_ms: number, timers: TimerSet, onTimeout: () => void): void {
     const age_ms = this.#context.clock.monotonicMs() - this.#started_monotonic_ms;
-    this.#time_limit = timers.after(Math.max(0, timeout_ms - age_ms), () => {
+    this.#time_limit = timers.limit(Math.max(0, timeout_ms - age_ms), () => {
       this.#has_timed_out = true;
       onTimeout();
     });

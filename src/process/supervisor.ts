@@ -5,6 +5,7 @@ import { type Clock, sleep } from '../base/clock.ts';
 import { makeFolder } from '../base/folder.ts';
 import { readBootId } from '../base/linux/procfs.ts';
 import type { Log } from '../base/log.ts';
+import { runTime } from '../base/run-time.ts';
 import type { Service } from '../base/service.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
@@ -189,7 +190,7 @@ export class Supervisor implements Service {
     const over = new AbortController();
     const until = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
     if (timeout_ms !== undefined)
-      void sleep(this.#options.clock, timeout_ms, until).then(() => over.abort(OVER));
+      void sleep(runTime(this.#options.clock), timeout_ms, until).then(() => over.abort(OVER));
     try {
       for (;;) {
         const seen = changes.version;
@@ -339,7 +340,7 @@ export class Supervisor implements Service {
       group: () => null,
       onSignal: () => {},
       leader_ended: Promise.resolve(),
-      after: (delay_ms: number, run: () => void) => clock.after(delay_ms, run),
+      after: (delay_ms: number, run: () => void) => runTime(clock).after(delay_ms, run),
       isPaused: () => false,
     };
     const is_empty = await terminateTree(clock, target, grace_ms).catch(() => false);
@@ -354,7 +355,7 @@ export class Supervisor implements Service {
     const { clock, grace_ms } = this.#options;
     const over = new AbortController();
     const flushed = Promise.all(processes.map((process) => process.flushEvents()));
-    await Promise.race([flushed, sleep(clock, grace_ms, over.signal)]);
+    await Promise.race([flushed, sleep(runTime(clock), grace_ms, over.signal)]);
     over.abort();
   }
 

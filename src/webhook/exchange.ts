@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock, Timer } from '../base/clock.ts';
 import { beginExchange, type EndExchange } from '../base/engine/response-parser.ts';
+import { runTime } from '../base/run-time.ts';
 import {
   CONNECT_TIMEOUT_MS,
   RESPONSE_BODY_TIMEOUT_MS,
@@ -56,12 +57,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     lookup: Pick<SharedLookup, 'isPending'>,
     resolve: (result: AttemptResult) => void,
   ) {
-    this.#clock = clock;
+    this.#clock = runTime(clock);
     this.#target = target;
     this.#lookup = lookup;
     this.#resolve = resolve;
-    this.#end_ms = clock.monotonicMs() + timeout_ms;
-    this.#timer = clock.after(timeout_ms, () => this.#timeOut(timeout_ms));
+    this.#end_ms = this.#clock.monotonicMs() + timeout_ms;
+    this.#timer = this.#clock.after(timeout_ms, () => this.#timeOut(timeout_ms));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

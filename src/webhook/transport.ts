@@ -1,6 +1,6 @@
 import type { Pool } from 'undici';
 import type { Clock } from '../base/clock.ts';
-import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
+import { limited } from './connect-limit.ts';
 import { blockedDetail, type Target } from './error-detail.ts';
 import { Exchange, type RequestTarget } from './exchange.ts';
 import { SharedLookup } from './lookup.ts';
@@ -84,7 +84,7 @@ export class HttpTransport implements Transport {
       bodyTimeout: 0,
       connect: this.#connector
         ? this.#connector(buildConnector({ timeout: 0, allowH2: false }))
-        : { timeout: CONNECT_TIMEOUT_MS, lookup: this.#lookup.lookup },
+        : limited(this.#clock, buildConnector({ timeout: 0, allowH2: false, lookup: this.#lookup.lookup })),
     });
     this.#pools.set(origin, pool);
     // Its requests then fail, as on connections that `close` has closed.

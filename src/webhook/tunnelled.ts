@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
+import { runTime } from '../base/run-time.ts';
 import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
 import { CONNECT_TIMEOUT } from './attempt-error.ts';
 import { authorityOf } from './connect-method.ts';
@@ -22,8 +23,9 @@ export type Connector = (target: Target, done: Done) => void;
 
 /** Makes connections over streams that are opened elsewhere. `secure` does TLS over them, so that it ends here. */
 export function tunnelled(clock: Clock, open: OpenStream, secure: Connector): Connector {
+  const time = runTime(clock);
   return (target, done) => {
-    const started_ms = clock.monotonicMs();
+    const started_ms = time.monotonicMs();
     const withTls = (httpSocket: Socket) => {
       let is_over = false;
       const end: Done = (...result) => {
@@ -32,8 +34,8 @@ export function tunnelled(clock: Clock, open: OpenStream, secure: Connector): Co
         timer.cancel();
         done(...result);
       };
-      const left_ms = CONNECT_TIMEOUT_MS - (clock.monotonicMs() - started_ms);
-      const timer = clock.after(left_ms, () => {
+      const left_ms = CONNECT_TIMEOUT_MS - (time.monotonicMs() - started_ms);
+      const timer = time.after(left_ms, () => {
         end(Object.assign(new Error('the handshake did not end'), { code: CONNECT_TIMEOUT }), null);
         httpSocket.destroy();
       });

@@ -26,3 +26,18 @@ test('a timeout stands still while the processes are paused', async () => {
   });
   expect(events[1]?.payload).toMatchObject({ timed_out: true });
 });
+
+test('a timeout stands still while the daemon is stopped', async () => {
+  const clock = new ManualClock();
+  const { supervisor, events } = await start({}, clock);
+  await supervisor.spawn({ command: ['sleep', '1000'], timeout_ms: 60_000 });
+  await clock.advance(30_000);
+  clock.freeze(3_600_000);
+  await clock.advance(28_000);
+  expect(events.map(({ event_type }) => event_type)).toEqual(['process.started']);
+  await eventually(async () => {
+    await clock.advance(100);
+    expect(events).toHaveLength(2);
+  });
+  expect(events[1]?.payload).toMatchObject({ timed_out: true });
+});

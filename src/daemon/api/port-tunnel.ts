@@ -5,6 +5,7 @@ import type { HttpExchange } from '../../base/http/app.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { connectRelayed, joinUpgrade } from '../../base/http/relay.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
+import { runTime } from '../../base/run-time.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { PORT_PROTOCOL, portOf } from '../../contract/ports.ts';
@@ -42,7 +43,7 @@ export async function answerPort(
 
 async function dial(clock: Clock, port: number, gone: AbortSignal): Promise<Socket> {
   const over = new AbortController();
-  const timer = clock.after(CONNECT_TIMEOUT_MS, () => over.abort());
+  const timer = runTime(clock).after(CONNECT_TIMEOUT_MS, () => over.abort());
   const signal = AbortSignal.any([gone, over.signal]);
   try {
     for (const host of ownAddresses()) {

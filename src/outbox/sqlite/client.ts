@@ -1,4 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { runTime } from '../../base/run-time.ts';
 import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import type { DeliveryDetail, DeliveryPage, FinalState, OutboxCounts } from '../../contract/deliveries.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
@@ -54,6 +55,7 @@ export interface CommitReport {
 const NOBODY: RecordsListener = { hasRoom: () => false, onAdded: () => {} };
 
 interface PendingCall {
+  timer: Timer;
   resolve: (output: unknown) => void;
   reject: (error: Error) => void;
 }
@@ -343,20 +345,11 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
       const call = ++this.#last_call;
       if (!CALLS_OF_A_START.has(name)) this.#thread.moveToThread();
       this.#thread.post({ kind: 'call', call, name, input } as WriterCall);
-      const timer = this.#clock.after(within_ms, () => {
+      const timer = runTime(this.#clock).after(within_ms, () => {
         this.#calls.delete(call);
         reject(new ApiError('outbox_unavailable'));
       });
-      this.#calls.set(call, {
-        resolve: (output) => {
-          timer.cancel();
-          resolve(output as Calls[Name]['out']);
-        },
-        reject: (error) => {
-          timer.cancel();
-          reject(error);
-        },
-      });
+      this.#calls.set(call, { timer, resolve: resolve as PendingCall['resolve'], reject });
     });
   }
 
@@ -386,6 +379,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   #answered({ call, output, error }: Extract<FromWriter, { kind: 'answer' }>): void {
     const pending = this.#calls.get(call);
     this.#calls.delete(call);
+    pending?.timer.cancel();
     if (error === null) pending?.resolve(output);
     else pending?.reject(new ApiError('outbox_unavailable', undefined, { reason: error }));
   }
@@ -394,7 +388,10 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     if (this.#is_closed) return;
     this.#is_closed = true;
     this.#batches.giveUpAll();
-    for (const call of this.#calls.values()) call.reject(new ApiError('outbox_unavailable'));
+    for (const call of this.#calls.values()) {
+      call.timer.cancel();
+      call.reject(new ApiError('outbox_unavailable'));
+    }
     this.#onFault(error as Error);
   }
 }

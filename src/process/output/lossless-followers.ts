@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts';
+import { runTime } from '../../base/run-time.ts';
 import { LOSSLESS_STALL_MS } from '../../contract/defaults.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
 import type { OutputLog } from './output-log.ts';
@@ -40,7 +41,7 @@ export class LosslessFollowers {
     const follower = new LosslessFollower(this.#clock, this.#logs, streams, 'first', onDropped);
     for (const stream of streams) this.#expectNoLonger(stream);
     for (const stream of this.#expected.keys()) {
-      this.#clock.after(OTHER_STREAM_MS, () => this.#expectNoLonger(stream));
+      runTime(this.#clock).after(OTHER_STREAM_MS, () => this.#expectNoLonger(stream));
     }
     return follower;
   }

@@ -5,6 +5,7 @@ import { type Clock, sleep, type Timer } from '../../base/clock.ts';
 import { ownGroup, unifiedPath } from '../../base/linux/cgroup.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
 import type { Log } from '../../base/log.ts';
+import { runTime } from '../../base/run-time.ts';
 import { signalProcess } from './terminate-tree.ts';
 import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
 
@@ -76,7 +77,8 @@ export class Freezer {
   async freeze(roots: readonly TreeRoot[]): Promise<void> {
     if (this.#group) await this.#freezeGroup(this.#group.folder).catch((error) => this.#loseGroup(error));
     const signalled = new Set<string>();
-    const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    const clock = runTime(this.#clock);
+    const until_ms = clock.monotonicMs() + FREEZE_TIMEOUT_MS;
     // Repeated, to find what was forked while the others were being stopped.
     for (;;) {
       const running = await this.#findRunning(roots);
@@ -88,8 +90,8 @@ export class Freezer {
         if (is_sent && !signalled.has(key)) this.#stopped.push(stat);
         signalled.add(key);
       }
-      if (this.#clock.monotonicMs() > until_ms) return this.#log.warn('not every process stopped in time');
-      await sleep(this.#clock, POLL_MS);
+      if (clock.monotonicMs() > until_ms) return this.#log.warn('not every process stopped in time');
+      await sleep(clock, POLL_MS);
     }
   }
 
@@ -139,11 +141,12 @@ export class Freezer {
 
   async #freezeGroup(folder: string): Promise<void> {
     await writeFile(join(folder, 'cgroup.freeze'), '1');
-    const until_ms = this.#clock.monotonicMs() + FREEZE_TIMEOUT_MS;
-    while (this.#clock.monotonicMs() < until_ms) {
+    const clock = runTime(this.#clock);
+    const until_ms = clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    while (clock.monotonicMs() < until_ms) {
       const events = await readFile(join(folder, 'cgroup.events'), 'latin1');
       if (/^frozen 1$/m.test(events)) return;
-      await sleep(this.#clock, POLL_MS);
+      await sleep(clock, POLL_MS);
     }
     this.#log.warn('the kernel did not freeze every process in time');
   }

@@ -1,7 +1,8 @@
-import type { Clock } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
+import { runTime } from '../../base/run-time.ts';
 import type { ResourceUsage } from '../../contract/events.ts';
 import type { ProcessContext } from '../context.ts';
+import type { TimerSet } from '../pausable-timer.ts';
 import type { ProcessRecord } from '../record.ts';
 import type { Run } from '../run.ts';
 import { terminateTree } from './terminate-tree.ts';
@@ -58,14 +59,15 @@ export class ProcessTree {
   /**
    * Ends the tree, SIGTERM first and SIGKILL after `grace_ms`, measured by `timing`. Gives whether the tree is empty.
    */
-  terminate(grace_ms: number, timing: Pick<Clock, 'after'> = this.#context.clock): Promise<boolean> {
+  terminate(grace_ms: number, timing?: Pick<TimerSet, 'limit'>): Promise<boolean> {
     const { clock, trees } = this.#context;
     const target = {
       members: async () => (await trees.find([this.root]))[0] ?? [],
       group: () => (this.root.ended_ticks === null ? this.root.pid : null),
       onSignal: this.onSignal,
       leader_ended: this.#run?.ended ?? Promise.resolve(),
-      after: (delay_ms: number, run: () => void) => timing.after(delay_ms, run),
+      after: (delay_ms: number, run: () => void) =>
+        timing ? timing.limit(delay_ms, run) : runTime(clock).after(delay_ms, run),
       isPaused: this.#context.isPaused,
     };
     return terminateTree(clock, target, grace_ms);

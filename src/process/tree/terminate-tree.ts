@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
+import { runTime } from '../../base/run-time.ts';
 import { isSameProcess } from './tree.ts';
 
 /** How often a tree that is being ended is checked. */
@@ -58,13 +59,13 @@ export async function terminateTree(
 
 async function killTree(clock: Clock, target: TerminationTarget): Promise<boolean> {
   target.onSignal('SIGKILL');
-  const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
+  const until_ms = runTime(clock).monotonicMs() + KILL_TIMEOUT_MS;
   for (;;) {
     const members = await target.members();
     if (members.length === 0) return true;
     // Signalled before the time is checked: on a slow machine it may be over before the first signal.
     signalAll(target.group(), members, 'SIGKILL');
-    if (clock.monotonicMs() > until_ms) return false;
+    if (runTime(clock).monotonicMs() > until_ms) return false;
     await tick(clock);
   }
 }
@@ -101,5 +102,5 @@ export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
 }
 
 function tick(clock: Clock): Promise<void> {
-  return new Promise((resolve) => clock.after(POLL_MS, resolve));
+  return new Promise((resolve) => runTime(clock).after(POLL_MS, resolve));
 }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { runTime } from '../../base/run-time.ts';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
 import type { TreeRow, TreeStore } from '../index/tree-store.ts';
 import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';
@@ -69,7 +70,7 @@ export class ThreadHandle {
       this.#onStopped = resolve;
     });
     this.#post({ kind: 'stop' });
-    const timer = this.#options.clock.after(STOP_MS, () => this.#onStopped());
+    const timer = runTime(this.#options.clock).after(STOP_MS, () => this.#onStopped());
     await stopped;
     timer.cancel();
     // Not awaited: a thread that hangs in the file system ends with the process.

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { makeFolder } from '../../../base/folder.ts';
+import { runTime } from '../../../base/run-time.ts';
 import { COMMIT_TIMEOUT_MS } from '../../../contract/defaults.ts';
 
 /** How long a disk may take to answer before the caller stops waiting for it here. */
@@ -19,9 +20,9 @@ export async function diskAnswered(
   ask: (state_dir: string) => Promise<void> = changeAndSync,
 ): Promise<void> {
   for (;;) {
-    const began_ms = clock.monotonicMs();
+    const began_ms = runTime(clock).monotonicMs();
     await ask(state_dir);
-    if (clock.monotonicMs() - began_ms < COMMIT_TIMEOUT_MS) return;
+    if (runTime(clock).monotonicMs() - began_ms < COMMIT_TIMEOUT_MS) return;
   }
 }
 
@@ -48,5 +49,5 @@ async function changeAndSync(state_dir: string): Promise<void> {
 /** Whether the disk answers within 0.5 s. */
 export function diskAnswers(state_dir: string, clock: Clock): Promise<boolean> {
   const answered = diskAnswered(state_dir, clock).then(() => true);
-  return Promise.race([answered, sleep(clock, ANSWER_MS).then(() => false)]);
+  return Promise.race([answered, sleep(runTime(clock), ANSWER_MS).then(() => false)]);
 }
