@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FILE_PLACES } from '../support/hung/file-places.ts';
 import { MACHINE_PLACES } from '../support/hung/machine-places.ts';
+import { PIPE_PLACES } from '../support/hung/pipe-places.ts';
 import type { Place } from '../support/hung/place.ts';
 import { PROCESS_PLACES } from '../support/hung/process-places.ts';
 import { failuresAt } from '../support/hung/property.ts';
@@ -17,6 +18,10 @@ describe.runIf(CAN_HANG)(`beside a file system that hangs, everything else goes 
 
   it('where it is in the way of a file operation', async () => {
     expect(await failuresAt(chosen(FILE_PLACES))).toEqual([]);
+  });
+
+  it('where a pipe is full', async () => {
+    expect(await failuresAt(chosen(PIPE_PLACES))).toEqual([]);
   });
 
   it("where it is one of the machine's files, is watched, or is needed for a start", async () => {
