@@ -143,6 +143,17 @@ export const PROCESSES_LIVE_MAX = 4_096;
  * a file system that does not answer takes longer.
  */
 export const READ_OUTSIDE_TIMEOUT_MS = 2 * SECOND_MS;
+/**
+ * Time for a start until the program runs, in ms. It takes a millisecond; what is slower waits for a file system, and a network
+ * file system that recovers does so in seconds.
+ */
+export const LAUNCH_TIMEOUT_MS = 10 * SECOND_MS;
+/** The same time once the processes are to be paused, in ms: a pause waits for it. */
+export const LAUNCH_PAUSE_MS = SECOND_MS;
+/** Starts that are under way at once: as many as there can be connections. Bounds descriptors and memory. */
+export const LAUNCHES_MAX = 256;
+/** Starts that were given up and cannot end, at which further ones are refused: each holds a process and its pipes. */
+export const LAUNCHES_GIVEN_UP_MAX = 64;
 
 // The HTTP APIs. Contract section 4, "The local API" and "Browsers and slow clients".
 

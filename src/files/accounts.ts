@@ -1,12 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
 
-/** An account of /etc/passwd. */
-export interface Account {
-  name: string;
-  uid: number;
-  gid: number;
-}
-
 /** The names of users and groups by their numbers. */
 export interface AccountNames {
   /** The number as text where there is no such user. */
@@ -53,15 +46,6 @@ export async function accountNames(): Promise<AccountNames> {
     user: (uid) => user_names.get(uid) ?? String(uid),
     group: (gid) => group_names.get(gid) ?? String(gid),
   };
-}
-
-/** The account with this name or number; null if there is none. */
-export async function findAccount(name_or_uid: string): Promise<Account | null> {
-  for (const [name = '', , uid = '', gid = ''] of await users.lines()) {
-    if (!/^\d+$/.test(uid) || !/^\d+$/.test(gid)) continue;
-    if (name === name_or_uid || uid === name_or_uid) return { name, uid: Number(uid), gid: Number(gid) };
-  }
-  return null;
 }
 
 /** The first of several names for one number counts. */

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Emit } from './event-queue.ts';
 import type { OomWatch } from './exit/oom.ts';
+import type { Launcher } from './start/launcher.ts';
 import type { Freezer } from './tree/freezer.ts';
 import type { TreeFinder } from './tree/tree.ts';
 
@@ -21,6 +22,7 @@ export interface ProcessContext {
   boot_id: string;
   trees: TreeFinder;
   oom: OomWatch;
+  launcher: Launcher;
   freezer: Freezer;
   /** Whether the processes are paused. */
   isPaused: () => boolean;

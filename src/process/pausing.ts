@@ -1,19 +1,23 @@
+import { ApiError } from '../contract/errors.ts';
 import type { SupervisedProcess } from './process.ts';
 import type { ProcessRegistry } from './registry.ts';
+import type { Launcher } from './start/launcher.ts';
 import type { Freezer } from './tree/freezer.ts';
 
 /** Pauses and resumes every supervised process, one request after the other. */
 export class ProcessPause {
   readonly #freezer: Freezer;
   readonly #registry: ProcessRegistry;
+  readonly #launcher: Launcher;
   readonly #isStopping: () => boolean;
   #is_paused = false;
   #last: Promise<void> = Promise.resolve();
 
   /** `isStopping`: whether the supervisor is being stopped; then nothing is paused any more. */
-  constructor(freezer: Freezer, registry: ProcessRegistry, isStopping: () => boolean) {
+  constructor(freezer: Freezer, registry: ProcessRegistry, launcher: Launcher, isStopping: () => boolean) {
     this.#freezer = freezer;
     this.#registry = registry;
+    this.#launcher = launcher;
     this.#isStopping = isStopping;
   }
 
@@ -49,7 +53,9 @@ export class ProcessPause {
   async #pause(): Promise<void> {
     if (this.#is_paused || this.#isStopping()) return;
     this.#is_paused = true;
+    const leaveAlone = this.#launcher.giveUpSoon(new ApiError('conflict', 'The sandbox is paused.'));
     const processes = await this.#registry.started();
+    leaveAlone();
     for (const process of processes) process.timers.pause();
     try {
       await this.#freezer.freeze(processes.map(({ root }) => root));

@@ -177,6 +177,7 @@ export class SupervisedProcess implements OutputSource {
    */
   async terminate(grace_ms: number): Promise<void> {
     this.#restarts.forbid();
+    this.#context.launcher.giveUp(this.record.mark, endedConflict());
     await this.started();
     this.#cancelRestart();
     this.output.is_ending = true;

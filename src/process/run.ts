@@ -86,16 +86,14 @@ export class Run {
     const exited_at_ms = clock.wallMs();
     const duration_ms = Math.round(clock.monotonicMs() - this.#started_monotonic_ms);
     this.launched.drain();
-    const { process_id, cwd, restart_count } = this.#record;
-    const { pid, started_at_ms, start_ticks } = this.info;
+    const { process_id, restart_count } = this.#record;
+    const { pid, start_ticks } = this.info;
     const previews = {
       stdout_preview: previewOf(this.#logs.stdout.tail),
       stderr_preview: previewOf(this.#logs.stderr.tail),
     };
     const facts = {
       pid,
-      cwd,
-      started_at_ms,
       started_boot_ms: start_ticks * CLOCK_TICK_MS,
       requested_signals: this.requested_signals,
     };

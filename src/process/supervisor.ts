@@ -28,6 +28,7 @@ import { newRecord, removeFolder } from './record.ts';
 import { recoverRecord } from './recovery.ts';
 import { ProcessRegistry, requestFingerprint } from './registry.ts';
 import { ProcessRetention } from './retention.ts';
+import { Launcher } from './start/launcher.ts';
 import type { StdinWrite } from './stdin.ts';
 import { Freezer } from './tree/freezer.ts';
 import { parseSignal } from './tree/signals.ts';
@@ -85,9 +86,10 @@ const OVER = new Error('the wait is over');
  */
 export class Supervisor implements Service {
   readonly #options: SupervisorOptions;
-  readonly #trees = new TreeFinder();
+  readonly #launcher: Launcher;
+  readonly #trees: TreeFinder;
   readonly #oom = new OomWatch();
-  readonly #registry = new ProcessRegistry(this.#trees);
+  readonly #registry: ProcessRegistry;
   readonly #freezer: Freezer;
   readonly #copies: OutputCopies;
   readonly #pause: ProcessPause;
@@ -101,9 +103,17 @@ export class Supervisor implements Service {
   constructor(options: SupervisorOptions) {
     const { clock, log, directory } = options;
     this.#options = options;
+    this.#launcher = new Launcher(clock);
+    this.#trees = new TreeFinder(this.#launcher.isGivenUp);
+    this.#registry = new ProcessRegistry(this.#trees);
     this.#freezer = new Freezer(clock, log, this.#trees, directory);
     this.#copies = new OutputCopies(clock);
-    this.#pause = new ProcessPause(this.#freezer, this.#registry, () => this.#stopped !== null);
+    this.#pause = new ProcessPause(
+      this.#freezer,
+      this.#registry,
+      this.#launcher,
+      () => this.#stopped !== null,
+    );
     this.#retention = new ProcessRetention({
       ...options,
       registry: this.#registry,
@@ -309,6 +319,7 @@ export class Supervisor implements Service {
 
   async #stop(): Promise<void> {
     this.#retention.stop();
+    this.#launcher.close();
     const processes = await this.#registry.started();
     await this.resume();
     await this.#terminateAll(processes);
@@ -366,6 +377,7 @@ export class Supervisor implements Service {
       boot_id: this.#boot_id,
       trees: this.#trees,
       oom: this.#oom,
+      launcher: this.#launcher,
       freezer: this.#freezer,
       isPaused: () => this.is_paused,
       onIdle: () => this.#retention.sweepSoon(),

@@ -37,6 +37,8 @@ const READDIR = 28;
 const RELEASEDIR = 29;
 /** FORGET, INTERRUPT and BATCH_FORGET, which have no answer. */
 const UNANSWERED = new Set([2, 36, 42]);
+/** Names of one directory are looked up at once. */
+const PARALLEL_DIROPS = 1 << 18;
 const ENOENT = -2;
 const ENOSYS = -38;
 const HEADER_BYTES = 40;
@@ -95,6 +97,7 @@ function answerTo(opcode: number, node: Node, body: Buffer): number | Buffer {
       out.writeUInt32LE(7, 0);
       out.writeUInt32LE(31, 4);
       out.writeUInt32LE(65_536, 8);
+      out.writeUInt32LE(PARALLEL_DIROPS, 12);
       out.writeUInt32LE(65_536, 20);
       return out;
     }

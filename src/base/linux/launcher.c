@@ -7,7 +7,8 @@
  *
  * `run`: ACCOUNT is UID:GID, or - for the account that it has. A FILE without a slash is searched in PATH, or in the default
  * path. A failure is written to descriptor 3 as two numbers, the step and the system's error; that descriptor closes without
- * a word once the program runs. `terminal` also makes stdin the controlling terminal.
+ * a word once the program runs. `terminal` also makes stdin the controlling terminal. The process's name says what it waits
+ * for, should it hang: `cwd`, `path N` (the folder of PATH, from 0) or `program`.
  *
  * `read` ends with the number of the system's error.
  */
@@ -15,21 +16,21 @@
 
 #if defined(__x86_64__)
 enum { READ = 0, WRITE = 1, CLOSE = 3, FSTAT = 5, IOCTL = 16, EXECVE = 59, FCNTL = 72, CHDIR = 80, SETUID = 105 };
-enum { SETGID = 106, GETGROUPS = 115, SETGROUPS = 116, EXIT_GROUP = 231, OPENAT = 257, NEWFSTATAT = 262 };
-enum { FACCESSAT = 269, MODE_AT = 24 };
+enum { SETGID = 106, GETGROUPS = 115, SETGROUPS = 116, PRCTL = 157, EXIT_GROUP = 231, OPENAT = 257 };
+enum { NEWFSTATAT = 262, FACCESSAT = 269, MODE_AT = 24 };
 #elif defined(__aarch64__)
 enum { FCNTL = 25, IOCTL = 29, FACCESSAT = 48, CHDIR = 49, OPENAT = 56, CLOSE = 57, READ = 63, WRITE = 64 };
 enum { NEWFSTATAT = 79, FSTAT = 80, EXIT_GROUP = 94, SETGID = 144, SETUID = 146, GETGROUPS = 158, SETGROUPS = 159 };
-enum { EXECVE = 221, MODE_AT = 16 };
+enum { PRCTL = 167, EXECVE = 221, MODE_AT = 16 };
 #endif
 
 enum { ENOENT = 2, ENOEXEC = 8, EBADF = 9, EACCES = 13, ENOTDIR = 20, EINVAL = 22 };
 enum { HERE = -100, O_RDWR = 02, O_NOCTTY = 0400, O_NONBLOCK = 04000, O_CLOEXEC = 02000000 };
-enum { F_GETFD = 1, F_SETFD = 2, FD_CLOEXEC = 1, TIOCSCTTY = 0x540e, X_OK = 1 };
+enum { F_GETFD = 1, F_SETFD = 2, F_SETFL = 4, FD_CLOEXEC = 1, TIOCSCTTY = 0x540e, X_OK = 1, PR_SET_NAME = 15 };
 enum { S_IFMT = 0170000, S_IFDIR = 0040000, S_IFREG = 0100000, STAT_BYTES = 256 };
 enum { PATH_BYTES = 4096, HEAD_BYTES = 256, COPY_BYTES = 4096, STATUS = 3 };
 
-/* As `launch.ts` reads them. */
+/* As `launcher.ts` beside the starts of processes reads them. */
 enum step { STDIN = 1, CWD, USER, TERMINAL, MISSING, UNUSABLE, EXEC };
 enum kind { PROGRAM, DIRECTORY, NOTHING, REFUSED };
 
@@ -46,6 +47,10 @@ static _Noreturn void fail(enum step step, long result) {
   record[1] = -result;
   call(WRITE, STATUS, (long)record, sizeof record, 0);
   end(127);
+}
+
+static void say(const char *name) {
+  call(PRCTL, PR_SET_NAME, (long)name, 0, 0);
 }
 
 static int has_slash(const char *text) {
@@ -84,9 +89,17 @@ static char *put_folder(char *to, const char *text, char stop) {
   return to;
 }
 
+static void say_folder(unsigned index) {
+  char name[] = {'p', 'a', 't', 'h', ' ', '0', '0', '0', 0};
+  unsigned at;
+  for (at = 7; at > 4; at--, index /= 10) name[at] = (char)('0' + index % 10);
+  say(name);
+}
+
 /* Searches a bare name, as shells do; the path that is found is absolute. */
 static void search(const char *name, const char *cwd, char **environment) {
   const char *entry = default_path;
+  unsigned index = 0;
   int is_refused = 0;
   for (; *environment; environment++) {
     const char *each = *environment;
@@ -102,10 +115,12 @@ static void search(const char *name, const char *cwd, char **environment) {
     if (to && to < path + PATH_BYTES) {
       enum kind kind;
       *to = 0;
+      say_folder(index);
       kind = kind_of(path);
       if (kind == PROGRAM) return;
       if (kind == REFUSED) is_refused = 1; /* a directory of that name is skipped */
     }
+    index++;
     while (*entry && *entry != ':') entry++;
     if (!*entry++) fail(is_refused ? UNUSABLE : MISSING, is_refused ? -EACCES : -ENOENT);
   }
@@ -143,6 +158,7 @@ static _Noreturn void run(char **argv, char **environment) {
     result = call(OPENAT, HERE, (long)"/dev/null", O_RDWR, 0);
     if (result < 0) fail(STDIN, result);
   }
+  say("cwd");
   entered = call(CHDIR, (long)cwd, 0, 0, 0);
   if (*account != '-') {
     change_account(account);
@@ -157,11 +173,13 @@ static _Noreturn void run(char **argv, char **environment) {
   if (argv[0][0] == 't') {
     result = call(IOCTL, 0, TIOCSCTTY, 0, 0);
     if (result < 0) fail(TERMINAL, result);
+    call(FCNTL, 0, F_SETFL, O_RDWR, 0); /* it comes as one that does not wait */
   }
   if (!has_slash(file)) {
     search(file, cwd, environment);
     file = path;
   }
+  say("program");
   result = call(EXECVE, (long)file, (long)(argv + 4), (long)environment, 0);
   if (result == -ENOEXEC) {
     if (!is_script(file)) fail(UNUSABLE, result);

@@ -10,9 +10,12 @@ export const libc = koffi.load('libc.so.6');
 const call = {
   mkfifo: libc.func('int mkfifo(const char *path, uint32_t mode)'),
   pipe: libc.func('int pipe2(int *ends, int flags)'),
+  read: libc.func('long read(int fd, void *buffer, size_t length)'),
   fcntl: libc.func('int fcntl(int fd, int command, int value)'),
 };
 
+/** EAGAIN, of errno(3). */
+const AGAIN = 11;
 const SET_FLAGS = 2;
 const SET_PIPE_SIZE = 1031;
 const CLOSE_ON_EXEC = 1;
@@ -57,6 +60,12 @@ export function makePipe(flags = 0): { reader: number; writer: number } {
   const ends = new Int32Array(2);
   checked('pipe2', call.pipe(ends, flags | CLOSED_ON_EXEC));
   return { reader: ends[0] as number, writer: ends[1] as number };
+}
+
+/** Reads what there is: null if there is nothing yet, 0 at the end. For descriptors that do not wait. Throws SystemError. */
+export function readNow(fd: number, buffer: Buffer): number | null {
+  const length = call.read(fd, buffer, buffer.length);
+  return length < 0 && lastError() === AGAIN ? null : checked('read', length);
 }
 
 /** Keeps a descriptor from programs that are started from now on. Throws SystemError. */

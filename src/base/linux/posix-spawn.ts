@@ -3,19 +3,9 @@ import { getSystemErrorName } from 'node:util';
 import { libc } from './libc.ts';
 
 /**
- * Starts programs by posix_spawn(3). Node forks instead, which copies the page tables of the whole daemon: the larger
- * the daemon, the longer it stands still at each start. Here the child borrows the daemon's memory until it is another
- * program. The C library cannot change the account on the way, and before version 2.29 not the directory.
+ * Starts the launcher by posix_spawn(3). Node forks instead, which copies the page tables of the whole daemon: the larger
+ * the daemon, the longer it stands still at each start. Here the child borrows the daemon's memory until it is the launcher.
  */
-
-/** A program to start. */
-export interface ProgramSpec {
-  argv: [string, ...string[]];
-  /** The file that `argv[0]` names. */
-  program: string;
-  cwd: string;
-  env: Record<string, string>;
-}
 
 const POINTERS = 'const char **argv, const char **envp';
 const call = {
@@ -26,10 +16,6 @@ const call = {
   destroyActions: libc.func('int posix_spawn_file_actions_destroy(void *actions)'),
   addClose: libc.func('int posix_spawn_file_actions_addclose(void *actions, int fd)'),
   addDup2: libc.func('int posix_spawn_file_actions_adddup2(void *actions, int fd, int as)'),
-  addOpen: libc.func(
-    'int posix_spawn_file_actions_addopen(void *actions, int fd, const char *path, int flags, uint32_t mode)',
-  ),
-  addChdir: ifKnown('int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)'),
   initAttributes: libc.func('int posix_spawnattr_init(void *attributes)'),
   setFlags: libc.func('int posix_spawnattr_setflags(void *attributes, short flags)'),
   setDefault: libc.func('int posix_spawnattr_setsigdefault(void *attributes, const void *signals)'),
@@ -40,9 +26,6 @@ const STRUCT_BYTES = 512;
 const SET_DEFAULT_SIGNALS = 0x04;
 const SET_SIGNAL_MASK = 0x08;
 const NEW_SESSION = 0x80;
-const STDIO = [0, 1, 2];
-const READ_AND_WRITE = 2;
-const SHELL = '/bin/sh';
 
 /** A session of its own, no signal blocked (the empty mask of a new structure), and none ignored. */
 const attributes = Buffer.alloc(STRUCT_BYTES);
@@ -51,37 +34,11 @@ call.initAttributes(attributes);
 call.setFlags(attributes, NEW_SESSION | SET_SIGNAL_MASK | SET_DEFAULT_SIGNALS);
 call.setDefault(attributes, signals);
 
-/**
- * Starts a program as the daemon's own user, as the leader of a session of its own, with these files as its stdin, stdout and
- * stderr; gives its pid, or the system's error code: `ENOSYS` with an old C library. The daemon must wait for its end.
- */
-export function posixSpawn(spec: ProgramSpec, child_fds: readonly (number | undefined)[]): number | string {
-  if (!call.addChdir) return 'ENOSYS';
-  const actions = Buffer.alloc(STRUCT_BYTES);
-  call.initActions(actions);
-  try {
-    for (const fd of STDIO) {
-      const own = child_fds[fd];
-      if (own === undefined) call.addOpen(actions, fd, '/dev/null', READ_AND_WRITE, 0);
-      else call.addDup2(actions, own, fd);
-    }
-    call.addChdir(actions, spec.cwd);
-    const env = Object.entries(spec.env).map(([name, value]) => `${name}=${value}`);
-    const started = spawn(spec.program, actions, spec.argv, env);
-    // A script that names no interpreter: a shell runs it itself.
-    return started === 'ENOEXEC'
-      ? spawn(SHELL, actions, [SHELL, spec.program, ...spec.argv.slice(1)], env)
-      : started;
-  } finally {
-    call.destroyActions(actions);
-  }
-}
-
 /** The launcher, which lies beside this program: `launcher.c` says what it does. */
 const LAUNCHER = fileURLToPath(new URL(`./launcher-${process.arch}`, import.meta.url));
 
 /**
- * Starts the launcher with these arguments, variables and files, by their number in it; a file that is undefined is closed. Gives
+ * Starts the launcher as the leader of a session of its own, with these arguments, variables and files, by their number in it; a file that is undefined is closed. Gives
  * its pid, or the system's error code. The caller must wait for its end, as the reaper does.
  */
 export function spawnLauncher(
@@ -96,27 +53,10 @@ export function spawnLauncher(
       if (own === undefined) call.addClose(actions, fd);
       else call.addDup2(actions, own, fd);
     }
-    return spawn(LAUNCHER, actions, ['launcher', ...args], env);
+    const pid = new Int32Array(1);
+    const errno = call.spawn(pid, LAUNCHER, actions, attributes, ['launcher', ...args, null], [...env, null]);
+    return errno === 0 ? (pid[0] as number) : getSystemErrorName(-errno);
   } finally {
     call.destroyActions(actions);
-  }
-}
-
-function spawn(
-  program: string,
-  actions: Buffer,
-  argv: readonly string[],
-  env: readonly string[],
-): number | string {
-  const pid = new Int32Array(1);
-  const errno = call.spawn(pid, program, actions, attributes, [...argv, null], [...env, null]);
-  return errno === 0 ? (pid[0] as number) : getSystemErrorName(-errno);
-}
-
-function ifKnown(declaration: string): ReturnType<typeof libc.func> | null {
-  try {
-    return libc.func(declaration);
-  } catch {
-    return null;
   }
 }

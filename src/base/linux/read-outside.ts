@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { READ_OUTSIDE_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { runTime } from '../run-time.ts';
 import { makePipe } from './libc.ts';
 import { spawnLauncher } from './posix-spawn.ts';
 import { onceEnded, openReaper } from './reaper.ts';
@@ -75,7 +76,7 @@ class OutsideReader {
     });
     const output = takeAll(new Socket({ fd: reader, readable: true, writable: false }));
     let is_late = false;
-    const limit = clock.after(READ_OUTSIDE_TIMEOUT_MS, () => {
+    const limit = runTime(clock).after(READ_OUTSIDE_TIMEOUT_MS, () => {
       is_late = true;
       this.#is_hanging = !has_ended;
       if (!has_ended) process.kill(pid, 'SIGKILL'); // not waited for yet: the pid is its own

@@ -1,16 +1,11 @@
-import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { readKernelSetting } from '../../base/linux/procfs.ts';
 import type { ProcessEvent } from '../../contract/events.ts';
 import type { ExitStatus } from '../start/launch.ts';
-import { dumpsCore, exitCodeOf } from '../tree/signals.ts';
+import { exitCodeOf } from '../tree/signals.ts';
 import type { OomWatch } from './oom.ts';
 
 /** What is known about a run when it ends. */
 export interface RunFacts {
   pid: number;
-  cwd: string;
-  started_at_ms: number;
   /** Time of its start in ms after boot; 0 if it is unknown. */
   started_boot_ms: number;
   /** Signals that this daemon was requested to send, or sent for a time-out, a removal or the shutdown. */
@@ -32,32 +27,13 @@ export async function classifyEnd(status: ExitStatus, facts: RunFacts, oom: OomW
   const exit_code = exitCodeOf(code, signal);
   if (signal === null || facts.requested_signals.has(signal)) return { kind: 'exited', exit_code, signal };
   const by_oom = signal === 'SIGKILL' && (await oom.hasKilled(facts.pid, facts.started_boot_ms));
-  const core_dumped =
-    status.core_dumped ?? (await hasDumpedCore(signal, facts.pid, facts.cwd, facts.started_at_ms));
-  return { kind: 'crashed', exit_code, signal, reason: by_oom ? 'oom' : 'signal', core_dumped };
-}
-
-/**
- * Whether a process left a core dump. Node does not report that flag of the wait status for a process that it waits for,
- * so this checks where the kernel writes it: the file that core_pattern names, if it is newer than `since_ms` (wall
- * clock). A helper program in the pattern is assumed to have run. Patterns with parts that are unknown afterwards count
- * as no dump.
- */
-export async function hasDumpedCore(
-  signal: string,
-  pid: number,
-  cwd: string,
-  since_ms: number,
-): Promise<boolean> {
-  if (!dumpsCore(signal)) return false;
-  const pattern = readKernelSetting('kernel/core_pattern');
-  if (pattern.startsWith('|')) return true;
-  if (pattern === '') return false;
-  const name = pattern.replaceAll(/%[pPiI]/g, String(pid)).replaceAll('%%', '%');
-  const with_pid = name === pattern && readKernelSetting('kernel/core_uses_pid') !== '0';
-  const file = resolve(cwd, with_pid ? `${name}.${pid}` : name);
-  const entry = await stat(file).catch(() => null);
-  return entry !== null && entry.mtimeMs >= since_ms - 1_000;
+  return {
+    kind: 'crashed',
+    exit_code,
+    signal,
+    reason: by_oom ? 'oom' : 'signal',
+    core_dumped: status.core_dumped,
+  };
 }
 
 /** The other fields of an end's event. */

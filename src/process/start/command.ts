@@ -1,10 +1,9 @@
-import { accessSync, constants, type Stats, statSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
 import type { ProcessRequest } from '../../contract/schema/process-request.ts';
 
-/** The search path for programs if the environment has no PATH. */
-const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** The search path for programs if the environment has no PATH, as in `launcher.c`. */
+export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** System errors that come from a limit, not from the request. */
 const LIMIT_ERRORS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
@@ -30,31 +29,12 @@ export function commandOf(request: ProcessRequest): [string, ...string[]] {
   return ['/bin/sh', '-c', request.shell ?? ''];
 }
 
-/**
- * The file that `program` names: a path is relative to `cwd`, a bare name is searched in `path`. Throws CannotStart if
- * a bare name is not found or not executable; a path is checked only when its start fails (`checkStart`).
- */
-export function findProgram(program: string, cwd: string, path = DEFAULT_PATH): string {
-  if (program.includes('/')) return resolve(cwd, program);
-  let found_unusable = false;
-  for (const folder of path.split(delimiter)) {
-    const file = join(resolve(cwd, folder), program);
-    const kind = kindOf(file);
-    if (kind === 'program') return file;
-    if (kind === 'unusable') found_unusable = true; // a directory of that name is skipped, as in shells
-  }
-  checkDirectory(cwd);
-  throw found_unusable ? notExecutable(program) : notFound(program);
+/** The file that `program` names: a path is relative to `cwd`; a bare name stays, and is searched when it is started. */
+export function fileOf(program: string, cwd: string): string {
+  return program.includes('/') ? resolve(cwd, program) : program;
 }
 
-/** Throws CannotStart unless `cwd` is a directory and `file` a program; `name` is what the caller calls it. */
-export function checkStart(file: string, cwd: string, name: string): void {
-  checkDirectory(cwd);
-  const kind = kindOf(file);
-  if (kind !== 'program') throw kind === 'missing' ? notFound(name) : notExecutable(name);
-}
-
-/** The error for a start that the kernel refused with `code`, if `checkStart` finds nothing wrong. */
+/** The error for a start that the kernel refused with `code`, though its program is there. */
 export function spawnRefusal(code: string | undefined, program: string): ApiError {
   if (code === 'ENOENT') return new CannotStart('command', `${program}: its interpreter is not found`);
   if (code === 'EPERM') return new CannotStart('user', 'the daemon may not start processes as this user');
@@ -80,38 +60,12 @@ export function startError(error: unknown, program: string): unknown {
   return new ApiError('outbox_unavailable', `The state directory cannot be written right now (${code}).`);
 }
 
-function checkDirectory(cwd: string): void {
-  const entry = entryOf(cwd);
-  if (!entry || entry === 'unreachable') throw new CannotStart('cwd', `${cwd} does not exist`);
-  if (!entry.isDirectory()) throw new CannotStart('cwd', `${cwd} is not a directory`);
-}
-
-function kindOf(file: string): 'program' | 'unusable' | 'directory' | 'missing' {
-  const entry = entryOf(file);
-  if (!entry) return 'missing';
-  if (entry === 'unreachable') return 'unusable';
-  if (entry.isDirectory()) return 'directory';
-  try {
-    accessSync(file, constants.X_OK);
-    return 'program';
-  } catch {
-    return 'unusable';
-  }
-}
-
-/** In place: the kernel answers from memory, faster than another thread is woken. */
-function entryOf(file: string): Stats | 'unreachable' | undefined {
-  try {
-    return statSync(file, { throwIfNoEntry: false });
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EACCES' ? 'unreachable' : undefined;
-  }
-}
-
-function notFound(program: string): CannotStart {
+/** The error for a program that is not there. */
+export function notFound(program: string): CannotStart {
   return new CannotStart('command', `${program} is not found`, 127);
 }
 
-function notExecutable(program: string): CannotStart {
+/** The error for what is no program, or not for this user. */
+export function notExecutable(program: string): CannotStart {
   return new CannotStart('command', `${program} is not executable`);
 }

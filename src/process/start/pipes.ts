@@ -3,13 +3,13 @@ import { unlink } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
+import type { Account } from '../../base/linux/accounts.ts';
 import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
 import { PipeReader } from '../output/pipe-reader.ts';
 import { Stdin } from '../stdin.ts';
 import type { Outlet } from './launch.ts';
-import type { User } from './user.ts';
 
 const PIPE_NAMES = [...OUTPUT_STREAMS, 'stdin'] as const;
 
@@ -83,7 +83,7 @@ export class OpenPipes {
   }
 
   /** Gives the process's ends to its account, so that it can open /dev/stdout and its like. */
-  giveTo({ uid, gid }: User): void {
+  giveTo({ uid, gid }: Account): void {
     for (const fd of this.#openChildFds()) fchownSync(fd, uid, gid);
   }
 

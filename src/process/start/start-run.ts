@@ -1,14 +1,15 @@
 import { mkdir } from 'node:fs/promises';
+import type { Account } from '../../base/linux/accounts.ts';
 import { readStatNow } from '../../base/linux/procfs.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { ProcessContext } from '../context.ts';
 import { type ProcessRecord, type RecordFile, removeFolder } from '../record.ts';
 import { TAG_VARIABLE } from '../tree/tree.ts';
-import { CannotStart, findProgram } from './command.ts';
-import { type Launched, type LaunchSpec, type Outlet, startProgram } from './launch.ts';
+import { CannotStart, fileOf } from './command.ts';
+import type { Launched, Outlet } from './launch.ts';
+import type { LaunchSpec } from './launcher.ts';
 import { makePipes, OpenPipes, removePipes } from './pipes.ts';
 import { launchTerminal } from './terminal.ts';
-import { findUser, type User } from './user.ts';
 
 /** Terminals get this name unless the request's `env` has another TERM. */
 const TERMINAL_NAME = 'xterm-256color';
@@ -37,18 +38,18 @@ export interface RunStart {
 export async function startRun(context: ProcessContext, start: RunStart): Promise<Launched> {
   const { record, file, folder, is_first, outlet } = start;
   const { pty, stdin = 'ignore' } = record.request;
-  const spec = prepare(context, record);
+  const spec = await prepare(context, record);
   await (is_first ? makeNew(folder) : removePipes(folder));
   if (pty) {
     await file.saveInPlace();
-    return launchTerminal(spec, pty, outlet, start.onSignalKey);
+    return launchTerminal(context.launcher, spec, pty, outlet, start.onSignalKey);
   }
   await makePipes(folder, stdin === 'pipe' ? [...OUTPUT_STREAMS, 'stdin'] : OUTPUT_STREAMS);
   const pipes = OpenPipes.open(folder, stdin, outlet);
   try {
     await file.saveInPlace();
     if (spec.user) pipes.giveTo(spec.user);
-    const program = await startProgram(spec, pipes.child_fds);
+    const program = await context.launcher.start(spec, pipes.child_fds);
     pipes.closeChildEnds();
     return {
       ...program,
@@ -73,12 +74,11 @@ async function makeNew(folder: string): Promise<void> {
   });
 }
 
-/** Finds the program and the account, and composes the environment. Throws CannotStart with the field at fault. */
-function prepare(context: ProcessContext, record: ProcessRecord): LaunchSpec {
+/** Finds the account, and composes the environment. Throws CannotStart with the field at fault. */
+async function prepare(context: ProcessContext, record: ProcessRecord): Promise<LaunchSpec> {
   const { request, command, cwd, mark } = record;
   const plain = context.environment();
-  const user = account(context, request.user);
-  const program = findProgram(command[0], cwd, request.env?.PATH ?? plain.PATH);
+  const user = await account(context, request.user);
   const env: Record<string, string> = {
     ...plain,
     ...(user && { HOME: user.home, USER: user.name, LOGNAME: user.name }),
@@ -86,16 +86,17 @@ function prepare(context: ProcessContext, record: ProcessRecord): LaunchSpec {
     ...request.env,
     [TAG_VARIABLE]: mark,
   };
-  return { argv: command, program, cwd, env, user };
+  const file = fileOf(command[0], cwd);
+  return { argv: command, file, cwd, env, user, has_terminal: request.pty !== undefined, mark };
 }
 
 /** The account to change to; null for the daemon's own. */
-function account(context: ProcessContext, name = context.default_user): User | null {
+async function account(context: ProcessContext, name = context.default_user): Promise<Account | null> {
   if (name === null) return null;
-  const user = findUser(name);
-  if (!user) throw new CannotStart('user', `there is no account ${name}`);
-  if (user.uid === process.getuid?.() && user.gid === process.getgid?.()) return null;
-  return user;
+  const { findAccount } = await import('../../base/linux/accounts.ts');
+  const found = await findAccount(name);
+  if (!found) throw new CannotStart('user', `there is no account ${name}`);
+  return found.uid === process.getuid?.() && found.gid === process.getgid?.() ? null : found;
 }
 
 /**

@@ -1,21 +1,15 @@
-import { close as closeCallback } from 'node:fs';
-import { chown } from 'node:fs/promises';
+import { close as closeCallback, fchownSync } from 'node:fs';
 import { ReadStream } from 'node:tty';
 import { promisify } from 'node:util';
 import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
 import { Stdin } from '../stdin.ts';
-import { CannotStart, checkStart } from './command.ts';
-import { type Launched, type LaunchSpec, type Outlet, startProgram } from './launch.ts';
+import { CannotStart } from './command.ts';
+import type { Launched, Outlet } from './launch.ts';
+import type { Launcher, LaunchSpec } from './launcher.ts';
 
 const closeFile = promisify(closeCallback);
-
-/**
- * Opens the terminal as stdin, stdout and stderr, then becomes the program. The first terminal that a session
- * leader opens becomes its controlling terminal, so keys make signals.
- */
-const AT_TERMINAL = ['/bin/sh', '-c', 'exec <>"$0" >&0 2>&0; exec "$@"'] as const;
 
 /** How long the end of a process waits for the last of its output: a descendant may hold the terminal. */
 const LAST_OUTPUT_MS = 100;
@@ -34,24 +28,23 @@ const SIGNAL_KEYS = new Map([
  * `onSignalKey` is called with the signal of each signal key. Throws CannotStart.
  */
 export async function launchTerminal(
+  launcher: Launcher,
   spec: LaunchSpec,
   { cols, rows }: PtySize,
   outlet: Outlet,
   onSignalKey: (signal: string) => void,
 ): Promise<Launched> {
-  // The shell that becomes the program always starts, so the program is checked first.
-  checkStart(spec.program, spec.cwd, spec.argv[0]);
   const terminals = await loadLibrary();
   const { closeOnExec } = await import('../../base/linux/libc.ts');
-  const { master, slave, pty } = terminals.open(cols, rows);
+  const { master, slave } = terminals.open(cols, rows);
   // The library leaves both open in every program that is started: it could read what is typed, and would hold the
   // terminal open.
   for (const fd of [master, slave]) closeOnExec(fd);
   const closeSlave = keepOpen(slave);
   const stream = new ReadStream(master);
   try {
-    if (spec.user) await chown(pty, spec.user.uid, spec.user.gid);
-    const program = await startProgram({ ...spec, ...atTerminal(spec, pty) }, [slave, slave, slave]);
+    if (spec.user) fchownSync(slave, spec.user.uid, spec.user.gid);
+    const program = await launcher.start(spec, [slave, slave, slave]);
     return launched(outlet, terminals, { master, stream, closeSlave }, program, onSignalKey);
   } catch (error) {
     stream.destroy();
@@ -80,11 +73,6 @@ async function loadLibrary(): Promise<Terminals> {
   } catch (error) {
     throw new CannotStart('pty', `terminals are not available (${(error as Error).message})`);
   }
-}
-
-function atTerminal({ argv }: LaunchSpec, pty: string): Pick<LaunchSpec, 'argv' | 'program'> {
-  const [program, ...options] = AT_TERMINAL;
-  return { program, argv: [program, ...options, pty, ...argv] };
 }
 
 function launched(

@@ -3,21 +3,6 @@ import { invalidField } from '../../contract/errors.ts';
 
 const numbers = constants.signals as Record<string, number | undefined>;
 
-/** The signals whose default action writes a core dump: signal(7). */
-const CORE_SIGNALS = new Set([
-  'SIGQUIT',
-  'SIGILL',
-  'SIGTRAP',
-  'SIGABRT',
-  'SIGIOT',
-  'SIGBUS',
-  'SIGFPE',
-  'SIGSEGV',
-  'SIGXCPU',
-  'SIGXFSZ',
-  'SIGSYS',
-]);
-
 /** The signal with this name, with or without `SIG`. Throws `invalid_request` for an unknown name. */
 export function parseSignal(value: unknown): NodeJS.Signals {
   if (typeof value === 'string') {
@@ -36,9 +21,4 @@ function signalNumber(signal: string): number {
 /** The exit code of an end: `code`, or 128 + the signal's number. Source: contract section 2. */
 export function exitCodeOf(code: number | null, signal: string | null): number {
   return signal === null ? (code ?? 0) : 128 + signalNumber(signal);
-}
-
-/** Whether the default action of a signal writes a core dump. */
-export function dumpsCore(signal: string): boolean {
-  return CORE_SIGNALS.has(signal);
 }

@@ -57,7 +57,13 @@ const SIGHTINGS = 2;
 /** Finds the members of trees. Caches the tag of each process, since reading it is the costly part. */
 export class TreeFinder {
   readonly #tags = new Map<number, KnownTag>();
+  readonly #isGivenUp: (pid: number) => boolean;
   #owns_table = false;
+
+  /** `isGivenUp`: whether a child of the daemon can neither be ended nor do anything: it belongs to no tree. */
+  constructor(isGivenUp: (pid: number) => boolean = () => false) {
+    this.#isGivenUp = isGivenUp;
+  }
 
   /** Determines whether the whole process table is the sandbox's. Call it before any process is started. */
   async open(): Promise<void> {
@@ -67,7 +73,7 @@ export class TreeFinder {
   /** Every process of the sandbox if that can be determined, else the members of these trees. Throws as `find`. */
   async findAll(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
     if (!this.#owns_table) return (await this.find(roots)).flat();
-    return ofSandbox(await readAllStats());
+    return ofSandbox(await this.#readStats());
   }
 
   /**
@@ -76,10 +82,16 @@ export class TreeFinder {
    */
   async find(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
     if (roots.length === 0) return [];
-    const stats = await readAllStats();
+    const stats = await this.#readStats();
     const tags = await this.#readTags(stats);
     const children = childrenOf(stats);
     return roots.map((root) => [...membersOf(root, stats, tags, children)]);
+  }
+
+  async #readStats(): Promise<Map<number, ProcStat>> {
+    const stats = await readAllStats();
+    for (const pid of stats.keys()) if (this.#isGivenUp(pid)) stats.delete(pid);
+    return stats;
   }
 
   async #readTags(stats: Map<number, ProcStat>): Promise<Map<number, string>> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dumpsCore, exitCodeOf, parseSignal } from '../../../src/process/tree/signals.ts';
+import { exitCodeOf, parseSignal } from '../../../src/process/tree/signals.ts';
 
 test('a signal is named with or without SIG, in any case', () => {
   expect(['SIGTERM', 'term', 'Term'].map(parseSignal)).toEqual(['SIGTERM', 'SIGTERM', 'SIGTERM']);
@@ -8,8 +8,4 @@ test('a signal is named with or without SIG, in any case', () => {
 
 test('an end by a signal has the code of a shell', () => {
   expect([exitCodeOf(3, null), exitCodeOf(null, 'SIGKILL'), exitCodeOf(null, null)]).toEqual([3, 137, 0]);
-});
-
-test('only signals that dump core by default count as such', () => {
-  expect([dumpsCore('SIGSEGV'), dumpsCore('SIGTERM')]).toEqual([true, false]);
 });

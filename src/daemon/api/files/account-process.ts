@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { NODE_FLAGS } from '../../../base/engine/flags.ts';
 import { makeFolder } from '../../../base/folder.ts';
+import type { Account } from '../../../base/linux/accounts.ts';
 import type { Log } from '../../../base/log.ts';
 import { ApiError } from '../../../contract/errors.ts';
-import type { Account } from '../../../files/accounts.ts';
 
 /** How long a process without requests is kept, in ms: starting one takes longer than most operations. */
 const KEEP_MS = 60_000;

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
+import { type Account, findAccount } from '../../../base/linux/accounts.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Service } from '../../../base/service.ts';
 import { invalidField } from '../../../contract/errors.ts';
-import { type Account, findAccount } from '../../../files/accounts.ts';
 import { UploadJournal } from '../../../files/change/upload-journal.ts';
 import { Files } from '../../../files/files.ts';
 import { FileThreads } from '../../../files/thread/file-threads.ts';

@@ -1,0 +1,228 @@
+import { closeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { getSystemErrorName } from 'node:util';
+import type { Clock } from '../../base/clock.ts';
+import type { Account } from '../../base/linux/accounts.ts';
+import { bootTicks, readProgramName } from '../../base/linux/procfs.ts';
+import { runTime } from '../../base/run-time.ts';
+import {
+  LAUNCH_PAUSE_MS,
+  LAUNCH_TIMEOUT_MS,
+  LAUNCHES_GIVEN_UP_MAX,
+  LAUNCHES_MAX,
+} from '../../contract/defaults.ts';
+import { ApiError } from '../../contract/errors.ts';
+import { CannotStart, DEFAULT_PATH, notExecutable, notFound, spawnRefusal } from './command.ts';
+import type { ExitStatus, Launched } from './launch.ts';
+
+/** A program to start. */
+export interface LaunchSpec {
+  argv: [string, ...string[]];
+  /** Its file: an absolute path, or a bare name, which is searched in the PATH of `env`. */
+  file: string;
+  /** An absolute path. */
+  cwd: string;
+  env: Record<string, string>;
+  /** The account to change to; null for the daemon's own. */
+  user: Account | null;
+  /** Whether its stdin becomes its controlling terminal. */
+  has_terminal: boolean;
+  /** The tag of its tree: one program of a tree is started at a time. */
+  mark: string;
+}
+
+/** A start whose program does not run yet. */
+interface Launch {
+  spec: LaunchSpec;
+  /** Ends it, with this error. */
+  giveUp(error: ApiError): void;
+}
+
+/** The steps of the launcher that can fail, in the order of `launcher.c`. */
+const STEPS = ['', 'stdin', 'cwd', 'user', 'terminal', 'missing', 'unusable', 'exec'] as const;
+const REPORT_BYTES = 8;
+/** `O_NONBLOCK`, of open(2). */
+const WITHOUT_WAITING = 0o4000;
+
+type Native = Awaited<ReturnType<typeof loadNative>>;
+
+/** Loaded with the first start: it is native code. */
+async function loadNative() {
+  const { makePipe, readNow } = await import('../../base/linux/libc.ts');
+  const { spawnLauncher } = await import('../../base/linux/posix-spawn.ts');
+  const { onceEnded, openReaper } = await import('../../base/linux/reaper.ts');
+  openReaper();
+  return { makePipe, readNow, spawnLauncher, onceEnded };
+}
+
+/**
+ * Starts programs by a process of its own for each, which changes the account and the directory, searches the program, and
+ * becomes it: whatever of that is in a file system that hangs holds that process alone. One that takes longer than 10 s is
+ * killed, which the kernel does not forget: it never becomes the program. Source: contract section 4, "POST /processes".
+ */
+export class Launcher {
+  readonly #clock: Clock;
+  readonly #present = new Map<string, Launch>();
+  /** Those that were given up and have not ended: their marks by their pids. */
+  readonly #given_up = new Map<number, string>();
+  #native: Native | null = null;
+  #is_closed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = runTime(clock);
+  }
+
+  /**
+   * Starts a program as the leader of its own session and process group, with these files as its stdin, stdout and stderr.
+   * Throws the catalogue's error if it cannot be started: `unavailable` if a file system does not answer.
+   */
+  async start(
+    spec: LaunchSpec,
+    files: readonly (number | undefined)[],
+  ): Promise<Pick<Launched, 'pid' | 'exited' | 'endedTicks'>> {
+    this.#native ??= await loadNative();
+    this.#checkMayStart(spec);
+    const { makePipe, readNow, spawnLauncher, onceEnded } = this.#native;
+    const { reader, writer } = makePipe(WITHOUT_WAITING);
+    const env = Object.entries(spec.env).map(([name, value]) => `${name}=${value}`);
+    const pid = spawnLauncher(argumentsOf(spec), env, [files[0], files[1], files[2], writer]);
+    closeSync(writer);
+    if (typeof pid === 'string') {
+      closeSync(reader);
+      throw spawnRefusal(pid, spec.argv[0]);
+    }
+    let ended_ticks: number | null = null;
+    const ended = Promise.withResolvers<ExitStatus>();
+    onceEnded(pid, (status) => {
+      ended_ticks = bootTicks();
+      this.#given_up.delete(pid);
+      ended.resolve(status);
+    });
+    const endedTicks = () => ended_ticks;
+    const report = await this.#reported(spec, pid, reader, readNow, endedTicks);
+    if (report.length === REPORT_BYTES) throw refusal(report, spec);
+    return { pid, exited: ended.promise, endedTicks };
+  }
+
+  /** Gives the start of this tree up that is under way, if any. */
+  giveUp(mark: string, error: ApiError): void {
+    this.#present.get(mark)?.giveUp(error);
+  }
+
+  /** Gives every start up that is under way in a second; returns how to leave them alone. */
+  giveUpSoon(error: ApiError): () => void {
+    const timer = this.#clock.after(LAUNCH_PAUSE_MS, () => this.#giveAllUp(error));
+    return () => timer.cancel();
+  }
+
+  /** Gives every start up that is under way; from now on none begins. */
+  close(): void {
+    this.#is_closed = true;
+    this.#giveAllUp(new ApiError('shutting_down'));
+  }
+
+  /** Whether this process was given up: it cannot be ended, and never becomes a program. */
+  readonly isGivenUp = (pid: number): boolean => this.#given_up.has(pid);
+
+  #giveAllUp(error: ApiError): void {
+    for (const launch of [...this.#present.values()]) launch.giveUp(error);
+  }
+
+  #checkMayStart({ mark, argv }: LaunchSpec): void {
+    if (this.#is_closed) throw new ApiError('shutting_down');
+    if ([...this.#given_up.values()].includes(mark)) {
+      throw new ApiError('unavailable', `${argv[0]}: its last start still hangs in a file system.`);
+    }
+    if (this.#present.size < LAUNCHES_MAX && this.#given_up.size < LAUNCHES_GIVEN_UP_MAX) return;
+    throw new ApiError('too_many_requests', 'Too many starts hang in file systems that do not answer.');
+  }
+
+  /** What the launcher reports: nothing if it has become the program. */
+  async #reported(
+    spec: LaunchSpec,
+    pid: number,
+    reader: number,
+    readNow: Native['readNow'],
+    endedTicks: () => number | null,
+  ): Promise<Buffer> {
+    const over = Promise.withResolvers<Buffer>();
+    const launch: Launch = {
+      spec,
+      giveUp: (error) => {
+        over.reject(error);
+        if (endedTicks() !== null) return;
+        this.#given_up.set(pid, spec.mark);
+        process.kill(pid, 'SIGKILL'); // not waited for yet: the pid is its own
+      },
+    };
+    over.promise.catch(() => {}); // it may be given up before anybody waits
+    this.#present.set(spec.mark, launch);
+    try {
+      await turn(); // most are done by then, and cost no socket
+      const report = Buffer.alloc(REPORT_BYTES);
+      const length = readNow(reader, report);
+      if (length !== null) {
+        closeSync(reader);
+        return report.subarray(0, length);
+      }
+      const socket = new Socket({ fd: reader, readable: true, writable: false });
+      const limit = this.#clock.after(LAUNCH_TIMEOUT_MS, () => launch.giveUp(late(spec, pid)));
+      let received: Buffer = Buffer.alloc(0);
+      socket.on('data', (data) => {
+        received = data;
+      });
+      socket.on('error', () => {}); // 'close' follows
+      socket.once('close', () => over.resolve(received));
+      return await over.promise.finally(() => {
+        limit.cancel();
+        socket.destroy();
+      });
+    } finally {
+      this.#present.delete(spec.mark);
+    }
+  }
+}
+
+function argumentsOf({ argv, file, cwd, user, has_terminal }: LaunchSpec): string[] {
+  const account = user === null ? '-' : `${user.uid}:${user.gid}`;
+  return [has_terminal ? 'terminal' : 'run', account, cwd, file, ...argv];
+}
+
+/** The error for what the launcher reports. */
+function refusal(report: Buffer, { argv, cwd }: LaunchSpec): ApiError {
+  const step = STEPS[report.readInt32LE(0)];
+  const code = getSystemErrorName(-report.readInt32LE(4));
+  const [name] = argv;
+  switch (step) {
+    case 'cwd':
+      if (code === 'ENOTDIR') return new CannotStart('cwd', `${cwd} is not a directory`);
+      if (code === 'EACCES') return new CannotStart('cwd', `${cwd} may not be entered by this user`);
+      return new CannotStart('cwd', `${cwd} does not exist`);
+    case 'user':
+      return spawnRefusal('EPERM', name);
+    case 'missing':
+      return notFound(name);
+    case 'unusable':
+      return notExecutable(name);
+    case 'terminal':
+      return new CannotStart('pty', `terminals are not available (${code})`);
+    default:
+      return spawnRefusal(code, name);
+  }
+}
+
+/** The error for a start that hangs. The launcher's name says in what. */
+function late({ argv: [name], file, cwd, env }: LaunchSpec, pid: number): ApiError {
+  const [what, index] = readProgramName(pid).split(' ');
+  if (what === 'cwd') return silent('cwd', cwd);
+  if (what === 'path') return silent('command', (env.PATH ?? DEFAULT_PATH).split(':')[Number(index)] ?? name);
+  return silent('command', file);
+}
+
+function silent(field: 'cwd' | 'command', path: string): ApiError {
+  return new ApiError('unavailable', `${field}: the file system of ${path} does not answer.`, {
+    field,
+    path,
+  });
+}
