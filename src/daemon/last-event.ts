@@ -1,6 +1,5 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, runTime } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { runTime } from '../base/run-time.ts';
 import type { Dispatcher } from '../outbox/dispatcher.ts';
 import { emitUntilStored, type Publisher } from './publisher.ts';
 

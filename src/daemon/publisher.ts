@@ -1,7 +1,6 @@
-import { type Clock, sleep } from '../base/clock.ts';
+import { type Clock, runTime, sleep } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
-import { runTime } from '../base/run-time.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { EventType, SandboxEvent } from '../contract/events.ts';
 import type { Append, AppendResult } from '../outbox/store.ts';

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { type Clock, sleep } from '../base/clock.ts';
+import { type Clock, runTime, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { runTime } from '../base/run-time.ts';
 import { type Service, ServiceGroup } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
 import { OptionError } from '../contract/errors.ts';

@@ -1,5 +1,4 @@
-import { type Clock, sleep } from '../base/clock.ts';
-import { runTime } from '../base/run-time.ts';
+import { type Clock, runTime, sleep } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 
 /** Well within the request timeout: a waiting request's body is not read. */

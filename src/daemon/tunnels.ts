@@ -1,7 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../base/clock.ts';
-import { runTime } from '../base/run-time.ts';
+import { type Clock, runTime } from '../base/clock.ts';
 import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
 import { EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../contract/egress.ts';
 import { ApiError } from '../contract/errors.ts';

@@ -1,7 +1,6 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, runTime } from '../base/clock.ts';
 import { traceOf } from '../base/http/trace-context.ts';
 import type { Log } from '../base/log.ts';
-import { runTime } from '../base/run-time.ts';
 import type { DeliveryState } from '../contract/deliveries.ts';
 import { type AttemptResult, decide, endpointVerdict, retryAfterMs } from '../webhook/retry.ts';
 import type { Verdict } from './endpoint.ts';

@@ -1,6 +1,5 @@
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, runTime, type Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { runTime } from '../base/run-time.ts';
 import type { Service } from '../base/service.ts';
 import { type AttemptReport, Attempts, type AttemptsParts } from './attempts.ts';
 import { Endpoint, type Verdict } from './endpoint.ts';

@@ -1,5 +1,4 @@
-import type { Clock, Timer } from '../base/clock.ts';
-import { runTime } from '../base/run-time.ts';
+import { type Clock, runTime, type Timer } from '../base/clock.ts';
 
 /** The platform's timers are limited to about 24 days; a longer wait is split. */
 const STEP_MS = 24 * 60 * 60 * 1_000;

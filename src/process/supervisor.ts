@@ -1,11 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { type Clock, sleep } from '../base/clock.ts';
+import { type Clock, runTime, sleep } from '../base/clock.ts';
 import { makeFolder } from '../base/folder.ts';
 import { readBootId } from '../base/linux/procfs.ts';
 import type { Log } from '../base/log.ts';
-import { runTime } from '../base/run-time.ts';
 import type { Service } from '../base/service.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';

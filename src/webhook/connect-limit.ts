@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Clock } from '../base/clock.ts';
-import { runTime } from '../base/run-time.ts';
+import { type Clock, runTime } from '../base/clock.ts';
 import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
 import { CONNECT_TIMEOUT } from './attempt-error.ts';
 import type { Connector } from './tunnelled.ts';

@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici';
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, runTime, type Timer } from '../base/clock.ts';
 import { beginExchange, type EndExchange } from '../base/engine/response-parser.ts';
-import { runTime } from '../base/run-time.ts';
 import {
   CONNECT_TIMEOUT_MS,
   RESPONSE_BODY_TIMEOUT_MS,

@@ -1,11 +1,10 @@
 import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, runTime } from '../../base/clock.ts';
 import type { HttpExchange } from '../../base/http/app.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { connectRelayed, joinUpgrade } from '../../base/http/relay.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
-import { runTime } from '../../base/run-time.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { PORT_PROTOCOL, portOf } from '../../contract/ports.ts';

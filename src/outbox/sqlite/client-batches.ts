@@ -1,5 +1,4 @@
-import type { Clock, Timer } from '../../base/clock.ts';
-import { runTime } from '../../base/run-time.ts';
+import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import type { Append, AppendResult, AttemptOutcome } from '../store.ts';
 import type { Batch, BatchDone } from './messages.ts';

@@ -1,5 +1,4 @@
-import type { Clock, Timer } from '../../base/clock.ts';
-import { runTime } from '../../base/run-time.ts';
+import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import { LOSSLESS_STALL_MS } from '../../contract/defaults.ts';
 import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
 import type { OutputLog } from './output-log.ts';

@@ -2,10 +2,9 @@ import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { getSystemErrorName } from 'node:util';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, runTime } from '../../base/clock.ts';
 import type { Account } from '../../base/linux/accounts.ts';
 import { bootTicks, readProgramName } from '../../base/linux/procfs.ts';
-import { runTime } from '../../base/run-time.ts';
 import {
   LAUNCH_PAUSE_MS,
   LAUNCH_TIMEOUT_MS,

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Clock, sleep, type Timer } from '../../base/clock.ts';
+import { type Clock, runTime, sleep, type Timer } from '../../base/clock.ts';
 import { ownGroup, unifiedPath } from '../../base/linux/cgroup.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
 import type { Log } from '../../base/log.ts';
-import { runTime } from '../../base/run-time.ts';
 import { signalProcess } from './terminate-tree.ts';
 import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
 

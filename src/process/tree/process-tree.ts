@@ -1,5 +1,5 @@
+import { runTime } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
-import { runTime } from '../../base/run-time.ts';
 import type { ResourceUsage } from '../../contract/events.ts';
 import type { ProcessContext } from '../context.ts';
 import type { TimerSet } from '../pausable-timer.ts';

@@ -1,6 +1,5 @@
-import type { Clock, Timer } from '../../base/clock.ts';
+import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
-import { runTime } from '../../base/run-time.ts';
 import { isSameProcess } from './tree.ts';
 
 /** How often a tree that is being ended is checked. */

@@ -1,7 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, runTime } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { runTime } from '../../base/run-time.ts';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
 import type { TreeRow, TreeStore } from '../index/tree-store.ts';
 import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';

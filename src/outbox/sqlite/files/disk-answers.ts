@@ -1,9 +1,8 @@
 import { close, fsync, mkdir, open, rmdir } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Clock, sleep } from '../../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../../base/clock.ts';
 import { makeFolder } from '../../../base/folder.ts';
-import { runTime } from '../../../base/run-time.ts';
 import { COMMIT_TIMEOUT_MS } from '../../../contract/defaults.ts';
 
 /** How long a disk may take to answer before the caller stops waiting for it here. */
