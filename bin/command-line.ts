@@ -1,4 +1,5 @@
 import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { sleep, workingClock } from '../src/base/clock.ts';
 import {
   FILLED_OPTION,
   flagOf,
@@ -9,6 +10,12 @@ import {
   variableOf,
 } from '../src/base/options.ts';
 import { StartError } from '../src/contract/errors.ts';
+
+/** Work in the thread pool, for which a normal exit waits. */
+const POOL_WORK = /^(FSReq|GetAddrInfoReq)/;
+/** How long the end waits for the thread pool, such as for the last lines of the log, in steps. */
+const POOL_STEP_MS = 20;
+const POOL_STEPS = 50;
 
 /** The parser of an option or argument of this type. */
 export function argument<Value>({ parse, accepted }: OptionType<Value>): (text: string) => Value {
@@ -83,4 +90,21 @@ export function reportFailure(program: string, error: unknown): number {
   process.stderr.write(failureLine(program, (error as Error).message));
   if (error instanceof StartError) return error.exit_code;
   return error instanceof CommanderError ? 2 : 1;
+}
+
+/**
+ * Ends the program with this exit code. A normal exit waits for each thread and for the reader of the log: if the kernel
+ * holds one up for a second, the program ends without it.
+ */
+export async function endProgram(exit_code: number): Promise<never> {
+  for (let step = 0; isPoolBusy() && step < POOL_STEPS; step++) await sleep(workingClock, POOL_STEP_MS);
+  if (isPoolBusy()) {
+    const { exitAtOnce } = await import('../src/base/linux/libc.ts');
+    exitAtOnce(exit_code);
+  }
+  process.exit(exit_code);
+}
+
+function isPoolBusy(): boolean {
+  return process.getActiveResourcesInfo().some((kind) => POOL_WORK.test(kind));
 }

@@ -9,7 +9,7 @@ import { MANAGER_OPTIONS } from '../src/manager/config/options.ts';
 import { quotaCommand } from '../src/manager/quota-command.ts';
 import { runManager } from '../src/manager/run.ts';
 import { tokenCommand } from '../src/manager/token-command.ts';
-import { givenValues, optionOf, reportFailure } from './command-line.ts';
+import { endProgram, givenValues, optionOf, reportFailure } from './command-line.ts';
 import { MANAGER_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, unknownCommand } from './help.ts';
 
@@ -164,5 +164,5 @@ export async function main(argv: string[]): Promise<void> {
   } catch (error) {
     exit_code = reportFailure('sandbox-manager', error);
   }
-  process.exit(exit_code);
+  await endProgram(exit_code);
 }

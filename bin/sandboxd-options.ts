@@ -5,7 +5,7 @@ import { StartError } from '../src/contract/errors.ts';
 import { type DaemonConfig, daemonConfig } from '../src/daemon/config.ts';
 import { SANDBOXD_OPTIONS } from '../src/daemon/options.ts';
 import { runDaemon } from '../src/daemon/run.ts';
-import { checkedOptionOf, givenValues, reportFailure } from './command-line.ts';
+import { checkedOptionOf, endProgram, givenValues, reportFailure } from './command-line.ts';
 import { SANDBOXD_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, unknownCommand } from './help.ts';
 
@@ -68,9 +68,11 @@ export async function runSandboxd(
   env_secret: string | undefined,
   environment: Record<string, string>,
 ): Promise<void> {
+  let exit_code: number;
   try {
-    process.exit(await runDaemon(parseOptions(argv, env_secret), environment));
+    exit_code = await runDaemon(parseOptions(argv, env_secret), environment);
   } catch (error) {
-    process.exit(reportFailure('sandboxd', error));
+    exit_code = reportFailure('sandboxd', error);
   }
+  await endProgram(exit_code);
 }
