@@ -12,9 +12,15 @@ const call = {
   pipe: libc.func('int pipe2(int *ends, int flags)'),
   read: libc.func('long read(int fd, void *buffer, size_t length)'),
   exit: libc.func('void _exit(int status)'),
+  poll: libc.func('int ppoll(void *polled, unsigned long count, void *time, void *signals)'),
   fcntl: libc.func('int fcntl(int fd, int command, int value)'),
 };
 
+/** POLLIN, of poll(2). */
+const READABLE = 1;
+/** A pollfd and a timespec. */
+const polled = new Int32Array(2);
+const wait_time = new BigInt64Array(2);
 /** EAGAIN, of errno(3). */
 const AGAIN = 11;
 const SET_FLAGS = 2;
@@ -63,8 +69,15 @@ export function makePipe(flags = 0): { reader: number; writer: number } {
   return { reader: ends[0] as number, writer: ends[1] as number };
 }
 
-/** Reads what there is: null if there is nothing yet, 0 at the end. For descriptors that do not wait. Throws SystemError. */
-export function readNow(fd: number, buffer: Buffer): number | null {
+/**
+ * Reads what there is within `wait_us` (less than a second), in place: null if there is nothing, 0 at the end. For
+ * descriptors that do not wait. Throws SystemError.
+ */
+export function readSoon(fd: number, buffer: Buffer, wait_us: number): number | null {
+  polled[0] = fd;
+  polled[1] = READABLE;
+  wait_time[1] = BigInt(wait_us) * 1_000n;
+  if (call.poll(polled, 1, wait_time, null) <= 0) return null;
   const length = call.read(fd, buffer, buffer.length);
   return length < 0 && lastError() === AGAIN ? null : checked('read', length);
 }
