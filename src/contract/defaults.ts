@@ -182,6 +182,12 @@ export const WEBHOOK_TEST_WAIT_MS = 15 * SECOND_MS;
 export const FILE_LIST_LIMIT = 10_000;
 /** Uploads, downloads and archives at a time: bounds their memory and descriptors. */
 export const FILE_TRANSFERS_MAX = 64;
+/** Other file operations at a time: each may hang in a file system, and has a thread of its own for it. */
+export const FILE_CALLS_MAX = 128;
+/** How long a file operation may make no progress, in ms: a disk at work takes seconds, a server that is away never ends. */
+export const FILE_CALL_TIMEOUT_MS = 30 * SECOND_MS;
+/** The same once bytes are on their way to the disk, in ms: a slow disk takes minutes to sync gigabytes. */
+export const FILE_SYNC_TIMEOUT_MS = 5 * MINUTE_MS;
 /** Directories that clients watch at a time: each costs a thread, and a watch for each directory in it. */
 export const FILE_WATCHED_TREES_MAX = 16;
 /** Subscriptions of one connection. */

@@ -17,13 +17,16 @@ export class LazyFiles implements Service {
     this.#folder = join(parts.config.state_dir, FOLDER);
   }
 
-  /** Removes what uploads of an earlier daemon have left. */
+  /** Has removed what uploads of an earlier daemon have left: wherever that is, the start does not wait for it. */
   async start(): Promise<void> {
     if (!existsSync(this.#folder)) return;
-    const { removeLeftovers } = await import('../files/change/upload-journal.ts');
-    await removeLeftovers(this.#folder).catch(({ message: reason }: Error) => {
-      this.#parts.log.warn({ reason }, 'what unfinished uploads have left could not be removed');
-    });
+    const { setLeftoversAside } = await import('../files/change/upload-journal.ts');
+    if (!setLeftoversAside(this.#folder)) return;
+    void this.load()
+      .then((service) => service.removeLeftovers())
+      .catch(({ message: reason }: Error) => {
+        this.#parts.log.warn({ reason }, 'what unfinished uploads have left could not be removed');
+      });
   }
 
   /** The service, loaded once. */

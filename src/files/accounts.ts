@@ -1,4 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
+import { systemClock } from '../base/clock.ts';
 
 /** The names of users and groups by their numbers. */
 export interface AccountNames {
@@ -11,28 +12,54 @@ export interface AccountNames {
 const PASSWD = '/etc/passwd';
 const GROUP = '/etc/group';
 
-/** Reads a table again only once it has changed. */
+/** How long is waited for a table, in ms: it may be a link to a file system that hangs. */
+const TABLE_TIMEOUT_MS = 1_000;
+
+/** Reads a table again only once it has changed. While its file system does not answer, it is as it was. */
 class Table {
   readonly #path: string;
   #stamp = '';
   #lines: string[][] = [];
+  #reading: Promise<void> | null = null;
+  #is_late = false;
 
   constructor(path: string) {
     this.#path = path;
   }
 
   async lines(): Promise<string[][]> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null;
+      this.#is_late = false;
+    });
+    if (!this.#is_late) await this.#inTime(this.#reading);
+    return this.#lines;
+  }
+
+  async #inTime(reading: Promise<void>): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const limit = systemClock.after(TABLE_TIMEOUT_MS, () => {
+      this.#is_late = this.#reading !== null;
+      resolve();
+    });
+    await Promise.race([reading, promise]);
+    limit.cancel();
+  }
+
+  async #read(): Promise<void> {
     const stamp = await stat(this.#path).then(
       ({ ino, mtimeMs, size }) => `${ino} ${mtimeMs} ${size}`,
       () => '',
     );
-    if (stamp !== this.#stamp) {
-      const text = await readFile(this.#path, 'utf8').catch(() => '');
-      this.#lines = text.split('\n').map((line) => line.split(':'));
-      this.#stamp = stamp;
-    }
-    return this.#lines;
+    if (stamp === this.#stamp) return;
+    const text = await readFile(this.#path, 'utf8').catch(() => '');
+    this.#lines = linesOf(text);
+    this.#stamp = stamp;
   }
+}
+
+function linesOf(text: string): string[][] {
+  return text.split('\n').map((line) => line.split(':'));
 }
 
 const users = new Table(PASSWD);

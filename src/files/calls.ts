@@ -1,5 +1,6 @@
 import * as now from 'node:fs';
 import * as pool from 'node:fs/promises';
+import { isMainThread } from 'node:worker_threads';
 
 /** Opens a name without any right to its content, and without any effect on it. From <fcntl.h>; Node does not name it. */
 export const O_PATH = 0o10000000;
@@ -12,15 +13,11 @@ export interface Opened {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-let is_at_once = false;
-
 /**
- * From now on this thread makes the calls below by itself instead of having the pool of its process make them: the way
- * to the pool and back costs more than most of them. Only for a thread that nothing else waits for.
+ * Threads for lists and archives make the calls below by themselves: the way to the pool of the process and back costs more
+ * than most of them. The main thread, which others wait for, leaves them to the pool.
  */
-export function callAtOnce(): void {
-  is_at_once = true;
-}
+const is_at_once = !isMainThread;
 
 /** Opens a name. Throws the system's error, as all of these do. */
 export async function open(path: string | Buffer, flags: number): Promise<Opened> {

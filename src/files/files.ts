@@ -27,6 +27,8 @@ export interface FilesParts {
   own_paths: readonly string[];
   /** What finds the temporary files of a killed daemon again. */
   journal: UploadJournal;
+  /** Of a daemon that is another process: its entries in /proc are out of reach too. */
+  daemon_pid?: number;
 }
 
 /**
@@ -38,8 +40,8 @@ export class Files {
   readonly #names: NameCache;
   readonly #parts: WriteParts;
 
-  constructor({ clock, own_paths, journal }: FilesParts) {
-    this.#own = new OwnPlaces(own_paths);
+  constructor({ clock, own_paths, journal, daemon_pid }: FilesParts) {
+    this.#own = new OwnPlaces(own_paths, daemon_pid);
     this.#names = new NameCache(clock);
     this.#parts = { own: this.#own, journal, clock };
   }

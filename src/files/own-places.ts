@@ -24,19 +24,21 @@ const KNOWN_MS = 1_000;
  */
 export class OwnPlaces {
   readonly #paths: readonly string[];
+  readonly #daemon_pid: number;
   #known: Promise<Known> | null = null;
   #known_ms = 0;
 
-  /** Absolute paths of the state directory and of single files. */
-  constructor(paths: readonly string[]) {
+  /** Absolute paths of the state directory and of single files. `daemon_pid`: 0 for none. */
+  constructor(paths: readonly string[], daemon_pid = 0) {
     this.#paths = paths;
+    this.#daemon_pid = daemon_pid;
   }
 
   /** Throws `forbidden` if this is one of the places, or inside one. `real` is without links. */
   async check(real: BytePath, found: Identity | null): Promise<void> {
     const { paths, identities } = await this.#look();
     for (const own of paths) if (below(own, real) !== null) throw forbidden();
-    if (await isOwnProcess(real)) throw forbidden();
+    if (await this.#isOwnProcess(real)) throw forbidden();
     if (identities.length === 0) return;
     // The same directory can be mounted in several places.
     const above = await Promise.all(directoriesAbove(real).map(identityOf));
@@ -79,6 +81,20 @@ export class OwnPlaces {
     return (name) => names.includes(name);
   }
 
+  /** Whether a path is about this process or the daemon in a process table: threads have entries that no list shows. */
+  async #isOwnProcess(real: BytePath): Promise<boolean> {
+    const [, table, id = ''] = real.split('/');
+    if (table !== 'proc' || !/^\d+$/.test(id)) return false;
+    const owners = this.#daemon_pid === 0 ? ['self'] : ['self', String(this.#daemon_pid)];
+    const found = owners.map((owner) =>
+      lstat(joined(`/proc/${owner}/task`, id)).then(
+        () => true,
+        () => false,
+      ),
+    );
+    return (await Promise.all(found)).includes(true);
+  }
+
   /** The places without links, as far as this process can see them. */
   #look(): Promise<Known> {
     const now_ms = systemClock.monotonicMs();
@@ -107,16 +123,6 @@ function isSame(one: Identity, other: Identity): boolean {
 function directoriesAbove(real: BytePath): BytePath[] {
   const names = real.split('/').slice(1, -1);
   return names.map((_, i) => `/${names.slice(0, i + 1).join('/')}`);
-}
-
-/** Whether a path is about this process in a process table: its threads have entries that no list shows. */
-async function isOwnProcess(real: BytePath): Promise<boolean> {
-  const [, table, id = ''] = real.split('/');
-  if (table !== 'proc' || !/^\d+$/.test(id)) return false;
-  return lstat(joined('/proc/self/task', id)).then(
-    () => true,
-    () => false,
-  );
 }
 
 function forbidden(): ApiError {

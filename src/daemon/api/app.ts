@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import { type ContextRouteContext, registerContextRoutes } from './context-routes.ts';
 import { type DeliveryContext, registerDaemonDeliveryRoutes } from './delivery-routes.ts';
 import { type EventStreamContext, registerEventStream } from './event-stream.ts';
-import { type FileContext, registerFileRoutes } from './files/file-routes.ts';
+import { type FileContext, registerForwardedFileRoutes } from './files/forwarded-routes.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from './health-routes.ts';
 import { type ManagerRouteContext, registerManagerRoutes } from './manager-routes.ts';
 import { registerProcessRoutes } from './process-routes.ts';
@@ -46,7 +46,7 @@ export async function registerDaemonRoutes(app: HttpApp, daemon: AppDaemon): Pro
   await registerManagerRoutes(app, daemon);
   await registerProcessRoutes(app, daemon);
   registerContextRoutes(app, daemon);
-  await registerFileRoutes(app, daemon);
+  await registerForwardedFileRoutes(app, daemon);
   registerDaemonHealthRoutes(app, daemon);
   registerDocument(app, routes);
   await app.ready();

@@ -1,4 +1,5 @@
-import { lstat, readdir, readlink, rm, symlink, unlink } from 'node:fs/promises';
+import { lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { readdir, readlink, rm, symlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kernelRandom } from '../../base/entropy.ts';
 import { makeFolder } from '../../base/folder.ts';
@@ -8,6 +9,9 @@ import { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
 import { OwnPlaces } from '../own-places.ts';
 import { removeTree } from './remove.ts';
+
+/** The beginning of the names of journals in use, and of those that an earlier daemon has left. */
+const [JOURNAL, LEFT] = ['uploads', 'left-'];
 
 /** A temporary name in a directory, which the journal knows. */
 export interface Temporary {
@@ -72,14 +76,32 @@ export class UploadJournal {
 }
 
 /**
- * Removes what uploads of an earlier daemon have left: in `folder` are the journals and sockets of all accounts. Nothing
- * but temporary names is ever removed, whatever a journal says.
+ * Sets the journals of an earlier daemon aside, which are all accounts', and removes its sockets; returns whether there is
+ * anything for `removeLeftovers`. Nothing outside of `folder` is touched.
+ */
+export function setLeftoversAside(folder: string): boolean {
+  const names = readdirSync(folder);
+  for (const name of names.filter((each) => each.endsWith('.sock')))
+    rmSync(join(folder, name), { force: true });
+  const journals = names.filter((each) => each.startsWith(JOURNAL) && hasEntries(join(folder, each)));
+  for (const name of journals)
+    renameSync(join(folder, name), join(folder, LEFT + kernelRandom(6).toString('hex')));
+  return journals.length > 0 || names.some((each) => each.startsWith(LEFT));
+}
+
+function hasEntries(folder: string): boolean {
+  return lstatSync(folder).isDirectory() && readdirSync(folder).length > 0;
+}
+
+/**
+ * Removes what uploads of an earlier daemon have left, by its journals that were set aside in `folder`. Nothing but
+ * temporary names is ever removed, whatever a journal says.
  */
 export async function removeLeftovers(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
-    const path = join(folder, name);
-    if (name.endsWith('.sock')) await rm(path, { force: true });
-    else if ((await lstat(path)).isDirectory()) await emptyJournal(path);
+    if (!name.startsWith(LEFT)) continue;
+    await emptyJournal(join(folder, name));
+    await rm(join(folder, name), { force: true, recursive: true });
   }
 }
 

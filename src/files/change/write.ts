@@ -33,8 +33,6 @@ export interface WriteRequest {
   conditions: WriteConditions;
   data: Readable;
   signal: AbortSignal;
-  /** Called when all of `data` has arrived. */
-  onReceived: () => void;
 }
 
 /** What was written. */
@@ -69,7 +67,6 @@ export async function writeFile(request: WriteRequest, parts: WriteParts): Promi
   try {
     await using handle = await open(directory.at(temporary.name), NEW_FILE, 0o600);
     const size = await storeStream(request.data, handle, request.signal);
-    request.onReceived();
     await keepOwner(handle, place.stat, request.mode);
     await handle.sync();
     const is_new = await commit(request, parts, place, temporary.name);

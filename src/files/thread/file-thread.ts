@@ -1,6 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../base/clock.ts';
-import { callAtOnce } from '../calls.ts';
 import { UploadJournal } from '../change/upload-journal.ts';
 import { Files } from '../files.ts';
 import type { Call, FileThreadSettings, Work } from './file-threads.ts';
@@ -10,10 +9,9 @@ import { Line } from './line.ts';
 const port = parentPort;
 if (!port) throw new Error('a file thread cannot run as a program');
 
-const { own_paths, journal_folder } = workerData as FileThreadSettings;
-callAtOnce();
+const { own_paths, journal_folder, daemon_pid } = workerData as FileThreadSettings;
 const journal = new UploadJournal(journal_folder);
-const files = new Files({ clock: systemClock, own_paths, journal });
+const files = new Files({ clock: systemClock, own_paths, journal, daemon_pid });
 
 async function resultOf(work: Work, line: Line): Promise<unknown> {
   switch (work.verb) {
@@ -32,6 +30,8 @@ async function resultOf(work: Work, line: Line): Promise<unknown> {
 
 port.on('message', ({ work, port: end }: Call) => {
   const line = new Line(end);
+  line.begun();
+  port.postMessage(null);
   resultOf(work, line).then(
     (result) => line.done(result),
     (error) => line.fail(error),

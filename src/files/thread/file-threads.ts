@@ -9,8 +9,12 @@ import type { UploadJournal } from '../change/upload-journal.ts';
 import type { ListRequest } from '../list.ts';
 import { Line, SIDE_ENDED } from './line.ts';
 
-/** One that hangs in the file system must not hold up the others: as many as a process has for single calls. */
+/** Threads for new work. */
 const THREADS_MAX = 4;
+/** Threads that hang in a file system, beside those: each costs some 5 MB. */
+const HANGING_MAX = 4;
+/** A thread that does not take up new work for this long, in ms, hangs, or does something large. */
+const HANGS_MS = 2_000;
 /** How long threads without work are kept, in ms. */
 const KEEP_MS = 20_000;
 
@@ -18,6 +22,7 @@ const KEEP_MS = 20_000;
 export interface FileThreadSettings {
   own_paths: readonly string[];
   journal_folder: string;
+  daemon_pid: number | undefined;
 }
 
 /** What a thread does. */
@@ -37,17 +42,21 @@ export interface FileThreadsParts {
   clock: Clock;
   own_paths: readonly string[];
   journal: UploadJournal;
+  daemon_pid?: number;
 }
 
 interface Thread {
   worker: Worker;
   /** The work that is under way. */
   lines: Set<Line>;
+  /** Whether it does not take up new work. */
+  hangs: boolean;
 }
 
 /**
  * Lists and archives, made in threads: they are many small calls of the system, which must neither delay what else this
  * thread does nor each go through the pool. A thread is started when all others are at work, and they end after the last.
+ * What a thread that hangs has not taken up goes to another one.
  */
 export class FileThreads implements Pick<Service, 'stop'> {
   readonly #parts: FileThreadsParts;
@@ -57,6 +66,11 @@ export class FileThreads implements Pick<Service, 'stop'> {
 
   constructor(parts: FileThreadsParts) {
     this.#parts = parts;
+  }
+
+  /** Whether there is no thread for new work, because all hang. */
+  get is_full(): boolean {
+    return this.#threads.size === THREADS_MAX + HANGING_MAX && [...this.#threads].every(({ hangs }) => hangs);
   }
 
   /** A page of a directory's entries, as JSON. Throws as `Files.list` does. */
@@ -119,11 +133,27 @@ export class FileThreads implements Pick<Service, 'stop'> {
     this.#threads.clear();
   }
 
+  /** Gives work to a thread that takes it up. */
   async #call(work: Work): Promise<Line> {
-    const journal_folder = await this.#parts.journal.address();
-    this.#idle?.cancel();
-    if (this.#is_stopped) throw new ApiError('shutting_down');
-    const { worker, lines } = this.#leastBusy({ own_paths: this.#parts.own_paths, journal_folder });
+    const { own_paths, daemon_pid, journal, clock } = this.#parts;
+    const journal_folder = await journal.address();
+    for (;;) {
+      this.#idle?.cancel();
+      if (this.#is_stopped) throw new ApiError('shutting_down');
+      const thread = this.#leastBusy({ own_paths, journal_folder, daemon_pid });
+      const line = this.#post(thread, work);
+      const timer = clock.after(HANGS_MS, () => {
+        thread.hangs = true;
+        // Without a thread that is free it waits for this one.
+        if (!this.is_full) line.close(new Error(GIVEN_BACK));
+      });
+      const was_begun = await line.whenBegun();
+      timer.cancel();
+      if (was_begun || !thread.hangs || this.is_full) return line;
+    }
+  }
+
+  #post({ worker, lines }: Thread, work: Work): Line {
     const { port1, port2 } = new MessageChannel();
     const line = new Line(port1);
     lines.add(line);
@@ -136,8 +166,13 @@ export class FileThreads implements Pick<Service, 'stop'> {
   }
 
   #leastBusy(settings: FileThreadSettings): Thread {
-    const [first] = [...this.#threads].sort((one, other) => one.lines.size - other.lines.size);
-    if (first && (first.lines.size === 0 || this.#threads.size >= THREADS_MAX)) return first;
+    const threads = [...this.#threads];
+    const able = threads.filter(({ hangs }) => !hangs);
+    const [first] = (able.length > 0 ? able : threads).sort(
+      (one, other) => one.lines.size - other.lines.size,
+    );
+    const is_enough = able.length >= THREADS_MAX || threads.length >= THREADS_MAX + HANGING_MAX;
+    if (first && (is_enough || (!first.hangs && first.lines.size === 0))) return first;
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
     const worker = new Worker(new URL(`./file-thread.${extension}`, import.meta.url), {
       workerData: settings,
@@ -145,9 +180,13 @@ export class FileThreads implements Pick<Service, 'stop'> {
       // Entries pass through and are gone: a small young generation is collected in a blink.
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     });
-    const thread = { worker, lines: new Set<Line>() };
+    const thread = { worker, lines: new Set<Line>(), hangs: false };
     this.#threads.add(thread);
     worker.unref();
+    // It takes work up, perhaps late.
+    worker.on('message', () => {
+      thread.hangs = false;
+    });
     worker.on('error', () => {}); // its work tells of its end
     worker.on('exit', () => {
       this.#threads.delete(thread);
@@ -164,6 +203,7 @@ export class FileThreads implements Pick<Service, 'stop'> {
 }
 
 const GONE = new Error('nobody wants it any more');
+const GIVEN_BACK = 'another thread does it';
 
 /** Rejects where the stream breaks off. */
 async function sendAll(data: Readable, line: Line): Promise<void> {

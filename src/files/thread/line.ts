@@ -3,6 +3,7 @@ import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 
 /** What one side of a line tells the other. `piece` is a part of a stream, `taken` says that one is used up. */
 type Message =
+  | { kind: 'begun' }
   | { kind: 'ready' }
   | { kind: 'piece'; piece: Uint8Array }
   | { kind: 'taken' }
@@ -32,6 +33,7 @@ export class Line {
   readonly #gone = new AbortController();
   readonly #pieces: Buffer[] = [];
   #waiting: (() => void)[] = [];
+  #is_begun = false;
   #is_ready = false;
   #sent = 0;
   #end: End | null = null;
@@ -48,6 +50,12 @@ export class Line {
   /** Aborts when the other side wants no more, or has ended. */
   get gone(): AbortSignal {
     return this.#gone.signal;
+  }
+
+  /** Whether the other side takes the work up; false if the line is closed before. */
+  async whenBegun(): Promise<boolean> {
+    await this.#until(() => this.#is_begun || this.#end !== null);
+    return this.#is_begun;
   }
 
   /** Resolves once the other side is ready to send pieces. Throws what it failed with. */
@@ -77,6 +85,10 @@ export class Line {
         return;
       }
     }
+  }
+
+  begun(): void {
+    this.#post({ kind: 'begun' });
   }
 
   ready(): void {
@@ -122,6 +134,9 @@ export class Line {
 
   #receive(message: Message): void {
     switch (message.kind) {
+      case 'begun':
+        this.#is_begun = true;
+        break;
       case 'ready':
         this.#is_ready = true;
         break;

@@ -1,148 +1,231 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { rmSync } from 'node:fs';
-import { chown } from 'node:fs/promises';
+import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Clock, Timer } from '../../../base/clock.ts';
+import { type Clock, runTime, type Timer } from '../../../base/clock.ts';
 import { NODE_FLAGS } from '../../../base/engine/flags.ts';
-import { makeFolder } from '../../../base/folder.ts';
-import type { Account } from '../../../base/linux/accounts.ts';
-import type { Log } from '../../../base/log.ts';
+import { HEAPS_VARIABLE } from '../../../base/node-variables.ts';
+import { FILE_CALLS_MAX, FILE_TRANSFERS_MAX } from '../../../contract/defaults.ts';
 import { ApiError } from '../../../contract/errors.ts';
+import type { AccountSettings, ProgramAnswer } from './account-program.ts';
 
-/** How long a process without requests is kept, in ms: starting one takes longer than most operations. */
-const KEEP_MS = 60_000;
-/** The longest line that a process may write about a start that failed. */
+/** Time for a start: a machine that is very busy takes seconds. */
+const START_TIMEOUT_MS = 10_000;
+/** How often a process with requests is asked whether it still runs, in ms. */
+const ASK_MS = 2_000;
+/** Time for its answer: it only has to run. */
+const ANSWER_TIMEOUT_MS = 5_000;
+/** Time to tidy up when the daemon ends. */
+const END_GRACE_MS = 1_000;
+/** Calls of one process whose clients have gone, and that hang; then another one takes new requests. */
+const LEFT_MAX = 32;
+/** The longest reason of a failed start that is passed on. */
 const REASON_MAX_LENGTH = 200;
 
-/** What an account's process is started with, as JSON. */
-export interface AccountSettings {
-  account: Account;
-  own_paths: readonly string[];
-  /** The account's own, in a folder that it cannot enter by itself. */
-  journal_folder: string;
-}
-
-/** What an account's process is made with. */
+/** What a process of an account is made with. */
 export interface AccountProcessParts {
   clock: Clock;
-  log: Log;
-  account: Account;
-  /** The folder of its socket and journal, which only the daemon can enter. */
+  /** The folder of its socket, which only the daemon can enter. */
   folder: string;
-  own_paths: readonly string[];
+  /** The name of its socket there. */
+  socket_name: string;
+  settings: AccountSettings;
+}
+
+/** A request that a process works on. */
+export interface AccountUse {
+  /** Where it answers. */
+  socket_path: string;
+  /** Aborts, with `unavailable`, if the process is lost. */
+  lost: AbortSignal;
+  /** To be called once it has become a connection that lasts. */
+  lasts: () => void;
+  /** To be called at the end. Idempotent. */
+  done: () => void;
 }
 
 /**
- * A process with the rights of one account, which answers the same file routes on a socket. It begins with the daemon's
- * rights, opens its socket where the account cannot, and then gives them up for good. Started by the first request and
- * ended after the last.
+ * A process that answers file requests on a socket. The account's own processes can stop or kill it, and its threads can
+ * hang in a file system: it is asked whether it runs while it has requests, and killed if it does not answer.
  */
 export class AccountProcess {
+  /** Called once it has ended, and the kernel has let go of all its threads. */
+  onEnded: () => void = () => {};
+  /** Called when a request is done. */
+  onDone: () => void = () => {};
+  /** Called when it is killed because it does not answer. */
+  onLost: () => void = () => {};
+  /** Whether new requests go to another one. */
+  is_retired = false;
   readonly #parts: AccountProcessParts;
-  #started: Promise<ChildProcess> | null = null;
-  #users = 0;
-  #idle: Timer | null = null;
+  readonly #clock: Clock;
+  readonly #lost = new AbortController();
+  readonly #folder: number;
+  readonly #child: ChildProcess;
+  readonly #ready: Promise<void>;
+  #uses = 0;
+  #lasting = 0;
+  #left = 0;
+  #asking: Timer | null = null;
+  #has_ended = false;
 
+  /** Throws the system's error if no process can be started. */
   constructor(parts: AccountProcessParts) {
     this.#parts = parts;
+    this.#clock = runTime(parts.clock);
+    const { folder, socket_name, settings } = parts;
+    rmSync(`${folder}/${socket_name}`, { force: true });
+    this.#folder = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+    this.#child = spawn(process.execPath, [...NODE_FLAGS, programPath(), JSON.stringify(settings)], {
+      // Each request has a thread, so that none waits for another one that hangs.
+      env: { UV_THREADPOOL_SIZE: String(FILE_CALLS_MAX + FILE_TRANSFERS_MAX), [HEAPS_VARIABLE]: '1' },
+      cwd: folder,
+      stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
+    });
+    this.#child.stdin?.on('error', () => {});
+    this.#child.once('exit', () => this.#end());
+    this.#child.unref();
+    this.#child.channel?.unref();
+    this.#ready = this.#started();
+    this.#ready.catch(() => {});
   }
 
-  /** Whether it acts as this very account. */
-  isFor({ name, uid, gid }: Account): boolean {
-    const { account } = this.#parts;
-    return account.name === name && account.uid === uid && account.gid === gid;
+  /** How many requests it works on. */
+  get uses(): number {
+    return this.#uses;
   }
 
-  /**
-   * The path of its socket, for one request, after which `done` must be called. Throws `permission_denied` where this
-   * daemon may not act as the account.
-   */
-  async use(): Promise<{ socket: string; done: () => void }> {
-    this.#users += 1;
-    this.#idle?.cancel();
+  /** Whether it works on anything but connections that last. */
+  get is_busy(): boolean {
+    return this.#uses > this.#lasting;
+  }
+
+  /** How many calls it still works on for clients that have gone, while it is not killed. */
+  get left(): number {
+    return this.#lost.signal.aborted ? 0 : this.#left;
+  }
+
+  /** Takes a request, once it is ready. Throws `permission_denied` or `unavailable` if it cannot start. */
+  async use(): Promise<AccountUse> {
+    this.#uses += 1;
+    this.#ask();
     let is_done = false;
+    let does_last = false;
     const done = () => {
-      if (!is_done) this.#release();
+      if (is_done) return;
       is_done = true;
+      this.#uses -= 1;
+      if (does_last) this.#lasting -= 1;
+      if (this.#uses === 0) {
+        this.#asking?.cancel();
+        this.#asking = null;
+      }
+      this.onDone();
     };
     try {
-      await this.#start();
+      await this.#ready;
     } catch (error) {
       done();
       throw error;
     }
-    return { socket: this.#socket, done };
+    return {
+      // By its folder's descriptor, because the path of a socket may be too long.
+      socket_path: `/proc/self/fd/${this.#folder}/${this.#parts.socket_name}`,
+      lost: this.#lost.signal,
+      lasts: () => {
+        does_last = true;
+        this.#lasting += 1;
+      },
+      done,
+    };
   }
 
-  /** Ends it, with what it is doing. Idempotent. */
+  /** Kills it, with what it is doing. Not waited for: a thread that hangs keeps it until the kernel lets go. */
+  kill(): void {
+    this.is_retired = true;
+    if (!this.#has_ended) this.#child.kill('SIGKILL');
+    this.#lost.abort(lostError());
+  }
+
+  /** Ends it: it tidies up, for at most a second. */
   async stop(): Promise<void> {
-    this.#idle?.cancel();
-    const child = await this.#started?.catch(() => null);
-    // It ends with its stdin, as it would with this process.
-    child?.stdin?.end();
-    this.#started = null;
+    this.is_retired = true;
+    if (this.#has_ended) return;
+    const late = Promise.withResolvers<void>();
+    const limit = this.#parts.clock.after(END_GRACE_MS, late.resolve);
+    const ended = new Promise<void>((resolve) => {
+      this.#child.once('exit', () => resolve());
+    });
+    this.#child.stdin?.end();
+    await Promise.race([ended, late.promise]);
+    limit.cancel();
+    this.kill();
   }
 
-  get #socket(): string {
-    return `${this.#parts.folder}/${this.#parts.account.uid}.sock`;
+  #started(): Promise<void> {
+    const { account } = this.#parts.settings;
+    return new Promise((resolve, reject) => {
+      const limit = this.#clock.after(START_TIMEOUT_MS, () => fail('it does not start'));
+      const fail = (reason: string) => {
+        limit.cancel();
+        this.kill();
+        reject(
+          new ApiError('unavailable', `File operations are not possible: ${reason}.`, { retry_after_s: 1 }),
+        );
+      };
+      this.#child.once('error', ({ message }) => fail(message));
+      this.#child.once('exit', (code, signal) => fail(`their process ended with ${code ?? signal}`));
+      this.#child.on('message', (message: ProgramAnswer) => {
+        if ('left' in message) return this.#hear(message);
+        limit.cancel();
+        if (message.failed === null) return resolve();
+        this.kill();
+        reject(
+          new ApiError('permission_denied', `The daemon may not act as the user ${account?.name}.`, {
+            field: 'user',
+            reason: message.failed.slice(0, REASON_MAX_LENGTH),
+          }),
+        );
+      });
+    });
   }
 
-  #release(): void {
-    this.#users -= 1;
-    if (this.#users > 0) return;
-    this.#idle = this.#parts.clock.after(KEEP_MS, () => void this.stop());
+  /** Asks whether it runs, again and again while it has requests. */
+  #ask(): void {
+    this.#asking ??= this.#clock.after(ASK_MS, () => {
+      this.#asking = this.#clock.after(ANSWER_TIMEOUT_MS, () => {
+        this.kill();
+        this.onLost();
+      });
+      this.#child.send({ is_asking: true }, () => {});
+    });
   }
 
-  #start(): Promise<ChildProcess> {
-    this.#started ??= this.#spawn().catch((error) => {
-      this.#started = null;
-      throw error;
-    });
-    return this.#started;
+  #hear({ left, is_full }: Extract<ProgramAnswer, { left: number }>): void {
+    this.#left = left;
+    if (left >= LEFT_MAX || is_full) this.is_retired = true;
+    this.#asking?.cancel();
+    this.#asking = null;
+    if (this.#uses > 0 && !this.#has_ended) this.#ask();
   }
 
-  async #spawn(): Promise<ChildProcess> {
-    const { account, folder, own_paths, log } = this.#parts;
-    await makeFolder(folder);
-    rmSync(this.#socket, { force: true });
-    const journal_folder = `${folder}/uploads-${account.uid}`;
-    await makeFolder(journal_folder);
-    await chown(journal_folder, account.uid, account.gid).catch(() => {}); // it then says itself what it lacks
-    const settings: AccountSettings = { account, own_paths, journal_folder };
-    const child = spawn(process.execPath, [...NODE_FLAGS, programPath(), JSON.stringify(settings)], {
-      env: {},
-      cwd: folder,
-      stdio: ['pipe', 'pipe', 'ignore'],
-    });
-    child.stdin.on('error', () => {});
-    child.once('exit', () => {
-      this.#started = null;
-    });
-    const answer = await firstLine(child);
-    if (answer === 'ready') return child;
-    child.stdin.end();
-    log.warn({ account: account.name, reason: answer }, 'file operations cannot act as this account');
-    throw new ApiError('permission_denied', `The daemon may not act as the user ${account.name}.`, {
-      field: 'user',
-    });
+  #end(): void {
+    this.#has_ended = true;
+    this.is_retired = true;
+    this.#asking?.cancel();
+    this.#lost.abort(lostError());
+    closeSync(this.#folder);
+    this.onEnded();
   }
+}
+
+function lostError(): ApiError {
+  return new ApiError('unavailable', 'The process that carries out file operations has ended.', {
+    retry_after_s: 1,
+  });
 }
 
 /** In a bundle, the program lies beside it. */
 function programPath(): string {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
   return fileURLToPath(new URL(`./account-program.${extension}`, import.meta.url));
-}
-
-/** What it writes first: `ready`, or why it cannot be; the reason of its end otherwise. */
-function firstLine(child: ChildProcess): Promise<string> {
-  return new Promise((resolve) => {
-    let text = '';
-    child.once('error', ({ message }) => resolve(message));
-    child.once('close', (code, signal) => resolve(text.trim() || `it ended with ${code ?? signal}`));
-    child.stdout?.setEncoding('utf8').on('data', (data: string) => {
-      text = (text + data).slice(0, REASON_MAX_LENGTH);
-      if (text.includes('\n')) resolve(text.split('\n', 1)[0] as string);
-    });
-  });
 }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
+import { type Clock, systemClock } from '../../../base/clock.ts';
 import { keepHeapSmall } from '../../../base/engine/heap.ts';
 import { type HttpExchange, success } from '../../../base/http/app.ts';
 import { allowLongBody, takeUpgrade } from '../../../base/http/listener.ts';
@@ -19,38 +20,58 @@ import { type BytePath, parsePath, pathFields } from '../../../files/byte-path.t
 import type { TwoPaths } from '../../../files/change/two-places.ts';
 import { checkUnconditional, writeConditions } from '../../../files/conditions.ts';
 import { withPath } from '../../../files/file-error.ts';
+import type { Files } from '../../../files/files.ts';
 import { freeBuffer } from '../../../files/free-buffer.ts';
+import type { FileThreads } from '../../../files/thread/file-threads.ts';
 import { checkHandshake } from '../process-attach.ts';
 import { BodyWriter } from './body-writer.ts';
+import type { CallsUnderWay } from './calls-under-way.ts';
 import { answerDownload } from './download.ts';
-import type { RoutedFiles } from './file-service.ts';
+import type { FileHandler, FileRoute } from './file-routes.ts';
 import { WatchConnection } from './watch/watch-connection.ts';
+import type { WatchedTrees } from './watch/watched-trees.ts';
 
 type WriteQuery = Static<typeof FileWriteQuery>;
 
 /** The longest frame of a client that watches: a path and little else. */
 const FRAME_MAX_BYTES = 64 * 1024;
+/** How often the daemon is told that work goes on, in ms. */
+const STEPS_TOLD_MS = 5_000;
 /** What `success` puts around data, here around what is JSON already. */
 const [SUCCESS, SUCCESS_END] = [Buffer.from('{"success":true,"data":'), Buffer.from('}')];
 
+/** What the requests of one account are answered with. */
+export interface AccountFiles {
+  clock: Clock;
+  calls: CallsUnderWay;
+  own: Files;
+  /** For lists and archives. */
+  threads: FileThreads;
+  /** What clients watch. */
+  trees: WatchedTrees;
+}
+
+type Answering = (files: AccountFiles, exchange: HttpExchange) => Promise<unknown>;
+
+/** Makes the handler that answers with the rights of this process. */
+export function answering(files: AccountFiles): FileHandler {
+  return ({ answer }, exchange) => files.calls.run(exchange.reply, () => ANSWERS[answer](files, exchange));
+}
+
 /** Answers GET and HEAD `/files`. */
-export async function answerRead(files: RoutedFiles, exchange: HttpExchange): Promise<void> {
+async function answerRead(files: AccountFiles, exchange: HttpExchange): Promise<void> {
   const path = pathOf(exchange.request);
-  files.transfers.begin(exchange);
   const file = await files.own.open(path);
   await withPath(path, () => answerDownload(file, files.clock, exchange));
 }
 
 /** Answers GET `/files/stat`. */
-export async function answerStat({ own }: RoutedFiles, { request }: HttpExchange): Promise<unknown> {
+async function answerStat({ own }: AccountFiles, { request }: HttpExchange): Promise<unknown> {
   return success(await own.stat(pathOf(request)));
 }
 
 /** Answers GET `/files/list`. */
-export async function answerList(
-  { threads }: RoutedFiles,
-  { request, reply }: HttpExchange,
-): Promise<unknown> {
+async function answerList({ threads }: AccountFiles, { request, reply }: HttpExchange): Promise<unknown> {
   const { depth, limit, cursor } = request.query as Static<typeof FileListQuery>;
   const page = await threads.list({ path: pathOf(request), depth, limit, cursor });
   reply.type('application/json; charset=utf-8');
@@ -60,7 +81,7 @@ export async function answerList(
 }
 
 /** Answers POST and PUT `/files`: an upload, or a directory to make. */
-export async function answerWrite(files: RoutedFiles, exchange: HttpExchange): Promise<unknown> {
+async function answerWrite(files: AccountFiles, exchange: HttpExchange): Promise<unknown> {
   const { request } = exchange;
   const query = request.query as WriteQuery;
   const path = pathOf(request);
@@ -72,14 +93,13 @@ export async function answerWrite(files: RoutedFiles, exchange: HttpExchange): P
 
 /** Answers once the uploaded file is in its place and synced. Source: contract section 4, "Files". */
 async function upload(
-  { own, transfers }: RoutedFiles,
+  { own }: AccountFiles,
   path: BytePath,
   query: WriteQuery,
   exchange: HttpExchange,
 ): Promise<unknown> {
   const { request, reply } = exchange;
   const conditions = writeConditions(request.headers);
-  transfers.begin(exchange);
   allowLongBody(request, reply);
   keepHeapSmall();
   const { is_new, size, etag } = await own.write({
@@ -89,14 +109,13 @@ async function upload(
     conditions,
     data: request.raw,
     signal: disconnectSignal(reply),
-    onReceived: () => transfers.received(exchange),
   });
   reply.code(is_new ? 201 : 200).header('etag', etag);
   return success({ written: true, ...pathFields(path), size, etag });
 }
 
 async function makeDirectory(
-  { own }: RoutedFiles,
+  { own }: AccountFiles,
   path: BytePath,
   query: WriteQuery,
   { request, reply }: HttpExchange,
@@ -112,10 +131,9 @@ function modeOf({ mode }: WriteQuery): number | null {
 }
 
 /** Answers GET `/files/archive`. */
-export async function answerPack(files: RoutedFiles, exchange: HttpExchange): Promise<void> {
+async function answerPack(files: AccountFiles, exchange: HttpExchange): Promise<void> {
   const path = pathOf(exchange.request);
   const { format } = exchange.request.query as Static<typeof ArchiveQuery>;
-  files.transfers.begin(exchange);
   const gone = disconnectSignal(exchange.reply);
   const archive = await files.threads.pack(path, gone);
   await withPath(path, () => sendArchive(archive, format, gone, exchange));
@@ -171,21 +189,17 @@ function gzipped(archive: AsyncGenerator<Buffer, void>): AsyncIterable<Buffer> {
 }
 
 /** Answers PUT `/files/archive`. */
-export async function answerUnpack(
-  { threads, transfers }: RoutedFiles,
-  exchange: HttpExchange,
-): Promise<unknown> {
+async function answerUnpack({ threads }: AccountFiles, exchange: HttpExchange): Promise<unknown> {
   const { request, reply } = exchange;
   const path = pathOf(request);
   checkUnconditional(request.headers);
-  transfers.begin(exchange);
   allowLongBody(request, reply);
   return success(await threads.unpack(path, request.raw, disconnectSignal(reply)));
 }
 
 /** Answers GET `/files/watch` with a WebSocket. */
-export async function answerWatch(
-  { own, trees, clock }: RoutedFiles,
+async function answerWatch(
+  { own, trees, clock }: AccountFiles,
   { request, reply }: HttpExchange,
 ): Promise<void> {
   checkHandshake(request);
@@ -199,24 +213,23 @@ export async function answerWatch(
 }
 
 /** Answers DELETE `/files`. */
-export async function answerRemove({ own }: RoutedFiles, { request, reply }: HttpExchange): Promise<unknown> {
+async function answerRemove({ own }: AccountFiles, { request, reply }: HttpExchange): Promise<unknown> {
   checkUnconditional(request.headers);
   const { recursive } = request.query as Static<typeof FileRemoveQuery>;
-  await own.remove({ path: pathOf(request), recursive, signal: disconnectSignal(reply) });
+  await own.remove({ path: pathOf(request), recursive, signal: stepSignal(reply) });
   return success({ deleted: true });
 }
 
 /** Answers POST `/files/move`. */
-export async function answerMove({ own }: RoutedFiles, { request, reply }: HttpExchange): Promise<unknown> {
+async function answerMove({ own }: AccountFiles, { request, reply }: HttpExchange): Promise<unknown> {
   await own.move(twoPaths(request, reply));
   return success({ moved: true });
 }
 
 /** Answers POST `/files/copy`. */
-export async function answerCopy({ own, transfers }: RoutedFiles, exchange: HttpExchange): Promise<unknown> {
+async function answerCopy({ own }: AccountFiles, exchange: HttpExchange): Promise<unknown> {
   const { request, reply } = exchange;
   const paths = twoPaths(request, reply);
-  transfers.count(exchange);
   await own.copy(paths);
   return success({ copied: true });
 }
@@ -231,7 +244,7 @@ function twoPaths({ body, headers }: FastifyRequest, reply: FastifyReply): TwoPa
     source: parsePath({ path: source, path_base64: source_base64 }, 'source'),
     destination: parsePath({ path: destination, path_base64: destination_base64 }, 'destination'),
     overwrite: overwrite ?? false,
-    signal: disconnectSignal(reply),
+    signal: stepSignal(reply),
   };
 }
 
@@ -240,3 +253,33 @@ function pathOf({ raw, query }: FastifyRequest): BytePath {
   checkQueryText(raw.url ?? '');
   return parsePath(query as { path?: string; path_base64?: string });
 }
+
+/**
+ * A signal that aborts when the client disconnects. Work through a large tree looks at it between its steps, of which the
+ * daemon is then told: only work that does not go on is given up.
+ */
+function stepSignal(reply: FastifyReply): AbortSignal {
+  const signal = disconnectSignal(reply);
+  let told_ms = systemClock.monotonicMs();
+  const throwIfAborted = () => {
+    if (signal.aborted) throw signal.reason;
+    const now_ms = systemClock.monotonicMs();
+    if (now_ms - told_ms < STEPS_TOLD_MS) return;
+    told_ms = now_ms;
+    reply.raw.writeProcessing();
+  };
+  return Object.assign(signal, { throwIfAborted });
+}
+
+const ANSWERS: Record<FileRoute['answer'], Answering> = {
+  read: answerRead,
+  stat: answerStat,
+  list: answerList,
+  pack: answerPack,
+  watch: answerWatch,
+  remove: answerRemove,
+  move: answerMove,
+  copy: answerCopy,
+  write: answerWrite,
+  unpack: answerUnpack,
+};

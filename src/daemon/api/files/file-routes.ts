@@ -1,7 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type HttpApp, type HttpExchange, withStreamedBodies } from '../../../base/http/app.ts';
-import { ApiError } from '../../../contract/errors.ts';
-import type { SandboxState } from '../../../contract/sandboxes.ts';
 import {
   ArchiveQuery,
   FileListQuery,
@@ -12,89 +10,64 @@ import {
   TwoPathsBody,
   TwoPathsQuery,
 } from '../../../contract/schema/files.ts';
-import type { RoutedFiles } from './file-service.ts';
 
-/** The slice of the daemon that the file routes use. */
-export interface FileContext {
-  readonly state: SandboxState | 'starting';
-  /** Loaded with the first request for files. */
-  files(): Promise<RoutedFiles>;
+/** A route of file operations. */
+export interface FileRoute {
+  answer: 'read' | 'stat' | 'list' | 'pack' | 'watch' | 'remove' | 'move' | 'copy' | 'write' | 'unpack';
+  /** `lasting`: a connection that stays open for as long as its client wants. */
+  kind: 'call' | 'transfer' | 'lasting';
+  changes_files: boolean;
 }
 
-/** The name of the function that answers a request; loaded with the first one. */
-type AnswerName = keyof typeof import('./answers.ts');
-/** Whether a request is one of the transfers, whose number is bounded. */
-type Counted = (request: FastifyRequest) => boolean;
+/** Answers the requests of all routes. A refusal is thrown. */
+export type FileHandler = (route: FileRoute, exchange: HttpExchange) => Promise<unknown>;
 
 const PATH = '/api/v1/files';
 
 /** Adds the routes of file operations. Source: contract section 4, "Files". */
-export async function registerFileRoutes(app: HttpApp, daemon: FileContext): Promise<void> {
-  const reading = handlerOf(daemon, 'read');
-  const writing = handlerOf(daemon, 'write');
+export async function registerFileRoutes(app: HttpApp, handler: FileHandler): Promise<void> {
+  const by =
+    (answer: FileRoute['answer'], kind: FileRoute['kind'], changes_files = false) =>
+    (request: FastifyRequest, reply: FastifyReply) => {
+      const route = { answer, kind: isMade(request) ? 'call' : kind, changes_files } as const;
+      return handled(handler, route, { request, reply });
+    };
   const one = { querystring: FileQuery };
   const two = { querystring: TwoPathsQuery, body: TwoPathsBody };
-  const list = { querystring: FileListQuery };
-  const archive = { querystring: ArchiveQuery };
-  const watch = { querystring: FileWatchQuery };
-  const removal = { querystring: FileRemoveQuery };
-  const write = { querystring: FileWriteQuery };
-  app.get(PATH, { schema: one }, reading('answerRead', isTransfer));
-  app.head(PATH, { schema: one }, reading('answerRead', isTransfer));
-  app.get(`${PATH}/stat`, { schema: one }, reading('answerStat'));
-  app.get(`${PATH}/list`, { schema: list }, reading('answerList'));
-  app.get(`${PATH}/archive`, { schema: archive }, reading('answerPack', isTransfer));
-  app.get(`${PATH}/watch`, { schema: watch }, reading('answerWatch'));
-  app.delete(PATH, { schema: removal }, writing('answerRemove'));
-  app.post(`${PATH}/move`, { schema: two }, writing('answerMove'));
-  app.post(`${PATH}/copy`, { schema: two }, writing('answerCopy', isTransfer));
+  app.get(PATH, { schema: one }, by('read', 'transfer'));
+  app.head(PATH, { schema: one }, by('read', 'transfer'));
+  app.get(`${PATH}/stat`, { schema: one }, by('stat', 'call'));
+  app.get(`${PATH}/list`, { schema: { querystring: FileListQuery } }, by('list', 'call'));
+  app.get(`${PATH}/archive`, { schema: { querystring: ArchiveQuery } }, by('pack', 'transfer'));
+  app.get(`${PATH}/watch`, { schema: { querystring: FileWatchQuery } }, by('watch', 'lasting'));
+  app.delete(PATH, { schema: { querystring: FileRemoveQuery } }, by('remove', 'call', true));
+  app.post(`${PATH}/move`, { schema: two }, by('move', 'call', true));
+  app.post(`${PATH}/copy`, { schema: two }, by('copy', 'transfer', true));
   await withStreamedBodies(app, (streamed) => {
-    streamed.post(PATH, { schema: write }, writing('answerWrite', isUpload));
-    streamed.put(PATH, { schema: write }, writing('answerWrite', isUpload));
-    streamed.put(`${PATH}/archive`, { schema: one }, writing('answerUnpack', isTransfer));
+    const write = { schema: { querystring: FileWriteQuery } };
+    streamed.post(PATH, write, by('write', 'transfer', true));
+    streamed.put(PATH, write, by('write', 'transfer', true));
+    streamed.put(`${PATH}/archive`, { schema: one }, by('unpack', 'transfer', true));
   });
 }
 
-/**
- * Makes handlers that answer with the rights of the account that the request acts as: here, or in a process of that
- * account. For what changes files they throw `conflict` while the sandbox is paused.
- */
-function handlerOf(daemon: FileContext, access: 'read' | 'write') {
-  return (answer: AnswerName, isCounted: Counted = isNever) =>
-    async (request: FastifyRequest, reply: FastifyReply) => {
-      const exchange = { request, reply };
-      try {
-        if (access === 'write') checkWritable(daemon);
-        const files = await daemon.files();
-        const other = await files.processOf((request.query as { user?: string }).user);
-        if (other === null) return await (await import('./answers.ts'))[answer](files, exchange);
-        // That process counts its own alone.
-        if (isCounted(request)) files.transfers.count(exchange);
-        const { forwardToAccount } = await import('./forward.ts');
-        await forwardToAccount(other, exchange);
-      } catch (error) {
-        if (reply.raw.destroyed) {
-          // The client has gone, and its work has been stopped.
-          reply.hijack();
-          return;
-        }
-        refuseBody(exchange);
-        throw error;
-      }
-    };
+/** Whether a request makes a directory, for which it needs no bytes. */
+function isMade({ query }: FastifyRequest): boolean {
+  return (query as { mkdir?: boolean }).mkdir === true;
 }
 
-const isNever: Counted = () => false;
-const isTransfer: Counted = () => true;
-
-/** A directory is made without any bytes. */
-function isUpload({ query }: FastifyRequest): boolean {
-  return !(query as { mkdir?: boolean }).mkdir;
-}
-
-function checkWritable({ state }: FileContext): void {
-  if (state === 'paused') throw new ApiError('conflict', 'The sandbox is paused.');
-  if (state === 'stopping') throw new ApiError('shutting_down');
+async function handled(handler: FileHandler, route: FileRoute, exchange: HttpExchange): Promise<unknown> {
+  try {
+    return await handler(route, exchange);
+  } catch (error) {
+    if (exchange.reply.raw.destroyed) {
+      // The client has gone, and its work has been stopped.
+      exchange.reply.hijack();
+      return;
+    }
+    refuseBody(exchange);
+    throw error;
+  }
 }
 
 /** Has the client see a refusal although its body is still under way: the connection ends after the answer. */

@@ -1,16 +1,16 @@
-import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
-import { type Account, findAccount } from '../../../base/linux/accounts.ts';
+import type { HttpExchange } from '../../../base/http/app.ts';
+import type { Account } from '../../../base/linux/accounts.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Service } from '../../../base/service.ts';
+import { FILE_CALLS_MAX, FILE_IDLE_TIMEOUT_MS, FILE_TRANSFERS_MAX } from '../../../contract/defaults.ts';
 import { invalidField } from '../../../contract/errors.ts';
-import { UploadJournal } from '../../../files/change/upload-journal.ts';
-import { Files } from '../../../files/files.ts';
-import { FileThreads } from '../../../files/thread/file-threads.ts';
 import { type DaemonConfig, ownPaths } from '../../config.ts';
-import { AccountProcess } from './account-process.ts';
-import { Transfers } from './transfers.ts';
-import { WatchedTrees } from './watch/watched-trees.ts';
+import { AccountLookup } from './account-lookup.ts';
+import { AccountProcesses } from './account-processes.ts';
+import type { FileRoute } from './file-routes.ts';
+import { forwardToAccount } from './forward.ts';
+import { Places } from './places.ts';
 
 /** What a file service is made with. */
 export interface FileServiceParts {
@@ -18,78 +18,75 @@ export interface FileServiceParts {
   log: Log;
   /** Where it keeps its own files, in the state directory. */
   folder: string;
+  /** How long an idle client may hold a transfer, in ms. */
+  idle_timeout_ms?: number;
   config: Pick<DaemonConfig, 'state_dir' | 'control_token_file' | 'control_socket' | 'process_user'>;
 }
 
-/** The part of a file service that its routes work with, here or in the process of an account. */
-export type RoutedFiles = Pick<
-  FileService,
-  'clock' | 'transfers' | 'own' | 'threads' | 'trees' | 'processOf'
->;
-
 /**
- * The daemon's file operations: its own account's in this process, any other's in a process of that account, so that the
- * kernel decides what the account may do. Source: contract section 4, "Files".
+ * The daemon's file operations, each in a process of the account that it acts as: the kernel decides what the account may
+ * do, and a file system that hangs holds up no thread of the daemon. Source: contract section 4, "Files".
  */
 export class FileService implements Pick<Service, 'stop'> {
-  readonly clock: Clock;
-  readonly transfers = new Transfers();
-  /** Operations with the daemon's own rights. */
-  readonly own: Files;
-  /** Lists and archives with the daemon's own rights. */
-  readonly threads: FileThreads;
-  /** What clients watch with the daemon's own rights. */
-  readonly trees: WatchedTrees;
   readonly #parts: FileServiceParts;
   readonly #own_paths: string[];
-  readonly #journal: UploadJournal;
-  readonly #processes = new Map<number, AccountProcess>();
+  readonly #places = {
+    call: new Places(FILE_CALLS_MAX, 'file operations'),
+    transfer: new Places(FILE_TRANSFERS_MAX, 'transfers'),
+  };
+  readonly #lookup: AccountLookup;
+  readonly #accounts = new Map<number | null, AccountProcesses>();
 
   constructor(parts: FileServiceParts) {
-    const { clock, config, folder } = parts;
     this.#parts = parts;
-    this.clock = clock;
-    this.#own_paths = ownPaths(config);
-    this.#journal = new UploadJournal(join(folder, 'uploads'));
-    this.trees = new WatchedTrees({ clock, log: parts.log, own_paths: this.#own_paths });
-    const own = { clock, own_paths: this.#own_paths, journal: this.#journal };
-    this.own = new Files(own);
-    this.threads = new FileThreads(own);
+    this.#own_paths = ownPaths(parts.config);
+    this.#lookup = new AccountLookup(parts.clock);
+  }
+
+  /** Answers a request. Throws what refuses it before there is an answer. */
+  async answer(route: FileRoute, exchange: HttpExchange): Promise<void> {
+    const { user } = exchange.request.query as { user?: string };
+    const processes = await this.#processesOf(user);
+    if (route.kind !== 'lasting')
+      this.#places[route.kind].take(exchange, route.kind === 'call' ? this.#left() : 0);
+    const { clock, idle_timeout_ms = FILE_IDLE_TIMEOUT_MS } = this.#parts;
+    await forwardToAccount(processes, route, exchange, { clock, idle_timeout_ms });
+  }
+
+  /** Removes what uploads of an earlier daemon have left. */
+  removeLeftovers(): Promise<void> {
+    return this.#of(null).removeLeftovers();
+  }
+
+  /** Ends all processes. Idempotent. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#accounts.values()].map((each) => each.stop()));
   }
 
   /**
-   * The process that acts as this account; null where that is the daemon's own. Without `user`, the account is that of
-   * `--process-user`. Throws `invalid_request` (user) for one that does not exist.
+   * Those that act as this account; without `user`, as that of `--process-user`. Throws `invalid_request` (user) for one
+   * that does not exist.
    */
-  async processOf(user: string | undefined): Promise<AccountProcess | null> {
+  async #processesOf(user: string | undefined): Promise<AccountProcesses> {
     const name = user ?? this.#parts.config.process_user;
-    if (name === null) return null;
-    const account = await findAccount(name);
+    if (name === null) return this.#of(null);
+    const account = await this.#lookup.find(name);
     if (!account) throw invalidField('user', `there is no user ${JSON.stringify(name)}`);
-    return account.uid === process.geteuid?.() ? null : this.#process(account);
+    return this.#of(account.uid === process.geteuid?.() ? null : account);
   }
 
-  /** Ends the processes of accounts, and the threads. Idempotent. */
-  async stop(): Promise<void> {
-    await Promise.all([...this.#processes.values()].map((each) => each.stop()));
-    await this.trees.stop();
-    await this.threads.stop();
-    await this.#journal.close();
+  #left(): number {
+    return [...this.#accounts.values()].reduce((sum, { left }) => sum + left, 0);
   }
 
-  #process(account: Account): AccountProcess {
-    const known = this.#processes.get(account.uid);
+  #of(account: Account | null): AccountProcesses {
+    const key = account?.uid ?? null;
+    const known = this.#accounts.get(key);
     if (known?.isFor(account)) return known;
     void known?.stop();
     const { clock, log, folder } = this.#parts;
-    const made = new AccountProcess({
-      clock,
-      log,
-      account,
-      folder,
-      own_paths: this.#own_paths,
-    });
-    this.#processes.set(account.uid, made);
+    const made = new AccountProcesses({ clock, log, account, folder, own_paths: this.#own_paths });
+    this.#accounts.set(key, made);
     return made;
   }
 }

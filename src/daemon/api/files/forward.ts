@@ -1,43 +1,75 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import { type Clock, runTime } from '../../../base/clock.ts';
+import { keepHeapSmall } from '../../../base/engine/heap.ts';
 import type { HttpExchange } from '../../../base/http/app.ts';
 import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
-import { isUpgrade, takeUpgrade } from '../../../base/http/listener.ts';
+import { allowLongBody, isUpgrade, takeUpgrade } from '../../../base/http/listener.ts';
 import { joinUpgrade } from '../../../base/http/relay.ts';
+import { FILE_CALL_TIMEOUT_MS, FILE_SYNC_TIMEOUT_MS } from '../../../contract/defaults.ts';
 import { ApiError } from '../../../contract/errors.ts';
-import type { AccountProcess } from './account-process.ts';
+import { shownBytes } from '../../../files/byte-path.ts';
+import type { AccountUse } from './account-process.ts';
+import type { AccountProcesses } from './account-processes.ts';
+import type { FileRoute } from './file-routes.ts';
 
 const BODIES = new Set(['POST', 'PUT']);
 /** Of this connection, not of the next one. */
 const OWN = new Set(['authorization', 'host', 'origin', 'content-length', 'expect']);
 
 /**
- * Has a request answered by the process of an account, streaming both ways; when either side closes, the other is closed.
- * Throws `permission_denied` where the daemon may not act as the account.
+ * Has a request answered by a process of an account, streaming both ways; when either side closes, the other is closed.
+ * Throws `permission_denied` if the daemon may not act as the account, and `unavailable` if a file system does not answer
+ * in time.
  */
-export async function forwardToAccount(to: AccountProcess, exchange: HttpExchange): Promise<void> {
+export async function forwardToAccount(
+  to: AccountProcesses,
+  route: FileRoute,
+  exchange: HttpExchange,
+  { clock, idle_timeout_ms }: { clock: Clock; idle_timeout_ms: number },
+): Promise<void> {
   const { request, reply } = exchange;
-  const { socket, done } = await to.use();
+  const use = await to.use();
   const outgoing = httpRequest({
-    socketPath: socket,
+    socketPath: use.socket_path,
     agent: false,
     method: request.method,
     path: request.raw.url,
     headers: headersOf(request),
   });
-  outgoing.once('close', done);
+  outgoing.once('close', use.done);
   const abandon = () => outgoing.destroy();
   request.raw.socket.once('close', abandon);
   reply.raw.once('close', () => request.raw.socket.off('close', abandon));
+  if (request.raw.socket.destroyed) abandon();
+  if (route.kind === 'transfer') beginTransfer(route, exchange, idle_timeout_ms);
   try {
-    const { head, upgraded } = await answerTo(outgoing, request);
-    if (upgraded) join(exchange, head, upgraded);
-    else relay(exchange, head);
+    const { head, upgraded } = await answerTo(outgoing, use, route, request, runTime(clock));
+    if (upgraded) {
+      use.lasts();
+      join(exchange, head, upgraded);
+    } else relay(exchange, head);
   } catch (error) {
     outgoing.destroy();
     throw error;
   }
+}
+
+/** Cuts an idle client. One that is copied for, or has sent everything, waits for the disk. */
+function beginTransfer(
+  { answer, changes_files }: FileRoute,
+  { request, reply }: HttpExchange,
+  idle_timeout_ms: number,
+): void {
+  keepHeapSmall();
+  if (answer === 'copy') return;
+  const { socket } = request.raw;
+  // Counts any byte that moves as activity, also within one long write. An idle connection is then destroyed.
+  socket.setTimeout(idle_timeout_ms);
+  if (!changes_files) return;
+  allowLongBody(request, reply);
+  request.raw.once('end', () => socket.setTimeout(0));
 }
 
 function headersOf(request: FastifyRequest): Record<string, string> {
@@ -66,18 +98,87 @@ interface Answer {
   upgraded: Socket | null;
 }
 
-function answerTo(outgoing: ClientRequest, { method, raw, body }: FastifyRequest): Promise<Answer> {
+function answerTo(
+  outgoing: ClientRequest,
+  { lost }: AccountUse,
+  route: FileRoute,
+  request: FastifyRequest,
+  clock: Clock,
+): Promise<Answer> {
+  const { method, raw, body } = request;
   return new Promise((resolve, reject) => {
-    outgoing.once('response', (head) => resolve({ head, upgraded: null }));
+    const refuse = (error: unknown) => {
+      finish();
+      reject(error);
+    };
+    const onLost = () => refuse(lost.reason);
+    const stopWatching = watch(outgoing, route, request, clock, () => refuse(hangs(request)));
+    const finish = () => {
+      stopWatching();
+      lost.removeEventListener('abort', onLost);
+    };
+    lost.addEventListener('abort', onLost);
+    outgoing.once('response', (head) => {
+      finish();
+      resolve({ head, upgraded: null });
+    });
     outgoing.once('upgrade', (head, upgraded, first) => {
+      finish();
       upgraded.on('error', () => {});
       if (first.length > 0) upgraded.unshift(first);
       resolve({ head, upgraded: upgraded as Socket });
     });
-    outgoing.on('error', () => reject(new ApiError('internal_error', "The account's process has ended.")));
-    if (body !== undefined && body !== null) outgoing.end(textOf(body));
+    outgoing.on('error', () => {
+      // If the process has been killed, that is about to be reported.
+      setImmediate(() => refuse(new ApiError('unavailable', 'The process for file operations has ended.')));
+    });
+    if (lost.aborted) onLost();
+    else if (body !== undefined && body !== null) outgoing.end(textOf(body));
     else if (BODIES.has(method)) raw.pipe(outgoing);
     else outgoing.end();
+  });
+}
+
+/** Calls `onHanging` if a request makes no progress for as long as its kind allows; returns what ends that. */
+function watch(
+  outgoing: ClientRequest,
+  { kind, changes_files, answer }: FileRoute,
+  { method, raw, body }: FastifyRequest,
+  clock: Clock,
+  onHanging: () => void,
+): () => void {
+  const has_stream = BODIES.has(method) && (body === undefined || body === null) && kind === 'transfer';
+  const syncs = answer === 'move' || (kind === 'transfer' && changes_files);
+  let steps = 0;
+  let seen = 0;
+  const check = () => {
+    const progress = steps + (has_stream ? (outgoing.socket?.bytesWritten ?? 0) : 0);
+    const is_clients_turn = has_stream && !raw.complete && !outgoing.writableNeedDrain;
+    if (progress === seen && !is_clients_turn) return onHanging();
+    seen = progress;
+    timer = arm();
+  };
+  const arm = () => {
+    const has_all = !has_stream || raw.complete;
+    return clock.after(syncs && has_all ? FILE_SYNC_TIMEOUT_MS : FILE_CALL_TIMEOUT_MS, check);
+  };
+  let timer = arm();
+  // The process reports its steps through a large tree.
+  outgoing.on('information', () => {
+    steps += 1;
+  });
+  return () => timer.cancel();
+}
+
+function hangs({ query, body }: FastifyRequest): ApiError {
+  const { path, path_base64 } = query as { path?: string; path_base64?: string };
+  const { source, destination } = (body ?? {}) as { source?: string; destination?: string };
+  const named =
+    path_base64 === undefined ? path : shownBytes(Buffer.from(path_base64, 'base64').toString('latin1')).text;
+  return new ApiError('unavailable', 'The file system does not answer.', {
+    path: named ?? source ?? null,
+    ...(destination === undefined ? {} : { destination }),
+    retry_after_s: 10,
   });
 }
 
@@ -85,6 +186,8 @@ function relay({ request, reply }: HttpExchange, head: IncomingMessage): void {
   const headers = Object.entries(head.headers).filter(([name]) => !HOP_BY_HOP.has(name));
   reply.hijack();
   const { raw } = reply;
+  // The body of a refused request may still be under way.
+  if (!request.raw.complete) headers.push(['connection', 'close']);
   raw.writeHead(head.statusCode as number, { ...Object.fromEntries(headers), 'x-request-id': request.id });
   raw.flushHeaders();
   head.pipe(raw);

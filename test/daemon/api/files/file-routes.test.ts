@@ -167,7 +167,8 @@ describe('the daemon itself', () => {
       `/proc/${process.pid}/cwd/../../../../../..${token}`,
       `/proc/self/mem`,
       `/proc/${process.pid}/environ`,
-      `/proc/self/task/${process.pid}/maps`,
+      `/proc/${process.pid}/task/${process.pid}/maps`,
+      '/proc/thread-self/maps',
     ];
     for (const path of paths) expect([path, (await get(path)).error?.code]).toEqual([path, 'forbidden']);
     for (const path of [state_dir, join(folder, 'dir'), '/proc/self/fd'])

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { request } from 'node:http';
 import { dirname, join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryName } from '../../../../src/contract/temporary-file.ts';
 import { DOWN_URL, LocalDaemon } from '../../../support/daemon/local-daemon.ts';
 import { createDaemon } from '../../../support/daemon/running-daemon.ts';
@@ -195,8 +195,11 @@ describe('a start', () => {
     symlinkSync(join(folder, 'gone', temporaryName(other)), join(journal, 'd'.repeat(24)));
     const again = createDaemon(state);
     await again.start();
-    await again.stop('signal', 'SIGTERM');
-    expect([readdirSync(folder), readdirSync(journal)]).toEqual([['precious'], []]);
+    onTestFinished(() => again.stop('signal', 'SIGTERM'));
+    await eventually(() => {
+      const left = readdirSync(join(state, 'files')).filter((name) => name.startsWith('left-'));
+      expect([readdirSync(folder), readdirSync(journal), left]).toEqual([['precious'], [], []]);
+    });
   });
 });
 

@@ -8,12 +8,8 @@ import { createHttpApp } from '../../../../src/base/http/app.ts';
 import { Connections, createListener } from '../../../../src/base/http/listener.ts';
 import { createLog } from '../../../../src/base/log.ts';
 import { FILE_TRANSFERS_MAX } from '../../../../src/contract/defaults.ts';
-import { registerFileRoutes } from '../../../../src/daemon/api/files/file-routes.ts';
-import { Transfers } from '../../../../src/daemon/api/files/transfers.ts';
-import { WatchedTrees } from '../../../../src/daemon/api/files/watch/watched-trees.ts';
-import { UploadJournal } from '../../../../src/files/change/upload-journal.ts';
-import { Files } from '../../../../src/files/files.ts';
-import { FileThreads } from '../../../../src/files/thread/file-threads.ts';
+import { FileService } from '../../../../src/daemon/api/files/file-service.ts';
+import { registerForwardedFileRoutes } from '../../../../src/daemon/api/files/forwarded-routes.ts';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
@@ -74,15 +70,27 @@ describe('transfers', () => {
     const IDLE_MS = 2_000;
     const SLOW_BYTES = 30;
     const folder = scratchFolder();
-    const [journal_folder, clock, log] = [join(folder, 'journal'), systemClock, createLog('silent')];
-    const journal = new UploadJournal(journal_folder);
-    const own = new Files({ clock, own_paths: [], journal });
-    const trees = new WatchedTrees({ clock, log, own_paths: [] });
-    const threads = new FileThreads({ clock, own_paths: [], journal });
-    const transfers = new Transfers(4, IDLE_MS);
-    const service = { clock, own, threads, trees, transfers, processOf: async () => null };
+    const state_dir = join(folder, 'state');
+    const [journal_folder, clock, log] = [
+      join(state_dir, 'files', 'uploads'),
+      systemClock,
+      createLog('silent'),
+    ];
+    const config = {
+      state_dir,
+      control_token_file: join(state_dir, 'token'),
+      control_socket: null,
+      process_user: null,
+    };
+    const service = new FileService({
+      clock,
+      log,
+      config,
+      folder: join(state_dir, 'files'),
+      idle_timeout_ms: IDLE_MS,
+    });
     const app = createHttpApp(log);
-    await registerFileRoutes(app, { state: 'running', files: async () => service });
+    await registerForwardedFileRoutes(app, { state: 'running', files: async () => service });
     await app.ready();
     const server = createListener(app, new Connections());
     const port = await new Promise<number>((resolve) => {
@@ -91,7 +99,7 @@ describe('transfers', () => {
     onTestFinished(async () => {
       server.closeAllConnections();
       server.close();
-      await journal.close();
+      await service.stop();
     });
     const path = (name: string) => `/api/v1/files?path=${encodeURIComponent(join(folder, name))}`;
     /** A client that sends this and then takes nothing; `cut` once the server has closed its connection. */
@@ -133,7 +141,7 @@ describe('transfers', () => {
     await closed;
     expect(received).toBeLessThan(LARGE_BYTES);
     expect(await answer).toMatch(/^HTTP\/1.1 201 /);
-    expect(readdirSync(folder).sort()).toEqual(['journal', 'large', 'slow']);
+    expect(readdirSync(folder).sort()).toEqual(['large', 'slow', 'state']);
     expect(readdirSync(journal_folder)).toEqual([]);
   });
 });
