@@ -60,7 +60,7 @@ export const MACHINE_PLACES: Place[] = [
     files: { passwd: ACCOUNTS('/nonexistent') },
     launch: (stage) => ({ ...over({ '/etc/passwd': 'passwd' })(stage), args: ['--process-user', 'nobody'] }),
     touch: (scene) => atOnce(scene, 'POST', '/processes', { command: ['true'] }),
-    is_in_every_start: true,
+    is_account: true,
   },
   {
     name: '/etc/resolv.conf',

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
+import { constants as osConstants } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Place, Scene, Stage } from './place.ts';
@@ -42,5 +43,6 @@ export const PIPE_PLACES: Place[] = [
       args: ['--', 'sh', '-c', 'while :; do echo noise; done'],
     }),
     prepare: stuck,
+    exit_codes: [128 + osConstants.signals.SIGTERM],
   },
 ];

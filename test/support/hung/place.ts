@@ -39,8 +39,10 @@ export interface Place {
   touch?: (scene: Scene) => Promise<Answer>[];
   /** Statuses that `touch` may be answered with: 503, unless something else is right. */
   answers?: number[];
-  /** No new process can start while this hangs. */
-  is_in_every_start?: boolean;
+  /** Exit codes after SIGTERM: 0, unless a main command decides. */
+  exit_codes?: number[];
+  /** The account of processes and files: without it none of them goes on. */
+  is_account?: boolean;
   /** The daemon starts only once the file system answers again: its operator has put it there. */
   is_start?: boolean;
 }

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 import { atOnce, call, dataOf, type Place, type Scene } from './place.ts';
@@ -8,14 +8,6 @@ const PROCESSES = '/processes';
 /** Starts of a process, which one way or another touch the mount. */
 function starts(name: string, body: (scene: Scene) => unknown, more: Partial<Place> = {}): Place {
   return { name, touch: (scene) => atOnce(scene, 'POST', PROCESSES, body(scene)), ...more };
-}
-
-/** A local file with this text, which may be executed. */
-function local(folder: string, name: string, text: string): string {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  chmodSync(path, 0o755);
-  return path;
 }
 
 async function started(scene: Scene, body: object): Promise<string> {
@@ -47,9 +39,11 @@ export const PROCESS_PLACES: Place[] = [
       answers: [201],
     },
   ),
-  starts('interpreter', ({ mount, folder }) => ({
-    command: [local(folder, 'script', `#!${mount.path}/program\n`)],
-  })),
+  starts('interpreter', ({ folder }) => ({ command: [join(folder, 'script')] }), {
+    prepare: async ({ mount, folder }) => {
+      writeFileSync(join(folder, 'script'), `#!${mount.path}/program\n`, { mode: 0o755 });
+    },
+  }),
   starts('script of a shell that runs', ({ mount }) => ({ command: ['/bin/sh', `${mount.path}/program`] }), {
     answers: [201],
   }),
@@ -123,6 +117,7 @@ export const PROCESS_PLACES: Place[] = [
       ...{ cwd: join(mount.path, 'dir') },
       args: ['--restart', 'always', '--', 'sh', '-c', 'sleep 0.2; exit 1'],
     }),
+    exit_codes: [1],
   },
   {
     name: 'TMPDIR and HOME of the daemon',

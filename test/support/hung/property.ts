@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startConsumer } from '../consumer.ts';
@@ -9,7 +8,7 @@ import { helpersOf } from '../hostile/samples.ts';
 import { hungMount } from '../hung-mount.ts';
 import { launch, type SandboxdProgram } from '../sandboxd-program.ts';
 import { scratchFolder } from '../scratch.ts';
-import { failedChecks } from './checks.ts';
+import { failedChecks, failedPause } from './checks.ts';
 import { FILES, PATIENCE_MS, type Place, type Scene, type Stage } from './place.ts';
 
 /** How many places are tried at the same time: most of them wait. */
@@ -43,16 +42,23 @@ async function failuresOf(place: Place): Promise<string[]> {
   const scene = { ...stage, daemon, consumer };
   await place.prepare?.(scene);
   await stage.mount.hang();
-  const touched = (place.touch?.(scene) ?? []).map(async (answer) => {
-    const { status, text } = await answer;
-    const { answers = [503] } = place;
-    return answers.includes(status) ? [] : [`it is answered ${status} ${text.slice(0, 200)}`];
+  const touched = answersAt(place, scene, place.answers ?? [503]);
+  const [failures, answered] = await Promise.all([failedChecks(scene, place), touched]);
+  failures.push(...answered);
+  // A start during a pause is refused, so that its answer says nothing of the file system.
+  const again = answersAt(place, scene, null);
+  failures.push(...(await failedPause(scene)), ...(await again));
+  return [...new Set([...failures, ...(await failuresOfEnd(scene, place))])];
+}
+
+/** Answers that the place should not have: a line each. With null any answer will do, but there has to be one. */
+async function answersAt(place: Place, scene: Scene, wanted: number[] | null): Promise<string[]> {
+  const answers = await Promise.allSettled(place.touch?.(scene) ?? []);
+  return answers.flatMap((answer) => {
+    if (answer.status === 'rejected') return [`it is not answered: ${(answer.reason as Error).message}`];
+    const { status, text } = answer.value;
+    return wanted?.includes(status) === false ? [`it is answered ${status} ${text.slice(0, 200)}`] : [];
   });
-  const [answered, failures] = await Promise.all([Promise.allSettled(touched), failedChecks(scene, place)]);
-  for (const each of answered)
-    if (each.status === 'rejected') failures.push(`it is not answered: ${(each.reason as Error).message}`);
-    else failures.push(...each.value);
-  return [...new Set([...failures, ...(await failuresOfEnd(scene))])];
 }
 
 async function staged({ files = {} }: Place): Promise<Stage> {
@@ -62,9 +68,9 @@ async function staged({ files = {} }: Place): Promise<Stage> {
 }
 
 /** SIGTERM ends the daemon beside what hangs; what it left behind ends once the file system answers. */
-async function failuresOfEnd({ daemon, mount }: Scene): Promise<string[]> {
+async function failuresOfEnd({ daemon, mount }: Scene, { exit_codes = [0] }: Place): Promise<string[]> {
   const helpers = helpersOf(daemon.pid);
-  const failures = await ended(daemon);
+  const failures = await ended(daemon, exit_codes);
   await mount.release();
   const left = () => helpers.filter((pid) => helpersOf(1).includes(pid));
   await eventually(() => {
@@ -73,13 +79,13 @@ async function failuresOfEnd({ daemon, mount }: Scene): Promise<string[]> {
   return failures;
 }
 
-async function ended(daemon: SandboxdProgram): Promise<string[]> {
+async function ended(daemon: SandboxdProgram, exit_codes: number[]): Promise<string[]> {
   try {
     // Not its pipes' end: others may have them.
     const exited = once(daemon.child, 'exit');
     daemon.child.kill('SIGTERM');
     const [code, signal] = await within('SIGTERM ends it', exited);
-    return code === 0 || code === 128 + constants.signals.SIGTERM ? [] : [`it ends with ${code ?? signal}`];
+    return exit_codes.includes(code) ? [] : [`it ends with ${code ?? signal}`];
   } catch (error) {
     daemon.child.kill('SIGKILL');
     return [(error as Error).message];
