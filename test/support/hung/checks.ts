@@ -58,7 +58,10 @@ const PAUSE: Check = async (scene) => {
 };
 
 /** What does not go on: a line each. */
-export async function failedChecks(scene: Scene, { is_account = false }: Place): Promise<string[]> {
+export async function failedChecks(
+  scene: Scene,
+  { is_account = false }: Pick<Place, 'is_account'>,
+): Promise<string[]> {
   const checks = { ...CHECKS, ...(is_account ? {} : AS_ACCOUNT) };
   const failures = await Promise.all(
     Object.entries(checks).map(([name, check]) => failure(name, check, scene)),

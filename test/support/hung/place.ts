@@ -1,13 +1,14 @@
+import { FILE_CALL_TIMEOUT_MS } from '../../../src/contract/defaults.ts';
 import { type Answer, ask, type Question } from '../../faults/support/ask.ts';
 import type { Consumer } from '../consumer.ts';
 import type { HungMount } from '../hung-mount.ts';
 import type { ServedFile } from '../hung-mount-program.ts';
 import type { Launch, SandboxdProgram } from '../sandboxd-program.ts';
 
-/** As long as a request at a file system that hangs may take: its limit, and a busy machine. */
-export const PATIENCE_MS = 30_000;
+/** As long as a request at a file system that hangs may take: half of it is the limit, half for a busy machine. */
+export const PATIENCE_MS = 2 * FILE_CALL_TIMEOUT_MS;
 
-/** Requests at once: more than a daemon's pool has threads. */
+/** Requests at once, unless said otherwise: more than a pool of libuv has threads. */
 const AT_ONCE = 6;
 
 /** What is there before the daemon starts. */
@@ -22,6 +23,8 @@ export interface Stage {
 export interface Scene extends Stage {
   daemon: SandboxdProgram;
   consumer: Consumer;
+  /** Requests at once. */
+  at_once?: number;
 }
 
 /** A place at which a file system hangs. */
@@ -82,7 +85,7 @@ export function atOnce(
   path: string | ((n: number) => string),
   body?: unknown,
 ): Promise<Answer>[] {
-  return Array.from({ length: AT_ONCE }, (_, n) =>
+  return Array.from({ length: scene.at_once ?? AT_ONCE }, (_, n) =>
     call(scene, method, typeof path === 'string' ? path : path(n), body === undefined ? {} : { body }),
   );
 }

@@ -6,13 +6,16 @@ import { startConsumer } from '../consumer.ts';
 import { eventually } from '../eventually.ts';
 import { helpersOf } from '../hostile/samples.ts';
 import { hungMount } from '../hung-mount.ts';
-import { launch, type SandboxdProgram } from '../sandboxd-program.ts';
+import { launch, type SandboxdProgram, startSandboxd } from '../sandboxd-program.ts';
 import { scratchFolder } from '../scratch.ts';
 import { failedChecks, failedPause } from './checks.ts';
 import { FILES, PATIENCE_MS, type Place, type Scene, type Stage } from './place.ts';
 
 /** How many places are tried at the same time: most of them wait. */
-const AT_ONCE = 4;
+const AT_ONCE = 8;
+
+/** Requests at each place, where all places wait in one daemon. */
+const IN_COMPANY = 2;
 
 /** What does not go on where a file system hangs, in a daemon for each place: a line each. */
 export async function failuresAt(places: Place[]): Promise<string[]> {
@@ -42,23 +45,41 @@ async function failuresOf(place: Place): Promise<string[]> {
   const scene = { ...stage, daemon, consumer };
   await place.prepare?.(scene);
   await stage.mount.hang();
-  const touched = answersAt(place, scene, place.answers ?? [503]);
+  const touched = answersAt(place, scene);
   const [failures, answered] = await Promise.all([failedChecks(scene, place), touched]);
   failures.push(...answered);
-  // A start during a pause is refused, so that its answer says nothing of the file system.
-  const again = answersAt(place, scene, null);
-  failures.push(...(await failedPause(scene)), ...(await again));
+  // Those of before have been answered: a pause and the end meet some that wait. What they are answered then is another
+  // matter, such as that no process starts during a pause.
+  for (const answer of place.touch?.(scene) ?? []) answer.catch(() => {});
+  failures.push(...(await failedPause(scene)));
   return [...new Set([...failures, ...(await failuresOfEnd(scene, place))])];
 }
 
-/** Answers that the place should not have: a line each. With null any answer will do, but there has to be one. */
-async function answersAt(place: Place, scene: Scene, wanted: number[] | null): Promise<string[]> {
-  const answers = await Promise.allSettled(place.touch?.(scene) ?? []);
+/** Answers that the place should not have: a line each. */
+async function answersAt({ touch, answers: wanted = [503] }: Place, scene: Scene): Promise<string[]> {
+  const answers = await Promise.allSettled(touch?.(scene) ?? []);
   return answers.flatMap((answer) => {
     if (answer.status === 'rejected') return [`it is not answered: ${(answer.reason as Error).message}`];
     const { status, text } = answer.value;
-    return wanted?.includes(status) === false ? [`it is answered ${status} ${text.slice(0, 200)}`] : [];
+    return wanted.includes(status) ? [] : [`it is answered ${status} ${text.slice(0, 200)}`];
   });
+}
+
+/**
+ * What does not go on in one daemon while all these places wait at once. Nothing waits for their answers: a short form of
+ * `failuresAt`, for places that need no start of their own.
+ */
+export async function failuresBeside(places: Place[]): Promise<string[]> {
+  const stage = await staged({ name: '' });
+  const consumer = await startConsumer();
+  const daemon = await startSandboxd(['--webhook-url', consumer.url, '--shutdown-grace-ms', '1000']);
+  const scene = { ...stage, daemon, consumer, at_once: IN_COMPANY };
+  for (const place of places) await place.prepare?.(scene);
+  await stage.mount.hang();
+  for (const { touch } of places) for (const answer of touch?.(scene) ?? []) answer.catch(() => {});
+  const failures = await failedChecks(scene, {});
+  failures.push(...(await failedPause(scene)));
+  return [...failures, ...(await failuresOfEnd(scene, {}))];
 }
 
 async function staged({ files = {} }: Place): Promise<Stage> {
@@ -68,7 +89,10 @@ async function staged({ files = {} }: Place): Promise<Stage> {
 }
 
 /** SIGTERM ends the daemon beside what hangs; what it left behind ends once the file system answers. */
-async function failuresOfEnd({ daemon, mount }: Scene, { exit_codes = [0] }: Place): Promise<string[]> {
+async function failuresOfEnd(
+  { daemon, mount }: Scene,
+  { exit_codes = [0] }: Pick<Place, 'exit_codes'>,
+): Promise<string[]> {
   const helpers = helpersOf(daemon.pid);
   const failures = await ended(daemon, exit_codes);
   await mount.release();
