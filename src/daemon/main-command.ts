@@ -1,10 +1,12 @@
 import type { Writable } from 'node:stream';
-import { StartError } from '../contract/errors.ts';
+import { ApiError, StartError } from '../contract/errors.ts';
 import { CannotStart } from '../process/start/command.ts';
 import type { Supervisor } from '../process/supervisor.ts';
 import type { DaemonConfig } from './config.ts';
 
 const PROCESS_ID = 'main';
+/** The code with which a shell ends for a program that is there and cannot be run. */
+const CANNOT_EXECUTE = 126;
 
 /** The command after `--`: supervised like any process; the daemon ends with it. Contract section 4. */
 export class MainCommand {
@@ -25,6 +27,8 @@ export class MainCommand {
       await supervisor.spawn(request, { copy_to: { stdout }, replace_ended: true });
     } catch (error) {
       if (error instanceof CannotStart) throw new StartError(error.message, error.exit_code, error);
+      if (error instanceof ApiError && error.code === 'unavailable')
+        throw new StartError(error.message, CANNOT_EXECUTE, error);
       throw error;
     }
     return new MainCommand(supervisor);

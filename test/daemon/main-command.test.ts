@@ -1,6 +1,11 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
+import { ApiError } from '../../src/contract/errors.ts';
+import type { DaemonConfig } from '../../src/daemon/config.ts';
+import { MainCommand } from '../../src/daemon/main-command.ts';
+import type { Supervisor } from '../../src/process/supervisor.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';
 import { launch, runSandboxd, startSandboxd } from '../support/sandboxd-program.ts';
@@ -48,6 +53,17 @@ describe('the main command', () => {
     writeFileSync(path, 'not a program');
     chmodSync(path, 0o644);
     expect((await runSandboxd(['--', path])).code).toBe(126);
+  });
+
+  it('whose file system does not answer ends the daemon with 126', async () => {
+    const spawn = () => Promise.reject(new ApiError('unavailable', 'cwd: the file system does not answer'));
+    const supervisor = { spawn } as unknown as Supervisor;
+    const config = { command: ['true'], restart: 'never' } as unknown as DaemonConfig;
+    await expect(MainCommand.start(supervisor, config, new PassThrough())).rejects.toMatchObject({
+      name: 'StartError',
+      exit_code: 126,
+      message: 'cwd: the file system does not answer',
+    });
   });
 
   it('writes its output to stdout, while stderr carries only the log', async () => {
