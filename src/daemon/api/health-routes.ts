@@ -99,7 +99,7 @@ function outboxGauges({ store, dispatcher, clock }: GaugeContext): Metric[] {
     return records;
   };
   const age_s = async () => {
-    const oldest_at_ms = await store.oldestPending().catch(() => null);
+    const oldest_at_ms = await store.oldestPending();
     return oldest_at_ms === null ? 0 : Math.max(0, clock.wallMs() - oldest_at_ms) / 1000;
   };
   const is_healthy = () => ((dispatcher?.endpointHealth().healthy ?? true) ? 1 : 0);

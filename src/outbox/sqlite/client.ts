@@ -15,6 +15,7 @@ import type {
   StreamRecord,
 } from '../store.ts';
 import { ClientBatches } from './client-batches.ts';
+import { LastAnswer } from './last-answer.ts';
 import type { CallName, Calls, FromWriter, Mended, WriterCall, WriterSettings } from './messages.ts';
 import { OutboxThread } from './outbox-thread.ts';
 import type { LifecycleRow } from './rows/lifecycle-records.ts';
@@ -89,6 +90,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   #last_call = 0;
   /** Calls without an answer, each with a deadline of its own. */
   readonly #calls = new Map<number, PendingCall>();
+  readonly #oldest_pending: LastAnswer<number | null>;
 
   private constructor(settings: WriterSettings, clock: Clock, onFault: (error: Error) => void) {
     this.#thread = new OutboxThread(settings, clock, {
@@ -101,12 +103,13 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
       wantsRecords: () => this.#is_commit_awaited || this.#listener.hasRoom(),
     });
     this.#clock = clock;
+    this.#oldest_pending = new LastAnswer(clock, () => this.#call('oldestPending', null), null);
     this.#onFault = onFault;
   }
 
   /**
-   * Opens the outbox, in a writer thread or, with `begins_here`, in this thread until there is more to do than a start
-   * asks for. Throws StartError where it cannot be used, and `outbox_unavailable` where that may pass. `onFault`: the
+   * Opens the outbox, in a writer thread or, with `begins_here` and if it is small, in this thread until there is more to do
+   * than a start asks for. Throws StartError where it cannot be used, and `outbox_unavailable` where that may pass. `onFault`: the
    * writer died, and nothing is kept from then on.
    */
   static async open(
@@ -117,7 +120,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   ): Promise<OutboxClient> {
     const store = new OutboxClient(settings, clock, onFault);
     let opened = begins_here ? store.#thread.openHere() : await store.#thread.openInThread();
-    if (opened.kind === 'salvage_due') opened = await store.#thread.openInThread();
+    if (opened.kind === 'thread_due') opened = await store.#thread.openInThread();
     if (opened.kind !== 'opened') {
       store.#is_closed = true;
       await store.#thread.end();
@@ -293,9 +296,9 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     return this.#call('lastSequence', null);
   }
 
-  /** Wall time of the oldest pending record's commit, or null. */
+  /** Wall time of the oldest pending record's commit, or null; as last known while the disk does not answer. */
   oldestPending(): Promise<number | null> {
-    return this.#call('oldestPending', null);
+    return this.#oldest_pending.get();
   }
 
   /** Rows of the watched tree after an id, in order. */
@@ -387,9 +390,9 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     if (this.#is_closed) return;
     this.#is_closed = true;
     this.#batches.giveUpAll();
-    for (const call of this.#calls.values()) {
-      call.timer.cancel();
-      call.reject(new ApiError('outbox_unavailable'));
+    for (const { timer, reject } of this.#calls.values()) {
+      timer.cancel();
+      reject(new ApiError('outbox_unavailable'));
     }
     this.#onFault(error as Error);
   }

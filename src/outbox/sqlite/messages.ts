@@ -8,6 +8,7 @@ import type {
   LoadedRecord,
   StreamRecord,
 } from '../store.ts';
+import type { LeftFiles } from './files/left-outbox.ts';
 import type { FileIdentity } from './files/state-lock.ts';
 import type { ListPart } from './rows/inspection.ts';
 import type { LifecycleRow } from './rows/lifecycle-records.ts';
@@ -63,11 +64,13 @@ export type WriterCall = {
 /** A message to an open writer. */
 export type ToWriter = Batch | WriterCall;
 
-/** What a writer that has closed its files passes on to the next one in this process. */
+/** What a writer passes on to the next one in this process. */
 export interface WriterState {
   /** Null where the outbox was not adopted yet. */
   owner: Ownership | null;
   offset_ms: number;
+  /** The files that it has left open; null where there are none. */
+  left: LeftFiles | null;
 }
 
 /**
@@ -103,8 +106,8 @@ export interface Mended {
 export type OpenResult =
   | { kind: 'opened'; offset_ms: number; counts: OutboxCounts; sandbox_id: string | null }
   | { kind: 'refused'; message: string; may_pass: boolean }
-  /** A damaged outbox must be salvaged, which may take long: only the writer thread does that. */
-  | { kind: 'salvage_due' };
+  /** Only the writer thread opens it: it is large, or must be salvaged, which may take long. */
+  | { kind: 'thread_due' };
 
 /** A message of the writer. */
 export type FromWriter =
@@ -129,7 +132,7 @@ export type FromWriter =
 
 /** Whether a message says what became of opening the outbox. */
 export function isOpenResult(message: FromWriter): message is OpenResult {
-  return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'salvage_due';
+  return message.kind === 'opened' || message.kind === 'refused' || message.kind === 'thread_due';
 }
 
 /** What a batch comes to that could not be committed: its appends are refused, its outcomes wait for a later commit. */

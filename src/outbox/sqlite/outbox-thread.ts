@@ -1,8 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../base/clock.ts';
+import { isSmallOutbox } from './files/database-file.ts';
 import { diskAnswered } from './files/disk-answers.ts';
 import { StateLock } from './files/state-lock.ts';
-import type { FromWriter, OpenResult, ToWriter, ToWriterThread } from './messages.ts';
+import type { CallName, FromWriter, OpenResult, ToWriter, ToWriterThread } from './messages.ts';
 import {
   isOpenResult,
   refusedBatch,
@@ -15,6 +16,20 @@ import { openWriter, type Writer } from './writer.ts';
 
 /** The wait before a move that the disk or the platform refused is retried. */
 const RETRY_MS = 1_000;
+/** A disk that took a write this recently is not asked whether it answers, so that a start is not delayed. */
+const ANSWERED_MS = 1_000;
+
+/** Calls that only read. */
+const READS = new Set<CallName>([
+  'untried',
+  'due',
+  'overdue',
+  'probeCandidate',
+  'isPruneDue',
+  'lastSequence',
+  'lifecycle',
+  'oldestPending',
+]);
 
 /** Callbacks of an `OutboxThread`. */
 export interface OutboxThreadHooks {
@@ -30,8 +45,8 @@ export interface OutboxThreadHooks {
  *
  * | State | Entered by | Left by |
  * |---|---|---|
- * | here: messages are handled in this thread | `openHere`; a move that cannot be made for now | `moveToThread` |
- * | moving: messages wait until the disk has answered, because one that hangs must not block this thread, and then until the thread has the files | `moveToThread` | the thread's `opened`; no thread, or a disk that fails: here |
+ * | here: messages are handled in this thread, writes only once the disk has answered, unless it did so a moment ago | `openHere`; no thread can be started for now | `moveToThread`; a write that fails |
+ * | moving: messages wait until the thread has the files. This thread leaves the disk alone, which may begin to hang at any moment: it does not even close the files | `moveToThread` | the thread's `opened`; no thread: here |
  * | in the thread | `openInThread`; a move | the thread's end, which fails the client |
  * | closed | `end` | – |
  */
@@ -41,9 +56,13 @@ export class OutboxThread {
   readonly #hooks: OutboxThreadHooks;
   readonly #disk_answered: () => Promise<void>;
   #here: Writer | null = null;
+  /** The writer that has moved. It is kept: its end would close its files, and a disk that hangs would stop this thread. */
+  readonly #left: Writer[] = [];
   #queue: ToWriter[] = [];
+  /** When the disk last took a write, in monotonic ms. */
+  #answered_ms = Number.NEGATIVE_INFINITY;
   #worker: Worker | null = null;
-  /** What waits for the disk to answer, or for the thread to have the files. */
+  /** What waits for the thread to have the files. */
   #held: ToWriter[] | null = null;
   #previous: WriterState | null = null;
   /** Held from start to end where the outbox was opened in this thread, also while the writer runs in its own. */
@@ -68,6 +87,7 @@ export class OutboxThread {
 
   /** Opens the outbox in this thread. Call it once. */
   openHere(): OpenResult {
+    if (!isSmallOutbox(this.#settings.state_dir)) return { kind: 'thread_due' };
     let opened: OpenResult | null = null;
     const takeLock = () => {
       this.#lock ??= new StateLock(this.#settings.state_dir);
@@ -83,6 +103,7 @@ export class OutboxThread {
       takeLock,
       false,
     );
+    this.#answered_ms = this.#clock.monotonicMs();
     return opened as unknown as OpenResult;
   }
 
@@ -122,11 +143,12 @@ export class OutboxThread {
   /** Moves the files to a thread as soon as it runs. Idempotent. */
   moveToThread(): void {
     if (!this.#here || this.#worker || this.#no_thread) return;
-    this.#whenDiskAnswers(() => this.#workHere());
+    this.#held ??= this.#queue.splice(0);
+    this.#previous = this.#here.leave();
     try {
       this.#start().on('message', (packed: PackedFromWriter) => {
         const message = unpackFromWriter(packed);
-        if (message.kind === 'up') this.#whenDiskAnswers(() => this.#moveFiles());
+        if (message.kind === 'up') this.#openHanded();
         else if (message.kind === 'opened') this.#release();
         else if (message.kind === 'refused' && message.may_pass) this.#refused(message.message);
         else if (message.kind === 'refused') this.#hooks.onFault(new Error(message.message));
@@ -135,14 +157,6 @@ export class OutboxThread {
     } catch {
       this.#waitForThread();
     }
-  }
-
-  /** Holds what is posted until the disk has answered, then calls `next`. */
-  #whenDiskAnswers(next: () => void): void {
-    this.#held ??= [];
-    void this.#disk_answered().then(() => {
-      if (this.#here) next();
-    });
   }
 
   /** The platform cannot start a thread for now: the writer stays here. */
@@ -200,39 +214,26 @@ export class OutboxThread {
   /** Messages of one turn are handled together, after it. */
   #handleHere(message: ToWriter): void {
     this.#queue.push(message);
-    if (this.#queue.length === 1) setImmediate(() => this.#handleQueue());
+    if (this.#queue.length === 1) setImmediate(() => void this.#handleQueue());
   }
 
-  #handleQueue(): void {
-    const messages = this.#queue;
-    this.#queue = [];
-    if (messages.length > 0) this.#here?.handle(messages);
-  }
-
-  #moveFiles(): void {
+  async #handleQueue(): Promise<void> {
+    const is_write = this.#queue.some(writes);
+    if (is_write && this.#clock.monotonicMs() - this.#answered_ms > ANSWERED_MS) await this.#disk_answered();
+    const messages = this.#queue.splice(0);
     const here = this.#here;
-    if (!here) return;
-    if (this.#is_closing) {
-      this.#workHere();
-      return;
-    }
-    this.#handleQueue();
-    try {
-      this.#previous = here.detach();
-      this.#here = null;
-      this.#held ??= [];
-      this.#openHanded();
-    } catch {
-      // The disk fails, which the commits report: the files stay open here until it works.
-      here.handle([]);
-      this.#workHere();
-      this.#clock.after(RETRY_MS, () => this.#whenDiskAnswers(() => this.#moveFiles()));
-    }
+    // Otherwise they are moving.
+    if (!here || messages.length === 0) return;
+    here.handle(messages);
+    if (is_write) this.#answered_ms = this.#clock.monotonicMs();
+    if (here.has_unrecorded) this.moveToThread();
   }
 
   #workHere(): void {
     const held = this.#held ?? [];
     this.#held = null;
+    // What `leave` has stopped goes on.
+    if (this.#here?.has_unrecorded) void this.#disk_answered().then(() => this.#here?.handle([]));
     for (const message of held) this.#handleHere(message);
   }
 
@@ -245,9 +246,17 @@ export class OutboxThread {
   }
 
   #release(): void {
-    const held = this.#held ?? [];
+    const here = this.#here ? [this.#here] : [];
+    const held = [...here.flatMap((writer) => writer.unrecorded()), ...(this.#held ?? [])];
+    this.#left.push(...here);
+    this.#here = null;
     this.#held = null;
     for (const message of held) this.#toThread(message);
     this.#moved.resolve();
   }
+}
+
+/** Whether handling a message writes. What is read here is in memory: only a small outbox is opened in this thread. */
+function writes(message: ToWriter): boolean {
+  return message.kind === 'batch' || !READS.has(message.name);
 }

@@ -31,7 +31,8 @@ const RETRY_MS = 1_000;
  * |---|---|---|
  * | all recorded | a commit | a commit that fails with outcomes in it |
  * | outcomes wait: tried again every second | a commit that failed | a commit |
- * | closed | the call `close`; `detach`, which hands the files to the next writer | – |
+ * | closed | the call `close` | – |
+ * | left: nothing is done here any more | `leave` | `handle`, where there is no next writer for now |
  */
 export class Writer {
   readonly #outbox: OpenOutbox;
@@ -90,22 +91,18 @@ export class Writer {
     this.#outbox.writeBack();
   }
 
-  /**
-   * Closes the files for the next writer in this process and returns its state. Throws while the disk fails; then this
-   * writer stays in use.
-   */
-  detach(): WriterState {
+  /** Stops, and leaves the files open for the next writer in this process. Touches no disk. */
+  leave(): WriterState {
     this.stop();
-    try {
-      // A commit finds out whether the disk works, and puts files in place that were removed meanwhile.
-      this.#outbox.write(() => {});
-    } catch (error) {
-      this.#outbox.undo(error);
-      throw error;
-    }
-    if (this.has_unrecorded) throw new Error('outcomes wait for the disk');
-    this.#outbox.close();
-    return { owner: this.#outbox.store.owner, offset_ms: this.#outbox.store.offset_ms };
+    const { owner, offset_ms } = this.#outbox.store;
+    return { owner, offset_ms, left: this.#outbox.files.leave() };
+  }
+
+  /** Outcomes that wait for a disk that works, as batches for the next writer. */
+  unrecorded(): Batch[] {
+    return this.#unrecorded.map(({ batch, outcomes }) => {
+      return { kind: 'batch', batch, appends: [], outcomes, wants_records: false };
+    });
   }
 
   #commit(batches: Batch[]): void {
@@ -266,7 +263,7 @@ function open(
   try {
     if (files.is_salvage_due && !in_thread) {
       files.close();
-      reply({ kind: 'salvage_due' });
+      reply({ kind: 'thread_due' });
       return null;
     }
     return new Writer({ files, limits, clock: systemClock, reply, previous });

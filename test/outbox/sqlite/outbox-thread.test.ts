@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,6 +10,7 @@ import type { FromWriter } from '../../../src/outbox/sqlite/messages.ts';
 import { OutboxThread } from '../../../src/outbox/sqlite/outbox-thread.ts';
 import { eventually } from '../../support/eventually.ts';
 import { draft } from '../../support/in-process-store.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 30_000 });
@@ -67,33 +68,54 @@ describe('a writer that begins in the main thread', () => {
     expect([...faults, ...again.faults]).toEqual([]);
   });
 
-  it('goes on in the main thread while the other one starts', async () => {
-    const { store } = await open();
-    expect(await append(store)).toMatchObject({ outcome: 'committed' });
+  it('touches no disk in the main thread once the first publish has come', async () => {
+    const { store, state_dir } = await open();
+    const ready = { ...draft('{}'), event_type: 'sandbox.ready' as const };
+    await store.append({ drafts: [ready] });
+    const log = statSync(join(state_dir, 'outbox.db-wal'));
+    const results = Array.from({ length: 8 }, () => append(store));
+    // The thread cannot have begun, and the log is as the start has left it.
+    for (let turns = 0; turns < 3; turns++) await promisify(setImmediate)();
+    expect(statSync(join(state_dir, 'outbox.db-wal'))).toEqual(log);
     expect(store.is_in_thread).toBe(false);
-    await store.moved;
+    expect((await Promise.all(results)).map(({ outcome }) => outcome)).toEqual(Array(8).fill('committed'));
     expect(store.is_in_thread).toBe(true);
+    expect(store.counts().pending).toBe(9);
   });
 
-  it('touches a disk in the main thread only once that has answered', async () => {
+  it('writes in the main thread only once a disk that was at rest has answered', async () => {
     const disk = Promise.withResolvers<void>();
+    const clock = new ManualClock();
     const received: string[] = [];
     const state_dir = join(scratchFolder(), 'state');
     const hooks = { onMessage: ({ kind }: FromWriter) => received.push(kind), onFault: () => {} };
-    const host = new OutboxThread({ state_dir, limits: LIMITS }, systemClock, hooks, () => disk.promise);
+    const host = new OutboxThread({ state_dir, limits: LIMITS }, clock, hooks, () => disk.promise);
     onTestFinished(() => host.end());
     host.openHere();
     host.post({ kind: 'call', call: 1, name: 'adopt', input: { ...OWNER, team_id: 't' } });
     await eventually(() => expect(received).toEqual(['answer']));
-    host.moveToThread();
+    await clock.advance(60_000);
+    host.post({ kind: 'call', call: 2, name: 'oldestPending', input: null });
+    await eventually(() => expect(received).toEqual(['answer', 'answer']));
     const appends = [{ drafts: [draft('{}')] }];
-    host.post({ kind: 'batch', batch: 2, appends, outcomes: [], wants_records: false });
-    await promisify(setImmediate)();
+    host.post({ kind: 'batch', batch: 3, appends, outcomes: [], wants_records: false });
+    await clock.advance(0);
     await access(state_dir);
-    expect(received).toEqual(['answer']);
+    expect(received).toEqual(['answer', 'answer']);
     disk.resolve();
-    await eventually(() => expect(received).toEqual(['answer', 'done']), { timeout: 60_000 });
-    await eventually(() => expect(host.is_in_thread).toBe(true), { timeout: 60_000 });
+    await eventually(() => expect(received).toEqual(['answer', 'answer', 'done']));
+    expect(host.is_in_thread).toBe(false);
+  });
+
+  it('opens an outbox in the thread that is too large to be read in memory', async () => {
+    const { store, state_dir } = await open();
+    await append(store, JSON.stringify({ filler: 'x'.repeat(1_000_000) }));
+    await append(store, JSON.stringify({ filler: 'x'.repeat(1_000_000) }));
+    await store.close();
+    const fault = () => {};
+    const again = await OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, fault, true);
+    onTestFinished(() => again.close());
+    expect([again.is_in_thread, again.counts().pending]).toEqual([true, 2]);
   });
 
   it('signs after the move as before it, and its clock goes on', async () => {
@@ -140,16 +162,16 @@ describe('a writer that begins in the main thread', () => {
     const { store, state_dir } = await open();
     const mended: string[] = [];
     store.onMended(({ how }) => mended.push(how));
-    const first = append(store, '{"n":1}');
-    await first;
+    const ready = { ...draft('{"n":1}'), event_type: 'sandbox.ready' as const };
+    await store.append({ drafts: [ready] });
     rmSync(state_dir, { recursive: true });
-    await store.moved;
+    await append(store, '{"n":3}');
     expect(store.is_in_thread).toBe(true);
     await append(store, '{"n":2}');
     expect(mended).toEqual(['restored']);
-    expect(store.counts().pending).toBe(2);
+    expect(store.counts().pending).toBe(3);
     await store.close();
-    expect((await open(state_dir)).store.counts().pending).toBe(2);
+    expect((await open(state_dir)).store.counts().pending).toBe(3);
   });
 
   it('holds what arrives while it closes', async () => {

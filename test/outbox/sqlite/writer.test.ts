@@ -168,7 +168,11 @@ describe('opening the outbox', () => {
 
   it('continues the clock and the owner of the writer before it', () => {
     const owner = { sandbox_id: 'sb-9', team_id: 't', secret: '' };
-    const { replies } = open(join(scratchFolder(), 'state'), undefined, { owner, offset_ms: 12_345 });
+    const { replies } = open(join(scratchFolder(), 'state'), undefined, {
+      owner,
+      offset_ms: 12_345,
+      left: null,
+    });
     expect(replies).toMatchObject([{ kind: 'opened', sandbox_id: 'sb-9', offset_ms: 12_345 }]);
   });
 
@@ -189,7 +193,7 @@ describe('opening the outbox', () => {
   });
 
   it('takes any trouble of the disk for one that may pass where the outbox was open a moment ago', () => {
-    const previous = { owner: null, offset_ms: 0 };
+    const previous = { owner: null, offset_ms: 0, left: null };
     const { replies } = open(join(scratchFolder(), 'state'), failing('EACCES'), previous);
     expect(replies).toMatchObject([{ kind: 'refused', may_pass: true }]);
   });
@@ -199,7 +203,7 @@ describe('opening the outbox', () => {
     const taken = () => {
       throw new StartError('others can write here');
     };
-    for (const previous of [null, { owner: null, offset_ms: 0 }]) {
+    for (const previous of [null, { owner: null, offset_ms: 0, left: null }]) {
       const { writer, replies } = open(state_dir, taken, previous);
       expect(writer).toBeNull();
       expect(replies).toEqual([{ kind: 'refused', message: 'others can write here', may_pass: false }]);

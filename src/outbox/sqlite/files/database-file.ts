@@ -19,6 +19,16 @@ export function databasePath(state_dir: string): string {
   return join(state_dir, DATABASE);
 }
 
+/** What is read of a smaller one is in memory, and moving it to another thread takes no time. */
+const SMALL_BYTES = 1024 * 1024;
+
+/** Whether the database is so small that a start may open it in the main thread. */
+export function isSmallOutbox(state_dir: string): boolean {
+  const path = databasePath(state_dir);
+  const sizes = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0);
+  return sizes.every((size) => size <= SMALL_BYTES);
+}
+
 /** Makes a file with mode 0600 under any umask; SQLite gives the files beside it the same mode. */
 export function touch(path: string): void {
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);

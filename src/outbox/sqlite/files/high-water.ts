@@ -76,10 +76,15 @@ export class HighWater {
     this.#sync ??= this.#clock.after(SYNC_DELAY_MS, () => this.#syncNow());
   }
 
-  /** Closes the file. Idempotent. */
-  close(): void {
+  /** Writes nothing more by itself, and leaves the file open. */
+  leave(): void {
     this.#sync?.cancel();
     this.#sync = null;
+  }
+
+  /** Closes the file. Idempotent. */
+  close(): void {
+    this.leave();
     if (this.#file !== undefined) closeSync(this.#file);
     this.#file = undefined;
   }

@@ -7,6 +7,7 @@ import { beginning, expectedPending } from '../salvage/salvage.ts';
 import { troubleOf } from '../store-errors.ts';
 import { databasePath, hasLostHeader, openOutboxDatabase } from './database-file.ts';
 import { HighWater } from './high-water.ts';
+import { type LeftFiles, removeMoved } from './left-outbox.ts';
 import { copyInto, finishRestoring, replaceWith } from './restored-files.ts';
 import {
   copyAside,
@@ -41,6 +42,7 @@ export class OutboxFiles {
     this.#state_dir = state_dir;
     this.#lock = lock;
     prepareStateDir(state_dir);
+    removeMoved(state_dir);
     finishRestoring(state_dir);
     finishSettingAside(state_dir);
     const path = databasePath(state_dir);
@@ -192,6 +194,14 @@ export class OutboxFiles {
       if (number <= salvaged) this.#keep(number);
       return number > salvaged;
     });
+  }
+
+  /** Stops writing and leaves everything open, for a `LeftOutbox`; null where no database is open. */
+  leave(): LeftFiles | null {
+    this.high_water.leave();
+    if (this.#db.open) this.#db.pragma('shrink_memory');
+    const [database, log = null] = this.#identities;
+    return this.#db.open && database ? { database, log } : null;
   }
 
   /** Closes everything. Idempotent. */
