@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { pack } from 'tar-stream';
 import { onTestFinished } from 'vitest';
 import WebSocket from 'ws';
+import { FILE_SYNC_TIMEOUT_MS } from '../../../src/contract/defaults.ts';
 import type { Answer } from '../../faults/support/ask.ts';
-import { at, atOnce, call, type Place, type Scene, type Stage } from './place.ts';
+import { at, atOnce, call, PATIENCE_MS, type Place, type Scene, type Stage } from './place.ts';
 
 /** A route of files at a path on the mount, by the daemon's own account or another. */
 function files(name: string, method: string, route: string, path: string, more: Partial<Place> = {}): Place {
@@ -94,7 +95,10 @@ export const FILE_PLACES: Place[] = [
     touch: (scene) => {
       const tar = archive();
       return Array.from({ length: 4 }, async () =>
-        call(scene, 'PUT', `/files/archive?${at(join(scene.mount.path, 'dir'))}`, { body: await tar }),
+        call(scene, 'PUT', `/files/archive?${at(join(scene.mount.path, 'dir'))}`, {
+          body: await tar,
+          within_ms: PATIENCE_MS + FILE_SYNC_TIMEOUT_MS,
+        }),
       );
     },
   },

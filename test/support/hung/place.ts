@@ -1,4 +1,4 @@
-import { FILE_CALL_TIMEOUT_MS } from '../../../src/contract/defaults.ts';
+import { FILE_CALL_TIMEOUT_MS, FILE_SYNC_TIMEOUT_MS } from '../../../src/contract/defaults.ts';
 import { type Answer, ask, type Question } from '../../faults/support/ask.ts';
 import type { Consumer } from '../consumer.ts';
 import type { HungMount } from '../hung-mount.ts';
@@ -85,8 +85,11 @@ export function atOnce(
   path: string | ((n: number) => string),
   body?: unknown,
 ): Promise<Answer>[] {
+  // What may have bytes on their way to a disk has longer.
+  const within_ms = PATIENCE_MS + (method === 'GET' ? 0 : FILE_SYNC_TIMEOUT_MS);
+  const question = { within_ms, ...(body === undefined ? {} : { body }) };
   return Array.from({ length: scene.at_once ?? AT_ONCE }, (_, n) =>
-    call(scene, method, typeof path === 'string' ? path : path(n), body === undefined ? {} : { body }),
+    call(scene, method, typeof path === 'string' ? path : path(n), question),
   );
 }
 
