@@ -3,8 +3,13 @@ import type { BytePath } from '../byte-path.ts';
 import { invalidEntry } from './archive-entries.ts';
 import { BLOCK_BYTES } from './tar-header.ts';
 
-/** The longest map that is read: a part takes some twenty bytes of it. */
+/** The longest map that is read: a part takes some twenty bytes of it, and at least four. */
 const MAP_MAX_BYTES = 1024 * 1024;
+/** As many as fit into 2^53 with any of them. */
+const DIGITS_MAX = 15;
+const LINE_END = 0x0a;
+const ZERO = 0x30;
+const NINE = 0x39;
 
 /** A piece of data and its place in the file. */
 export interface SparsePart {
@@ -12,12 +17,28 @@ export interface SparsePart {
   data: Buffer;
 }
 
-/** Reads the content of a sparse file in GNU's format 1.0: a map of its parts, then their data. */
+/**
+ * Reads the content of a sparse file in GNU's format 1.0: a map of its parts, then their data. Each byte is looked at
+ * once, however the content is cut into pieces.
+ */
 export class SparseReader {
   readonly #name: BytePath;
   readonly #size: number;
-  #head = Buffer.alloc(0);
-  #ranges: { position: number; length: number }[] | null = null;
+  /** Parts that have data; adjacent ones are one. */
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+  /** The number that is being read. */
+  #number = 0;
+  #digits = 0;
+  /** Numbers of the map: how many have been read, and how many there are. */
+  #read = 0;
+  #count = 1;
+  #position = 0;
+  #map_bytes = 0;
+  #is_data = false;
+  /** The part whose data comes next, and how much of it there was. */
+  #next = 0;
+  #done = 0;
 
   /** `size` is that of the whole file, in bytes. */
   constructor(name: BytePath, size: number) {
@@ -27,60 +48,72 @@ export class SparseReader {
 
   /** The parts of the file in the next piece of content. Throws `invalid_request` for a map that makes no sense. */
   parts(chunk: Buffer): SparsePart[] {
-    if (this.#ranges !== null) return this.#data(chunk);
-    this.#head = Buffer.concat([this.#head, chunk]);
-    const rest = this.#readMap();
-    return rest === null ? [] : this.#data(rest);
+    const start = this.#is_data ? 0 : this.#readMap(chunk);
+    return start < chunk.length ? this.#data(chunk, start) : [];
   }
 
   /** Throws `invalid_request` unless all of the file has arrived. */
   end(): void {
-    if (this.#ranges === null || this.#ranges.some(({ length }) => length > 0)) throw this.#invalid();
+    if (!this.#is_data || this.#next < this.#starts.length) throw this.#invalid();
   }
 
-  /** What follows the map; null while it is incomplete. */
-  #readMap(): Buffer | null {
-    if (this.#head.length > MAP_MAX_BYTES) throw this.#invalid();
+  /** Returns where the data begins in a piece of content; its length while the map is incomplete. */
+  #readMap(chunk: Buffer): number {
     let at = 0;
-    const number = (): number | null => {
-      const end = this.#head.indexOf(0x0a, at);
-      if (end === -1) return null;
-      const text = this.#head.toString('latin1', at, end);
-      if (!/^\d{1,15}$/.test(text)) throw this.#invalid();
-      at = end + 1;
-      return Number(text);
-    };
-    const count = number();
-    if (count === null) return null;
-    const ranges: { position: number; length: number }[] = [];
-    let last = 0;
-    for (let i = 0; i < count; i++) {
-      const position = number();
-      const length = number();
-      if (position === null || length === null) return null;
-      if (position < last || position + length > this.#size) throw this.#invalid();
-      last = position + length;
-      ranges.push({ position, length });
+    for (; at < chunk.length && this.#read < this.#count; at++) {
+      const byte = chunk[at] as number;
+      if (byte >= ZERO && byte <= NINE && this.#digits < DIGITS_MAX) {
+        this.#number = this.#number * 10 + byte - ZERO;
+        this.#digits += 1;
+      } else if (byte === LINE_END && this.#digits > 0) this.#takeNumber();
+      else throw this.#invalid();
     }
-    const start = Math.ceil(at / BLOCK_BYTES) * BLOCK_BYTES;
-    if (this.#head.length < start) return null;
-    this.#ranges = ranges;
-    return this.#head.subarray(start);
+    this.#map_bytes += at;
+    if (this.#map_bytes > MAP_MAX_BYTES) throw this.#invalid();
+    if (this.#read < this.#count) return at;
+    const padding = (BLOCK_BYTES - (this.#map_bytes % BLOCK_BYTES)) % BLOCK_BYTES;
+    const skipped = Math.min(padding, chunk.length - at);
+    this.#map_bytes += skipped;
+    this.#is_data = skipped === padding;
+    return at + skipped;
   }
 
-  #data(chunk: Buffer): SparsePart[] {
+  /** The first number says how many parts there are; each of them has a position and a length. */
+  #takeNumber(): void {
+    const number = this.#number;
+    if (this.#read === 0) this.#count = 1 + 2 * number;
+    else if (this.#read % 2 === 1) this.#position = number;
+    else this.#takePart(this.#position, this.#position + number);
+    this.#read += 1;
+    this.#number = 0;
+    this.#digits = 0;
+  }
+
+  #takePart(start: number, end: number): void {
+    const last = this.#ends.length - 1;
+    const last_end = this.#ends[last] ?? 0;
+    if (start < last_end || end > this.#size) throw this.#invalid();
+    if (start === end) return;
+    if (start === last_end && last >= 0) this.#ends[last] = end;
+    else {
+      this.#starts.push(start);
+      this.#ends.push(end);
+    }
+  }
+
+  #data(chunk: Buffer, start: number): SparsePart[] {
     const parts: SparsePart[] = [];
-    const ranges = this.#ranges ?? [];
-    let rest = chunk;
-    while (rest.length > 0) {
-      const [range] = ranges;
-      if (range === undefined) throw this.#invalid();
-      const data = rest.subarray(0, range.length);
-      if (data.length > 0) parts.push({ position: range.position, data });
-      range.position += data.length;
-      range.length -= data.length;
-      rest = rest.subarray(data.length);
-      if (range.length === 0) ranges.shift();
+    for (let at = start; at < chunk.length; ) {
+      const [first, end] = [this.#starts[this.#next], this.#ends[this.#next]];
+      if (first === undefined || end === undefined) throw this.#invalid();
+      const position = first + this.#done;
+      const data = chunk.subarray(at, at + end - position);
+      parts.push({ position, data });
+      at += data.length;
+      this.#done += data.length;
+      if (first + this.#done < end) continue;
+      this.#next += 1;
+      this.#done = 0;
     }
     return parts;
   }
