@@ -180,6 +180,14 @@ export const WEBHOOK_TEST_WAIT_MS = 15 * SECOND_MS;
 
 /** Most entries of a page of a list, and their number where none is asked for. */
 export const FILE_LIST_LIMIT = 10_000;
+/** Deepest directories that are made in one request, copied or packed, in levels: names in them still fit into paths. */
+export const FILE_DEPTH_MAX = 400;
+/** Entries of an unpacked archive: a tree of this size is a disk's image, which nobody waits for. */
+export const ARCHIVE_ENTRIES_MAX = 4_000_000;
+/** Symbolic links of an unpacked archive, and directories with odd modes: they are looked at again at its end. */
+export const ARCHIVE_LINKS_MAX = 200_000;
+/** Links on the way of one link, as many as the kernel follows. */
+export const LINKS_FOLLOWED_MAX = 40;
 /** Uploads, downloads and archives at a time: bounds their memory and descriptors. */
 export const FILE_TRANSFERS_MAX = 64;
 /** Other file operations at a time: each may hang in a file system, and has a thread of its own for it. */

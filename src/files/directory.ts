@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, readFileSync, type Stats } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { ApiError } from '../contract/errors.ts';
-import { type BytePath, systemPath } from './byte-path.ts';
+import { type BytePath, joined, systemPath } from './byte-path.ts';
 import { lstat, O_PATH, type Opened, open, readlink } from './calls.ts';
 import type { OwnPlaces } from './own-places.ts';
 
@@ -29,6 +29,20 @@ export class Directory {
     try {
       const stat = await handle.stat();
       const real = await checkedPathOf(handle, stat, own);
+      return new Directory(handle, real, stat);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Opens a directory in it; no link is followed. Throws the system's error, or `forbidden`. */
+  async enter(name: BytePath, own: OwnPlaces): Promise<Directory> {
+    const handle = await open(this.at(name), DIRECTORY | constants.O_NOFOLLOW);
+    try {
+      const stat = await handle.stat();
+      const real = joined(this.real, name);
+      await own.checkEntered(real, stat);
       return new Directory(handle, real, stat);
     } catch (error) {
       await handle.close();

@@ -116,7 +116,7 @@ class Page {
 
   async #descend(directory: Directory, name: BytePath, level: Level): Promise<void> {
     try {
-      await using inside = await Directory.open(directory.at(name), this.#parts.own, true);
+      await using inside = await directory.enter(name, this.#parts.own);
       const shown = joined(level.shown, name);
       await this.add(inside, {
         ...level,

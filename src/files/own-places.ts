@@ -14,6 +14,8 @@ interface Known {
   identities: Identity[];
 }
 
+/** The table of processes. */
+const PROCESSES = '/proc';
 /** How long their whereabouts are reused, in ms. */
 const KNOWN_MS = 1_000;
 
@@ -52,6 +54,25 @@ export class OwnPlaces {
     for (const own of paths) if (below(own, real) !== null) throw forbidden();
   }
 
+  /**
+   * Throws `forbidden` if a directory is one of the places that was entered by its name from one that was checked, so that
+   * what is above it need not be. `real` may be null if `mayBeBelow` says that no place is near.
+   */
+  async checkEntered(real: BytePath | null, found: Identity): Promise<void> {
+    const { identities } = await this.#look();
+    if (identities.some((own) => isSame(own, found))) throw forbidden();
+    if (real === null) return;
+    await this.checkName(real);
+    if (await this.#isOwnProcess(real)) throw forbidden();
+  }
+
+  /** Whether one of the places may be below a directory. */
+  async mayBeBelow(real: BytePath): Promise<boolean> {
+    const { paths } = await this.#look();
+    const is_near_processes = below(real, PROCESSES) !== null || below(PROCESSES, real) !== null;
+    return is_near_processes || paths.some((own) => below(real, own) !== null);
+  }
+
   /** Throws `forbidden` for another name of a file in the state directory. */
   async checkNames(found: Stats): Promise<void> {
     if (found.nlink < 2) return;
@@ -84,7 +105,7 @@ export class OwnPlaces {
   /** Whether a path is about this process or the daemon in a process table: threads have entries that no list shows. */
   async #isOwnProcess(real: BytePath): Promise<boolean> {
     const [, table, id = ''] = real.split('/');
-    if (table !== 'proc' || !/^\d+$/.test(id)) return false;
+    if (`/${table}` !== PROCESSES || !/^\d+$/.test(id)) return false;
     const owners = this.#daemon_pid === 0 ? ['self'] : ['self', String(this.#daemon_pid)];
     const found = owners.map((owner) =>
       lstat(joined(`/proc/${owner}/task`, id)).then(

@@ -1,5 +1,6 @@
 import type { Stats } from 'node:fs';
 import { readlink } from 'node:fs/promises';
+import { FILE_DEPTH_MAX, LINKS_FOLLOWED_MAX } from '../contract/defaults.ts';
 import { invalidField } from '../contract/errors.ts';
 import { isTemporaryName, TEMPORARY_PATTERN } from '../contract/temporary-file.ts';
 import { type BytePath, joined, systemPath } from './byte-path.ts';
@@ -7,8 +8,6 @@ import { Directory } from './directory.ts';
 import { isSystemError } from './file-error.ts';
 import type { OwnPlaces } from './own-places.ts';
 
-/** As many as the kernel follows. */
-const LINKS_MAX = 40;
 const STICKY_AND_WRITABLE = 0o1002;
 
 /** A name in an open directory: what a path stands for. */
@@ -37,7 +36,7 @@ export interface PlaceOptions {
 export async function findPlace(path: BytePath, own: OwnPlaces, options: PlaceOptions): Promise<Place> {
   let base: Directory | null = null;
   let rest = path;
-  for (let links = 0; links <= LINKS_MAX; links++) {
+  for (let links = 0; links <= LINKS_FOLLOWED_MAX; links++) {
     const place: Place = await placeIn(base, rest, own, options.parents ?? false).finally(() =>
       base?.close(),
     );
@@ -75,6 +74,8 @@ export function checkNewName({ directory, missing, name }: Place, field = 'path'
   if (names.some(isTemporaryName)) throw invalidField(field, IS_TEMPORARY);
 }
 
+const TOO_DEEP = `must not have more than ${FILE_DEPTH_MAX} missing directories`;
+
 /** What is wrong with such a name. */
 export const IS_TEMPORARY = `must not contain a name like ${TEMPORARY_PATTERN}, which uploads under way have`;
 
@@ -106,7 +107,7 @@ async function placeIn(
         if (must_be_directory && stat && !stat.isDirectory() && !stat.isSymbolicLink()) {
           throw systemError('ENOTDIR');
         }
-        return { directory, missing, name, stat };
+        return { directory, missing: missing.reverse(), name, stat };
       } catch (error) {
         await directory.close();
         throw error;
@@ -115,7 +116,8 @@ async function placeIn(
       const last = names.at(-1);
       const may_be_missing = parents && isSystemError(error, 'ENOENT') && last !== undefined && last !== '..';
       if (!may_be_missing) throw error;
-      missing.unshift(last);
+      if (missing.length === FILE_DEPTH_MAX) throw invalidField('path', TOO_DEEP);
+      missing.push(last);
       names.pop();
     }
   }

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { extract, type Header } from 'tar-stream';
+import { ARCHIVE_ENTRIES_MAX } from '../../contract/defaults.ts';
 import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
 import { type BytePath, bytePath, shownBytes } from '../byte-path.ts';
 import { isSystemError } from '../file-error.ts';
@@ -14,7 +15,15 @@ interface Entry {
 }
 
 const GZIP = [0x1f, 0x8b];
+/** Records of one extended header, with those for all entries, which each entry with such a header costs again. */
+const RECORDS_MAX = 1_000;
+/** Bytes that belong to no file: of an archive without entries, and for each further entry. */
+const OVERHEAD_MIN_BYTES = 64 * 1024 * 1024;
+const OVERHEAD_ENTRY_BYTES = 8 * 1024;
 const INCOMPLETE = new Error('Unexpected end of data');
+
+const TOO_MANY_ENTRIES = invalidField('body', `must have at most ${ARCHIVE_ENTRIES_MAX} entries`);
+const TOO_LITTLE_CONTENT = invalidField('body', 'must not be headers and padding for the most part');
 
 /** One entry of an uploaded archive, its names checked by nobody yet. */
 export interface ArchiveEntry {
@@ -32,7 +41,7 @@ export interface ArchiveEntry {
 
 /**
  * The entries of a tar or tar.gz stream, each to be read before the next. Throws `invalid_request` (body) for what is
- * neither, or is cut off.
+ * neither, is cut off, has too many entries, or is mostly no content.
  */
 export async function* archiveEntries(
   data: AsyncIterable<Buffer>,
@@ -50,14 +59,25 @@ export async function* archiveEntries(
   };
   source.on('error', fail);
   bytes.on('error', fail).pipe(entries);
-  const onGone = () => fail(new ApiError('invalid_request', 'The body was cut off.'));
+  let count = 0;
+  let overhead_bytes = 0;
+  bytes.on('data', ({ length }: Buffer) => {
+    overhead_bytes += length;
+    if (overhead_bytes > OVERHEAD_MIN_BYTES + count * OVERHEAD_ENTRY_BYTES) fail(TOO_LITTLE_CONTENT);
+  });
+  const onContent = (length: number) => {
+    overhead_bytes -= length;
+  };
+  const onGone = () => fail(cutOff());
   signal.addEventListener('abort', onGone);
   try {
     for await (const entry of entries) {
+      if (++count > ARCHIVE_ENTRIES_MAX) throw TOO_MANY_ENTRIES;
       yield entryOf(
         entry.header,
-        contentOf(entry, () => failure),
+        contentOf(entry, () => failure, onContent),
       );
+      if (failure) throw failure;
     }
   } catch (error) {
     throw bodyError(error);
@@ -66,6 +86,11 @@ export async function* archiveEntries(
     source.destroy();
     bytes.destroy();
   }
+}
+
+/** The end of a body that its client did not finish. */
+export function cutOff(): ApiError {
+  return new ApiError('invalid_request', 'The body was cut off.');
 }
 
 /** An `invalid_request` about one entry. */
@@ -77,6 +102,11 @@ export function invalidEntry(name: BytePath, problem: string): FieldError {
 function entryOf(header: Header, content: AsyncIterable<Buffer>): ArchiveEntry {
   const pax = (header as { pax?: Record<string, string> | null }).pax ?? {};
   const sparse = sparseOf(pax);
+  let records = 0;
+  for (const _ in pax) {
+    if (++records > RECORDS_MAX)
+      throw invalidEntry(header.name, `has more than ${RECORDS_MAX} extended records`);
+  }
   const given = pax.path === undefined ? header.name : bytePath(header.name);
   const link = header.linkname ?? '';
   return {
@@ -95,12 +125,18 @@ function entryOf(header: Header, content: AsyncIterable<Buffer>): ArchiveEntry {
  * Names the same failures as `archiveEntries`; `cause` is what went wrong before the entry, null for its own end. Reads by
  * itself: the stream's own iterator costs as much as all else of a small entry.
  */
-async function* contentOf(entry: Entry, cause: () => Error | null): AsyncGenerator<Buffer, void> {
+async function* contentOf(
+  entry: Entry,
+  cause: () => Error | null,
+  onContent: (length: number) => void,
+): AsyncGenerator<Buffer, void> {
+  const is_file = isFileType(entry.header.type);
   let wake: (() => void) | null = null;
   for (let left = sizeOf(entry.header); left > 0; ) {
     const piece = entry.read() as Buffer | null;
     if (piece) {
       left -= piece.length;
+      if (is_file) onContent(piece.length);
       yield piece;
     } else if (entry.destroyed) {
       throw bodyError(cause() ?? INCOMPLETE);
@@ -111,6 +147,11 @@ async function* contentOf(entry: Entry, cause: () => Error | null): AsyncGenerat
       });
     }
   }
+}
+
+/** Whether an entry is a file. */
+export function isFileType(type: string | null | undefined): boolean {
+  return type === 'file' || type === 'contiguous-file';
 }
 
 /** Of a directory, tar-stream has no content, whatever its header says. */
@@ -152,7 +193,7 @@ function bodyError(error: unknown): unknown {
   if (error instanceof ApiError) return error;
   const { message = '', code = '' } = error as NodeJS.ErrnoException;
   if (code.startsWith('Z_')) return invalidField('body', 'is not valid gzip');
-  if (isSystemError(error, 'ECONNRESET')) return new ApiError('invalid_request', 'The body was cut off.');
+  if (isSystemError(error, 'ECONNRESET')) return cutOff();
   if (/invalid header|invalid tar header|unexpected end of data|exceeds max size/i.test(message)) {
     return invalidField('body', 'must be a complete tar archive');
   }

@@ -10,6 +10,7 @@ import {
   type Stats,
 } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import { FILE_DEPTH_MAX } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type AccountNames, accountNames } from '../accounts.ts';
@@ -19,13 +20,12 @@ import { Directory } from '../directory.ts';
 import { conflictAt, fileShrunk, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { openRegularFile } from '../regular-file.ts';
+import { Trail } from '../trail.ts';
 import { dataRanges, isSparse, sparseMap, sparseRecords } from './sparse.ts';
 import { padding, TAR_END, type TarEntry, tarHeader } from './tar-header.ts';
 
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 const CHUNK_BYTES = 256 * 1024;
-/** Each level holds a descriptor. */
-const DEPTH_MAX = 400;
 /** Other names of files that are remembered; further ones become files of their own. */
 const LINKS_MAX = 100_000;
 
@@ -79,7 +79,8 @@ export class Pack {
     const pack = new Pack(own, signal, await accountNames());
     return pack.#stream(async function* () {
       await using top = directory;
-      yield* pack.#directory(top, '', 0);
+      await using trail = new Trail(top, own);
+      yield* pack.#directory(trail, '');
     });
   }
 
@@ -103,28 +104,29 @@ export class Pack {
     if (this.#filled > 0) yield this.#chunk.subarray(0, this.#filled);
   }
 
-  async *#directory(directory: Directory, above: BytePath, depth: number): AsyncGenerator<Buffer, void> {
-    if (depth === DEPTH_MAX) throw conflictAt(directory.real, 'is nested too deep');
-    const hidden = await this.#own.hides(directory.real);
-    const dirents = readdirSync(directory.at(), { withFileTypes: true, encoding: 'latin1' as 'utf8' });
+  async *#directory(trail: Trail, above: BytePath): AsyncGenerator<Buffer, void> {
+    const { depth, real } = trail;
+    if (depth > FILE_DEPTH_MAX) throw conflictAt(real, 'is nested too deep');
+    const hidden = await this.#own.hides(real);
+    const dirents = readdirSync(trail.at(), { withFileTypes: true, encoding: 'latin1' as 'utf8' });
     const kept = dirents.filter(({ name }) => !isTemporaryName(name) && !hidden(name));
     kept.sort((one, other) => (one.name < other.name ? -1 : 1));
     for (const dirent of kept) {
       this.#signal.throwIfAborted();
       const own_name = dirent.name;
       const name = above + own_name;
-      if (dirent.isFile()) yield* this.#file(directory, own_name, name);
-      else if (dirent.isSymbolicLink()) yield* this.#symlink(directory, own_name, name);
-      else if (dirent.isDirectory()) {
-        await using inside = await openIfThere(directory, own_name, this.#own);
-        if (!inside) continue;
-        yield* this.#put(this.#header({ name: `${name}/`, type: 'directory', size: 0, stat: inside.stat }));
-        yield* this.#directory(inside, `${name}/`, depth + 1);
+      if (dirent.isFile()) yield* this.#file(trail, own_name, name);
+      else if (dirent.isSymbolicLink()) yield* this.#symlink(trail, own_name, name);
+      else if (dirent.isDirectory() && (await wasEntered(trail, own_name))) {
+        yield* this.#put(this.#header({ name: `${name}/`, type: 'directory', size: 0, stat: trail.stat }));
+        yield* this.#directory(trail, `${name}/`);
+        await trail.leave();
+        if (trail.depth !== depth) throw conflictAt(real, 'was moved while it was read');
       }
     }
   }
 
-  *#symlink(directory: Directory, own_name: BytePath, name: BytePath): Generator<Buffer, void> {
+  *#symlink(directory: Trail, own_name: BytePath, name: BytePath): Generator<Buffer, void> {
     const stat = lstatSync(directory.at(own_name), { throwIfNoEntry: false });
     if (!stat?.isSymbolicLink()) return;
     const link_name = unlessGone(() => readlinkSync(directory.at(own_name), 'latin1'));
@@ -132,7 +134,7 @@ export class Pack {
       yield* this.#put(this.#header({ name, type: 'symlink', size: 0, stat, link_name }));
   }
 
-  async *#file(directory: Directory, own_name: BytePath, name: BytePath): AsyncGenerator<Buffer, void> {
+  async *#file(directory: Trail, own_name: BytePath, name: BytePath): AsyncGenerator<Buffer, void> {
     const fd = unlessGone(() => openSync(directory.at(own_name), READ));
     if (fd === null) return;
     try {
@@ -236,12 +238,14 @@ function unlessGone<Result>(call: () => Result): Result | null {
   }
 }
 
-async function openIfThere(directory: Directory, name: BytePath, own: OwnPlaces): Promise<Directory | null> {
+/** False, and nothing has changed, for what is not there any more or is out of reach. */
+async function wasEntered(trail: Trail, name: BytePath): Promise<boolean> {
   try {
-    return await Directory.open(directory.at(name), own, true);
+    await trail.enter(name);
+    return true;
   } catch (error) {
-    if (isSystemError(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return null;
-    if (error instanceof ApiError && error.code === 'forbidden') return null;
+    if (isSystemError(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return false;
+    if (error instanceof ApiError && error.code === 'forbidden') return false;
     throw error;
   }
 }

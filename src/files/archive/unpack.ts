@@ -8,10 +8,13 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   symlinkSync,
+  unlinkSync,
   writeSync,
 } from 'node:fs';
+import { ARCHIVE_LINKS_MAX } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
 import { makeDirectories } from '../change/make-directory.ts';
@@ -23,13 +26,17 @@ import { fileError, isSystemError } from '../file-error.ts';
 import { freeBuffer } from '../free-buffer.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkNewName, findPlace } from '../place.ts';
-import { type ArchiveEntry, archiveEntries, invalidEntry } from './archive-entries.ts';
+import { type ArchiveEntry, archiveEntries, cutOff, invalidEntry, isFileType } from './archive-entries.ts';
 import { Inside, namesOf } from './inside.ts';
 import { SparseReader } from './sparse-reader.ts';
 
 const PERMISSIONS = 0o777;
 /** What making something in a directory needs of its owner. */
 const OWN_WRITING = 0o300;
+
+/** How often links are looked at again at the end; then all of them go. */
+const TURNS_MAX = 8;
+const LEADS_OUT = 'is a link that leads out of the directory';
 
 /** An archive to unpack. */
 export interface UnpackRequest {
@@ -66,12 +73,12 @@ export async function unpackArchive(
   checkNewName(place);
   const names = place.name === '.' ? [] : [...place.missing, place.name];
   if (place.stat && !place.stat.isDirectory()) throw new ApiError('not_a_directory');
-  await using top = await makeDirectories(above, names, parts.own);
+  await using top = await makeDirectories(above, names, parts.own, signal);
   const temporary = await parts.journal.temporaryIn(top);
   try {
     mkdirSync(top.at(temporary.name), 0o700);
     await using aside = await Directory.open(top.at(temporary.name), parts.own, true);
-    return await new Unpacking(top, aside, parts.own).run(data, signal);
+    return await new Unpacking(top, aside, parts.own, signal).run(data);
   } finally {
     await removeTree(top, temporary.name, parts.own);
     await temporary.forget();
@@ -83,33 +90,40 @@ class Unpacking {
   readonly #aside: Directory;
   readonly #own: OwnPlaces;
   readonly #inside: Inside;
-  /** Of directories that nothing could be made in with them. */
-  readonly #modes: { names: BytePath[]; mode: number }[] = [];
+  readonly #signal: AbortSignal;
+  /** Paths below the top of directories that nothing could be made in with their modes. */
+  readonly #modes = new Map<BytePath, number>();
+  /** Paths below the top of the symbolic links that were made. */
+  readonly #links = new Set<BytePath>();
   #made = 0;
 
-  constructor(top: Directory, aside: Directory, own: OwnPlaces) {
+  constructor(top: Directory, aside: Directory, own: OwnPlaces, signal: AbortSignal) {
     this.#top = top;
     this.#aside = aside;
     this.#own = own;
-    this.#inside = new Inside(top, own);
+    this.#signal = signal;
+    this.#inside = new Inside(top, own, signal);
   }
 
-  async run(data: AsyncIterable<Buffer>, signal: AbortSignal): Promise<Unpacked> {
+  async run(data: AsyncIterable<Buffer>): Promise<Unpacked> {
+    await using _ = this.#inside;
     const result = { entries: 0, bytes: 0 };
     try {
-      for await (const entry of archiveEntries(data, signal)) {
+      for await (const entry of archiveEntries(data, this.#signal)) {
+        if (this.#signal.aborted) throw cutOff();
         result.bytes += await this.#add(entry);
         result.entries += 1;
-        if (this.#inside.is_full) await this.#inside.close();
       }
-      for (const { names, mode } of this.#modes.reverse()) {
-        chmodSync((await this.#inside.directory(names, true)).at(), mode);
-        if (this.#inside.is_full) await this.#inside.close();
-      }
-      return result;
-    } finally {
-      await this.#inside.close();
+    } catch (error) {
+      await this.#removeLinksOut();
+      throw this.#signal.aborted ? cutOff() : error;
     }
+    const removed = await this.#removeLinksOut();
+    if (removed !== null) throw invalidEntry(removed, LEADS_OUT);
+    for (const [path, mode] of [...this.#modes].reverse()) {
+      chmodSync((await this.#inside.directory(path.split('/'), true)).at(), mode);
+    }
+    return result;
   }
 
   /** Returns the bytes of its content. */
@@ -120,22 +134,11 @@ class Unpacking {
       return 0;
     }
     try {
-      switch (entry.type) {
-        case 'directory':
-          await this.#directory(entry, names);
-          break;
-        case 'symlink':
-          await this.#symlink(entry, names);
-          break;
-        case 'link':
-          await this.#link(entry, names);
-          break;
-        case 'file':
-        case 'contiguous-file':
-          return await this.#file(entry, names);
-        default:
-          throw invalidEntry(entry.name, `is of the type ${entry.type}, which is not accepted`);
-      }
+      if (isFileType(entry.type)) return await this.#file(entry, names);
+      if (entry.type === 'directory') await this.#directory(entry, names);
+      else if (entry.type === 'symlink') await this.#symlink(entry, names);
+      else if (entry.type === 'link') await this.#link(entry, names);
+      else throw invalidEntry(entry.name, `is of the type ${entry.type}, which is not accepted`);
     } catch (error) {
       throw fileError(error, joined(this.#top.real, names.join('/')), 'body');
     }
@@ -146,17 +149,67 @@ class Unpacking {
   async #directory(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
     const directory = await this.#inside.directory(names);
     const mode = entry.mode & PERMISSIONS;
+    const path = names.join('/');
+    this.#modes.delete(path);
     if ((mode & OWN_WRITING) === OWN_WRITING) chmodSync(directory.at(), mode);
-    else this.#modes.push({ names, mode });
+    else {
+      checkRoom(this.#modes, entry.name);
+      this.#modes.set(path, mode);
+    }
   }
 
   async #symlink({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
+    checkRoom(this.#links, name);
     const above = names.slice(0, -1);
-    const is_inside = link_name !== '' && !link_name.includes('\0') && this.#inside.holds(above, link_name);
-    if (!is_inside) throw invalidEntry(name, 'is a link that leads out of the directory');
+    // Where it stands must be there, so that it is followed from a real directory.
+    await this.#inside.directory(above);
+    const is_named = link_name !== '' && !link_name.includes('\0');
+    if (!is_named || !(await this.#inside.holds(above, link_name))) throw invalidEntry(name, LEADS_OUT);
     const aside = this.#nextAside();
     symlinkSync(systemPath(link_name), aside);
+    this.#links.add(names.join('/'));
     await this.#place(aside, names);
+  }
+
+  /**
+   * Removes the links that lead out by now: entries that came later have changed what they mean, and the removal of one
+   * changes others again. Returns the path of one; null if all stay inside.
+   */
+  async #removeLinksOut(): Promise<BytePath | null> {
+    let first: BytePath | null = null;
+    for (let turn = 1; this.#links.size > 0; turn++) {
+      let is_changed = false;
+      for (const path of this.#links) {
+        if (turn <= TURNS_MAX && (await this.#staysInside(path))) continue;
+        await this.#removeLink(path);
+        first ??= path;
+        is_changed = true;
+      }
+      if (!is_changed) break;
+    }
+    return first;
+  }
+
+  async #staysInside(path: BytePath): Promise<boolean> {
+    const names = path.split('/');
+    const name = names.pop() as BytePath;
+    try {
+      const directory = await this.#inside.directory(names, true);
+      const stat = await directory.look(name);
+      if (!stat?.isSymbolicLink()) return true;
+      return await this.#inside.holds(names, readlinkSync(directory.at(name), 'latin1'));
+    } catch (error) {
+      // Where nobody can go, no link is; one that takes too many steps is none to keep.
+      return error instanceof ApiError ? error.code === 'not_a_directory' : true;
+    }
+  }
+
+  async #removeLink(path: BytePath): Promise<void> {
+    this.#links.delete(path);
+    const names = path.split('/');
+    const name = names.pop() as BytePath;
+    const directory = await this.#inside.directory(names, true);
+    if ((await directory.look(name))?.isSymbolicLink()) unlinkSync(directory.at(name));
   }
 
   async #link({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
@@ -206,6 +259,15 @@ class Unpacking {
   #nextAside(): string | Buffer {
     return this.#aside.at(String(++this.#made));
   }
+}
+
+/** Throws `invalid_request` for an entry that is to be remembered beyond the bound. */
+function checkRoom({ size }: { size: number }, name: BytePath): void {
+  if (size < ARCHIVE_LINKS_MAX) return;
+  throw invalidEntry(
+    name,
+    `is beyond the ${ARCHIVE_LINKS_MAX} links, or directories without write permission`,
+  );
 }
 
 async function writeContent(fd: number, { name, real_size, content }: ArchiveEntry): Promise<number> {

@@ -1,11 +1,13 @@
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readdir, readlink, symlink } from 'node:fs/promises';
+import { FILE_DEPTH_MAX } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type BytePath, joined, shownBytes } from '../byte-path.ts';
-import { Directory } from '../directory.ts';
+import type { Directory } from '../directory.ts';
 import { conflictAt, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
+import { Trail } from '../trail.ts';
 import { type NamedIn, putInPlace } from './put-in-place.ts';
 import { removeTree } from './remove.ts';
 import { findTwoPlaces, type TwoPaths } from './two-places.ts';
@@ -16,8 +18,6 @@ const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | co
 const CHUNK_BYTES = 1024 * 1024;
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
 const PERMISSIONS = 0o777;
-/** Each level holds two descriptors. */
-const DEPTH_MAX = 200;
 
 /** What copying uses. */
 export interface CopyParts {
@@ -45,7 +45,8 @@ export async function copyInPlace(
   const temporary = await journal.temporaryIn(to.directory);
   const copy = { directory: to.directory, name: temporary.name };
   try {
-    await copyTree(from, copy, own, options.signal, 0);
+    await using copying = new Copying(from.directory, to.directory, own, options.signal);
+    await copying.copy(from.name, copy.name);
     await putInPlace(copy, to, options);
     await to.directory.sync();
   } finally {
@@ -54,54 +55,70 @@ export async function copyInPlace(
   }
 }
 
-async function copyTree(
-  from: NamedIn,
-  to: NamedIn,
-  own: OwnPlaces,
-  signal: AbortSignal,
-  depth: number,
-): Promise<void> {
-  signal.throwIfAborted();
-  const real = joined(from.directory.real, from.name === '.' ? '' : from.name);
-  if (depth === DEPTH_MAX) throw conflictAt(real, 'is nested too deep');
-  const stat = await from.directory.look(from.name);
-  if (!stat) return;
-  if (stat.isSymbolicLink()) {
-    await symlink(await readlink(from.directory.at(from.name), 'buffer'), to.directory.at(to.name));
-  } else if (stat.isDirectory()) {
-    await copyDirectory(from, to, own, signal, depth);
-  } else if (stat.isFile()) {
-    await copyFile(from, to, own, signal);
-  } else throw notAFile(real);
-}
+/** Two ways that go down together. */
+class Copying implements AsyncDisposable {
+  readonly #from: Trail;
+  readonly #to: Trail;
+  readonly #own: OwnPlaces;
+  readonly #signal: AbortSignal;
 
-async function copyDirectory(
-  from: NamedIn,
-  to: NamedIn,
-  own: OwnPlaces,
-  signal: AbortSignal,
-  depth: number,
-): Promise<void> {
-  await using source = await Directory.open(from.directory.at(from.name), own, true);
-  await mkdir(to.directory.at(to.name), 0o700);
-  await using target = await Directory.open(to.directory.at(to.name), own, true);
-  const hidden = await own.hides(source.real);
-  for (const name of await readdir(source.at(), 'latin1')) {
-    if (isTemporaryName(name) || hidden(name)) continue;
-    await copyTree({ directory: source, name }, { directory: target, name }, own, signal, depth + 1);
+  constructor(from: Directory, to: Directory, own: OwnPlaces, signal: AbortSignal) {
+    this.#from = new Trail(from, own);
+    this.#to = new Trail(to, own);
+    this.#own = own;
+    this.#signal = signal;
   }
-  await chmod(target.at(), source.stat.mode & PERMISSIONS);
-}
 
-async function copyFile(from: NamedIn, to: NamedIn, own: OwnPlaces, signal: AbortSignal): Promise<void> {
-  await using source = await open(from.directory.at(from.name), READ);
-  const stat = await source.stat();
-  if (!stat.isFile()) throw notAFile(joined(from.directory.real, from.name));
-  await own.checkNames(stat);
-  await using target = await open(to.directory.at(to.name), NEW_FILE, 0o600);
-  await copyBytes(source, target, signal);
-  await target.chmod(stat.mode & PERMISSIONS);
-  await target.sync();
+  /** Copies a name of the one directory to a name of the other. */
+  async copy(name: BytePath, new_name: BytePath): Promise<void> {
+    this.#signal.throwIfAborted();
+    const stat = await this.#from.look(name);
+    if (!stat) return;
+    if (stat.isSymbolicLink()) {
+      await symlink(await readlink(this.#from.at(name), 'buffer'), this.#to.at(new_name));
+    } else if (stat.isDirectory()) await this.#copyDirectory(name, new_name);
+    else if (stat.isFile()) await this.#copyFile(name, new_name);
+    else throw notAFile(this.#real(name));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#from[Symbol.asyncDispose]();
+    await this.#to[Symbol.asyncDispose]();
+  }
+
+  async #copyDirectory(name: BytePath, new_name: BytePath): Promise<void> {
+    const [from, to] = [this.#from, this.#to];
+    const depth = from.depth;
+    if (depth > FILE_DEPTH_MAX) throw conflictAt(this.#real(name), 'is nested too deep');
+    await from.enter(name);
+    await mkdir(to.at(new_name), 0o700);
+    await to.enter(new_name);
+    const { mode } = from.stat;
+    const hidden = await this.#own.hides(from.real);
+    for (const each of await readdir(from.at(), 'latin1')) {
+      if (!isTemporaryName(each) && !hidden(each)) await this.copy(each, each);
+    }
+    await from.leave();
+    await chmod(to.at(), mode & PERMISSIONS);
+    await to.leave();
+    if (from.depth !== depth || to.depth !== depth)
+      throw conflictAt(this.#real(name), 'was moved while it was copied');
+  }
+
+  async #copyFile(name: BytePath, new_name: BytePath): Promise<void> {
+    await using source = await open(this.#from.at(name), READ);
+    const stat = await source.stat();
+    if (!stat.isFile()) throw notAFile(this.#real(name));
+    await this.#own.checkNames(stat);
+    await using target = await open(this.#to.at(new_name), NEW_FILE, 0o600);
+    await copyBytes(source, target, this.#signal);
+    await target.chmod(stat.mode & PERMISSIONS);
+    await target.sync();
+  }
+
+  #real(name: BytePath): BytePath {
+    return joined(this.#from.real, name === '.' ? '' : name);
+  }
 }
 
 /** What is zero throughout takes no space, so that sparse files stay small. */

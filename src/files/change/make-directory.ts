@@ -44,16 +44,26 @@ export async function makeDirectories(
   directory: Directory,
   names: readonly BytePath[],
   own: OwnPlaces,
+  signal?: AbortSignal,
 ): Promise<Directory> {
   let last = await Directory.open(directory.at(), own);
   for (const name of names) {
     await using above = last;
+    signal?.throwIfAborted();
     await mkdir(above.at(name), MODE).catch((error) => {
       // Somebody else may have made it meanwhile.
       if (!isSystemError(error, 'EEXIST')) throw error;
     });
     await above.sync();
-    last = await Directory.open(above.at(name), own);
+    last = await entered(above, name, own);
   }
   return last;
+}
+
+/** Another one than was made may be a link, which leads anywhere. */
+async function entered(above: Directory, name: BytePath, own: OwnPlaces): Promise<Directory> {
+  return above.enter(name, own).catch((error) => {
+    if (isSystemError(error, 'ENOTDIR', 'ELOOP')) return Directory.open(above.at(name), own);
+    throw error;
+  });
 }

@@ -1,15 +1,21 @@
-import { readdir, readFile, rmdir, unlink } from 'node:fs/promises';
+import { opendir, readFile, rmdir, unlink } from 'node:fs/promises';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { type BytePath, below, joined } from '../byte-path.ts';
-import { Directory } from '../directory.ts';
+import type { Directory } from '../directory.ts';
 import { conflictAt, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { findPlace } from '../place.ts';
+import { Trail } from '../trail.ts';
 
-/** Each level holds a descriptor. */
-const DEPTH_MAX = 400;
 /** Names of one directory that are removed together. */
 const TOGETHER = 16;
+/** Names of one directory that are read together. */
+const READ_TOGETHER = 256;
+/** Names of directories that are kept, and of one directory at least; more are read again. */
+const KEPT_MAX = 100_000;
+const KEPT_MIN = 64;
+/** How often somebody else may put something into what is removed, or move it. */
+const DISTURBED_MAX = 100;
 
 /** What is removed. */
 export interface RemoveRequest {
@@ -41,37 +47,131 @@ export async function removePath({ path, recursive, signal }: RemoveRequest, own
 }
 
 /**
- * Removes a name and everything in it, also while somebody else does. No link is followed, whoever swaps one in. Throws
- * `conflict` at a mount point.
+ * Removes a name and everything in it, however deep, also while somebody else does. No link is followed, whoever swaps one
+ * in. Throws `conflict` at a mount point, or where what is removed is moved away again and again.
  */
-export async function removeTree(...given: Parameters<typeof removeLevel>): Promise<void> {
-  await removeLevel(...given).catch((error) => {
-    if (!isSystemError(error, 'ENOENT')) throw error;
-  });
-}
-
-async function removeLevel(
+export async function removeTree(
   directory: Directory,
   name: BytePath,
   own: OwnPlaces,
   signal?: AbortSignal,
-  depth = 0,
 ): Promise<void> {
-  signal?.throwIfAborted();
-  if (await wasUnlinked(directory, name)) return;
-  if (depth === DEPTH_MAX) throw conflictAt(joined(directory.real, name), 'is nested too deep');
-  await using inside = await Directory.open(directory.at(name), own, true);
-  if (inside.stat.dev !== directory.stat.dev) throw conflictAt(inside.real, 'is a mount point');
-  const names = await readdir(inside.at(), 'latin1');
-  const directories: BytePath[] = [];
-  for (let i = 0; i < names.length; i += TOGETHER) {
-    signal?.throwIfAborted();
-    const some = names.slice(i, i + TOGETHER);
-    const unlinked = await Promise.all(some.map((each) => wasUnlinked(inside, each)));
-    directories.push(...some.filter((_, at) => !unlinked[at]));
+  await using trail = new Trail(directory, own);
+  await new Removal(trail, signal).run(name);
+}
+
+/** Directories of one directory that are still to be removed. */
+interface Level {
+  directories: BytePath[];
+  /** False if there are more, which are read once these have gone. */
+  is_whole: boolean;
+}
+
+/** Goes down and back along a trail, so that neither the stack nor descriptors grow with the depth. */
+class Removal {
+  readonly #trail: Trail;
+  readonly #signal: AbortSignal | undefined;
+  readonly #device: number;
+  /** Of each directory below the top. */
+  readonly #levels: Level[] = [];
+  /** Their names. */
+  #kept = 0;
+  #disturbed = 0;
+
+  constructor(trail: Trail, signal: AbortSignal | undefined) {
+    this.#trail = trail;
+    this.#device = trail.stat.dev;
+    this.#signal = signal;
   }
-  for (const each of directories) await removeTree(inside, each, own, signal, depth + 1);
-  await rmdir(directory.at(name));
+
+  async run(name: BytePath): Promise<void> {
+    await this.#removeOrEnter(name);
+    while (this.#trail.depth > 0) {
+      this.#signal?.throwIfAborted();
+      const level = this.#levels.at(-1) as Level;
+      const next = level.directories.pop();
+      if (next !== undefined) {
+        this.#kept -= 1;
+        await this.#enter(next);
+      } else if (level.is_whole) await this.#leave(name);
+      else this.#levels[this.#levels.length - 1] = await this.#read();
+    }
+  }
+
+  async #removeOrEnter(name: BytePath): Promise<void> {
+    if (!(await wasUnlinked(this.#trail, name))) await this.#enter(name);
+  }
+
+  async #enter(name: BytePath): Promise<void> {
+    try {
+      await this.#trail.enter(name);
+    } catch (error) {
+      if (isSystemError(error, 'ENOENT')) return;
+      // Something else has taken its place.
+      if (isSystemError(error, 'ENOTDIR', 'ELOOP') && (await wasUnlinked(this.#trail, name))) return;
+      throw error;
+    }
+    if (this.#trail.stat.dev !== this.#device) throw conflictAt(this.#trail.real, 'is a mount point');
+    this.#levels.push(await this.#read());
+  }
+
+  async #leave(top_name: BytePath): Promise<void> {
+    const trail = this.#trail;
+    const depth = trail.depth - 1;
+    const name = trail.name as BytePath;
+    await trail.leave();
+    this.#levelsTo(trail.depth);
+    if (trail.depth === depth) {
+      try {
+        await rmdir(trail.at(name));
+        return;
+      } catch (error) {
+        if (isSystemError(error, 'ENOENT')) return;
+        if (!isSystemError(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR') || this.#disturbed === DISTURBED_MAX)
+          throw error;
+      }
+    } else if (this.#disturbed === DISTURBED_MAX)
+      throw conflictAt(trail.real, 'is changed while it is removed');
+    this.#disturbed += 1;
+    const above = this.#levels.at(-1);
+    if (above) above.is_whole = false;
+    else await this.#removeOrEnter(top_name);
+  }
+
+  #levelsTo(depth: number): void {
+    while (this.#levels.length > depth) this.#kept -= (this.#levels.pop() as Level).directories.length;
+  }
+
+  /** Removes what is no directory in the current one. */
+  async #read(): Promise<Level> {
+    const level: Level = { directories: [], is_whole: true };
+    const room = Math.max(KEPT_MIN, (KEPT_MAX - this.#kept) / 2);
+    const keep = (name: BytePath) => {
+      if (level.directories.length < room) level.directories.push(name);
+      else level.is_whole = false;
+    };
+    let files: BytePath[] = [];
+    const removeFiles = async () => {
+      this.#signal?.throwIfAborted();
+      const unlinked = await Promise.all(files.map((name) => wasUnlinked(this.#trail, name)));
+      for (const [i, name] of files.entries()) if (!unlinked[i]) keep(name);
+      files = [];
+    };
+    const options = { encoding: 'latin1', bufferSize: READ_TOGETHER } as const;
+    try {
+      for await (const entry of await opendir(this.#trail.at(), options)) {
+        if (entry.isDirectory()) keep(entry.name);
+        else files.push(entry.name);
+        if (files.length === TOGETHER) await removeFiles();
+      }
+    } catch (error) {
+      // A directory that somebody else has removed has no names.
+      if (!isSystemError(error, 'ENOENT')) throw error;
+    }
+    await removeFiles();
+    this.#kept += level.directories.length;
+    return level;
+  }
 }
 
 /** Throws `invalid_request` for a path that names a directory by `.` or `..`. */
@@ -92,7 +192,7 @@ export async function checkUnmounted(real: BytePath): Promise<void> {
 }
 
 /** False for a directory. */
-async function wasUnlinked(directory: Directory, name: BytePath): Promise<boolean> {
+async function wasUnlinked(directory: Pick<Directory, 'at' | 'look'>, name: BytePath): Promise<boolean> {
   try {
     await unlink(directory.at(name));
     return true;
