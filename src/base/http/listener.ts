@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
+import { systemClock } from '../clock.ts';
 import { replaceClosing, responseInProgress } from '../engine/node-http.ts';
 import { areDescriptorsShort, descriptorLimit } from '../linux/descriptors.ts';
 import {
@@ -12,6 +13,7 @@ import {
   clientErrorAnswer,
   unknownMethodAnswer,
 } from './errors.ts';
+import { limitRequests } from './slow-clients.ts';
 
 /** How often Node checks for slow connections; the time limits below subtract it. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -99,8 +101,6 @@ export function createListener(
   const router = options.one_request ? new OneRequestRouter(app) : app;
   const server = createServer(
     {
-      headersTimeout: HEADERS_TIMEOUT_MS - CHECK_INTERVAL_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS - CHECK_INTERVAL_MS,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       noDelay: true,
@@ -115,6 +115,11 @@ export function createListener(
       router.routing(request, response);
     },
   );
+  limitRequests(server, systemClock, {
+    headers_ms: HEADERS_TIMEOUT_MS - CHECK_INTERVAL_MS,
+    request_ms: REQUEST_TIMEOUT_MS - CHECK_INTERVAL_MS,
+    check_ms: CHECK_INTERVAL_MS,
+  });
   server.on('connection', (socket) => connections.add(socket));
   server.on('upgrade', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
   server.on('connect', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));

@@ -1,0 +1,30 @@
+import type { Server } from 'node:http';
+import type { Clock } from '../clock.ts';
+
+/** A check that is later than this was held up by a program that did not run. */
+const LATE_MS = 1_000;
+
+/** The limits of a request's time, as Node has them, and how often it checks them. */
+export interface RequestLimits {
+  headers_ms: number;
+  request_ms: number;
+  check_ms: number;
+}
+
+/**
+ * Sets a server's limits so that no client is refused because this program was stopped or frozen: they do not hold for the
+ * longest of them after a check that is late. Node reads them with each check.
+ */
+export function limitRequests(server: Server, clock: Clock, limits: RequestLimits): void {
+  let checked_ms = clock.monotonicMs();
+  let spared_until_ms = Number.NEGATIVE_INFINITY;
+  const isSpared = () => {
+    const now_ms = clock.monotonicMs();
+    if (now_ms - checked_ms > limits.check_ms + LATE_MS) spared_until_ms = now_ms + limits.request_ms;
+    checked_ms = now_ms;
+    return now_ms < spared_until_ms;
+  };
+  // The check reads this one first.
+  Object.defineProperty(server, 'headersTimeout', { get: () => (isSpared() ? 0 : limits.headers_ms) });
+  Object.defineProperty(server, 'requestTimeout', { get: () => (isSpared() ? 0 : limits.request_ms) });
+}
