@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { RawData, WebSocket } from 'ws';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { keepHeapSmall } from '../../base/engine/heap.ts';
 import type { HttpExchange } from '../../base/http/app.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
@@ -12,6 +12,7 @@ import type { AttachQuery } from '../../contract/schema/processes.ts';
 import type { OutputItems } from '../../process/output/output-reader.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachFrame, type AttachFrames, PROCESS_FRAMES } from './attach-frame.ts';
+import { SocketHeartbeat } from './socket-heartbeat.ts';
 
 /** The slice of the daemon that an attached client uses. */
 export interface AttachContext {
@@ -21,8 +22,6 @@ export interface AttachContext {
 
 /** The most unread stdin of a process before the connection is no longer read. */
 const STDIN_PENDING_BYTES = BODY_MAX_BYTES;
-/** Detects clients that have disconnected, and keeps connections through proxies open. */
-const HEARTBEAT_MS = 15_000;
 const NORMAL_CLOSURE = 1000;
 const POLICY_VIOLATION = 1008;
 /** Malformed frames until the connection is closed. */
@@ -80,7 +79,7 @@ class Attachment {
   readonly #socket: WebSocket;
   readonly #forms: AttachFrames;
   readonly #gone: AbortSignal;
-  #heartbeat: Timer;
+  readonly #heartbeat: SocketHeartbeat;
   /** Received frames. The connection is not read while there are any. */
   readonly #frames: { data: RawData; is_binary: boolean }[] = [];
   #bad_frames = 0;
@@ -97,7 +96,7 @@ class Attachment {
     this.#socket = socket;
     this.#forms = frames;
     this.#gone = gone;
-    this.#heartbeat = this.#beatLater();
+    this.#heartbeat = new SocketHeartbeat(daemon.clock, socket);
     socket.on('error', () => {}); // 'close' follows.
     socket.on('message', (data, is_binary) => {
       this.#frames.push({ data, is_binary });
@@ -116,7 +115,7 @@ class Attachment {
     } catch {
       this.#socket.terminate();
     } finally {
-      this.#heartbeat.cancel();
+      this.#heartbeat.stop();
     }
   }
 
@@ -180,12 +179,5 @@ class Attachment {
 
   #send(text: string): Promise<void> {
     return new Promise((resolve) => this.#socket.send(text, () => resolve()));
-  }
-
-  #beatLater(): Timer {
-    return this.#daemon.clock.after(HEARTBEAT_MS, () => {
-      if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
-      this.#heartbeat = this.#beatLater();
-    });
   }
 }

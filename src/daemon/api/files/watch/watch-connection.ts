@@ -1,17 +1,16 @@
 import type { RawData, WebSocket } from 'ws';
-import type { Clock, Timer } from '../../../../base/clock.ts';
+import type { Clock } from '../../../../base/clock.ts';
 import { newId } from '../../../../base/ids.ts';
 import { FILE_SUBSCRIPTIONS_MAX } from '../../../../contract/defaults.ts';
 import { ApiError, errorBody, invalidField } from '../../../../contract/errors.ts';
 import { parsePath, pathFields } from '../../../../files/byte-path.ts';
 import type { Files } from '../../../../files/files.ts';
+import { SocketHeartbeat } from '../../socket-heartbeat.ts';
 import { Subscription, type SubscriptionLink } from './subscription.ts';
 import type { WatchedTrees } from './watched-trees.ts';
 
 /** Bytes that wait for the client at which it counts as too slow. */
 const BEHIND_BYTES = 1024 * 1024;
-/** Detects clients that have disconnected, and keeps connections through proxies open. */
-const HEARTBEAT_MS = 15_000;
 
 const KEYS = {
   subscribe: ['action', 'path', 'path_base64', 'recursive'],
@@ -33,14 +32,14 @@ export class WatchConnection implements SubscriptionLink {
   readonly #parts: WatchConnectionParts;
   readonly #socket: WebSocket;
   readonly #subscriptions = new Map<string, Subscription>();
-  #heartbeat: Timer;
+  readonly #heartbeat: SocketHeartbeat;
   #handled: Promise<void> = Promise.resolve();
   #waiting: (() => void)[] = [];
 
   constructor(parts: WatchConnectionParts, socket: WebSocket) {
     this.#parts = parts;
     this.#socket = socket;
-    this.#heartbeat = this.#beatLater();
+    this.#heartbeat = new SocketHeartbeat(parts.clock, socket);
     socket.on('error', () => {}); // 'close' follows.
     socket.on('message', (data) => {
       // One after another, and no more are read meanwhile.
@@ -124,15 +123,8 @@ export class WatchConnection implements SubscriptionLink {
     });
   }
 
-  #beatLater(): Timer {
-    return this.#parts.clock.after(HEARTBEAT_MS, () => {
-      this.#socket.ping();
-      this.#heartbeat = this.#beatLater();
-    });
-  }
-
   async #close(): Promise<void> {
-    this.#heartbeat.cancel();
+    this.#heartbeat.stop();
     await this.#handled;
     const open = [...this.#subscriptions.values()];
     this.#subscriptions.clear();
