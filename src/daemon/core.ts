@@ -1,6 +1,5 @@
-import { lookup } from 'node:dns/promises';
 import { rmSync } from 'node:fs';
-import { BlockList, isIPv4 } from 'node:net';
+import { BlockList, isIP, isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../base/clock.ts';
@@ -15,6 +14,8 @@ import type { EventType } from '../contract/events.ts';
 import { OutboxClient } from '../outbox/sqlite/client.ts';
 import { diskAnswers } from '../outbox/sqlite/files/disk-answers.ts';
 import type { AddressGuard } from '../webhook/address-guard.ts';
+import { directResolve } from '../webhook/lookup.ts';
+import type { Resolve } from '../webhook/resolver.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import { LocalApi } from './api/local-api.ts';
 import type { DaemonConfig } from './config.ts';
@@ -242,7 +243,7 @@ export class DaemonCore {
   async #checkWebhook(webhook_url: string | null): Promise<void> {
     if (!webhook_url) return;
     const { addresses, port } = this.api.listeners;
-    if (await isOwnAddress(new URL(webhook_url), addresses, port)) {
+    if (await isOwnAddress(new URL(webhook_url), addresses, port, directResolve(this.#parts.clock))) {
       throw new OptionError({
         field: '--webhook-url',
         problem: "is this daemon's own API: each delivery would cause another event",
@@ -305,12 +306,18 @@ export class DiskWait {
  * Whether a URL leads to one of the daemon's own listeners, in any spelling: each delivery there would cause the next
  * event. `bound` and `port` are the listeners'. A name that does not resolve now is not own. Source: contract section 3.
  */
-export async function isOwnAddress(url: URL, bound: string[], port: number): Promise<boolean> {
+export async function isOwnAddress(
+  url: URL,
+  bound: string[],
+  port: number,
+  resolve: Resolve,
+): Promise<boolean> {
   const url_port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
   if (url_port !== port) return false;
   const name = url.hostname.replace(/^\[|\]$|\.$/g, '');
   if (name === 'localhost' || name.endsWith('.localhost')) return true;
-  const resolved = await lookup(name, { all: true }).catch(() => []);
+  const family = isIP(name);
+  const resolved = family ? [{ address: name, family }] : await resolve(name).catch(() => []);
   const own = ownAddresses(bound);
   return resolved.some(({ address, family }) => own.check(address, family === 6 ? 'ipv6' : 'ipv4'));
 }

@@ -12,7 +12,7 @@ import { UrlSender } from '../outbox/sender.ts';
 import { Retention } from '../outbox/sqlite/retention.ts';
 import { Supervisor } from '../process/supervisor.ts';
 import type { Watcher } from '../watch/thread/watcher.ts';
-import { SharedLookup } from '../webhook/lookup.ts';
+import { directResolve, SharedLookup } from '../webhook/lookup.ts';
 import { HttpTransport } from '../webhook/transport.ts';
 import { type DaemonConfig, ownPaths } from './config.ts';
 import type { DaemonCore, Initialisation } from './core.ts';
@@ -204,7 +204,7 @@ export class Sandbox implements Service {
     const { clock } = this.#parts;
     const { webhook_egress, webhook_guard } = this.#given;
     if (webhook_egress === 'direct') {
-      return new HttpTransport(clock, connections, new SharedLookup(webhook_guard));
+      return new HttpTransport(clock, connections, new SharedLookup(webhook_guard, directResolve(clock)));
     }
     const [{ Tunnels }, { tunnelled }] = await Promise.all([
       import('./tunnels.ts'),

@@ -1,4 +1,5 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
+import type { Clock } from '../base/clock.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { ADDRESS_BLOCKED } from './attempt-error.ts';
 import { platformResolve, type Resolve } from './resolver.ts';
@@ -8,6 +9,18 @@ type LookupCallback = (
   address: string | LookupAddress[],
   family?: number,
 ) => void;
+
+/**
+ * The daemon's resolver, which uses none of its threads and opens no file itself; loaded with the first name, which
+ * webhooks by address never have.
+ */
+export function directResolve(clock: Clock): Resolve {
+  let made: Promise<Resolve> | null = null;
+  return async (hostname) => {
+    made ??= import('./direct-resolver.ts').then(({ makeDirectResolve }) => makeDirectResolve(clock));
+    return (await made)(hostname);
+  };
+}
 
 /**
  * Name resolution for connections, with at most one look-up per name at a time: the platform resolves on the few

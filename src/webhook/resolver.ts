@@ -58,12 +58,15 @@ function addressesOf(result: PromiseSettledResult<string[]>, family: 4 | 6): Loo
 }
 
 function fromHosts(name: string, path: string): LookupAddress[] {
-  let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    return addressesInHosts(name, readFileSync(path, 'utf8'));
   } catch {
     return [];
   }
+}
+
+/** The addresses that a hosts file has for a name in lower case. */
+export function addressesInHosts(name: string, text: string): LookupAddress[] {
   return text.split('\n').flatMap((line) => {
     const [address = '', ...names] = (line.split('#')[0] as string).trim().split(/\s+/);
     const family = isIP(address);

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../src/contract/errors.ts';
 import { DiskWait, isOwnAddress } from '../../src/daemon/core.ts';
+import type { Resolve } from '../../src/webhook/resolver.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
+const resolve: Resolve = async (name) => {
+  throw new Error(name);
+};
 const LOOPBACK = ['127.0.0.1', '::1'];
 
 /** A wait that notes what is refused, and work that the disk refuses so many times. */
@@ -89,7 +93,7 @@ describe('a daemon that listens on the loopback addresses', () => {
     'http://①27.0.0.1:49983/',
     'https://localhost:49983/',
   ])('recognises itself in %s', async (url) => {
-    expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983)).toBe(true);
+    expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983, resolve)).toBe(true);
   });
 
   it.each([
@@ -100,13 +104,13 @@ describe('a daemon that listens on the loopback addresses', () => {
     'http://[2001:db8::1]:49983/',
     'http://does-not-exist.invalid:49983/',
   ])('does not recognise itself in %s', async (url) => {
-    expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983)).toBe(false);
+    expect(await isOwnAddress(new URL(url), LOOPBACK, 49_983, resolve)).toBe(false);
   });
 
   it('applies the default port of a URL without one', async () => {
-    expect(await isOwnAddress(new URL('http://localhost/'), LOOPBACK, 80)).toBe(true);
-    expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 443)).toBe(true);
-    expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 80)).toBe(false);
+    expect(await isOwnAddress(new URL('http://localhost/'), LOOPBACK, 80, resolve)).toBe(true);
+    expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 443, resolve)).toBe(true);
+    expect(await isOwnAddress(new URL('https://localhost/'), LOOPBACK, 80, resolve)).toBe(false);
   });
 });
 
@@ -114,7 +118,7 @@ describe('a daemon that listens on every address', () => {
   it.each(['http://127.0.0.2:8080/', 'http://127.0.0.1:8080/', 'http://localhost:8080/'])(
     'recognises itself in %s',
     async (url) => {
-      expect(await isOwnAddress(new URL(url), ['0.0.0.0'], 8_080)).toBe(true);
+      expect(await isOwnAddress(new URL(url), ['0.0.0.0'], 8_080, resolve)).toBe(true);
     },
   );
 });
