@@ -112,6 +112,46 @@ describe('a disk that hangs', () => {
   );
 });
 
+/** The calls at which the disk begins to hang: those of the move, and of the first commits in the thread. */
+const MOMENTS = [1, 2, 3, 5, 8, 13, 21, 34];
+
+describe('a disk that hangs while the outbox moves to its thread', () => {
+  for (const moment of MOMENTS) {
+    fault(
+      `F12 from call ${moment} on: the API goes on, and nothing is lost`,
+      { needs: ['cc'], beside: true },
+      async (scene) => {
+        const receiver = await HostileReceiver.start(scene, { secret: SECRET });
+        const state_dir = scene.path('state');
+        mkdirSync(state_dir, { mode: 0o700 });
+        const shim = new DiskShim(scene, state_dir);
+        const daemon = await Daemon.start(scene, { webhook_url: receiver.url, state_dir, env: shim.env });
+        await until('the start is delivered and on the disk', async () => {
+          const { pending, delivered } = (await daemon.sandbox()).outbox;
+          return pending === 0 && delivered === 1;
+        });
+        shim.fail(`any hang ${moment}`);
+        const publishing = daemon.publish({ moment });
+        // All of these are answered by the main thread, while the hang lasts.
+        for (const path of ['/healthz', '/readyz', '/metrics', '/api/v1/sandbox']) {
+          for (let times = 0; times < 3; times++) await daemon.ask(path);
+        }
+        shim.heal();
+        const { status } = await publishing;
+        expect([202, 503]).toContain(status);
+        await until('what follows it is delivered', async () => {
+          await daemon.publish({ after: true });
+          return told(receiver).some(({ payload }) => (payload as { after?: boolean }).after);
+        });
+        const kept = told(receiver).filter(
+          ({ payload }) => (payload as { moment?: number }).moment === moment,
+        );
+        expect(kept).toHaveLength(status === 202 ? 1 : kept.length && 1);
+      },
+    );
+  }
+});
+
 describe('a disk whose trouble is over', () => {
   fault(
     'F07 is found out by the daemon itself, without anybody asking or writing',

@@ -5,17 +5,20 @@
  *   sync  error       fails with EIO                 write error   fails with EIO
  *   sync  nothing     says it synced and did not     write full    fails with ENOSPC
  *   sync  slow N      takes N ms more                write short   writes half and says so
+ *   any   hang N      the Nth call of the outbox's writer from then on, and all after it, wait until the rule is gone
  *                                                    write torn    writes half, then the program is gone
  *                                                    write flip    changes one bit in the middle
  *
- * FAULT_FOLDER: the folder; only files whose name begins with "outbox.db" are touched.
+ * FAULT_FOLDER: the folder; only files whose name begins with "outbox" are touched.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +35,7 @@ static int is_ours(int file) {
   ssize_t length = readlink(link, path, sizeof path - 1);
   if (length < 0) return 0;
   path[length] = 0;
-  snprintf(wanted, sizeof wanted, "%s/outbox.db", folder);
+  snprintf(wanted, sizeof wanted, "%s/outbox", folder);
   return strncmp(path, wanted, strlen(wanted)) == 0;
 }
 
@@ -50,10 +53,31 @@ static int find_rule(const char *call, struct rule *rule) {
   return is_found;
 }
 
+static int is_our_path(const char *path) {
+  const char *folder = getenv("FAULT_FOLDER");
+  return folder && strncmp(path, folder, strlen(folder)) == 0;
+}
+
+static atomic_int calls;
+
+/* Waits where it is told to hang. */
+static void hang(void) {
+  struct rule rule;
+  if (!find_rule("any", &rule)) {
+    calls = 0;
+    return;
+  }
+  if (++calls < rule.number) return;
+  struct timespec pause = {0, 5 * 1000000L};
+  while (find_rule("any", &rule)) nanosleep(&pause, NULL);
+}
+
 static int synced(int file, const char *name) {
   int (*next)(int) = dlsym(RTLD_NEXT, name);
   struct rule rule;
-  if (!is_ours(file) || !find_rule("sync", &rule)) return next(file);
+  if (!is_ours(file)) return next(file);
+  hang();
+  if (!find_rule("sync", &rule)) return next(file);
   if (strcmp(rule.fault, "error") == 0) {
     errno = EIO;
     return -1;
@@ -69,7 +93,9 @@ typedef ssize_t (*writer)(int, const void *, size_t, off_t);
 static ssize_t written(int file, const void *bytes, size_t size, off_t offset, const char *name) {
   writer next = dlsym(RTLD_NEXT, name);
   struct rule rule;
-  if (!is_ours(file) || !find_rule("write", &rule)) return next(file, bytes, size, offset);
+  if (!is_ours(file)) return next(file, bytes, size, offset);
+  hang();
+  if (!find_rule("write", &rule)) return next(file, bytes, size, offset);
   if (strcmp(rule.fault, "error") == 0 || strcmp(rule.fault, "full") == 0) {
     errno = rule.fault[0] == 'e' ? EIO : ENOSPC;
     return -1;
@@ -95,4 +121,31 @@ ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
 }
 ssize_t pwrite64(int file, const void *bytes, size_t size, off_t offset) {
   return written(file, bytes, size, offset, "pwrite64");
+}
+
+int ftruncate(int file, off_t size) {
+  int (*next)(int, off_t) = dlsym(RTLD_NEXT, "ftruncate");
+  if (is_ours(file)) hang();
+  return next(file, size);
+}
+int ftruncate64(int file, off_t size) { return ftruncate(file, size); }
+int unlink(const char *path) {
+  int (*next)(const char *) = dlsym(RTLD_NEXT, "unlink");
+  if (is_our_path(path)) hang();
+  return next(path);
+}
+int rename(const char *from, const char *to) {
+  int (*next)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+  if (is_our_path(to)) hang();
+  return next(from, to);
+}
+int mkdir(const char *path, mode_t mode) {
+  int (*next)(const char *, mode_t) = dlsym(RTLD_NEXT, "mkdir");
+  if (is_our_path(path)) hang();
+  return next(path, mode);
+}
+int close(int file) {
+  int (*next)(int) = dlsym(RTLD_NEXT, "close");
+  if (is_ours(file)) hang();
+  return next(file);
 }

@@ -6,6 +6,7 @@ import type { Scene } from './scene.ts';
 const SOURCE = join(import.meta.dirname, 'disk-shim.c');
 
 type Fault =
+  | `any hang ${number}`
   | 'sync error'
   | 'sync nothing'
   | `sync slow ${number}`
