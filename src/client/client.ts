@@ -16,7 +16,7 @@ export type { paths as DaemonPaths } from './openapi/daemon-api.ts';
 export type { paths as ManagerPaths } from './openapi/manager-api.ts';
 export type { RetryPolicy } from './retry.ts';
 export type { AnswerOf, CallOptions, InitOf, RawBody } from './routes.ts';
-export type { Delivery, Sandbox, StreamedEvent } from './sandbox.ts';
+export type { Delivery, ListedProcess, Sandbox, StreamedEvent } from './sandbox.ts';
 export type { AttachEvent, Attachment, AttachOptions } from './streams/attachment.ts';
 export type { OutputGap, OutputPiece } from './streams/bytes.ts';
 export type { OutputEvent, OutputOptions } from './streams/output.ts';

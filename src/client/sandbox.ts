@@ -12,6 +12,11 @@ import { type FollowStreamOptions, followEvents } from './streams/reconnect.ts';
 /** A delivery in a list. */
 export type Delivery = DeliveryPage['deliveries'][number];
 
+/** A process in a list: of a long command it has the beginning. */
+export type ListedProcess = ProcessPage['processes'][number];
+
+type ProcessPage = AnswerOf<paths, '/api/v1/processes', 'get'>;
+type ProcessQuery = NonNullable<InitOf<paths, '/api/v1/processes', 'get'>['query']>;
 type DeliveryPage = AnswerOf<paths, '/api/v1/webhook/deliveries', 'get'>;
 type DeliveryQuery = NonNullable<InitOf<paths, '/api/v1/webhook/deliveries', 'get'>['query']>;
 
@@ -80,6 +85,15 @@ export class Sandbox extends RouteCalls<SandboxPaths> {
     for await (const { id, event, data } of followEvents({ open, signal, onConnection })) {
       yield { sequence: Number(id), event_type: event, body: data };
     }
+  }
+
+  /** The sandbox's processes, running and ended, newest first, page by page. */
+  processes(query: ProcessQuery = {}): AsyncGenerator<ListedProcess, void> {
+    return cursorPages(query.cursor, async (cursor) => {
+      const page = await this.#routes.data('GET', '/processes', { query: { ...query, cursor } });
+      const { processes, next_cursor } = page as ProcessPage;
+      return { items: processes, next_cursor };
+    });
   }
 
   /** The sandbox's deliveries, newest first, page by page. */

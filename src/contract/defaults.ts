@@ -105,7 +105,7 @@ export const RESTART_RESET_MS = MINUTE_MS;
 export const RESTART_JITTER = 0.2;
 /** Most ended processes that are kept with their output. */
 export const ENDED_PROCESSES_MAX = 1_000;
-/** Most bytes of ended processes' output: they share the sandbox's disk with its work. */
+/** Most bytes of ended processes' output and requests: they share the sandbox's disk with its work. */
 export const ENDED_PROCESSES_MAX_BYTES = 256 * MIB;
 /** How long an ended process is kept, in ms. */
 export const ENDED_PROCESSES_RETAIN_MS = DAY_MS;
@@ -128,6 +128,20 @@ export const LOSSLESS_STALL_MS = MINUTE_MS;
 export const OUTPUT_CHUNK_BYTES = 64 * 1024;
 /** Events of one process waiting for the disk at which its restarts wait too: a crash loop must not fill the memory. */
 export const PROCESS_EVENTS_WAITING_MAX = 100;
+/** What the waiting events of all processes may take in memory, in bytes, until nothing more is started: they are kept. */
+export const PROCESS_EVENTS_WAITING_MAX_BYTES = 16 * MIB;
+/** About how many bytes of processes a page holds: bounds the memory of one answer whose texts are long. */
+export const PROCESS_PAGE_BYTES = MIB;
+/** What the requests of starts under way may take in memory, in bytes: several of the largest. */
+export const PROCESS_STARTS_MAX_BYTES = 64 * MIB;
+/** Characters of a process's name and of its account: they are kept in memory and shown in lists. */
+export const KEPT_TEXT_MAX = 256;
+/** Characters of the text by which a process is ready: it is looked for in every piece of output. */
+export const READY_TEXT_MAX = 1_024;
+/** Characters of the path of a working directory: PATH_MAX of the kernel, which refuses longer ones. */
+export const PATH_MAX_CHARACTERS = 4_096;
+/** Bytes of a command that are kept in memory and shown in lists: it says what runs, and the whole is on disk. */
+export const COMMAND_SHOWN_BYTES = 1024;
 /** Delay before an event that could not be stored is tried again, in ms; doubles with each further try. */
 export const PROCESS_EVENT_RETRY_MS = 250;
 /** Longest delay between two tries to store an event, in ms. */

@@ -2,8 +2,11 @@ import type { ResourceUsage } from './events.ts';
 
 /** Shapes of the process routes. Contract section 4, "Processes". */
 
-/** The state of a supervised process; `restarting` is the delay between two runs. */
-export type ProcessState = 'running' | 'paused' | 'exited' | 'crashed' | 'restarting';
+/** The states of a supervised process; `restarting` is the delay between two runs. */
+export const PROCESS_STATES = ['running', 'paused', 'exited', 'crashed', 'restarting'] as const;
+
+/** One of `PROCESS_STATES`. */
+export type ProcessState = (typeof PROCESS_STATES)[number];
 
 /** When an ended process is started again. */
 export const RESTART_POLICIES = ['never', 'on-failure', 'always'] as const;
@@ -13,7 +16,7 @@ export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 
 /**
  * A process as the API shows it. Times are RFC 3339 UTC with milliseconds. `exit_code` is null while it runs and where
- * it is unknown; `user` is null for the daemon's own account; `timed_out` and `duration_ms` are those of the last run,
+ * it is unknown; `command` may be only the beginning (`command_truncated`); `user` is null for the daemon's own account; `timed_out` and `duration_ms` are those of the last run,
  * false and null while it runs; `ready` is null without a probe.
  */
 export interface ProcessView {
@@ -22,6 +25,7 @@ export interface ProcessView {
   pid: number;
   state: ProcessState;
   command: string[];
+  command_truncated: boolean;
   cwd: string;
   user: string | null;
   exit_code: number | null;

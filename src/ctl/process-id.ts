@@ -1,6 +1,6 @@
 import { systemClock } from '../base/clock.ts';
-import type { ProcessView } from '../contract/processes.ts';
 import { DaemonError } from './api/client.ts';
+import { listProcesses } from './api/list-processes.ts';
 import type { Context } from './context.ts';
 import { EXIT, Failure } from './failure.ts';
 import { processTable } from './ps.ts';
@@ -28,7 +28,7 @@ export async function withProcess<Result>(
 }
 
 async function fullProcessId({ client, err }: Context, text: string): Promise<string | null> {
-  const { processes } = await client.call<{ processes: ProcessView[] }>('GET', '/processes');
+  const processes = await listProcesses(client);
   const found = processes.filter(({ process_id }) =>
     [text, PREFIX + text].some((beginning) => process_id.startsWith(beginning)),
   );

@@ -1,5 +1,6 @@
 import { systemClock } from '../base/clock.ts';
 import type { ProcessState, ProcessView } from '../contract/processes.ts';
+import { listProcesses } from './api/list-processes.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import type { Output, Style } from './terminal/output.ts';
@@ -20,16 +21,20 @@ const STATE_STYLES: Record<ProcessState, Style> = {
 
 /** Lists processes, running and ended. Contract section 4, `GET /processes`. */
 export async function ps({ client, out, err, json }: Context): Promise<ExitCode> {
-  const list = await client.call<{ processes: ProcessView[] }>('GET', '/processes');
-  if (json) await out.line(JSON.stringify(list));
-  else if (list.processes.length === 0) await err.line('no processes');
-  else for (const line of processTable(list.processes, out, systemClock.wallMs())) await out.line(line);
+  const processes = await listProcesses(client);
+  if (json) await out.line(JSON.stringify({ processes }));
+  else if (processes.length === 0) await err.line('no processes');
+  else for (const line of processTable(processes, out, systemClock.wallMs())) await out.line(line);
   return EXIT.ok;
 }
 
 /** A command as a user would type it in a shell, on one line. */
 export function commandLine(command: readonly string[]): string {
   return printable(command.map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : quoted(part))).join(' '));
+}
+
+function shownCommand({ command, command_truncated }: ProcessView): string {
+  return commandLine(command) + (command_truncated ? ' …' : '');
 }
 
 function quoted(part: string): string {
@@ -52,7 +57,7 @@ export function processTable(processes: ProcessView[], out: Output, now_ms: numb
       { title: 'RESTARTS', cell: ({ restart_count }) => String(restart_count) },
       { title: 'MEMORY', cell: ({ resource_usage }) => size(resource_usage.memory_bytes), spare: 3 },
       { title: 'NAME', cell: ({ name }) => printable(name ?? '-'), spare: 1 },
-      { title: 'COMMAND', cell: ({ command }) => commandLine(command), cut_to: COMMAND_MIN_COLUMNS },
+      { title: 'COMMAND', cell: shownCommand, cut_to: COMMAND_MIN_COLUMNS },
     ],
     processes,
     out.columns,

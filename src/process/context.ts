@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Emit } from './event-queue.ts';
+import type { Slots } from '../base/slots.ts';
+import type { Emit, WaitingEvents } from './event-queue.ts';
 import type { OomWatch } from './exit/oom.ts';
 import type { Launcher } from './start/launcher.ts';
 import type { Freezer } from './tree/freezer.ts';
@@ -11,6 +12,10 @@ export interface ProcessContext {
   clock: Clock;
   log: Log;
   emit: Emit;
+  /** Events of all processes that are not stored. */
+  waiting: WaitingEvents;
+  /** For what holds a whole request in memory. */
+  large: Slots;
   /** The plain environment of children, without the daemon's secrets. */
   environment: () => Record<string, string>;
   /** The account of processes whose request names none; null is the daemon's own. */

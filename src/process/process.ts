@@ -1,21 +1,23 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ProcStat } from '../base/linux/procfs.ts';
-import { PROCESS_EVENTS_WAITING_MAX, RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
+import { RESTART_BACKOFF_CAP_MS } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
 import type { ProcessState, ProcessView } from '../contract/processes.ts';
-import type { PtySize } from '../contract/schema/process-request.ts';
+import type { ProcessRequest, PtySize } from '../contract/schema/process-request.ts';
 import type { ProcessContext } from './context.ts';
 import { EventQueue } from './event-queue.ts';
 import type { OutputSource } from './output/output-reader.ts';
 import { ProcessOutput } from './output/process-output.ts';
 import { TimerSet } from './pausable-timer.ts';
 import { type ReadyWatch, watchReadiness } from './ready.ts';
-import { addUnsent, type ProcessRecord, RecordSaver, removeFolder, viewOf } from './record.ts';
+import { type ProcessRecord, unsentEvent, viewOf } from './record.ts';
+import { type KeptRecord, type RecordFileStart, RecordSaver, removeFolder } from './record-file.ts';
 import { reattach } from './recovery.ts';
+import { readRequest, wholeEmit } from './request.ts';
 import { RestartBackoff, RestartSchedule } from './restart.ts';
-import { processStarted, Run, type RunEnd } from './run.ts';
-import { startError } from './start/command.ts';
+import { beginRun, endedConflict, Run, type RunEnd } from './run.ts';
+import { commandOf, startError } from './start/command.ts';
 import type { Launched, Outlet } from './start/launch.ts';
 import { nameRun, startRun } from './start/start-run.ts';
 import type { Stdin } from './stdin.ts';
@@ -55,8 +57,15 @@ export class SupervisedProcess implements OutputSource {
   #terminating: Promise<unknown> = Promise.resolve();
   #is_drained = false;
 
-  private constructor(context: ProcessContext, folder: string, record: ProcessRecord, output: ProcessOutput) {
-    const { clock, log, emit, random } = context;
+  /** `stored`: the request of a new process, or how much of its record is on disk. */
+  private constructor(
+    context: ProcessContext,
+    folder: string,
+    record: ProcessRecord,
+    output: ProcessOutput,
+    stored: RecordFileStart,
+  ) {
+    const { clock, log, waiting, random } = context;
     this.#context = context;
     this.#folder = folder;
     this.record = record;
@@ -64,12 +73,13 @@ export class SupervisedProcess implements OutputSource {
     const onOutput: Outlet['onOutput'] = (stream, data) => this.#ready_watch?.onOutput(stream, data);
     this.#outlet = { clock, logs: output.logs, onOutput };
     this.#tree = new ProcessTree(context, record);
-    this.#saver = new RecordSaver(clock, folder, record, (error, message) => this.#warn(error, message));
-    this.#events = new EventQueue(clock, log, emit, record.unsent, () => this.#onStored());
+    const onError = (error: unknown, message: string) => this.#warn(error, message);
+    this.#saver = new RecordSaver(clock, folder, record, { ...stored, isOver: () => this.is_idle }, onError);
+    const parts = { clock, log, emit: wholeEmit(context, folder, record), waiting };
+    this.#events = new EventQueue({ ...parts, onStored: () => this.#onStored() }, record.unsent);
     this.timers = new TimerSet(clock, context.isPaused);
     const backoff = new RestartBackoff(record.request.restart ?? { policy: 'never' }, random);
-    const mayStart = () => this.#events.length <= PROCESS_EVENTS_WAITING_MAX;
-    this.#restarts = new RestartSchedule(backoff, this.timers, mayStart);
+    this.#restarts = new RestartSchedule(backoff, this.timers, () => !this.#events.is_full);
   }
 
   /**
@@ -81,11 +91,12 @@ export class SupervisedProcess implements OutputSource {
     context: ProcessContext,
     folder: string,
     record: ProcessRecord,
+    request: ProcessRequest,
   ): Promise<SupervisedProcess> {
     const output = ProcessOutput.create(context, folder, record);
-    const started = new SupervisedProcess(context, folder, record, output);
+    const started = new SupervisedProcess(context, folder, record, output, { request });
     try {
-      await started.#launch(true);
+      await started.#launch(request, true);
       return started;
     } catch (error) {
       await started.remove().catch(() => {});
@@ -93,17 +104,14 @@ export class SupervisedProcess implements OutputSource {
     }
   }
 
-  /**
-   * Takes over what an earlier daemon left in `folder`, and resumes there. Throws the system's error if it cannot be
-   * read.
-   */
+  /** Takes over what an earlier daemon left in `folder`, and resumes there. Throws the system's error if it cannot be read. */
   static async recover(
     context: ProcessContext,
     folder: string,
-    record: ProcessRecord,
+    { record, ...stored }: KeptRecord,
   ): Promise<SupervisedProcess> {
     const output = await ProcessOutput.load(context, folder, record);
-    const recovered = new SupervisedProcess(context, folder, record, output);
+    const recovered = new SupervisedProcess(context, folder, record, output, stored);
     await recovered.#resume();
     return recovered;
   }
@@ -116,6 +124,16 @@ export class SupervisedProcess implements OutputSource {
   /** Whether it has ended, its events are stored, and no descendant can write output any more. */
   get is_idle(): boolean {
     return this.#is_drained && !this.output.is_open && this.record.unsent.length === 0;
+  }
+
+  /** Whether it is idle and its record on disk says so: nothing of it changes any more. */
+  get is_over(): boolean {
+    return this.is_idle && this.#saver.file.is_over;
+  }
+
+  /** Bytes that it takes on disk: its record and its output. */
+  get size_bytes(): number {
+    return this.#saver.file.size_bytes + this.output.size_bytes;
   }
 
   /** The state as the API gives it. */
@@ -228,11 +246,11 @@ export class SupervisedProcess implements OutputSource {
    * Starts a run; the first makes the folder. Throws the catalogue's error or the system's if the program cannot be
    * started.
    */
-  async #launch(is_first: boolean): Promise<void> {
+  async #launch(request: ProcessRequest, is_first: boolean): Promise<void> {
     this.#ready_watch = this.#newReadyWatch();
     try {
       const launched = await startRun(this.#context, {
-        record: this.record,
+        record: { ...this.record, request, command: commandOf(request) },
         file: this.#saver.file,
         folder: this.#folder,
         is_first,
@@ -253,8 +271,8 @@ export class SupervisedProcess implements OutputSource {
   /** Resumes where an earlier daemon stopped. Throws the system's error if the pipes cannot be opened. */
   async #resume(): Promise<void> {
     const { record } = this;
-    this.#events.send();
     const { run } = record;
+    this.#events.send();
     if (!run) throw new Error('a record without a run cannot be recovered');
     const launched = await reattach(this.#context, record.mark, run, this.#folder, this.#outlet);
     if (record.end) {
@@ -276,20 +294,12 @@ export class SupervisedProcess implements OutputSource {
 
   #onStarted(launched: Launched): void {
     const { record } = this;
-    const { clock, boot_id, default_user } = this.#context;
-    record.run = {
-      pid: launched.pid,
-      boot_id,
-      start_ticks: 0,
-      started_at_ms: clock.wallMs(),
-      user: record.request.user ?? default_user,
-      is_ready: this.#ready_watch?.is_ready ?? null,
-    };
-    record.end = null;
+    const is_ready = this.#ready_watch?.is_ready ?? null;
+    const { run, unsent } = beginRun(this.#context, record, { pid: launched.pid, is_ready });
     this.output.is_ending = false;
-    addUnsent(record, 'started', processStarted(record, record.run));
+    this.#events.add(unsent);
     this.#events.send();
-    this.#follow(new Run(this.#context, record, record.run, launched, this.output.logs, 0));
+    this.#follow(new Run(this.#context, record, run, launched, this.output.logs, 0));
   }
 
   #follow(run: Run): void {
@@ -326,7 +336,7 @@ export class SupervisedProcess implements OutputSource {
     const delay_ms = this.#restarts.delayAfter(exit_code, measured.duration_ms, record.restart_count);
     record.end = { kind, exit_code, signal, ...measured };
     record.is_final = delay_ms === null;
-    addUnsent(record, 'ended', event);
+    this.#events.add(unsentEvent(record, 'ended', event));
     // Saved before it is sent: otherwise the next daemon could report the same end again, as unknown.
     void this.#saver.save().then(() => this.#events.send());
     this.output.changes.notify();
@@ -345,7 +355,7 @@ export class SupervisedProcess implements OutputSource {
     const { record } = this;
     record.restart_count += 1;
     try {
-      await this.#launch(false);
+      await this.#launch(await readRequest(this.#folder), false);
     } catch (error) {
       this.#warn(error, 'a process could not be restarted');
       const delay_ms = this.#restarts.delayAfter(null, 0, record.restart_count);
@@ -387,8 +397,4 @@ export class SupervisedProcess implements OutputSource {
   #warn(error: unknown, message: string): void {
     this.#context.log.warn({ err: error, process_id: this.record.process_id }, message);
   }
-}
-
-function endedConflict(): ApiError {
-  return new ApiError('conflict', 'The process has ended.');
 }

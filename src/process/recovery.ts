@@ -5,8 +5,9 @@ import { bootTicks, isZombie, readStat, readStatNow, readVariable } from '../bas
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import type { ProcessContext } from './context.ts';
 import { PipeReader } from './output/pipe-reader.ts';
-import { addUnsent, loadRecord, type ProcessRecord, type RunRecord } from './record.ts';
-import { processStarted } from './run.ts';
+import type { ProcessRecord, RunRecord } from './record.ts';
+import { type KeptRecord, loadStored } from './record-file.ts';
+import { beginRun } from './run.ts';
 import type { ExitStatus, Launched, Outlet } from './start/launch.ts';
 import { pipePath } from './start/pipes.ts';
 import { rootByTag, TAG_VARIABLE } from './tree/tree.ts';
@@ -18,14 +19,15 @@ const POLL_MS = 100;
  * The record of the process that an earlier daemon left in `folder`, with the run that it had not saved yet; null if
  * there is no valid record, or if its program never ran. Throws the system's error if it cannot be read now.
  */
-export async function recoverRecord(context: ProcessContext, folder: string): Promise<ProcessRecord | null> {
+export async function recoverRecord(context: ProcessContext, folder: string): Promise<KeptRecord | null> {
   const is_folder = (await lstat(folder)).isDirectory();
-  const record = is_folder ? await loadRecord(folder) : null;
-  if (record?.process_id !== basename(folder)) return null;
-  if (record.run === null) return (await findRun(context, record)) ? record : null;
+  const stored = is_folder ? await loadStored(folder) : null;
+  if (stored?.record.process_id !== basename(folder)) return null;
+  const { record } = stored;
+  if (record.run === null) return (await findRun(context, record)) ? stored : null;
   const is_restarting = record.end && !record.is_final && record.run.boot_id === context.boot_id;
   if (is_restarting && record.run.ended_ticks !== undefined) await findRun(context, record);
-  return record;
+  return stored;
 }
 
 /** Finds a process whose daemon was killed after its start and before its pid was saved; adds its started event. */
@@ -36,17 +38,13 @@ async function findRun(context: ProcessContext, record: ProcessRecord): Promise<
   const later = members.filter(({ start_ticks }) => start_ticks > ended_ticks);
   const leader = later.find(({ pid, group }) => pid === group) ?? (record.run ? undefined : later[0]);
   if (!leader) return false;
-  const run: RunRecord = {
+  const { unsent } = beginRun(context, record, {
     pid: leader.pid,
-    boot_id: context.boot_id,
     start_ticks: leader.start_ticks,
     started_at_ms: record.end?.exited_at_ms ?? record.created_at_ms,
-    user: record.request.user ?? context.default_user,
     is_ready: record.request.ready ? false : null,
-  };
-  record.run = run;
-  record.end = null;
-  addUnsent(record, 'started', processStarted(record, run));
+  });
+  record.unsent.push(unsent);
   return true;
 }
 

@@ -64,17 +64,33 @@ export class ProcessRetention {
   /** Starts the regular sweeps. */
   start(): void {
     this.#regular = this.#target.clock.after(SWEEP_INTERVAL_MS, () => {
-      this.#sweep();
+      void this.sweep();
       this.start();
       this.#target.onSweep();
     });
+  }
+
+  /** Removes what is not kept any longer. Resolves when it is gone from the disk. */
+  async sweep(): Promise<void> {
+    if (this.#is_stopped) return;
+    const { registry, clock } = this.#target;
+    const idle = registry.all().filter((process) => process.is_idle);
+    // What the disk refused to note as the last of them is noted now.
+    for (const process of idle) if (!process.is_over) void process.save();
+    const ended = idle.map((process) => ({
+      process_id: process.record.process_id,
+      exited_at_ms: process.record.end?.exited_at_ms ?? 0,
+      size_bytes: process.size_bytes,
+    }));
+    const expired = expiredProcesses(ended, clock.wallMs());
+    await Promise.all(expired.map((process_id) => this.#forget(process_id)));
   }
 
   /** Sweeps soon: once for many processes that end together, since a sweep visits all that are kept. */
   sweepSoon(): void {
     this.#soon ??= this.#target.clock.after(SWEEP_DELAY_MS, () => {
       this.#soon = null;
-      this.#sweep();
+      void this.sweep();
     });
   }
 
@@ -98,18 +114,6 @@ export class ProcessRetention {
     await process.flushEvents();
     await process.close();
     await this.#forget(process_id);
-  }
-
-  #sweep(): void {
-    if (this.#is_stopped) return;
-    const { registry, clock } = this.#target;
-    const idle = registry.all().filter(({ is_idle }) => is_idle);
-    const ended = idle.map(({ record, output }) => ({
-      process_id: record.process_id,
-      exited_at_ms: record.end?.exited_at_ms ?? 0,
-      size_bytes: output.size_bytes,
-    }));
-    for (const process_id of expiredProcesses(ended, clock.wallMs())) void this.#forget(process_id);
   }
 
   #forget(process_id: string): Promise<void> {

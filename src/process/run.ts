@@ -1,5 +1,6 @@
 import type { Timer } from '../base/clock.ts';
 import { CLOCK_TICK_MS } from '../base/linux/procfs.ts';
+import { ApiError } from '../contract/errors.ts';
 import type { ProcessEvent } from '../contract/events.ts';
 import type { OutputStream } from '../contract/processes.ts';
 import type { ProcessContext } from './context.ts';
@@ -7,7 +8,7 @@ import { classifyEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts'
 import type { OutputLog } from './output/output-log.ts';
 import { previewOf } from './output/preview.ts';
 import type { TimerSet } from './pausable-timer.ts';
-import type { ProcessRecord, RunRecord } from './record.ts';
+import { type ProcessRecord, type RunRecord, type UnsentEvent, unsentEvent } from './record.ts';
 import type { ExitStatus, Launched } from './start/launch.ts';
 import type { TreeRoot } from './tree/tree.ts';
 
@@ -104,9 +105,27 @@ export class Run {
   }
 }
 
+/** Notes a run that has begun in the record, by default just now, and gives it with the event that tells of it. */
+export function beginRun(
+  { boot_id, default_user, clock }: ProcessContext,
+  record: ProcessRecord,
+  begun: Pick<RunRecord, 'pid' | 'is_ready'> & Partial<RunRecord>,
+): { run: RunRecord; unsent: UnsentEvent } {
+  const user = record.request.user ?? default_user;
+  const run = { boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), user, ...begun };
+  record.run = run;
+  record.end = null;
+  return { run, unsent: unsentEvent(record, 'started', processStarted(record, run)) };
+}
+
 /** The event of a start. Source: contract section 2, `process.started`. */
-export function processStarted(record: ProcessRecord, run: RunRecord): ProcessEvent {
+function processStarted(record: ProcessRecord, run: RunRecord): ProcessEvent {
   const { process_id, command, cwd, request, restart_count } = record;
   const payload = { process_id, pid: run.pid, command, cwd, name: request.name ?? null, restart_count };
   return { event_type: 'process.started', happened_at_ms: run.started_at_ms, payload };
+}
+
+/** The error for what cannot be done to a process that has ended. */
+export function endedConflict(): ApiError {
+  return new ApiError('conflict', 'The process has ended.');
 }

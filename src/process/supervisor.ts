@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, runTime, sleep } from '../base/clock.ts';
@@ -6,13 +5,16 @@ import { makeFolder } from '../base/folder.ts';
 import { readBootId } from '../base/linux/procfs.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
+import { Slots } from '../base/slots.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ResourceUsage } from '../contract/events.ts';
-import type { ProcessView } from '../contract/processes.ts';
+import type { ProcessState, ProcessView } from '../contract/processes.ts';
 import type { ProcessRequest, PtySize } from '../contract/schema/process-request.ts';
 import type { ProcessContext } from './context.ts';
-import type { Emit } from './event-queue.ts';
+import { endAll } from './end-all.ts';
+import { type Emit, WaitingEvents } from './event-queue.ts';
 import { OomWatch } from './exit/oom.ts';
+import { LeftProcesses, stillReading, unreadError } from './left-processes.ts';
 import { OutputCopies } from './output/copies.ts';
 import {
   type OutputItems,
@@ -23,15 +25,16 @@ import {
 } from './output/output-reader.ts';
 import { ProcessPause } from './pausing.ts';
 import { SupervisedProcess } from './process.ts';
-import { newRecord, removeFolder } from './record.ts';
-import { recoverRecord } from './recovery.ts';
-import { ProcessRegistry, requestFingerprint } from './registry.ts';
+import { newRecord } from './record.ts';
+import { type ListPlace, type ProcessPage, ProcessRegistry } from './registry.ts';
+import { readRequest, StartRoom } from './request.ts';
 import { ProcessRetention } from './retention.ts';
+import { endedConflict } from './run.ts';
+import { commandOf } from './start/command.ts';
 import { Launcher } from './start/launcher.ts';
 import type { StdinWrite } from './stdin.ts';
 import { Freezer } from './tree/freezer.ts';
 import { parseSignal } from './tree/signals.ts';
-import { terminateTree } from './tree/terminate-tree.ts';
 import { TreeFinder } from './tree/tree.ts';
 
 /** Options of a supervisor. */
@@ -76,6 +79,9 @@ export interface WaitOptions {
   signal?: AbortSignal;
 }
 
+/** Whole requests in memory at a time, besides those of starts. */
+const LARGE_AT_ONCE = 4;
+
 /** Shared: making an error for each wait takes longer than ending it. */
 const OVER = new Error('the wait is over');
 
@@ -93,8 +99,10 @@ export class Supervisor implements Service {
   readonly #copies: OutputCopies;
   readonly #pause: ProcessPause;
   readonly #retention: ProcessRetention;
-  /** Ids of processes that could not be recovered yet. */
-  #unread: readonly string[] = [];
+  readonly #left: LeftProcesses;
+  readonly #waiting = new WaitingEvents();
+  readonly #starts = new StartRoom();
+  readonly #large = new Slots(LARGE_AT_ONCE);
   #boot_id = '';
   #stopped: Promise<void> | null = null;
 
@@ -118,19 +126,26 @@ export class Supervisor implements Service {
       registry: this.#registry,
       copies: this.#copies,
       onSweep: () => {
-        if (this.#unread.length > 0 && !this.is_paused) void this.#recover(this.#unread);
+        if (!this.is_paused) void this.#left.retry();
       },
+    });
+    this.#left = new LeftProcesses({
+      directory,
+      context: () => this.#context(),
+      registry: this.#registry,
+      onLive: (processes) => this.#pause.releaseStopped(processes),
+      sweep: () => this.#retention.sweep(),
     });
   }
 
-  /** Recovers what an earlier daemon left: running processes, ended ones with their output, and unsent events. */
+  /** Recovers what an earlier daemon left: running processes and unsent events; ended ones follow in the background. */
   async start(): Promise<void> {
     const { directory } = this.#options;
     this.#boot_id = readBootId();
     await makeFolder(directory);
     await this.#trees.open();
     await Promise.all([this.#oom.open(), this.#freezer.open()]);
-    await this.#recover(await readdir(directory));
+    await this.#left.recover();
     this.#retention.start();
   }
 
@@ -150,7 +165,10 @@ export class Supervisor implements Service {
    */
   async spawn(request: ProcessRequest, extras: SpawnExtras = {}): Promise<SpawnResult> {
     const process_id = request.process_id ?? this.#registry.newId();
-    const fingerprint = requestFingerprint(request);
+    const { clock, directory } = this.#options;
+    const record = newRecord(process_id, request, clock.wallMs(), extras.lossless ?? false);
+    const { fingerprint } = record;
+    await this.#left.known(process_id);
     if (extras.replace_ended) await this.#retention.removeEnded(process_id);
     await this.#retention.removed(process_id);
     const known = this.#registry.findSame(process_id, fingerprint);
@@ -160,32 +178,46 @@ export class Supervisor implements Service {
       return { created: false, process: await process.view() };
     }
     this.#checkMayStart(process_id);
-    const { clock, directory } = this.#options;
-    const record = newRecord(process_id, request, clock.wallMs(), extras.lossless ?? false);
-    const starting = SupervisedProcess.start(this.#context(), join(directory, process_id), record);
+    const folder = join(directory, process_id);
+    const starting = this.#starts.run(request, () =>
+      SupervisedProcess.start(this.#context(), folder, record, request),
+    );
     const process = await this.#registry.addStarting(process_id, fingerprint, starting);
     this.#copies.start(process_id, process, extras.copy_to?.stdout);
     return { created: true, process: await process.view([]) };
   }
 
-  /** Every process that is kept, in the order of their starts. */
-  async list(): Promise<ProcessView[]> {
-    return this.#registry.views();
+  /**
+   * At most `limit` processes, those created last first, from `place` on. Throws `outbox_unavailable` while ended ones of
+   * an earlier daemon are still being read, for longer than a moment.
+   */
+  async page(limit: number, place: ListPlace | null): Promise<ProcessPage> {
+    if (!(await this.#left.allKnown())) throw stillReading();
+    return this.#registry.page(limit, place);
   }
 
-  /** One process. */
+  /** The number of processes by state, of those that are known by now. */
+  counts(): Record<ProcessState, number> {
+    return this.#registry.counts();
+  }
+
+  /** One process, with its whole command. */
   async get(process_id: string): Promise<ProcessView> {
-    return this.#registry.get(process_id).view();
+    const process = await this.#find(process_id);
+    const view = await process.view();
+    if (!view.command_truncated) return view;
+    const request = await this.#large.run(() => this.#requestOf(process_id)).catch(() => null);
+    return request ? { ...view, command: commandOf(request), command_truncated: false } : view;
   }
 
   /** Reads kept output and follows it; see readOutput for the errors of a wrong offset. */
   async output(process_id: string, query: OutputOptions): Promise<OutputItems> {
-    return readOutput(this.#registry.get(process_id), query);
+    return readOutput(await this.#find(process_id), query);
   }
 
   /** The last `max_bytes` of each stream. */
   async outputTail(process_id: string, max_bytes: number): Promise<OutputTail> {
-    return outputTail(this.#registry.get(process_id).output.logs, max_bytes);
+    return outputTail((await this.#find(process_id)).output.logs, max_bytes);
   }
 
   /**
@@ -194,7 +226,7 @@ export class Supervisor implements Service {
    */
   async wait(process_id: string, query: WaitOptions): Promise<ProcessView | null> {
     const { timeout_ms, signal } = query;
-    const process = this.#registry.get(process_id);
+    const process = await this.#find(process_id);
     const { changes } = process.output;
     const over = new AbortController();
     const until = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
@@ -214,22 +246,32 @@ export class Supervisor implements Service {
 
   /** Resolves when the process's pipe has taken everything; waits while it is full. See Stdin for the errors. */
   async writeStdin(process_id: string, write: StdinWrite): Promise<void> {
-    await this.#registry.get(process_id).stdin().write(write);
+    await this.#live(process_id).stdin().write(write);
   }
 
   /** Sends a signal, by name. Throws `conflict` if the process has ended, `invalid_request` for an unknown signal. */
   signal(process_id: string, signal: string, scope: 'group' | 'leader' = 'group'): void {
-    this.#registry.get(process_id).signal(parseSignal(signal), scope);
+    this.#live(process_id).signal(parseSignal(signal), scope);
   }
 
   /** Forwards a signal of the daemon's own; after SIGTERM and SIGINT no restart follows. Throws `conflict` if it has ended. */
   forward(process_id: string, signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
-    this.#registry.get(process_id).signal(signal, 'leader', signal !== 'SIGHUP');
+    this.#live(process_id).signal(signal, 'leader', signal !== 'SIGHUP');
+  }
+
+  /** Sends SIGKILL to every process that runs. */
+  kill(): void {
+    for (const process of this.#registry.all()) {
+      if (process.record.end) continue;
+      try {
+        process.signal('SIGKILL', 'group');
+      } catch {} // it has ended meanwhile
+    }
   }
 
   /** Changes the size of a terminal. Throws `conflict` if the process has ended or has no terminal. */
   resize(process_id: string, size: PtySize): void {
-    this.#registry.get(process_id).resize(size);
+    this.#live(process_id).resize(size);
   }
 
   /**
@@ -237,14 +279,15 @@ export class Supervisor implements Service {
    * ended. Throws `timeout` if the kernel does not let it end.
    */
   async remove(process_id: string, grace_ms = this.#options.grace_ms): Promise<ProcessView> {
-    const process = this.#registry.get(process_id);
+    const process = await this.#find(process_id);
     await process.terminate(grace_ms);
     return process.view();
   }
 
   /** Ends a process and starts its request anew under its id; its output so far is gone. Errors as of both. */
   async restart(process_id: string): Promise<ProcessView> {
-    const { request } = this.#registry.get(process_id).record;
+    await this.#find(process_id);
+    const request = await this.#requestOf(process_id);
     this.#checkMayStart(process_id);
     await this.remove(process_id);
     return (await this.spawn({ ...request, process_id }, { replace_ended: true })).process;
@@ -252,14 +295,15 @@ export class Supervisor implements Service {
 
   /** Resolves with the ended process once no restart follows, its output is kept and its copy is written. */
   async finished(process_id: string): Promise<ProcessView> {
-    const process = this.#registry.get(process_id);
+    const process = await this.#find(process_id);
     await process.drained();
     await this.#copies.finished(process_id);
     return process.view();
   }
 
   /** Stops every tree, including sessions that descendants made. Idempotent. */
-  pause(): Promise<void> {
+  async pause(): Promise<void> {
+    await this.#left.allKnown();
     return this.#pause.pause();
   }
 
@@ -278,101 +322,49 @@ export class Supervisor implements Service {
     return this.#registry.usage();
   }
 
-  /**
-   * Takes over every process that an earlier daemon left in these folders: running ones, those that wait for a restart,
-   * and ended ones with their output. Folders without a valid record are removed. Never rejects: an error with one
-   * process is logged and does not affect the others; its folder is kept and tried again later.
-   */
-  async #recover(names: readonly string[]): Promise<void> {
-    const context = this.#context();
-    const recovered: SupervisedProcess[] = [];
-    const unread: string[] = [];
-    for (const name of names) {
-      try {
-        const folder = join(this.#options.directory, name);
-        const record = await recoverRecord(context, folder);
-        if (record) recovered.push(await SupervisedProcess.recover(context, folder, record));
-        else await removeFolder(folder);
-      } catch (error) {
-        context.log.error(
-          { err: error, process_id: name },
-          'a process cannot be recovered right now: it will be retried',
-        );
-        unread.push(name);
-      }
-    }
-    this.#unread = unread;
-    for (const process of recovered.sort((a, b) => a.record.created_at_ms - b.record.created_at_ms)) {
-      this.#registry.addRecovered(process, requestFingerprint(process.record.request));
-    }
-    await this.#pause.releaseStopped(recovered);
+  /** The process with this id, also if an earlier daemon left it. Throws `not_found` for an unknown id. */
+  async #find(process_id: string): Promise<SupervisedProcess> {
+    await this.#left.known(process_id);
+    return this.#registry.get(process_id);
+  }
+
+  #requestOf(process_id: string): Promise<ProcessRequest> {
+    return readRequest(join(this.#options.directory, process_id));
+  }
+
+  /** The process with this id. Throws `conflict` for one that ended under an earlier daemon, `not_found` for an unknown id. */
+  #live(process_id: string): SupervisedProcess {
+    if (this.#left.has(process_id)) throw endedConflict();
+    return this.#registry.get(process_id);
   }
 
   #checkMayStart(process_id: string): void {
     if (this.#stopped !== null) throw new ApiError('shutting_down');
     if (this.is_paused) throw new ApiError('conflict', 'The sandbox is paused.');
     this.#registry.checkRoom();
-    if (!this.#unread.includes(process_id)) return;
-    throw new ApiError('outbox_unavailable', `The record of ${process_id} cannot be read right now.`);
+    this.#waiting.checkRoom();
+    if (this.#left.isUnread(process_id)) throw unreadError(process_id);
   }
 
   async #stop(): Promise<void> {
     this.#retention.stop();
     this.#launcher.close();
+    await this.#left.allKnown(); // descendants of ended ones end, too
+    await this.#left.stop();
     const processes = await this.#registry.started();
     await this.resume();
-    await this.#terminateAll(processes);
-    await this.#terminateStrays();
-    await this.#flushEvents(processes);
+    await endAll(this.#options, this.#trees, processes);
     await this.#copies.allFinished();
     await Promise.allSettled(processes.map((process) => process.close()));
     await Promise.allSettled([this.#freezer.close(), this.#oom.close()]);
-  }
-
-  /** Ends every tree, SIGTERM first. Processes that do not end are logged; never rejects. */
-  async #terminateAll(processes: readonly SupervisedProcess[]): Promise<void> {
-    const { grace_ms, log } = this.#options;
-    const members = await this.#trees.find(processes.map(({ root }) => root)).catch(() => []);
-    const ends = processes.map(async (process, index) => {
-      if (process.record.is_final && members[index]?.length === 0) return;
-      await process.terminate(grace_ms);
-    });
-    for (const end of await Promise.allSettled(ends)) {
-      if (end.status === 'rejected') log.warn({ err: end.reason }, 'a process did not end');
-    }
-  }
-
-  /** Ends processes of the sandbox that belong to no tree. They are known only if the sandbox has its own table. */
-  async #terminateStrays(): Promise<void> {
-    const { clock, log, grace_ms } = this.#options;
-    const target = {
-      members: () => this.#trees.findAll([]),
-      group: () => null,
-      onSignal: () => {},
-      leader_ended: Promise.resolve(),
-      after: (delay_ms: number, run: () => void) => runTime(clock).after(delay_ms, run),
-      isPaused: () => false,
-    };
-    const is_empty = await terminateTree(clock, target, grace_ms).catch(() => false);
-    if (!is_empty) log.warn('some processes of the sandbox are still running');
-  }
-
-  /**
-   * Resolves when the events of all processes are stored, or after the grace: what is not stored by then stays in the
-   * records, and the next daemon emits it.
-   */
-  async #flushEvents(processes: readonly SupervisedProcess[]): Promise<void> {
-    const { clock, grace_ms } = this.#options;
-    const over = new AbortController();
-    const flushed = Promise.all(processes.map((process) => process.flushEvents()));
-    await Promise.race([flushed, sleep(runTime(clock), grace_ms, over.signal)]);
-    over.abort();
   }
 
   #context(): ProcessContext {
     return {
       ...this.#options,
       random: this.#options.random ?? Math.random,
+      waiting: this.#waiting,
+      large: this.#large,
       boot_id: this.#boot_id,
       trees: this.#trees,
       oom: this.#oom,

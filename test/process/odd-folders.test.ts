@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { ProcessRecord } from '../../src/process/record.ts';
+import { type ProcessRecord, requestFingerprint } from '../../src/process/record.ts';
 import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { outputOf, start } from '../support/process/harness.ts';
+import { listOf, outputOf, start } from '../support/process/harness.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 /** A folder of processes with one that has ended, `p`, and its output `kept`. */
@@ -24,6 +24,7 @@ function put(directory: string, process_id: string, changes: Partial<ProcessReco
     process_id,
     request: { command: ['true'], process_id },
     command: ['true'],
+    fingerprint: requestFingerprint({ command: ['true'] }),
     cwd: '/',
     mark: `mark-${process_id}`,
     created_at_ms: Date.now(),
@@ -103,7 +104,7 @@ test.each(PLANTED)('%s holds up no start', async (_what, plant, is_known) => {
   const directory = withEnded();
   plant(put(directory, 'q'));
   const { supervisor } = await start({ directory });
-  const known = (await supervisor.list()).map(({ process_id }) => process_id);
+  const known = (await listOf(supervisor)).map(({ process_id }) => process_id);
   expect(known.sort()).toEqual(is_known ? ['p', 'q'] : ['p']);
   expect((await outputOf(supervisor, 'p')).stdout).toBe('kept');
 });
@@ -113,7 +114,7 @@ test('a folder is not followed where it is a link, and what it leads to stays', 
   const elsewhere = put(scratchFolder(), 'q');
   symlinkSync(elsewhere, join(directory, 'q'));
   const { supervisor } = await start({ directory });
-  expect((await supervisor.list()).map(({ process_id }) => process_id)).toEqual(['p']);
+  expect((await listOf(supervisor)).map(({ process_id }) => process_id)).toEqual(['p']);
   expect(readdirSync(elsewhere)).toContain('process.json');
 });
 
@@ -143,11 +144,11 @@ test.each(['process.json', 'stdout'])(
     const clock = new ManualClock(Date.now());
     const pass = await failLooks(join(directory, 'q', name));
     const { supervisor } = await start({ directory }, clock).finally(pass);
-    expect((await supervisor.list()).map(({ process_id }) => process_id)).toEqual(['p']);
+    expect((await listOf(supervisor)).map(({ process_id }) => process_id)).toEqual(['p']);
     const request = { command: ['true'], process_id: 'q' };
     await expect(supervisor.spawn(request)).rejects.toMatchObject({ code: 'outbox_unavailable' });
     await clock.advance(60_000);
-    await eventually(async () => expect(await supervisor.list()).toHaveLength(2));
+    await eventually(async () => expect(await listOf(supervisor)).toHaveLength(2));
     expect((await outputOf(supervisor, 'q')).stdout).toBe('kept');
     expect(await supervisor.spawn(request)).toMatchObject({ created: false });
   },

@@ -7,11 +7,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootTicks, readBootId } from '../../src/base/linux/procfs.ts';
 import type { ProcessView } from '../../src/contract/processes.ts';
 import type { ProcessRequest } from '../../src/contract/schema/process-request.ts';
-import { loadRecord, type ProcessRecord, type RunRecord } from '../../src/process/record.ts';
+import type { ProcessRecord, RunRecord } from '../../src/process/record.ts';
+import { loadRecord } from '../../src/process/record-file.ts';
 import { TAG_VARIABLE } from '../../src/process/tree/tree.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileLimit } from '../support/process/file-limit.ts';
-import { isAlive, outputOf, program, start } from '../support/process/harness.ts';
+import { isAlive, listOf, outputOf, program, start } from '../support/process/harness.ts';
 
 let root: string;
 let directory: string;
@@ -206,7 +207,7 @@ test('a process whose daemon was killed before it could note the pid is found by
   const { supervisor, events } = await start({ directory });
   await eventually(() => expect(events).toHaveLength(1));
   expect(events[0]).toMatchObject({ event_type: 'process.started', payload: { pid: child.pid } });
-  expect((await supervisor.list()).map(({ process_id }) => process_id)).toEqual(['lost']);
+  expect((await listOf(supervisor)).map(({ process_id }) => process_id)).toEqual(['lost']);
   await supervisor.remove('lost');
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { requestFingerprint } from '../../src/process/registry.ts';
+import { requestFingerprint } from '../../src/process/record.ts';
 import { eventually } from '../support/eventually.ts';
 import { start } from '../support/process/harness.ts';
 

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { expiredProcesses } from '../../src/process/retention.ts';
 import { eventually } from '../support/eventually.ts';
-import { start } from '../support/process/harness.ts';
+import { listOf, start } from '../support/process/harness.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const MIB = 1024 * 1024;
@@ -37,7 +37,7 @@ test('the oldest ended process makes room, with its folder', async () => {
   // Its folder is being removed now.
   const again = await supervisor.spawn({ command: ['sleep', '1000'], process_id: 'first' });
   expect(again.created).toBe(true);
-  await eventually(async () => expect(await supervisor.list()).toHaveLength(1_001));
+  await eventually(async () => expect(await listOf(supervisor)).toHaveLength(1_001));
   await eventually(async () => expect(await readdir(directory)).toHaveLength(1_001));
   expect(await supervisor.get('first')).toMatchObject({ state: 'running' });
 }, 120_000);

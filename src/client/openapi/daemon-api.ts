@@ -50,7 +50,7 @@ export interface paths {
         post: operations["initSandbox"];
     };
     "/api/v1/processes": {
-        /** List processes */
+        /** List processes, newest first */
         get: operations["listProcesses"];
         /** Start a process */
         post: operations["startProcess"];
@@ -86,7 +86,7 @@ export interface paths {
         post: operations["writeProcessStdin"];
     };
     "/api/v1/contexts": {
-        /** List contexts */
+        /** List contexts, newest first */
         get: operations["listContexts"];
         /** Create a context: start a process */
         post: operations["createContext"];
@@ -370,14 +370,14 @@ export interface components {
             shell?: string;
             /** @description 1 to 128 of A-Z a-z 0-9 _ - . : and not . or .. */
             process_id?: string;
-            /** @description a non-empty string without NUL */
+            /** @description a non-empty string without NUL of at most 4096 characters */
             cwd?: string;
             env?: {
                 [key: string]: string;
             };
-            /** @description a string without NUL */
+            /** @description a string without NUL of at most 256 characters */
             user?: string;
-            /** @description a string without NUL */
+            /** @description a string without NUL of at most 256 characters */
             name?: string;
             /** @enum {unknown} */
             stdin?: "pipe" | "ignore";
@@ -399,6 +399,7 @@ export interface components {
         /** @description exactly one of port and log */
         ReadyProbe: {
             port?: number;
+            /** @description a text of 1 to 1024 characters */
             log?: string;
         };
         StartedProcessResponse: {
@@ -412,6 +413,7 @@ export interface components {
             pid: number;
             state: components["schemas"]["ProcessState"];
             command: string[];
+            command_truncated: boolean;
             cwd: string;
             user: string | null;
             exit_code: number | null;
@@ -441,6 +443,7 @@ export interface components {
         };
         ProcessList: {
             processes: components["schemas"]["Process"][];
+            next_cursor: string | null;
         };
         Process: {
             process_id: string;
@@ -448,6 +451,7 @@ export interface components {
             pid: number;
             state: components["schemas"]["ProcessState"];
             command: string[];
+            command_truncated: boolean;
             cwd: string;
             user: string | null;
             exit_code: number | null;
@@ -477,7 +481,7 @@ export interface components {
             cmd?: components["schemas"]["ContextCommand"];
             repl?: unknown;
             wait_until_done?: boolean;
-            /** @description a string without NUL */
+            /** @description a string without NUL of at most 4096 characters */
             cwd?: string;
             env_vars?: {
                 [key: string]: string;
@@ -518,6 +522,7 @@ export interface components {
         };
         ContextList: {
             contexts: components["schemas"]["Context"][];
+            next_cursor: string | null;
         };
         DeletedResponse: {
             /** @constant */
@@ -863,6 +868,12 @@ export interface operations {
         };
     };
     listProcesses: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+        };
         responses: {
             200: {
                 content: {
@@ -1047,6 +1058,12 @@ export interface operations {
         };
     };
     listContexts: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+        };
         responses: {
             200: {
                 content: {

@@ -58,7 +58,7 @@ export interface paths {
         put: operations["uploadArchive"];
     };
     "/api/v1/sandboxes/{sandbox_id}/processes": {
-        /** List processes */
+        /** List processes, newest first */
         get: operations["listProcesses"];
         /** Start a process */
         post: operations["startProcess"];
@@ -90,7 +90,7 @@ export interface paths {
         post: operations["resizeProcess"];
     };
     "/api/v1/sandboxes/{sandbox_id}/contexts": {
-        /** List contexts */
+        /** List contexts, newest first */
         get: operations["listContexts"];
         /** Create a context: start a process */
         post: operations["createContext"];
@@ -519,6 +519,7 @@ export interface components {
         };
         ProcessList: {
             processes: components["schemas"]["Process"][];
+            next_cursor: string | null;
         };
         Process: {
             process_id: string;
@@ -526,6 +527,7 @@ export interface components {
             pid: number;
             state: components["schemas"]["ProcessState"];
             command: string[];
+            command_truncated: boolean;
             cwd: string;
             user: string | null;
             exit_code: number | null;
@@ -554,14 +556,14 @@ export interface components {
             shell?: string;
             /** @description 1 to 128 of A-Z a-z 0-9 _ - . : and not . or .. */
             process_id?: string;
-            /** @description a non-empty string without NUL */
+            /** @description a non-empty string without NUL of at most 4096 characters */
             cwd?: string;
             env?: {
                 [key: string]: string;
             };
-            /** @description a string without NUL */
+            /** @description a string without NUL of at most 256 characters */
             user?: string;
-            /** @description a string without NUL */
+            /** @description a string without NUL of at most 256 characters */
             name?: string;
             /** @enum {unknown} */
             stdin?: "pipe" | "ignore";
@@ -583,6 +585,7 @@ export interface components {
         /** @description exactly one of port and log */
         ReadyProbe: {
             port?: number;
+            /** @description a text of 1 to 1024 characters */
             log?: string;
         };
         StartedProcessResponse: {
@@ -596,6 +599,7 @@ export interface components {
             pid: number;
             state: components["schemas"]["ProcessState"];
             command: string[];
+            command_truncated: boolean;
             cwd: string;
             user: string | null;
             exit_code: number | null;
@@ -633,6 +637,7 @@ export interface components {
         };
         ContextList: {
             contexts: components["schemas"]["Context"][];
+            next_cursor: string | null;
         };
         Context: {
             id: string;
@@ -657,7 +662,7 @@ export interface components {
             cmd?: components["schemas"]["ContextCommand"];
             repl?: unknown;
             wait_until_done?: boolean;
-            /** @description a string without NUL */
+            /** @description a string without NUL of at most 4096 characters */
             cwd?: string;
             env_vars?: {
                 [key: string]: string;
@@ -1447,6 +1452,10 @@ export interface operations {
     };
     listProcesses: {
         parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
             path: {
                 /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
                 sandbox_id: string;
@@ -1634,6 +1643,10 @@ export interface operations {
     };
     listContexts: {
         parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
             path: {
                 /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
                 sandbox_id: string;

@@ -11,7 +11,9 @@ const ONE = '/api/v1/processes/{process_id}';
 
 /** The routes of processes. Contract section 4, "Processes". */
 export const processes = {
-  list: ({ sandbox }: Place, signal: AbortSignal) => sandbox.GET('/api/v1/processes', { signal }),
+  /** A page, newest first. */
+  list: ({ sandbox }: Place, query: { cursor?: string }, signal: AbortSignal) =>
+    sandbox.GET('/api/v1/processes', { query, signal }),
   one: ({ sandbox }: Place, process_id: string, signal: AbortSignal) =>
     sandbox.GET(ONE, { path: { process_id }, signal }),
   start: ({ sandbox }: Place, body: ProcessRequest) => sandbox.POST('/api/v1/processes', { body }),

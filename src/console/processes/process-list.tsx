@@ -4,8 +4,9 @@ import type { Place } from '../api/place.ts';
 import { processes } from '../api/processes.ts';
 import { useResource } from '../api/resource.ts';
 import { bytes, duration, plural, visible } from '../base/format.ts';
-import { goTo, linkTo } from '../base/router.ts';
+import { given, goTo, linkTo, useRoute } from '../base/router.ts';
 import { Badge, StateBadge } from '../parts/badge.tsx';
+import { CursorPages } from '../parts/cursor-pages.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Empty, Loaded } from '../parts/notes.tsx';
 import { onRowKey } from '../parts/rows.ts';
@@ -18,7 +19,12 @@ const REFRESH_MS = 3_000;
 export function ProcessList({ place }: { place: Place }) {
   const [text, setText] = useState('');
   const [is_starting, setStarting] = useState(false);
-  const list = useResource(`processes ${place.path}`, (signal) => processes.list(place, signal), REFRESH_MS);
+  const cursor = useRoute().query.get('cursor');
+  const list = useResource(
+    JSON.stringify(['processes', place.path, cursor]),
+    (signal) => processes.list(place, given({ cursor }), signal),
+    REFRESH_MS,
+  );
   const wanted = text.toLowerCase();
   const found = (all: readonly ProcessView[]) =>
     all
@@ -48,13 +54,18 @@ export function ProcessList({ place }: { place: Place }) {
         </div>
       </div>
       <Loaded resource={list}>
-        {({ processes: all }) =>
-          all.length === 0 ? (
-            <Empty title="No process has been started">Start one, or open a terminal.</Empty>
-          ) : (
-            <ProcessTable place={place} shown={found(all)} />
-          )
-        }
+        {({ processes: all, next_cursor = null }) => (
+          <>
+            {all.length === 0 ? (
+              <Empty title="No process has been started">Start one, or open a terminal.</Empty>
+            ) : (
+              <ProcessTable place={place} shown={found(all)} />
+            )}
+            {(next_cursor !== null || cursor !== null) && (
+              <CursorPages cursor={cursor} next_cursor={next_cursor} words={['Newest', 'Older']} />
+            )}
+          </>
+        )}
       </Loaded>
       {is_starting && (
         <StartDialog

@@ -22,10 +22,16 @@ export function TerminalView({ place }: { place: Place }) {
   const [command, setCommand] = useState('');
   const [problem, setProblem] = useState<Problem | null>(null);
   const [opened, setOpened] = useState<readonly string[]>(chosen === null ? [] : [chosen]);
-  const list = useResource(`terminals ${place.path}`, (signal) => processes.list(place, signal), REFRESH_MS);
-  const running = (list.data?.processes ?? []).filter(
-    ({ name, state, process_id }) => name === NAME && (state === 'running' || opened.includes(process_id)),
+  const list = useResource(
+    `terminals ${place.path}`,
+    (signal) => processes.list(place, {}, signal),
+    REFRESH_MS,
   );
+  const running = (list.data?.processes ?? [])
+    .toReversed()
+    .filter(
+      ({ name, state, process_id }) => name === NAME && (state === 'running' || opened.includes(process_id)),
+    );
   const ids = [...new Set([...running.map(({ process_id }) => process_id), ...opened])];
   const show = (process_id: string) => {
     setOpened((before) => (before.includes(process_id) ? before : [...before, process_id]));

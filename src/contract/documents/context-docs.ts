@@ -10,6 +10,7 @@ import {
 import { namedObject } from '../schema/field.ts';
 import { DeletedData } from '../schema/files.ts';
 import { PtySizeBody } from '../schema/process-request.ts';
+import { ProcessListQuery } from '../schema/processes.ts';
 import { tagged } from './route-doc.ts';
 
 const ONE = '/contexts/:context_id';
@@ -32,7 +33,12 @@ export const CONTEXT_DOCS = tagged('contexts', {
     status: 201,
     errors: ['too_many_requests', 'not_implemented', 'shutting_down'],
   },
-  'GET /contexts': { operation_id: 'listContexts', summary: 'List contexts', data: ContextListData },
+  'GET /contexts': {
+    operation_id: 'listContexts',
+    summary: 'List contexts, newest first',
+    query: ProcessListQuery,
+    data: ContextListData,
+  },
   [`GET ${ONE}`]: {
     operation_id: 'getContext',
     summary: 'Get one context with its output',

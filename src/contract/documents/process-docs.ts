@@ -4,6 +4,7 @@ import {
   OutputQuery,
   ProcessData,
   ProcessListData,
+  ProcessListQuery,
   RemoveQuery,
   StartedData,
   StartQuery,
@@ -27,7 +28,12 @@ export const PROCESS_DOCS = tagged('processes', {
     also: { 200: 'the same request has started this process before' },
     errors: ['conflict', 'too_many_requests', 'shutting_down'],
   },
-  'GET /processes': { operation_id: 'listProcesses', summary: 'List processes', data: ProcessListData },
+  'GET /processes': {
+    operation_id: 'listProcesses',
+    summary: 'List processes, newest first',
+    query: ProcessListQuery,
+    data: ProcessListData,
+  },
   [`GET ${ONE}`]: {
     operation_id: 'getProcess',
     summary: 'Get one process',

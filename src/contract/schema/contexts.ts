@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { environmentOf, namedObject, PlainText, Time } from './field.ts';
+import { PATH_MAX_CHARACTERS } from '../defaults.ts';
+import { environmentOf, namedObject, orNull, PlainText, Time } from './field.ts';
 import { PtySizeBody } from './process-request.ts';
 import { integerFrom } from './query.ts';
 
@@ -14,7 +15,13 @@ export const ContextBody = namedObject('CreateContextRequest', {
   cmd: Type.Optional(namedObject('ContextCommand', { command: Type.Array(PlainText, { minItems: 1 }) })),
   repl: Type.Optional(Type.Unknown()),
   wait_until_done: Type.Optional(Type.Boolean()),
-  cwd: Type.Optional(Type.String({ pattern: '^[^\\u0000]*$', description: 'a string without NUL' })),
+  cwd: Type.Optional(
+    Type.String({
+      pattern: '^[^\\u0000]*$',
+      maxLength: PATH_MAX_CHARACTERS,
+      description: `a string without NUL of at most ${PATH_MAX_CHARACTERS} characters`,
+    }),
+  ),
   env_vars: Type.Optional(environmentOf(PlainText)),
   pty_size: Type.Optional(PtySizeBody),
   idle_timeout_sec: Type.Optional(integerFrom(0)),
@@ -51,8 +58,11 @@ export const ContextData = namedObject('Context', {
   stderr: Type.Optional(output.stderr),
 });
 
-/** Every context. */
-export const ContextListData = namedObject('ContextList', { contexts: Type.Array(ContextData) });
+/** A page of contexts. */
+export const ContextListData = namedObject('ContextList', {
+  contexts: Type.Array(ContextData),
+  next_cursor: orNull(Type.String()),
+});
 
 /** What came of `exec`. */
 export const ContextExecData = namedObject('ContextResult', {

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { KEPT_TEXT_MAX, PATH_MAX_CHARACTERS, READY_TEXT_MAX } from '../defaults.ts';
 import { RESTART_POLICIES } from '../processes.ts';
 import { environmentOf, namedObject, PlainText } from './field.ts';
 import { integerFrom } from './query.ts';
@@ -7,6 +8,19 @@ import { integerFrom } from './query.ts';
 
 const milliseconds = (minimum: number) => integerFrom(minimum, Number.MAX_SAFE_INTEGER);
 const Name = Type.String({ pattern: '^[^\\u0000]+$', description: 'a non-empty string without NUL' });
+/** A text that the daemon keeps in memory as long as it keeps the process. */
+const Kept = Type.String({
+  pattern: '^[^\\u0000]*$',
+  maxLength: KEPT_TEXT_MAX,
+  description: `a string without NUL of at most ${KEPT_TEXT_MAX} characters`,
+});
+
+/** The path of a working directory: the kernel takes no longer one. */
+const Folder = Type.String({
+  pattern: '^[^\\u0000]+$',
+  maxLength: PATH_MAX_CHARACTERS,
+  description: `a non-empty string without NUL of at most ${PATH_MAX_CHARACTERS} characters`,
+});
 
 /** The size of a terminal in characters; the kernel stores its sides in 16 bits. */
 export const PtySizeBody = namedObject('TerminalSize', {
@@ -23,7 +37,16 @@ const RestartBody = namedObject('RestartPolicy', {
 
 /** When a process counts as ready: something listens on the TCP port, or the text appeared in its output. */
 const ReadyBody = Type.Object(
-  { port: Type.Optional(integerFrom(1, 65_535)), log: Type.Optional(Type.String({ minLength: 1 })) },
+  {
+    port: Type.Optional(integerFrom(1, 65_535)),
+    log: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: READY_TEXT_MAX,
+        description: `a text of 1 to ${READY_TEXT_MAX} characters`,
+      }),
+    ),
+  },
   { additionalProperties: false, title: 'ReadyProbe', description: 'exactly one of port and log' },
 );
 
@@ -43,10 +66,10 @@ export const ProcessBody = Type.Object(
         description: '1 to 128 of A-Z a-z 0-9 _ - . : and not . or ..',
       }),
     ),
-    cwd: Type.Optional(Name),
+    cwd: Type.Optional(Folder),
     env: Type.Optional(environmentOf(PlainText)),
-    user: Type.Optional(PlainText),
-    name: Type.Optional(PlainText),
+    user: Type.Optional(Kept),
+    name: Type.Optional(Kept),
     stdin: Type.Optional(Type.Enum(['pipe', 'ignore'])),
     timeout_ms: Type.Optional(milliseconds(1)),
     restart: Type.Optional(RestartBody),

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { PROCESS_WAIT_MAX_MS } from '../defaults.ts';
-import { OUTPUT_STREAMS } from '../processes.ts';
+import { LIST_LIMIT_MAX, PROCESS_WAIT_MAX_MS } from '../defaults.ts';
+import { OUTPUT_STREAMS, PROCESS_STATES } from '../processes.ts';
 import { ResourceUsageData } from './events.ts';
 import { closedObject, namedObject, OptionalTime, orNull, Time } from './field.ts';
-import { Flag, integerFrom } from './query.ts';
+import { Flag, integerFrom, pageLimit } from './query.ts';
 
 /** Schemas of the paths, queries and answers of the process routes. Contract section 4, "Processes". */
 
@@ -11,6 +11,17 @@ const OptionalText = orNull(Type.String());
 
 /** The path of one process. */
 export const ProcessParams = Type.Object({ process_id: Type.String() });
+
+/** The query of a list of processes or contexts. Without a limit a page is as long as any: most sandboxes have fewer. */
+export const ProcessListQuery = closedObject({
+  limit: pageLimit(LIST_LIMIT_MAX, LIST_LIMIT_MAX),
+  cursor: Type.Optional(
+    Type.String({
+      pattern: '^[0-9]{1,15}-[A-Za-z0-9_.:-]{1,128}$',
+      description: 'the next_cursor of the previous page',
+    }),
+  ),
+});
 
 /** The query of a start. */
 export const StartQuery = closedObject({
@@ -48,8 +59,9 @@ export const ProcessData = namedObject('Process', {
   process_id: Type.String(),
   name: OptionalText,
   pid: Type.Integer(),
-  state: Type.Enum(['running', 'paused', 'exited', 'crashed', 'restarting'], { title: 'ProcessState' }),
+  state: Type.Enum(PROCESS_STATES, { title: 'ProcessState' }),
   command: Type.Array(Type.String()),
+  command_truncated: Type.Boolean(),
   cwd: Type.String(),
   user: OptionalText,
   exit_code: orNull(Type.Integer()),
@@ -63,8 +75,11 @@ export const ProcessData = namedObject('Process', {
   resource_usage: ResourceUsageData,
 });
 
-/** Every process that is kept. */
-export const ProcessListData = namedObject('ProcessList', { processes: Type.Array(ProcessData) });
+/** A page of processes. */
+export const ProcessListData = namedObject('ProcessList', {
+  processes: Type.Array(ProcessData),
+  next_cursor: orNull(Type.String()),
+});
 
 /** A started process; with `wait_ms` also the end of its output. */
 export const StartedData = namedObject('StartedProcess', {

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import type { FilePage } from '../../contract/files.ts';
-import type { ProcessView } from '../../contract/processes.ts';
 import { Client } from '../api/client.ts';
+import { listProcesses } from '../api/list-processes.ts';
 import { sandboxesBeginning, selectedSandbox } from '../manager/sandbox-id.ts';
 import { readProfiles } from '../settings/profiles.ts';
 import { findTarget } from '../settings/target.ts';
@@ -47,7 +47,7 @@ async function sandboxIds({ word, target }: TypedWords, env: Environment): Promi
 
 async function processIds(typed: TypedWords, env: Environment): Promise<string[]> {
   const client = await clientOf(typed, env);
-  const { processes } = await client.call<{ processes: ProcessView[] }>('GET', '/processes');
+  const processes = await listProcesses(client);
   return processes
     .filter(({ exited_at }) => typed.command === 'logs' || exited_at === null)
     .map(({ process_id }) => process_id);

@@ -16,12 +16,13 @@ import {
 } from '../../contract/schema/contexts.ts';
 import { closedObject } from '../../contract/schema/field.ts';
 import { type ProcessRequest, PtySizeBody } from '../../contract/schema/process-request.ts';
+import { ProcessListQuery } from '../../contract/schema/processes.ts';
 import { NoQuery } from '../../contract/schema/query.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachFrames, checkedFrame, frameObject } from './attach-frame.ts';
 import { answerAttach } from './process-attach.ts';
 import { type OutputTexts, outputTexts } from './process-output.ts';
-import type { ProcessRouteContext } from './process-routes.ts';
+import { type ProcessRouteContext, processPage } from './process-routes.ts';
 
 /** The slice of the daemon that the context routes use. */
 export interface ContextRouteContext extends ProcessRouteContext {
@@ -71,9 +72,9 @@ export function registerContextRoutes(app: HttpApp, daemon: ContextRouteContext)
     createContext(daemon, body, reply),
   );
 
-  app.get(PATH, { schema: { querystring: NoQuery } }, async () => {
-    const processes = await daemon.supervisor.list();
-    return success({ contexts: processes.map((process) => contextView(process)) });
+  app.get(PATH, { schema: { querystring: ProcessListQuery } }, async ({ query }) => {
+    const { processes, next_cursor } = await processPage(daemon, query);
+    return success({ contexts: processes.map((process) => contextView(process)), next_cursor });
   });
 
   app.get(ONE, { schema: one }, async ({ params: { context_id } }) => {

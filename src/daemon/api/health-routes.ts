@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { gauge, labelledCounter, labelledGauge, type Metric } from '../../base/metrics.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
+import { PROCESS_STATES } from '../../contract/processes.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
@@ -27,7 +28,7 @@ export interface GaugeContext {
   readonly state: SandboxState | 'starting';
   readonly store: Pick<OutboxClient, 'counts' | 'oldestPending'>;
   readonly dispatcher: Pick<Dispatcher, 'endpointHealth'> | null;
-  readonly supervisor: Pick<Supervisor, 'list'>;
+  readonly supervisor: Pick<Supervisor, 'counts'>;
   readonly watcher: Pick<Watcher, 'status'> | null;
 }
 
@@ -41,7 +42,7 @@ const NOT_READY: Record<string, string> = {
   awaiting_init: 'the sandbox is waiting for POST /sandbox/init',
 };
 const STOPPING = 'the daemon is shutting down';
-const PROCESS_STATES = ['running', 'paused', 'restarting', 'exited', 'crashed'];
+const NO_PROCESSES = Object.fromEntries(PROCESS_STATES.map((state) => [state, 0]));
 
 /** Adds liveness, readiness and metrics at the root; none requires a token. Source: contract section 4. */
 export function registerDaemonHealthRoutes(app: HttpApp, daemon: HealthContext): void {
@@ -112,12 +113,9 @@ function outboxGauges({ store, dispatcher, clock }: GaugeContext): Metric[] {
 }
 
 function processGauge(daemon: GaugeContext): Metric {
-  const states = async () => {
+  const states = () => {
     const is_up = daemon.state === 'running' || daemon.state === 'paused';
-    const processes = is_up ? await daemon.supervisor.list() : [];
-    return Object.fromEntries(
-      PROCESS_STATES.map((state) => [state, processes.filter((each) => each.state === state).length]),
-    );
+    return is_up ? daemon.supervisor.counts() : NO_PROCESSES;
   };
   return labelledGauge('processes', 'Supervised processes kept, by state.', 'state', states);
 }

@@ -15,6 +15,8 @@ import {
 import {
   AttachQuery,
   OutputQuery,
+  type ProcessListData,
+  ProcessListQuery,
   ProcessParams,
   RemoveQuery,
   StartQuery,
@@ -33,7 +35,7 @@ export interface ProcessRouteContext extends AttachContext, OutputContext {
   readonly supervisor: Pick<
     Supervisor,
     | 'spawn'
-    | 'list'
+    | 'page'
     | 'get'
     | 'remove'
     | 'wait'
@@ -54,8 +56,8 @@ export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteCo
   const start = { body: ProcessBody, querystring: StartQuery };
   app.post(PATH, { schema: start }, ({ body, query }, reply) => startProcess(daemon, body, query, reply));
 
-  app.get(PATH, { schema: { querystring: NoQuery } }, async () =>
-    success({ processes: await daemon.supervisor.list() }),
+  app.get(PATH, { schema: { querystring: ProcessListQuery } }, async ({ query }) =>
+    success(await processPage(daemon, query)),
   );
 
   const one = { params, querystring: NoQuery };
@@ -101,6 +103,17 @@ export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteCo
       writeStdin(daemon, request.params.process_id, request.query, { request, reply }),
     );
   });
+}
+
+/** A page of processes, newest first. Source: contract section 4, GET `/processes`. */
+export async function processPage(
+  { supervisor }: Pick<ProcessRouteContext, 'supervisor'>,
+  { limit, cursor }: Static<typeof ProcessListQuery>,
+): Promise<Static<typeof ProcessListData>> {
+  const [, created_at_ms, process_id = ''] = /^(\d+)-(.*)$/.exec(cursor ?? '') ?? [];
+  const place = created_at_ms === undefined ? null : { created_at_ms: Number(created_at_ms), process_id };
+  const { processes, next } = await supervisor.page(limit, place);
+  return { processes, next_cursor: next && `${next.created_at_ms}-${next.process_id}` };
 }
 
 async function startProcess(

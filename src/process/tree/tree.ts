@@ -58,6 +58,8 @@ const SIGHTINGS = 2;
 export class TreeFinder {
   readonly #tags = new Map<number, KnownTag>();
   readonly #isGivenUp: (pid: number) => boolean;
+  /** A reading of the process table that several looks share. */
+  #table: Promise<ProcessTable> | null = null;
   #owns_table = false;
 
   /** `isGivenUp`: whether a child of the daemon can neither be ended nor do anything: it belongs to no tree. */
@@ -82,10 +84,30 @@ export class TreeFinder {
    */
   async find(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
     if (roots.length === 0) return [];
+    const table = await this.#readTable();
+    return roots.map((root) => [...membersOf(root, table)]);
+  }
+
+  /** Like `find`, but for views: what it gives may have been read a moment before the call. Calls at once share it. */
+  async look(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
+    this.#table ??= this.#readTable().finally(() => {
+      this.#table = null;
+    });
+    const table = await this.#table;
+    return roots.map((root) => [...membersOf(root, table)]);
+  }
+
+  async #readTable(): Promise<ProcessTable> {
     const stats = await this.#readStats();
     const tags = await this.#readTags(stats);
-    const children = childrenOf(stats);
-    return roots.map((root) => [...membersOf(root, stats, tags, children)]);
+    const all = [...stats.values()];
+    return {
+      stats,
+      tags,
+      children: grouped(all, ({ parent }) => parent),
+      sessions: grouped(all, ({ session }) => session),
+      tagged: grouped(all, ({ pid }) => tags.get(pid)),
+    };
   }
 
   async #readStats(): Promise<Map<number, ProcStat>> {
@@ -119,37 +141,38 @@ export function isSameProcess({ pid, start_ticks }: Pick<ProcStat, 'pid' | 'star
   return readStatNow(pid)?.start_ticks === start_ticks;
 }
 
-function childrenOf(stats: Map<number, ProcStat>): Map<number, ProcStat[]> {
-  const children = new Map<number, ProcStat[]>();
-  for (const stat of stats.values()) {
-    const siblings = children.get(stat.parent);
-    if (siblings) siblings.push(stat);
-    else children.set(stat.parent, [stat]);
-  }
-  return children;
+/** The process table, and who in it belongs together: it is read once for many trees. */
+interface ProcessTable {
+  stats: ReadonlyMap<number, ProcStat>;
+  tags: ReadonlyMap<number, string>;
+  children: ReadonlyMap<number, ProcStat[]>;
+  sessions: ReadonlyMap<number, ProcStat[]>;
+  tagged: ReadonlyMap<string | undefined, ProcStat[]>;
 }
 
-function membersOf(
-  root: TreeRoot,
-  stats: Map<number, ProcStat>,
-  tags: Map<number, string>,
-  children: Map<number, ProcStat[]>,
-): Set<ProcStat> {
-  const members = new Set<ProcStat>();
-  const add = (stat: ProcStat) => {
-    if (members.has(stat)) return;
-    if (!isZombie(stat)) members.add(stat);
-    for (const child of children.get(stat.pid) ?? []) add(child);
-  };
-  for (const stat of stats.values()) if (tags.get(stat.pid) === root.tag) add(stat);
-  for (const stat of sessionOf(root, stats, tags)) add(stat);
-  return members;
+function grouped<Key>(stats: readonly ProcStat[], keyOf: (stat: ProcStat) => Key): Map<Key, ProcStat[]> {
+  const groups = new Map<Key, ProcStat[]>();
+  for (const stat of stats) {
+    const key = keyOf(stat);
+    const group = groups.get(key);
+    if (group) group.push(stat);
+    else groups.set(key, [stat]);
+  }
+  return groups;
+}
+
+function membersOf(root: TreeRoot, table: ProcessTable): Set<ProcStat> {
+  // Grows while it is gone through: a line of descent may be as long as the table.
+  const found = new Set([...(table.tagged.get(root.tag) ?? []), ...sessionOf(root, table)]);
+  for (const { pid } of found) for (const child of table.children.get(pid) ?? []) found.add(child);
+  for (const stat of found) if (isZombie(stat)) found.delete(stat);
+  return found;
 }
 
 /** The members of the root's own session; none if its pid may have been reused. */
-function sessionOf(root: TreeRoot, stats: Map<number, ProcStat>, tags: Map<number, string>): ProcStat[] {
+function sessionOf(root: TreeRoot, { stats, tags, sessions }: ProcessTable): ProcStat[] {
   if (root.pid <= 1) return [];
-  const session = [...stats.values()].filter((stat) => stat.session === root.pid);
+  const session = sessions.get(root.pid) ?? [];
   const holder = stats.get(root.pid);
   const is_leader =
     holder !== undefined && (root.start_ticks === 0 || holder.start_ticks === root.start_ticks);

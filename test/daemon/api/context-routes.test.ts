@@ -50,8 +50,8 @@ describe('contexts', () => {
     const output = { output_raw: '/\n1\n', stdout: '/\n1\n', stderr: '' };
     expect(made.data).toEqual({ ...shown, ...output });
     expect((await daemon.ask(`/contexts/${id}`)).data).toEqual({ ...shown, ...output });
-    const { contexts } = (await daemon.ask('/contexts')).data;
-    expect(contexts).toMatchObject([{ id: process_id }, shown]);
+    const { contexts, next_cursor } = (await daemon.ask('/contexts')).data;
+    expect([contexts, next_cursor]).toMatchObject([[shown, { id: process_id }], null]);
     expect((await daemon.ask(`/processes/${id}`)).data.command).toEqual(cmd.command);
   });
 

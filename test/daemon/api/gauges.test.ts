@@ -1,18 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { MetricsRegistry } from '../../../src/base/metrics.ts';
-import type { ProcessView } from '../../../src/contract/processes.ts';
 import type { WatcherStatus } from '../../../src/contract/sandboxes.ts';
 import { daemonGauges, type GaugeContext } from '../../../src/daemon/api/health-routes.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openClient } from '../../support/outbox/open-client.ts';
 
-const NO_PROCESSES = { list: async () => [] };
+const NONE = { running: 0, paused: 0, exited: 0, crashed: 0, restarting: 0 };
+const NO_PROCESSES = { counts: () => NONE };
 
-const processes = (...states: string[]) => ({
-  list: async () => states.map((state) => ({ state }) as ProcessView),
-});
+const processes = (counts: Partial<typeof NONE>) => ({ counts: () => ({ ...NONE, ...counts }) });
 
 /** A running daemon over a real outbox, with what a test changes of it. */
 async function sources(changes: Partial<GaugeContext> = {}) {
@@ -69,7 +67,7 @@ describe('the gauges of /metrics', () => {
   });
 
   it('count the processes by state, and none before the sandbox runs', async () => {
-    const supervisor = processes('running', 'running', 'exited');
+    const supervisor = processes({ running: 2, exited: 1 });
     const { daemon } = await sources({ supervisor });
     for (const state of ['running', 'paused'] as const) {
       expect(await scraped({ ...daemon, state })).toEqual(

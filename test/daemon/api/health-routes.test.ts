@@ -17,7 +17,7 @@ function served(changes: Partial<HealthContext> = {}) {
     state: 'running',
     store: { counts: () => COUNTS, oldestPending: async () => null },
     dispatcher: null,
-    supervisor: { list: async () => [] },
+    supervisor: { counts: () => ({ running: 0, paused: 0, exited: 0, crashed: 0, restarting: 0 }) },
     watcher: null,
     metrics: new Metrics(),
     outbox_trouble: null,

@@ -20,6 +20,7 @@ describe('POST /processes', () => {
       pid: expect.any(Number),
       state: 'running',
       command: SLEEP.command,
+      command_truncated: false,
       cwd: process.cwd(),
       user: null,
       exit_code: null,

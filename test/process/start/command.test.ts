@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { CannotStart, commandOf } from '../../../src/process/start/command.ts';
-import { start } from '../../support/process/harness.ts';
+import { listOf, start } from '../../support/process/harness.ts';
 
 test.each([
   [{ command: ['no-such-program'] }, 'command', 127],
@@ -17,7 +17,7 @@ test.each([
     const failure = await supervisor.spawn({ ...request, process_id: 'p' }).catch((error) => error);
     expect(failure).toBeInstanceOf(CannotStart);
     expect(failure).toMatchObject({ code: 'invalid_request', details: { field, exit_code }, exit_code });
-    expect(await supervisor.list()).toEqual([]);
+    expect(await listOf(supervisor)).toEqual([]);
     expect(events).toEqual([]);
     const { created } = await supervisor.spawn({ command: ['true'], process_id: 'p' });
     expect(created).toBe(true);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { start } from '../../support/process/harness.ts';
+import { listOf, start } from '../../support/process/harness.ts';
 
 test('resource usage counts a whole tree, and all trees together', async () => {
   const { supervisor } = await start();
@@ -13,5 +13,5 @@ test('resource usage counts a whole tree, and all trees together', async () => {
   expect(resource_usage.memory_bytes).toBeGreaterThan(100_000);
   await supervisor.spawn({ command: ['sleep', '1000'] });
   expect((await supervisor.usage()).processes).toBe(4);
-  expect((await supervisor.list()).map((view) => view.resource_usage.processes)).toEqual([3, 1]);
+  expect((await listOf(supervisor)).map((view) => view.resource_usage.processes)).toEqual([3, 1]);
 });

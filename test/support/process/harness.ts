@@ -6,6 +6,8 @@ import { afterEach, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { readStat } from '../../../src/base/linux/procfs.ts';
 import type { ProcessEvent } from '../../../src/contract/events.ts';
+import type { ProcessView } from '../../../src/contract/processes.ts';
+import type { ListPlace, ProcessPage } from '../../../src/process/registry.ts';
 import { Supervisor, type SupervisorOptions } from '../../../src/process/supervisor.ts';
 import type { TreeRoot } from '../../../src/process/tree/tree.ts';
 
@@ -64,6 +66,17 @@ async function launch(
 /** The root of a tree whose first process is this one, which runs. */
 export function runningRoot(pid = 0, tag: string): TreeRoot {
   return { pid, start_ticks: 0, tag, ended_ticks: null, proven: new Map() };
+}
+
+/** Every process that is kept, in the order in which they were created. */
+export async function listOf(supervisor: Supervisor): Promise<ProcessView[]> {
+  const listed: ProcessView[] = [];
+  for (let place: ListPlace | null = null; ; ) {
+    const { processes, next }: ProcessPage = await supervisor.page(1_000, place);
+    listed.push(...processes);
+    place = next;
+    if (next === null) return listed.reverse();
+  }
 }
 
 /** The command that runs a program of `fixtures/programs`. */

@@ -1,18 +1,27 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { loadRecord, type ProcessRecord, RecordFile, RecordSaver } from '../../src/process/record.ts';
+import { type ProcessRecord, requestFingerprint } from '../../src/process/record.ts';
+import {
+  isMarkedOver,
+  loadRecord,
+  loadRequest,
+  loadStored,
+  RecordFile,
+  RecordSaver,
+} from '../../src/process/record-file.ts';
 import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
-function newRecord(env: Record<string, string> = {}): ProcessRecord {
+function newRecord(): ProcessRecord {
   return {
     process_id: 'p',
-    request: { command: ['true'], env },
+    request: { name: 'n' },
+    fingerprint: 'f',
     command: ['true'],
     cwd: '/',
     mark: 'm',
@@ -58,17 +67,60 @@ test('saves that come together are one, and hold what was changed last', async (
   expect(JSON.parse(lines[0] as string)).toEqual(record);
 });
 
-test('the file stays small, however often a record is saved and however large it is', async () => {
+test('a request is written once, however often its record is saved, and is read back whole', async () => {
   const folder = scratchFolder();
-  const record = newRecord({ LARGE: 'x'.repeat(100_000) });
-  const file = new RecordFile(folder, record);
-  for (let save = 0; save < 30; save++) {
+  const record = newRecord();
+  const request = { command: ['true'], env: { LARGE: 'x'.repeat(1_000_000) } };
+  const file = new RecordFile(folder, record, { request });
+  for (let save = 0; save < 3_000; save++) {
     record.restart_count = save;
     await file.save();
-    expect((await readFile(join(folder, 'process.json'))).length).toBeLessThan(500_000);
+    if (save % 500 === 0) expect(file.size_bytes).toBe(statSync(join(folder, 'process.json')).size);
   }
   await file.close();
+  expect(file.size_bytes).toBeLessThan(1_300_000);
   expect(await loadRecord(folder)).toEqual(record);
+  expect(await loadRequest(folder)).toEqual(request);
+});
+
+test('what is over is marked, which can be seen without reading it, and is saved no more', async () => {
+  const folder = scratchFolder();
+  const record = newRecord();
+  const file = new RecordFile(folder, record, { isOver: () => record.is_final });
+  await file.save();
+  expect([file.is_over, await isMarkedOver(folder)]).toEqual([false, false]);
+  record.is_final = true;
+  await file.save();
+  const { size_bytes } = file;
+  await file.save();
+  expect([file.is_over, await isMarkedOver(folder), file.size_bytes]).toEqual([true, true, size_bytes]);
+  expect(await loadStored(folder)).toEqual({ record, size_bytes, is_over: true });
+});
+
+test('a mark on a record that is not over, as after a power cut, is taken away', async () => {
+  const folder = scratchFolder();
+  const record = newRecord();
+  const file = new RecordFile(folder, record);
+  await file.save();
+  await file.close();
+  chmodSync(join(folder, 'process.json'), 0o400);
+  expect(await loadStored(folder)).toMatchObject({ is_over: false });
+  expect(await isMarkedOver(folder)).toBe(false);
+});
+
+test('a record of an earlier build, with its request in every line, is read', async () => {
+  const folder = scratchFolder();
+  const request = { command: ['echo', 'x'.repeat(5_000)], env: { A: '1' }, name: 'n' };
+  const { fingerprint: _, ...record } = { ...newRecord(), request, command: request.command };
+  const line = `\n${JSON.stringify(record)}`;
+  await appendFile(join(folder, 'process.json'), line + line);
+  expect(await loadRecord(folder)).toMatchObject({
+    request: { name: 'n' },
+    fingerprint: requestFingerprint(request),
+    command: ['echo', expect.stringMatching(/^x{1000,1024}$/)],
+    is_command_cut: true,
+  });
+  expect(await loadRequest(folder)).toEqual(request);
 });
 
 test('a folder without a record that can be read tells nothing', async () => {
@@ -81,13 +133,12 @@ test('a folder without a record that can be read tells nothing', async () => {
 test('a record that is written anew is on the disk before it takes its name', async () => {
   const folder = scratchFolder();
   const trace = join(scratchFolder(), 'trace');
-  const module = join(import.meta.dirname, '../../src/process/record.ts');
+  const module = join(import.meta.dirname, '../../src/process/record-file.ts');
   const script = `
     import { RecordFile } from ${JSON.stringify(module)};
-    const record = { process_id: 'p', request: { env: { LARGE: 'x'.repeat(300000) } }, unsent: [] };
+    const record = { process_id: 'p', request: {}, cwd: 'x'.repeat(300000), unsent: [] };
     const file = new RecordFile(${JSON.stringify(folder)}, record);
-    await file.save();
-    await file.save();
+    for (let save = 0; save < 2; save++) await file.save();
   `;
   const calls = ['-e', 'trace=fsync,fdatasync,rename,renameat,renameat2'];
   const node = [process.execPath, '--input-type=module', '-e', script];
@@ -108,7 +159,7 @@ function savingIn(folder: string) {
   } as unknown as ProcessRecord;
   const clock = new ManualClock();
   const errors: string[] = [];
-  const saver = new RecordSaver(clock, folder, record, (_error, message) => errors.push(message));
+  const saver = new RecordSaver(clock, folder, record, {}, (_error, message) => errors.push(message));
   const saved = (): ProcessRecord[] => {
     const path = join(folder, 'process.json');
     const lines = (existsSync(path) ? readFileSync(path, 'utf8') : '').split('\n');
