@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
@@ -55,4 +55,24 @@ export function responseInProgress(socket: Socket): ServerResponse | undefined {
  */
 export function replaceClosing(socket: Socket, end: () => void): void {
   socket.destroySoon = end;
+}
+
+type Parsed = Socket & { parser?: { onIncoming?: OnIncoming | null } | null };
+type OnIncoming = (request: IncomingMessage, keep_alive: boolean) => number;
+
+/**
+ * Asks `isRefused` at the head of each request of a connection. A refused one is the last that is parsed: it reaches the
+ * server as an upgrade, with nothing kept of what follows it. Node calls `onIncoming` of the socket's `parser` with each
+ * head, and takes an answer of 2 as an upgrade. Without it no request is refused: Node has all those of one read answered
+ * at once, and keeps their answers until the earlier ones have been written.
+ */
+export function refuseRequests(socket: Socket, isRefused: () => boolean): void {
+  const { parser } = socket as Parsed;
+  const onIncoming = parser?.onIncoming;
+  if (!onIncoming) return;
+  parser.onIncoming = (request, keep_alive) => {
+    if (!isRefused()) return onIncoming(request, keep_alive);
+    (request as IncomingMessage & { upgrade: boolean }).upgrade = true;
+    return 2;
+  };
 }

@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { systemClock } from '../clock.ts';
-import { replaceClosing, responseInProgress } from '../engine/node-http.ts';
+import { refuseRequests, replaceClosing, responseInProgress } from '../engine/node-http.ts';
 import { areDescriptorsShort, descriptorLimit } from '../linux/descriptors.ts';
 import {
   type BareAnswer,
@@ -18,8 +19,10 @@ import { limitRequests } from './slow-clients.ts';
 /** How often Node checks for slow connections; the time limits below subtract it. */
 const CHECK_INTERVAL_MS = 1_000;
 const KEEP_ALIVE_MS = 65_000;
-/** After an early answer, how long the client may stay silent before its connection is closed. */
+/** After the last answer, how long the client may stay silent before its connection is closed, in ms, */
 const LINGER_MS = 1_000;
+/** and how much more it may send if that is no body, in bytes. */
+const LINGER_MAX_BYTES = 1024 * 1024;
 
 /**
  * The connections of all listeners of one program. At the limit, or when descriptors run short, a new connection
@@ -85,20 +88,22 @@ export interface Router {
 
 /** Options of `createListener`. */
 export interface ListenerOptions {
-  /** Each connection carries one request: further bytes are never parsed as another request and end the connection. */
+  /** Each connection carries one request: whatever follows it is never taken for another one. */
   one_request?: boolean;
   /** The protocols, in lower case, that a GET may ask to upgrade to; `websocket` by default. */
   upgrades?: string[];
 }
 
-/** Creates a server for one address, with the contract's time limits. */
+/**
+ * Creates a server for one address, with the contract's time limits. A request that arrives before the one before it is
+ * answered is not served: Node would have the application answer all of them at once.
+ */
 export function createListener(
   app: Router,
   connections: Pick<Connections, 'add'>,
   options: ListenerOptions = {},
 ): Server {
   const protocols = new Set(options.upgrades ?? ['websocket']);
-  const router = options.one_request ? new OneRequestRouter(app) : app;
   const server = createServer(
     {
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
@@ -111,8 +116,9 @@ export function createListener(
         method === 'GET' && protocols.has(headers.upgrade?.toLowerCase() ?? ''),
     },
     (request, response) => {
+      if (options.one_request) response.shouldKeepAlive = false;
       if (!request.complete) lingerFor(request, response);
-      router.routing(request, response);
+      app.routing(request, response);
     },
   );
   limitRequests(server, systemClock, {
@@ -120,16 +126,25 @@ export function createListener(
     request_ms: REQUEST_TIMEOUT_MS - CHECK_INTERVAL_MS,
     check_ms: CHECK_INTERVAL_MS,
   });
-  server.on('connection', (socket) => connections.add(socket));
-  server.on('upgrade', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
-  server.on('connect', (request, socket, head) => routeUpgrade(router, request, socket as Socket, head));
+  server.on('connection', (socket) => {
+    connections.add(socket);
+    refuseRequests(socket, () => isTaken(socket));
+  });
+  const onUpgrade = (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+    const socket = stream as Socket;
+    socket.on('error', () => {});
+    if (isTaken(socket)) closeAfterAnswer(socket);
+    else routeUpgrade(app, request, socket, head);
+  };
+  server.on('upgrade', onUpgrade);
+  server.on('connect', onUpgrade);
   server.on('checkExpectation', (_request, response) => {
     const { status, headers, text } = UNEXPECTED;
     response.writeHead(status, headers).end(text);
   });
   server.on('clientError', (error: ClientError, socket: Socket) => {
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && streaming.has(socket)) return;
-    void refuseClient(router, error, socket);
+    void refuseClient(app, error, socket);
   });
   return server;
 }
@@ -179,29 +194,34 @@ function lingerFor(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-/** Closes a connection that carries a second request. */
-class OneRequestRouter implements Router {
-  readonly #app: Router;
-  readonly #used = new WeakSet<Socket>();
+/** Whether a connection is sending an answer, or has sent its last one: it takes no request then. */
+function isTaken(socket: Socket): boolean {
+  return responseInProgress(socket) !== undefined || socket.writableEnded;
+}
 
-  constructor(app: Router) {
-    this.#app = app;
+/**
+ * Closes a connection after the answer that it is sending. Its requests are no longer parsed, and what the client sends is
+ * left to the kernel until then.
+ */
+function closeAfterAnswer(socket: Socket): void {
+  const response = responseInProgress(socket);
+  if (!response) {
+    socket.destroy();
+    return;
   }
-
-  methodsOf(target: string): string[] | Promise<string[]> {
-    return this.#app.methodsOf(target);
-  }
-
-  routing(request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = request;
-    if (this.#used.has(socket)) {
-      socket.destroy();
-      return;
-    }
-    this.#used.add(socket);
-    response.shouldKeepAlive = false;
-    this.#app.routing(request, response);
-  }
+  response.shouldKeepAlive = false;
+  // Node no longer does so once the parser is gone.
+  socket.on('drain', () => response.writableNeedDrain && response.emit('drain'));
+  response.prependOnceListener('finish', () => {
+    let left_bytes = LINGER_MAX_BYTES;
+    replaceClosing(socket, () => {});
+    socket.end();
+    socket.setTimeout(LINGER_MS, () => socket.destroy());
+    socket.resume().on('data', ({ length }: Buffer) => {
+      left_bytes -= length;
+      if (left_bytes < 0) socket.destroy();
+    });
+  });
 }
 
 /** A connection whose request to upgrade to another protocol has been read. */
@@ -215,17 +235,10 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /** Routes an upgrade request like any other, so that the same checks and errors apply. */
 function routeUpgrade(app: Router, request: IncomingMessage, socket: Socket, head: Buffer): void {
-  socket.on('error', () => {});
   upgrades.set(request, { socket, head });
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
-  try {
-    response.assignSocket(socket);
-  } catch {
-    // The answer to the previous request is in progress.
-    socket.destroy();
-    return;
-  }
+  response.assignSocket(socket);
   response.once('finish', () => socket.destroySoon());
   app.routing(request, response);
 }

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   listenOn,
+  refuseRequests,
   replaceClosing,
   responseInProgress,
   serverOf,
@@ -85,6 +86,23 @@ describe('Node still has', () => {
     const answer = send(await listening(server), GET);
     expect(await replaced.promise).toBe('called');
     expect(await answer).toMatch(/^HTTP\/1.1 200 OK/);
+  });
+
+  it('onIncoming, which a connection calls with the head of each request, and takes an answer of 2 as an upgrade', async () => {
+    const server = serverWith((_request, response) => response.end('heard'));
+    server.on('connection', (socket) =>
+      refuseRequests(socket, () => responseInProgress(socket) !== undefined),
+    );
+    const behind = new Promise((resolve) =>
+      server.once('upgrade', (_request, socket, head) => {
+        socket.destroy();
+        resolve(head);
+      }),
+    );
+    const first = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n';
+    const answer = send(await listening(server), `${first + GET}what follows`).catch(() => '');
+    expect(String(await behind)).toBe('what follows');
+    await answer;
   });
 });
 
