@@ -4,7 +4,7 @@ import { type Clock, runTime, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { type Service, ServiceGroup } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
-import { OptionError } from '../contract/errors.ts';
+import { ApiError, OptionError } from '../contract/errors.ts';
 import { Dispatcher } from '../outbox/dispatcher.ts';
 import { EndpointLog, loggedEndpoint } from '../outbox/endpoint-log.ts';
 import { PublishPace } from '../outbox/publish-pace.ts';
@@ -243,18 +243,19 @@ export class Sandbox implements Service {
   async #startWatcher(): Promise<void> {
     const { watch_dir, watch_ignore } = this.#given;
     if (!watch_dir) return;
-    const { Watcher, checkWatchDir } = await import('../watch/thread/watcher.ts');
+    const { Watcher } = await import('../watch/thread/watcher.ts');
     const { config, clock, log, core } = this.#parts;
-    const own_paths = ownPaths(config);
-    try {
-      checkWatchDir(watch_dir, own_paths);
-    } catch (error) {
-      throw new OptionError({ field: '--watch-dir', problem: (error as Error).message }, error);
-    }
-    if (!core.own_publisher.takes('file.modified')) return;
     const ignore = [...config.watch_ignore, ...watch_ignore];
     const store = new OutboxTreeStore(core.store);
-    this.#watcher = new Watcher({ watch_dir, ignore, own_paths, clock, log, store });
-    await this.#watcher.start();
+    const own_paths = ownPaths(config);
+    const watcher = new Watcher({ watch_dir, ignore, own_paths, clock, log, store, is_apart: true });
+    try {
+      if (!core.own_publisher.takes('file.modified')) return await watcher.check();
+      this.#watcher = watcher;
+      await watcher.start();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'invalid_request') throw error;
+      throw new OptionError({ field: '--watch-dir', problem: error.message }, error);
+    }
   }
 }

@@ -1,15 +1,17 @@
-import { Worker } from 'node:worker_threads';
 import { type Clock, runTime } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
 import type { TreeRow, TreeStore } from '../index/tree-store.ts';
-import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';
+import type { FromWatchThread, ThreadSettings } from './thread-messages.ts';
+import { type WatchChannel, watchInProcess, watchInThread } from './watch-channel.ts';
 
 /** How long `stop` waits for a thread that hangs in the file system. */
 const STOP_MS = 2_000;
 
 /** Options of a watcher. */
-export interface WatcherOptions extends ThreadSettings {
+export interface WatcherOptions extends Omit<ThreadSettings, 'check'> {
+  /** Whether it runs in a process of its own instead of a thread. */
+  is_apart?: boolean;
   clock: Clock;
   log: Log;
   store: TreeStore;
@@ -17,6 +19,10 @@ export interface WatcherOptions extends ThreadSettings {
 
 /** Reports of a thread handle. */
 export interface ThreadHooks {
+  /** Something came from it. */
+  onSign: () => void;
+  /** `watch_dir` was checked: why it is refused, or null. */
+  onChecked: (problem: string | null) => void;
   /** The engine has started. */
   onStarted: () => void;
   /** The status changed. */
@@ -25,31 +31,26 @@ export interface ThreadHooks {
   onFailure: (error: Error) => void;
 }
 
-/** One watch thread, from its start to its end, as the main thread uses it. */
+/** One watch thread or process, from its start to its end, as the main thread uses it. */
 export class ThreadHandle {
   readonly #options: WatcherOptions;
   readonly #hooks: ThreadHooks;
-  readonly #worker: Worker;
+  readonly #channel: WatchChannel;
   readonly #reconciling = new Map<number, () => void>();
   #pages: AsyncIterator<TreeRow[]> | null = null;
   #onStopped: () => void = () => {};
   #ended = false;
   #last_id = 0;
 
-  constructor(options: WatcherOptions, hooks: ThreadHooks) {
+  constructor(options: WatcherOptions, check: ThreadSettings['check'], hooks: ThreadHooks) {
     this.#options = options;
     this.#hooks = hooks;
-    const { watch_dir, ignore, own_paths } = options;
-    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
-    this.#worker = new Worker(new URL(`./watch-thread.${extension}`, import.meta.url), {
-      workerData: { watch_dir, ignore, own_paths } satisfies ThreadSettings,
-      // The watch takes no settings from the environment, but chokidar would.
-      env: {},
-      resourceLimits: { maxYoungGenerationSizeMb: 8 },
-    });
-    this.#worker.on('message', (message: FromWatchThread) => this.#receive(message));
-    this.#worker.on('error', (error) => this.#end(error));
-    this.#worker.on('exit', (code) => this.#end(new Error(`the watch thread exited with code ${code}`)));
+    const { watch_dir, ignore, own_paths, is_apart } = options;
+    const start = is_apart ? watchInProcess : watchInThread;
+    this.#channel = start(
+      { watch_dir, ignore, own_paths, check },
+      { onMessage: (message) => this.#receive(message), onEnd: (error) => this.#end(error) },
+    );
   }
 
   /** Rescans the whole tree; resolves when the differences are committed, cannot be, or the thread has ended. */
@@ -58,7 +59,7 @@ export class ThreadHandle {
     const id = ++this.#last_id;
     return new Promise((resolve) => {
       this.#reconciling.set(id, resolve);
-      this.#post({ kind: 'reconcile', id, reason });
+      this.#channel.post({ kind: 'reconcile', id, reason });
     });
   }
 
@@ -68,21 +69,18 @@ export class ThreadHandle {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve;
     });
-    this.#post({ kind: 'stop' });
+    this.#channel.post({ kind: 'stop' });
     const timer = runTime(this.#options.clock).after(STOP_MS, () => this.#onStopped());
     await stopped;
     timer.cancel();
-    // Not awaited: a thread that hangs in the file system ends with the process.
-    void this.#worker.terminate();
+    this.#channel.end();
     this.#end(new Error('stopped'));
-  }
-
-  #post(message: ToWatchThread): void {
-    this.#worker.postMessage(message);
   }
 
   #receive(message: FromWatchThread): void {
     const { store, log } = this.#options;
+    if (this.#ended) return;
+    this.#hooks.onSign();
     switch (message.kind) {
       case 'load':
         this.#load().catch((error) => this.#fault(error));
@@ -91,8 +89,11 @@ export class ThreadHandle {
         this.#hooks.onStatus(message.status);
         store
           .commit(message.batch)
-          .then((answer) => this.#post({ kind: 'answer', answer }))
+          .then((answer) => this.#channel.post({ kind: 'answer', answer }))
           .catch((error) => this.#fault(error));
+        break;
+      case 'checked':
+        this.#hooks.onChecked(message.problem);
         break;
       case 'started':
         this.#hooks.onStarted();
@@ -115,7 +116,7 @@ export class ThreadHandle {
   async #load(): Promise<void> {
     this.#pages ??= this.#options.store.load()[Symbol.asyncIterator]();
     const { done, value } = await this.#pages.next();
-    this.#post({ kind: 'page', rows: done ? null : value });
+    this.#channel.post({ kind: 'page', rows: done ? null : value });
   }
 
   #reconciled(id: number): void {
@@ -125,7 +126,7 @@ export class ThreadHandle {
 
   /** The store threw: the thread's tree and the stored tree may differ now. */
   #fault(error: unknown): void {
-    void this.#worker.terminate();
+    this.#channel.end();
     this.#end(error instanceof Error ? error : new Error(String(error)));
   }
 

@@ -9,6 +9,8 @@ export interface ThreadSettings {
   ignore: string[];
   /** The daemon's own files and directories, which are never watched. */
   own_paths: string[];
+  /** What is done first: `watch_dir` is checked, and for `only` nothing else. */
+  check: 'no' | 'first' | 'only';
 }
 
 /** A log level of the watch. */
@@ -26,6 +28,8 @@ export type ToWatchThread =
 export type FromWatchThread =
   | { kind: 'load' }
   | { kind: 'commit'; batch: TreeBatch; status: WatcherStatus }
+  /** Why `watch_dir` is refused; null if it is not. */
+  | { kind: 'checked'; problem: string | null }
   | { kind: 'started' }
   | { kind: 'reconciled'; id: number }
   | { kind: 'status'; status: WatcherStatus }

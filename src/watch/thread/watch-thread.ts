@@ -3,19 +3,28 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../base/clock.ts';
 import { Engine } from '../engine.ts';
 import type { CommitAnswer, TreeBatch, TreeRow, TreeStore } from '../index/tree-store.ts';
+import { problemOfWatchDir } from '../problem-of-watch-dir.ts';
 import type { FromWatchThread, LogMethod, ThreadSettings, ToWatchThread } from './thread-messages.ts';
 
 /**
- * The watch thread. Probes and scans block only this thread, however slow the disk is, and bursts of signals are read
- * here.
+ * The watch, in a thread or a process of its own. Probes and scans block only that, however slow the disk is, and bursts
+ * of signals are read here.
  */
 const port = parentPort;
-if (!port) throw new Error('the watch thread cannot run as a program');
 
 /** The thread's nice value: about a third of a processor that others use too. */
 const NICE = 5;
 
-const post = (message: FromWatchThread) => port.postMessage(message);
+const post = (message: FromWatchThread) => {
+  if (port) port.postMessage(message);
+  else process.send?.(message, undefined, undefined, () => {});
+};
+
+/** Ends this thread or process. */
+function end(): void {
+  if (port) port.close();
+  else process.disconnect();
+}
 
 /** The store of the main thread, reached by messages. */
 class MainThreadStore implements TreeStore {
@@ -64,16 +73,30 @@ function lowerPriority(): void {
   }
 }
 
-lowerPriority();
-const engine = new Engine({
-  ...(workerData as ThreadSettings),
-  clock: systemClock,
-  log: { debug: log('debug'), info: log('info'), warn: log('warn') },
-  store,
-  onRest: () => post({ kind: 'status', status: engine.status() }),
-});
+/** Begins, and returns what takes the messages of the main thread. */
+function begin(settings: ThreadSettings): (message: ToWatchThread) => void {
+  const { watch_dir, own_paths, check } = settings;
+  const problem = check === 'no' ? null : problemOfWatchDir(watch_dir, own_paths);
+  if (check !== 'no') post({ kind: 'checked', problem });
+  if (check === 'only' || problem !== null) {
+    end();
+    return () => {};
+  }
+  engine = new Engine({
+    ...settings,
+    clock: systemClock,
+    log: { debug: log('debug'), info: log('info'), warn: log('warn') },
+    store,
+    onRest: () => post({ kind: 'status', status: engine.status() }),
+  });
+  void engine.start().then(() => {
+    post({ kind: 'status', status: engine.status() });
+    post({ kind: 'started' });
+  });
+  return take;
+}
 
-port.on('message', (message: ToWatchThread) => {
+function take(message: ToWatchThread): void {
   switch (message.kind) {
     case 'page':
       store.page(message.rows);
@@ -87,13 +110,19 @@ port.on('message', (message: ToWatchThread) => {
     case 'stop':
       void engine.stop().then(() => {
         post({ kind: 'stopped' });
-        port.close();
+        end();
       });
       break;
   }
-});
+}
 
-void engine.start().then(() => {
-  post({ kind: 'status', status: engine.status() });
-  post({ kind: 'started' });
-});
+let engine: Engine;
+lowerPriority();
+if (port) port.on('message', begin(workerData as ThreadSettings));
+else {
+  process.once('message', ({ settings }: { settings: ThreadSettings }) => {
+    process.on('message', begin(settings));
+  });
+  // With the daemon, whatever hangs here.
+  process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+}

@@ -1,18 +1,19 @@
-import { type Stats, statSync } from 'node:fs';
-import { isAbsolute } from 'node:path';
-import type { Timer } from '../../base/clock.ts';
+import { runTime, type Timer } from '../../base/clock.ts';
 import type { Service } from '../../base/service.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { WatcherStatus } from '../../contract/sandboxes.ts';
-import { pathBelow, realPath } from '../ignore.ts';
 import { initialStatus } from '../status.ts';
 import { ThreadHandle, type WatcherOptions } from './thread-handle.ts';
+import type { ThreadSettings } from './thread-messages.ts';
 
 /** Time from a failure of the thread until it is restarted. */
 const RESTART_MS = 1_000;
 
+/** A watch that is silent for this long at its start hangs in the file system; then the start goes on without it. */
+const SILENT_MS = 10_000;
+
 /**
- * Watches a directory tree in a thread of its own and commits the events of its changes. A thread that fails is
+ * Watches a directory tree in a thread or process of its own and commits the events of its changes. A thread that fails is
  * restarted after `RESTART_MS`; the scan at its start finds what was missed. Source: contract section 6.
  */
 export class Watcher implements Service {
@@ -30,11 +31,18 @@ export class Watcher implements Service {
 
   /**
    * Resolves when the watches are set and the differences from the last known tree are committed, or earlier if
-   * `watch_dir` does not exist or the outbox is full.
+   * `watch_dir` does not exist, its file system does not answer, or the outbox is full.
+   * @throws ApiError `invalid_request`, with `field: 'watch_dir'`, if that is refused
    * @throws Error if the thread could not start
    */
   async start(): Promise<void> {
-    await this.#open();
+    await this.#open('first');
+  }
+
+  /** Checks `watch_dir` alone, and watches nothing. Throws as `start` does. */
+  async check(): Promise<void> {
+    await this.#open('only');
+    await this.stop();
   }
 
   /** Rescans the whole tree; resolves when the differences are committed, or when the outbox accepts nothing. */
@@ -56,12 +64,32 @@ export class Watcher implements Service {
     return { ...this.#status, degraded: this.#failure ?? this.#status.degraded };
   }
 
-  #open(): Promise<void> {
+  #open(check: ThreadSettings['check']): Promise<void> {
     return new Promise((resolve, reject) => {
       let started = false;
-      this.#thread = new ThreadHandle(this.#options, {
+      let silence: Timer | null = null;
+      const listen = () => {
+        silence?.cancel();
+        if (started) return;
+        silence = runTime(this.#options.clock).after(SILENT_MS, () => {
+          started = true;
+          this.#failure = 'the file system of watch_dir does not answer';
+          this.#options.log.warn({}, this.#failure);
+          resolve();
+        });
+      };
+      listen();
+      this.#thread = new ThreadHandle(this.#options, check, {
+        onSign: listen,
+        onChecked: (problem) => {
+          if (problem !== null) reject(this.#refusal(problem));
+          if (check !== 'only') return;
+          silence?.cancel();
+          resolve();
+        },
         onStarted: () => {
           started = true;
+          silence?.cancel();
           this.#failure = null;
           resolve();
         },
@@ -69,6 +97,7 @@ export class Watcher implements Service {
           this.#status = status;
         },
         onFailure: (error) => {
+          silence?.cancel();
           if (this.#stopped) resolve();
           if (!started) reject(error);
           if (started || this.#failure !== null) this.#fail(error);
@@ -77,39 +106,18 @@ export class Watcher implements Service {
     });
   }
 
+  #refusal(problem: string): ApiError {
+    const { watch_dir } = this.#options;
+    return new ApiError('invalid_request', `watch_dir ${JSON.stringify(watch_dir)} ${problem}`, {
+      field: 'watch_dir',
+    });
+  }
+
   #fail(error: Error): void {
     if (this.#stopped) return;
     this.#failure = `the directory watch failed and is being restarted: ${error.message}`;
     this.#options.log.error({ err: error }, 'the directory watch failed and is being restarted');
     // A failed restart calls `#fail` again through `onFailure`.
-    this.#restart = this.#options.clock.after(RESTART_MS, () => void this.#open().catch(() => {}));
-  }
-}
-
-/**
- * Checks a `watch_dir`: it must be an absolute path, and neither a file nor inside one of the daemon's own paths. A
- * directory that does not exist is accepted; the watch waits for it.
- * @throws ApiError `invalid_request`, with `field: 'watch_dir'`
- */
-export function checkWatchDir(watch_dir: string, own_paths: string[]): void {
-  const refuse = (reason: string): never => {
-    throw new ApiError('invalid_request', `watch_dir ${JSON.stringify(watch_dir)} ${reason}`, {
-      field: 'watch_dir',
-    });
-  };
-  if (!isAbsolute(watch_dir)) refuse('must be an absolute path');
-  if (watch_dir.includes('\0')) refuse('must not contain NUL');
-  const stats = statsOf(watch_dir);
-  if (stats && !stats.isDirectory()) refuse('must be a directory');
-  const real = realPath(watch_dir);
-  const inside = own_paths.find((path) => pathBelow(realPath(path), real) !== null);
-  if (inside !== undefined) refuse(`must not be inside the daemon's own ${JSON.stringify(inside)}`);
-}
-
-function statsOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
+    this.#restart = this.#options.clock.after(RESTART_MS, () => void this.#open('no').catch(() => {}));
   }
 }

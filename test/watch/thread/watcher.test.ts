@@ -10,11 +10,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import type { Log } from '../../../src/base/log.ts';
-import { ApiError } from '../../../src/contract/errors.ts';
-import { checkWatchDir, Watcher } from '../../../src/watch/thread/watcher.ts';
+import { createLog, type Log } from '../../../src/base/log.ts';
+import { problemOfWatchDir } from '../../../src/watch/problem-of-watch-dir.ts';
+import { Watcher } from '../../../src/watch/thread/watcher.ts';
+import { eventually } from '../../support/eventually.ts';
+import { CAN_HANG, hungMount, unlessHangs } from '../../support/hung-mount.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { runSandboxd } from '../../support/sandboxd-program.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { MemoryStore } from '../../support/watch/memory-store.ts';
@@ -54,7 +57,10 @@ const BAD: [kind: string, make: (folder: string) => string, reason: RegExp][] = 
   ],
 ];
 
-describe('the watcher', () => {
+describe.each([
+  ['a thread', false],
+  ['a process', true],
+])('the watcher in %s', (_where, is_apart) => {
   let top: string;
   let store: MemoryStore;
   let watcher: Watcher;
@@ -70,6 +76,7 @@ describe('the watcher', () => {
       clock: systemClock,
       log,
       store,
+      is_apart,
     });
   });
 
@@ -154,22 +161,15 @@ describe('a watch_dir that is refused', () => {
     top = scratchFolder();
   });
 
-  const refusal = (watch_dir: string, own_paths: string[] = []) => {
-    try {
-      checkWatchDir(watch_dir, own_paths);
-      return null;
-    } catch (error) {
-      return error instanceof ApiError ? `${error.code}: ${error.message}` : error;
-    }
-  };
+  const refusal = problemOfWatchDir;
 
   it('is one that is not absolute', () => {
-    expect(refusal('src')).toMatch(/^invalid_request: .*must be an absolute path/);
+    expect(refusal('src', [])).toMatch(/must be an absolute path/);
   });
 
   it('is a file', () => {
     writeFileSync(join(top, 'f'), '');
-    expect(refusal(join(top, 'f'))).toMatch(/^invalid_request: .*must be a directory/);
+    expect(refusal(join(top, 'f'), [])).toMatch(/must be a directory/);
   });
 
   it('is one inside the state directory, under any name', () => {
@@ -183,8 +183,37 @@ describe('a watch_dir that is refused', () => {
   });
 
   it('is not one that does not exist or that contains the state directory', () => {
-    expect(refusal(join(top, 'later'))).toBeNull();
+    expect(refusal(join(top, 'later'), [])).toBeNull();
     expect(refusal(top, [join(top, 'state')])).toBeNull();
     expect(existsSync(join(top, 'later'))).toBe(false);
   });
 });
+
+test.runIf(CAN_HANG)(
+  `a watch_dir that hangs holds up neither the start nor the end${unlessHangs}`,
+  async () => {
+    const mount = await hungMount({ 'dir/file': { text: '', mode: 0o644 } });
+    await mount.hang();
+    const clock = new ManualClock();
+    const log = createLog('silent');
+    const watch_dir = join(mount.path, 'dir');
+    const store = new MemoryStore();
+    const watcher = new Watcher({ watch_dir, ignore: [], own_paths: [], clock, log, store, is_apart: true });
+    const started = watcher.start();
+    await eventually(async () => expect(await mount.waiting()).toBe(1));
+    await clock.advance(10_000);
+    await started;
+    expect(watcher.status().degraded).toBe('the file system of watch_dir does not answer');
+    await mount.answer();
+    await eventually(() =>
+      expect(watcher.status()).toMatchObject({
+        state: 'watching',
+        degraded: expect.stringContaining('fuse'),
+      }),
+    );
+    await mount.hang();
+    const stopped = watcher.stop();
+    await clock.advance(2_000);
+    await stopped;
+  },
+);
