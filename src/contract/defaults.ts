@@ -75,6 +75,11 @@ export const RETAIN_LIFECYCLE_RECORDS = 1_000;
  */
 export const COMMIT_TIMEOUT_MS = 9_500;
 
+/** Publishes that wait for their answer; one more is refused at once. More than there can be connections. */
+export const PUBLISHES_WAITING_MAX = 4_096;
+/** Bytes of payloads that wait for their answer, those up to `SMALL_BODY_BYTES` apart: a disk that hangs must not cost memory. */
+export const PUBLISHES_WAITING_MAX_BYTES = 32 * MIB;
+
 /** How long the manager's feed keeps an event, in ms: a consumer that was away for a week misses nothing. */
 export const FEED_KEPT_MS = 7 * DAY_MS;
 
@@ -173,6 +178,12 @@ export const LAUNCHES_GIVEN_UP_MAX = 64;
 
 /** Longest request body, in bytes, and so the longest payload; a larger body is never read whole. */
 export const BODY_MAX_BYTES = MIB;
+/** Bytes of all bodies that are being read: bounds the memory that clients without a token can take. Small ones are not counted. */
+export const BODIES_MAX_BYTES = 64 * MIB;
+/** A body of up to this many bytes always finds room: with all connections they are 16 MiB. */
+export const SMALL_BODY_BYTES = 64 * 1024;
+/** Bytes of answers that wait for clients which take nothing of them; then such connections are cut. */
+export const UNREAD_MAX_BYTES = 32 * MIB;
 /** Deepest nesting of objects and arrays in a payload, itself counted: deeper ones overflow the stacks of parsers. */
 export const PAYLOAD_MAX_DEPTH = 100;
 /** Time for a request's headers, in ms: a slow client must not hold a connection. */

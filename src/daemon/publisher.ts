@@ -1,6 +1,11 @@
 import { type Clock, runTime, sleep } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
+import {
+  PUBLISHES_WAITING_MAX,
+  PUBLISHES_WAITING_MAX_BYTES,
+  SMALL_BODY_BYTES,
+} from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { EventType, SandboxEvent } from '../contract/events.ts';
 import type { Append, AppendResult } from '../outbox/store.ts';
@@ -42,6 +47,9 @@ export class Publisher {
   #kinds: ReadonlySet<EventType> | null = null;
   #keeps_lifecycle = false;
   #is_closed = false;
+  /** Publishes that wait for their answer, and the bytes of those that are not small. */
+  #waiting = 0;
+  #waiting_bytes = 0;
 
   constructor(sink: EventSink, clock: Clock) {
     this.#sink = sink;
@@ -90,7 +98,20 @@ export class Publisher {
       idempotency_key,
       traceparent,
     };
+    const bytes = payload.length > SMALL_BODY_BYTES ? payload.length : 0;
+    if (
+      this.#waiting === PUBLISHES_WAITING_MAX ||
+      this.#waiting_bytes + bytes > PUBLISHES_WAITING_MAX_BYTES
+    ) {
+      throw new ApiError('outbox_unavailable', 'Too many publishes are waiting.', {
+        retry_after_s: RETRY_AFTER_S,
+      });
+    }
+    this.#waiting += 1;
+    this.#waiting_bytes += bytes;
     const result = await this.#sink.append({ drafts: [draft] });
+    this.#waiting -= 1;
+    this.#waiting_bytes -= bytes;
     switch (result.outcome) {
       case 'committed':
       case 'repeated':

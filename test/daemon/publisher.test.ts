@@ -215,3 +215,44 @@ describe("an event of the sandbox's own life", () => {
     expect([asked, keys.length]).toEqual([[1_000, 2_000, 3_000], 3]);
   });
 });
+
+describe('publishes that wait for their answer', () => {
+  const MIB = 1024 * 1024;
+
+  /** A publisher whose outbox does not answer until it is told to, and what its publishes came to. */
+  function hanging() {
+    const answers: (() => void)[] = [];
+    const append = () =>
+      new Promise<AppendResult>((resolve) => {
+        answers.push(() => resolve({ outcome: 'committed', records: [{ event_id: 'evt_1', sequence: 1 }] }));
+      });
+    const publisher = new Publisher({ append }, new ManualClock());
+    publisher.open();
+    return { publisher, answers };
+  }
+
+  it('are refused at once beyond a number of bytes, small ones apart, and are taken again once some are answered', async () => {
+    const { publisher, answers } = hanging();
+    const large = 'x'.repeat(MIB);
+    const waiting = Array.from({ length: 32 }, () => publisher.publish(large));
+    await expect(publisher.publish(large)).rejects.toMatchObject({
+      code: 'outbox_unavailable',
+      details: { retry_after_s: 1 },
+    });
+    const small = publisher.publish('x'.repeat(64 * 1024));
+    expect(answers.length).toBe(33);
+    answers[0]?.();
+    await waiting[0];
+    waiting.push(publisher.publish(large));
+    for (const answer of answers) answer();
+    expect(await Promise.all([small, ...waiting])).toHaveLength(34);
+  });
+
+  it('are refused at once beyond a number, however small they are; own events are not', async () => {
+    const { publisher, answers } = hanging();
+    for (let i = 0; i < 4_096; i++) void publisher.publish('{}');
+    await expect(publisher.publish('{}')).rejects.toMatchObject({ code: 'outbox_unavailable' });
+    void publisher.emit(RESUMED, 'a');
+    expect(answers.length).toBe(4_097);
+  });
+});

@@ -12,10 +12,10 @@ import {
   type RawServerDefault,
 } from 'fastify';
 import type { TSchema } from 'typebox';
-import { BODY_MAX_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Log } from '../log.ts';
 import { problemOf } from '../schema.ts';
+import { bodies } from './bodies.ts';
 import { answerError, NO_PATH } from './errors.ts';
 import { hostLines } from './host-lines.ts';
 import { convertQuery } from './query.ts';
@@ -64,7 +64,6 @@ export function createHttpApp(log: Log): HttpApp {
       reply.header('x-request-id', request.id);
       void answerError(log, error, request, reply);
     },
-    bodyLimit: BODY_MAX_BYTES,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 200 },
     genReqId: nextId,
@@ -77,7 +76,9 @@ export function createHttpApp(log: Log): HttpApp {
     },
   }).withTypeProvider<TypeBoxTypeProvider>() as unknown as HttpApp;
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseBody);
+  app.addContentTypeParser('application/json', (request, _payload, done) => {
+    bodies.read(request.raw, (error, body) => (error ? done(error) : parseBody(request, body, done)));
+  });
   app.setErrorHandler((error, request, reply) => {
     // For an unknown path, errors in the body do not matter.
     const is_known = !request.is404 || error instanceof ApiError;
@@ -127,6 +128,13 @@ export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => vo
 /** Wraps the data of a successful answer in the contract's envelope. */
 export function success(data: unknown): { success: true; data: unknown } {
   return { success: true, data };
+}
+
+/** Has a scope's routes get bodies of any other type as bytes. */
+export function takeBytes(app: HttpApp): void {
+  app.addContentTypeParser('*', (request, _payload, done) => {
+    bodies.read(request.raw, (error, body) => done(error, body));
+  });
 }
 
 function parseBody(

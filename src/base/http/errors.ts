@@ -7,9 +7,7 @@ import { traceOf } from './trace-context.ts';
 
 /** The catalogue's code for each of fastify's errors. */
 const CODES: Record<string, ErrorCode> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
   FST_ERR_BAD_URL: 'invalid_request',
   FST_ERR_MAX_PARAM_LENGTH: 'invalid_request',
   FST_ERR_VALIDATION: 'invalid_request',

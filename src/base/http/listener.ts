@@ -15,6 +15,7 @@ import {
   unknownMethodAnswer,
 } from './errors.ts';
 import { limitRequests } from './slow-clients.ts';
+import { UnreadAnswers } from './unread-answers.ts';
 
 /** How often Node checks for slow connections; the time limits below subtract it. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -33,6 +34,7 @@ export class Connections {
   readonly #descriptor_limit = descriptorLimit();
   /** In the order of their last complete request; the value is the number of answers in progress. */
   readonly #sockets = new Map<Socket, number>();
+  readonly #unread = new UnreadAnswers();
 
   constructor(max = CONNECTIONS_MAX) {
     this.#max = max;
@@ -51,6 +53,7 @@ export class Connections {
     if (answers === undefined) return;
     this.#sockets.delete(socket);
     this.#sockets.set(socket, answers + 1);
+    this.#unread.look(this.#sockets.keys());
   }
 
   /** Notes that an answer has been sent. */

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
-import { type HttpApp, withStreamedBodies } from '../../base/http/app.ts';
+import { type HttpApp, takeBytes, withStreamedBodies } from '../../base/http/app.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -32,7 +32,7 @@ export async function registerPassThroughRoutes(app: HttpApp, parts: PassThrough
   await withStreamedBodies(app, (routes) => register(routes, true));
   await app.register((routes, _options, registered) => {
     routes.removeAllContentTypeParsers();
-    routes.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    takeBytes(routes as unknown as HttpApp);
     register(routes as unknown as HttpApp, false);
     registered();
   });

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { UnreadAnswers } from '../../base/http/unread-answers.ts';
 import { descriptorLimit } from '../../base/linux/descriptors.ts';
 import { ApiError } from '../../contract/errors.ts';
 
@@ -27,6 +28,7 @@ export class TeamConnections {
   readonly #max: number;
   readonly #address_max: number;
   readonly #connections = new Map<Socket, Connection>();
+  readonly #unread = new UnreadAnswers();
   /** Of each holder, in the order of their last complete request. */
   readonly #held = new Map<string, Set<Socket>>();
 
@@ -53,6 +55,7 @@ export class TeamConnections {
     if (team_id !== null) connection.holder = `team ${team_id}`;
     connection.answers += 1;
     this.#hold(connection.holder, socket);
+    this.#unread.look(this.#connections.keys());
   }
 
   /** Call when an answer is complete. */

@@ -9,11 +9,15 @@ const EARLY_APPENDS = 8;
 const WAITING_OUTCOMES = 128;
 const OUTCOME_WAIT_MS = 5;
 
+/** Appends and their bytes that one batch, which is one transaction, takes at most: the next ones wait in the next batch. */
+const BATCH_APPENDS = 2_048;
+const BATCH_BYTES = 8 * 1024 * 1024;
+
 /** A batch that is being collected, or that the writer has not answered in full. */
 interface PendingBatch {
   message: Batch;
-  /** Run time at which it was sent; 0 before. */
-  sent_ms: number;
+  /** Run time since which the oldest of its appends has been waiting, in ms. */
+  since_ms: number;
   /** One per append. */
   answer: ((result: AppendResult) => void)[];
   /** One per outcome. */
@@ -78,15 +82,17 @@ export class ClientBatches {
   /** How long the oldest append has been waiting for its answer, in ms; 0 if none is waiting. */
   waitingMs(): number {
     if (this.#is_stuck) return COMMIT_TIMEOUT_MS;
-    for (const { answer, sent_ms, is_given_up } of this.#sent.values()) {
-      if (answer.length > 0 && !is_given_up) return this.#run_time.monotonicMs() - sent_ms;
+    for (const { answer, since_ms, is_given_up } of this.#sent.values()) {
+      if (answer.length > 0 && !is_given_up) return this.#run_time.monotonicMs() - since_ms;
     }
     return 0;
   }
 
   /** Resolves to the result of an append. Never rejects. */
   append(append: Append): Promise<AppendResult> {
-    const { message, answer } = this.#collect();
+    const batch = this.#collect();
+    const { message, answer } = batch;
+    if (answer.length === 0) batch.since_ms = this.#run_time.monotonicMs();
     message.appends.push(append);
     const answered = new Promise<AppendResult>((resolve) => answer.push(resolve));
     if (message.appends.length === EARLY_APPENDS && this.#under_way === 0) this.flush();
@@ -126,15 +132,16 @@ export class ClientBatches {
     const batch = this.#next;
     if (!batch) return false;
     this.#next = null;
-    const admitted = Math.max(1, this.#pace(batch.message.appends.length));
-    if (admitted < batch.message.appends.length) {
+    const { appends } = batch.message;
+    const admitted = Math.min(fitting(appends), Math.max(1, this.#pace(appends.length)));
+    if (admitted < appends.length) {
       const later = this.#collect();
-      later.message.appends = batch.message.appends.splice(admitted);
+      later.since_ms = batch.since_ms;
+      later.message.appends = appends.splice(admitted);
       later.answer = batch.answer.splice(admitted);
       this.#flushSoon();
     }
     batch.message.wants_records = this.#wantsRecords();
-    batch.sent_ms = this.#run_time.monotonicMs();
     this.#sent.set(batch.message.batch, batch);
     this.#under_way += 1;
     this.#post(batch.message);
@@ -147,7 +154,7 @@ export class ClientBatches {
     if (this.#timer) return;
     for (const batch of this.#sent.values()) {
       if (batch.answer.length === 0 || batch.is_given_up) continue;
-      const due_ms = batch.sent_ms + COMMIT_TIMEOUT_MS - this.#run_time.monotonicMs();
+      const due_ms = batch.since_ms + COMMIT_TIMEOUT_MS - this.#run_time.monotonicMs();
       this.#timer = this.#run_time.after(due_ms, () => {
         this.#timer = null;
         this.#giveUp();
@@ -160,7 +167,7 @@ export class ClientBatches {
   #giveUp(): void {
     const now_ms = this.#run_time.monotonicMs();
     for (const batch of this.#sent.values()) {
-      if (now_ms - batch.sent_ms < COMMIT_TIMEOUT_MS - 1) return;
+      if (now_ms - batch.since_ms < COMMIT_TIMEOUT_MS - 1) return;
       if (batch.is_given_up || batch.answer.length === 0) continue;
       this.#is_stuck = true;
       batch.is_given_up = true;
@@ -209,7 +216,17 @@ export class ClientBatches {
   }
 }
 
+/** How many of the appends a batch takes. */
+function fitting(appends: readonly Append[]): number {
+  let bytes = 0;
+  for (const [i, { drafts }] of appends.entries()) {
+    for (const { payload } of drafts) bytes += payload.length;
+    if (i === BATCH_APPENDS || (bytes > BATCH_BYTES && i > 0)) return i;
+  }
+  return appends.length;
+}
+
 function newBatch(batch: number): PendingBatch {
   const message: Batch = { kind: 'batch', batch, appends: [], outcomes: [], wants_records: false };
-  return { message, sent_ms: 0, answer: [], recorded: [], is_answered: false, is_given_up: false };
+  return { message, since_ms: 0, answer: [], recorded: [], is_answered: false, is_given_up: false };
 }

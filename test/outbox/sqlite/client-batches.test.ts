@@ -138,3 +138,27 @@ describe('an answer', () => {
     expect(outcomes).toEqual(['unavailable', 'unavailable', 'unavailable']);
   });
 });
+
+describe('a batch', () => {
+  it('takes some thousand appends and some MiB at most; the rest follows in the next ones', async () => {
+    const { clock, sent, append } = collect();
+    for (let i = 0; i < 8; i++) append();
+    for (let i = 0; i < 5_000; i++) append();
+    for (let turn = 0; turn < 3; turn++) await clock.advance(0);
+    expect(sent.map(({ appends }) => appends.length)).toEqual([8, 2_048, 2_048, 904]);
+    const payload = `"${'x'.repeat(3 * 1024 * 1024)}"`;
+    for (let i = 0; i < 5; i++) append(one(payload));
+    for (let turn = 0; turn < 3; turn++) await clock.advance(0);
+    expect(sent.slice(4).map(({ appends }) => appends.length)).toEqual([2, 2, 1]);
+  });
+
+  it('is given up by the time since its appends were asked for, not since it was sent', async () => {
+    const { clock, sent, batches, append, outcomes } = collect();
+    batches.paceAppends(() => (clock.monotonicMs() === 0 ? 1 : 100));
+    for (let i = 0; i < 2; i++) append();
+    await clock.advance(0);
+    expect(sent.map(({ appends }) => appends.length)).toEqual([1, 1]);
+    await clock.advance(COMMIT_TIMEOUT_MS);
+    expect(outcomes).toEqual(['unavailable', 'unavailable']);
+  });
+});

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { bodies } from '../../../base/http/bodies.ts';
 import { errorAnswer, type PlainAnswer } from '../../../base/http/errors.ts';
 import { hostLines } from '../../../base/http/host-lines.ts';
 import { idempotencyKeyOf } from '../../../base/http/idempotency-key.ts';
@@ -8,6 +9,7 @@ import type { RequestMetrics } from '../../../base/http/request-metrics.ts';
 import { traceparentOf } from '../../../base/http/trace-context.ts';
 import type { Log } from '../../../base/log.ts';
 import { BODY_MAX_BYTES } from '../../../contract/defaults.ts';
+import { ApiError } from '../../../contract/errors.ts';
 import type { Listeners } from '../../listeners.ts';
 import type { Publisher } from '../../publisher.ts';
 import type { StartGate } from '../../start-gate.ts';
@@ -17,8 +19,25 @@ import { payloadText } from './payload.ts';
 /** The path of the route. */
 export const PUBLISH_PATH = '/api/v1/webhook/publish';
 const LENGTH = /^\d{1,7}$/;
-/** Header lines that a plain publish does not have. */
-const UNUSUAL = ['transfer-encoding', 'content-encoding', 'origin', 'sec-fetch-site', 'expect', 'upgrade'];
+/** All headers that a plain publish may have: any other one may mean something to the application. */
+const PLAIN = new Set([
+  'host',
+  'connection',
+  'keep-alive',
+  'user-agent',
+  'content-type',
+  'content-length',
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'cache-control',
+  'pragma',
+  'sec-fetch-mode',
+  'authorization',
+  'idempotency-key',
+  'traceparent',
+  'tracestate',
+]);
 
 /** The slice of the daemon's core that publishing uses. */
 export interface PublishCore {
@@ -69,7 +88,7 @@ export class DirectPublish implements Router {
     const { host, 'content-length': length = '' } = headers;
     if (headers['content-type'] !== 'application/json') return false;
     if (!LENGTH.test(length) || Number(length) > BODY_MAX_BYTES || Number(length) === 0) return false;
-    if (UNUSUAL.some((name) => headers[name] !== undefined)) return false;
+    for (const name in headers) if (!PLAIN.has(name)) return false;
     // Node drops a second one.
     if (!guard.acceptsHost(host) || hostLines(rawHeaders) !== 1) return false;
     return core.gate.is_open && !listeners.isControl(request.socket);
@@ -77,21 +96,18 @@ export class DirectPublish implements Router {
 
   #read(request: IncomingMessage, response: ServerResponse): void {
     const started_ms = performance.now();
-    const chunks: Buffer[] = [];
-    // The client has disconnected; nobody reads an answer.
-    request.on('error', () => {});
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const [only] = chunks;
-      const body = chunks.length === 1 && only ? only : Buffer.concat(chunks);
-      void this.#answer(request, response, body, started_ms);
+    bodies.read(request, (error, body) => {
+      // The client has disconnected; nobody reads an answer.
+      if (error && !(error instanceof ApiError)) return;
+      if (error) response.shouldKeepAlive = false;
+      void this.#answer(request, response, error ?? body, started_ms);
     });
   }
 
   async #answer(
     request: IncomingMessage,
     response: ServerResponse,
-    body: Buffer,
+    body: Buffer | ApiError,
     started_ms: number,
   ): Promise<void> {
     const { listeners, requests } = this.#parts;
@@ -113,8 +129,9 @@ export class DirectPublish implements Router {
     response.end(text);
   }
 
-  async #published(request: IncomingMessage, body: Buffer, id: string): Promise<PlainAnswer> {
+  async #published(request: IncomingMessage, body: Buffer | ApiError, id: string): Promise<PlainAnswer> {
     try {
+      if (body instanceof ApiError) throw body;
       const payload = payloadText(body);
       const key = idempotencyKeyOf(request.headers['idempotency-key']);
       const traceparent = traceparentOf(request.headers.traceparent);
