@@ -231,10 +231,10 @@ describe('http input', () => {
   );
 
   fault(
-    'F40 40 descriptors and 200 idle clients that stay: they get no more than leaves room for others',
+    'F40 44 descriptors and 200 idle clients that stay: they get no more than leaves room for others',
     { needs: ['prlimit'], beside: true },
     async (scene) => {
-      const { receiver, daemon, ledger } = await stage(scene, ['prlimit', '--nofile=40']);
+      const { receiver, daemon, ledger } = await stage(scene, ['prlimit', '--nofile=44']);
       await ledger.publish(daemon);
       const hogs = new SlowClients(scene, daemon.port, 200, 'idle');
       await until('they tried', () => hogs.connected + hogs.closed >= 200);
