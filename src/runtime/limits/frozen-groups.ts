@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
-import { readStat } from '../../base/linux/procfs.ts';
+import { readStat, readStatNow } from '../../base/linux/procfs.ts';
 import type { ProcessIdentity } from '../local/host-process.ts';
 import { isRemoved, removeGroup } from './control-group.ts';
 
@@ -29,8 +29,8 @@ export class FrozenGroups {
   }
 
   /**
-   * Freezes every process in the pid namespace of a sandbox's daemon but the daemon and the first one. Resolves when they
-   * are frozen, or throws after 5 s. Does nothing for a sandbox without a pid namespace. Idempotent.
+   * Freezes every process in the pid namespace of a sandbox's daemon but the daemon, its helpers, and the first one.
+   * Resolves when they are frozen, or throws after 5 s. Does nothing for a sandbox without a pid namespace. Idempotent.
    */
   async freeze(sandbox_id: string, daemon: ProcessIdentity, clock: Clock): Promise<void> {
     const group = this.#groupOf(sandbox_id);
@@ -38,12 +38,18 @@ export class FrozenGroups {
     if (group === null || namespace === null || namespace === namespaceOf('self')) return;
     mkdirSync(group, { recursive: true });
     writeFileSync(join(group, 'cgroup.freeze'), '1');
-    const first = (await readStat(daemon.pid))?.parent;
+    const stat = await readStat(daemon.pid);
+    const first = stat?.parent;
+    // Files are read while a sandbox is paused. Whatever else the daemon starts is in a session of its own.
+    const isHelper = (pid: string) => {
+      const { parent, session } = readStatNow(Number(pid)) ?? {};
+      return parent === daemon.pid && session === stat?.session;
+    };
     const until_ms = clock.monotonicMs() + FREEZE_TIMEOUT_MS;
     for (;;) {
       const inside = new Set(readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n'));
       const outside = processesIn(namespace).filter(
-        (pid) => !inside.has(pid) && pid !== String(daemon.pid) && pid !== String(first),
+        (pid) => !inside.has(pid) && pid !== String(daemon.pid) && pid !== String(first) && !isHelper(pid),
       );
       for (const pid of outside) move(pid, group);
       const is_frozen = readFileSync(join(group, 'cgroup.events'), 'utf8').includes('frozen 1');

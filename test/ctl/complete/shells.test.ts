@@ -77,7 +77,7 @@ describe('what the program offers', () => {
     expect(await offered('cp', ':/d/a')).toEqual([':/d/a b']);
     expect(await offered('cp', '/d/a')).toEqual([]);
     expect(await offered('ls', '')).toEqual(['/']);
-    expect(await offered('logs', '')).toEqual(['web-1', 'done-2']);
+    expect(await offered('logs', '')).toEqual(['done-2', 'web-1']);
     expect(await offered('signal', 'w')).toEqual(['web-1']);
     expect(await offered('stop', '')).toEqual(['web-1']);
     expect(await offered('sandbox', 'pause', 's')).toEqual([ID]);

@@ -110,7 +110,7 @@ describe('a fork', () => {
     expect(statSync(sandboxes.rootfs('sbx-2', 'root/filler')).size).toBe(20_000_000);
     const after = counted();
     await eventually(() => expect(counted()).toBeGreaterThan(after));
-    expect(await sandboxes.ask('sbx-2', 'GET', '/processes')).toEqual({ processes: [] });
+    expect(await sandboxes.ask('sbx-2', 'GET', '/processes')).toEqual({ processes: [], next_cursor: null });
   });
 
   it('of a paused sandbox leaves the source paused', async () => {
