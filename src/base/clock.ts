@@ -65,7 +65,7 @@ export const workingClock: Clock = {
 /** How often it is checked, while something waits, that this program runs. */
 const BEAT_MS = 1_000;
 /** A timer that is later than this was held up by a program that did not run, not by a busy one. */
-const LATE_MS = 1_000;
+export const LATE_MS = 1_000;
 /** After such a stop a wait that would be over gets its full time once more, up to this. */
 const GRACE_MAX_MS = 15_000;
 
@@ -191,6 +191,16 @@ export function sleep(clock: Clock, delay_ms: number, signal?: AbortSignal): Pro
     const timer = clock.after(delay_ms, done);
     signal?.addEventListener('abort', done);
   });
+}
+
+/** Resolves once `work` has ended, or after `delay_ms`; until then it rejects as `work` does. */
+export async function atMost(clock: Clock, delay_ms: number, work: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  try {
+    await Promise.race([work, sleep(clock, delay_ms, over.signal)]);
+  } finally {
+    over.abort();
+  }
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;

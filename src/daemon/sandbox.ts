@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { type Clock, runTime, sleep } from '../base/clock.ts';
+import { atMost, type Clock, runTime } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { type Service, ServiceGroup } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
@@ -219,7 +219,7 @@ export class Sandbox implements Service {
   async #awaitBacklogReadiness(): Promise<void> {
     const { clock, core } = this.#parts;
     const ready = Promise.all([core.api.load(), HttpTransport.load(), core.store.moved]);
-    await Promise.race([ready, sleep(runTime(clock), BACKLOG_WAIT_MS)]);
+    await atMost(runTime(clock), BACKLOG_WAIT_MS, ready);
   }
 
   async #startSupervision(): Promise<Supervisor> {

@@ -1,4 +1,4 @@
-import { type Clock, runTime, sleep } from '../base/clock.ts';
+import { atMost, type Clock, runTime } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 
 /** Well within the request timeout: a waiting request's body is not read. */
@@ -41,8 +41,6 @@ export class StartGate {
 
   /** Resolves when the gate opens or releases, after at most 5 s. */
   async passed(): Promise<void> {
-    const giving_up = new AbortController();
-    await Promise.race([this.#passed.promise, sleep(this.#clock, WAIT_MS, giving_up.signal)]);
-    giving_up.abort();
+    await atMost(this.#clock, WAIT_MS, this.#passed.promise);
   }
 }

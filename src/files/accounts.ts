@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
-import { systemClock } from '../base/clock.ts';
+import { atMost, systemClock } from '../base/clock.ts';
 
 /** The names of users and groups by their numbers. */
 export interface AccountNames {
@@ -37,13 +37,8 @@ class Table {
   }
 
   async #inTime(reading: Promise<void>): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const limit = systemClock.after(TABLE_TIMEOUT_MS, () => {
-      this.#is_late = this.#reading !== null;
-      resolve();
-    });
-    await Promise.race([reading, promise]);
-    limit.cancel();
+    await atMost(systemClock, TABLE_TIMEOUT_MS, reading);
+    this.#is_late = this.#reading === reading;
   }
 
   async #read(): Promise<void> {

@@ -1,4 +1,4 @@
-import { type Clock, runTime, sleep } from '../base/clock.ts';
+import { atMost, type Clock, runTime } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { SupervisedProcess } from './process.ts';
 import { terminateTree } from './tree/terminate-tree.ts';
@@ -59,8 +59,6 @@ async function flushEvents(
   { clock, grace_ms }: EndAllParts,
   processes: readonly SupervisedProcess[],
 ): Promise<void> {
-  const over = new AbortController();
   const flushed = Promise.all(processes.map((process) => process.flushEvents()));
-  await Promise.race([flushed, sleep(runTime(clock), grace_ms, over.signal)]);
-  over.abort();
+  await atMost(runTime(clock), grace_ms, flushed);
 }

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runTime, sleep } from '../base/clock.ts';
+import { atMost, runTime } from '../base/clock.ts';
 import { PROCESSES_LIVE_MAX } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ProcessContext } from './context.ts';
@@ -84,10 +84,7 @@ export class LeftProcesses {
   /** Resolves when all that can be read is known, or after 5 s; gives which. */
   async allKnown(): Promise<boolean> {
     if (this.#is_known) return true;
-    const over = new AbortController();
-    const clock = runTime(this.#target.context().clock);
-    await Promise.race([this.#all, sleep(clock, WAIT_MS, over.signal)]);
-    over.abort();
+    await atMost(runTime(this.#target.context().clock), WAIT_MS, this.#all);
     return this.#is_known;
   }
 

@@ -1,7 +1,7 @@
 import { uptime } from 'node:os';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { runTime, sleep, systemClock, timestamp, workingClock } from '../../src/base/clock.ts';
+import { atMost, runTime, sleep, systemClock, timestamp, workingClock } from '../../src/base/clock.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 describe.each([
@@ -70,6 +70,28 @@ describe('sleep', () => {
     expect(clock.timers).toBe(0);
     await sleep(clock, 1_000_000, stop.signal);
     expect(clock.timers).toBe(0);
+  });
+});
+
+describe('a wait for work', () => {
+  it('ends with the work, and leaves no timer', async () => {
+    const clock = new ManualClock();
+    await atMost(clock, 1_000_000, Promise.resolve());
+    expect(clock.timers).toBe(0);
+    await expect(atMost(clock, 1_000_000, Promise.reject(new Error('failed')))).rejects.toThrow('failed');
+    expect(clock.timers).toBe(0);
+  });
+
+  it('ends after its time where the work does not', async () => {
+    const clock = new ManualClock();
+    let is_over = false;
+    const waiting = atMost(clock, 100, new Promise(() => {})).then(() => {
+      is_over = true;
+    });
+    await clock.advance(99);
+    expect(is_over).toBe(false);
+    await clock.advance(1);
+    await waiting;
   });
 });
 

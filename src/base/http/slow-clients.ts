@@ -1,8 +1,5 @@
 import type { Server } from 'node:http';
-import type { Clock } from '../clock.ts';
-
-/** A check that is later than this was held up by a program that did not run. */
-const LATE_MS = 1_000;
+import { type Clock, LATE_MS } from '../clock.ts';
 
 /** The limits of a request's time, as Node has them, and how often it checks them. */
 export interface RequestLimits {

@@ -1,4 +1,4 @@
-import { type Clock, runTime, sleep } from '../../base/clock.ts';
+import { atMost, type Clock, runTime } from '../../base/clock.ts';
 
 /** How long the caller waits before it gets the last answer. */
 const ANSWER_MS = 500;
@@ -20,9 +20,7 @@ export class LastAnswer<Value> {
   /** The answer, or the last one after half a second. It is asked for once at a time, whoever calls. */
   async get(): Promise<Value> {
     this.#asked ??= this.#next();
-    const answered = new AbortController();
-    await Promise.race([this.#asked, sleep(this.#clock, ANSWER_MS, answered.signal)]);
-    answered.abort();
+    await atMost(this.#clock, ANSWER_MS, this.#asked);
     return this.#value;
   }
 

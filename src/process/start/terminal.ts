@@ -2,7 +2,7 @@ import { close as closeCallback, fchownSync } from 'node:fs';
 import { ReadStream } from 'node:tty';
 import { promisify } from 'node:util';
 import type { Terminals } from '@lydell/node-pty/requireBinary.js';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { atMost } from '../../base/clock.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
 import { Stdin } from '../stdin.ts';
 import { CannotStart } from './command.ts';
@@ -93,7 +93,8 @@ function launched(
     exited: program.exited.then(async (status) => {
       takeRest();
       await closeSlave();
-      await closedOrLate(outlet.clock, closed);
+      // The hang-up of the terminal follows the last output of its session leader.
+      await atMost(outlet.clock, LAST_OUTPUT_MS, closed);
       return status;
     }),
     output_closed: closed,
@@ -124,11 +125,4 @@ function takeOutput(stream: ReadStream, { logs: { stdout }, onOutput }: Outlet):
     rest_bytes = REST_MAX_BYTES;
     stream.resume();
   };
-}
-
-/** Waits for the hang-up of the terminal, which follows the last output of its session leader. */
-async function closedOrLate(clock: Clock, closed: Promise<void>): Promise<void> {
-  const is_closed = new AbortController();
-  void closed.then(() => is_closed.abort());
-  await sleep(clock, LAST_OUTPUT_MS, is_closed.signal);
 }

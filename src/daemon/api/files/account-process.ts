@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Clock, runTime, type Timer } from '../../../base/clock.ts';
+import { atMost, type Clock, runTime, type Timer } from '../../../base/clock.ts';
 import { NODE_FLAGS } from '../../../base/engine/flags.ts';
 import { HEAPS_VARIABLE } from '../../../base/node-variables.ts';
 import { FILE_CALLS_MAX, FILE_TRANSFERS_MAX } from '../../../contract/defaults.ts';
@@ -150,14 +150,11 @@ export class AccountProcess {
   async stop(): Promise<void> {
     this.is_retired = true;
     if (this.#has_ended) return;
-    const late = Promise.withResolvers<void>();
-    const limit = this.#parts.clock.after(END_GRACE_MS, late.resolve);
     const ended = new Promise<void>((resolve) => {
       this.#child.once('exit', () => resolve());
     });
     this.#child.stdin?.end();
-    await Promise.race([ended, late.promise]);
-    limit.cancel();
+    await atMost(this.#parts.clock, END_GRACE_MS, ended);
     this.kill();
   }
 
