@@ -20,6 +20,14 @@ export interface ProcStat {
   memory_pages: number;
 }
 
+/**
+ * Whether a process is one of a daemon's own helpers, which belong to no sandbox: a child of it in its own session. Whatever
+ * else it starts is in a session of its own.
+ */
+export function isHelper(stat: Pick<ProcStat, 'parent' | 'session'>, daemon: ProcStat): boolean {
+  return stat.parent === daemon.pid && stat.session === daemon.session;
+}
+
 /** Length of a clock tick, the unit of the times in /proc/<pid>/stat, on every Linux that Node runs on. */
 export const CLOCK_TICK_MS = 10;
 /** Size of a memory page. */

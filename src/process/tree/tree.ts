@@ -1,5 +1,6 @@
 import { readlinkSync } from 'node:fs';
 import {
+  isHelper,
   isZombie,
   type ProcStat,
   readAllStats,
@@ -212,8 +213,7 @@ function ofSandbox(stats: ReadonlyMap<number, ProcStat>): ProcStat[] {
   if (!daemon) return [];
   return [...stats.values()].filter((stat) => {
     if (stat.pid <= 1 || stat.pid === daemon.pid || isZombie(stat)) return false;
-    const is_helper = stat.parent === daemon.pid && stat.session === daemon.session;
-    return !is_helper && !isFromOutside(stat, stats);
+    return !isHelper(stat, daemon) && !isFromOutside(stat, stats);
   });
 }
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
-import { readStat, readStatNow } from '../../base/linux/procfs.ts';
+import { isHelper, readStat, readStatNow } from '../../base/linux/procfs.ts';
 import type { ProcessIdentity } from '../local/host-process.ts';
 import { isRemoved, removeGroup } from './control-group.ts';
 
@@ -38,19 +38,17 @@ export class FrozenGroups {
     if (group === null || namespace === null || namespace === namespaceOf('self')) return;
     mkdirSync(group, { recursive: true });
     writeFileSync(join(group, 'cgroup.freeze'), '1');
-    const stat = await readStat(daemon.pid);
-    const first = stat?.parent;
-    // Files are read while a sandbox is paused. Whatever else the daemon starts is in a session of its own.
-    const isHelper = (pid: string) => {
-      const { parent, session } = readStatNow(Number(pid)) ?? {};
-      return parent === daemon.pid && session === stat?.session;
+    const own = await readStat(daemon.pid);
+    // Helpers read files of a paused sandbox.
+    const stays = (pid: string) => {
+      if (pid === String(daemon.pid) || pid === String(own?.parent)) return true;
+      const stat = readStatNow(Number(pid));
+      return own !== null && stat !== null && isHelper(stat, own);
     };
     const until_ms = clock.monotonicMs() + FREEZE_TIMEOUT_MS;
     for (;;) {
       const inside = new Set(readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n'));
-      const outside = processesIn(namespace).filter(
-        (pid) => !inside.has(pid) && pid !== String(daemon.pid) && pid !== String(first) && !isHelper(pid),
-      );
+      const outside = processesIn(namespace).filter((pid) => !inside.has(pid) && !stays(pid));
       for (const pid of outside) move(pid, group);
       const is_frozen = readFileSync(join(group, 'cgroup.events'), 'utf8').includes('frozen 1');
       // What was outside may have made more meanwhile.
