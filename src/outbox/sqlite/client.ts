@@ -17,7 +17,7 @@ import type {
 import { ClientBatches } from './client-batches.ts';
 import { LastAnswer } from './last-answer.ts';
 import type { CallName, Calls, FromWriter, Mended, WriterCall, WriterSettings } from './messages.ts';
-import { OutboxThread } from './outbox-thread.ts';
+import { OutboxThread, READING_CALLS } from './outbox-thread.ts';
 import type { LifecycleRow } from './rows/lifecycle-records.ts';
 import type { Ownership } from './rows/outbox-state.ts';
 
@@ -26,19 +26,8 @@ const REPLAYED_AT_ONCE = 500;
 /** How long a copy of the whole database may take. */
 const COPY_TIMEOUT_MS = 60_000;
 
-/** Calls of a start without backlog: cheap enough to be answered in the main thread. */
-const CALLS_OF_A_START = new Set<CallName>([
-  'adopt',
-  'untried',
-  'due',
-  'overdue',
-  'probeCandidate',
-  'isPruneDue',
-  'lastSequence',
-  'lifecycle',
-  'oldestPending',
-  'close',
-]);
+/** Calls of a start without backlog. */
+const CALLS_OF_A_START = new Set<CallName>([...READING_CALLS, 'adopt', 'close']);
 
 /** A commit that was tried, for metrics. */
 export interface CommitReport {

@@ -19,8 +19,8 @@ const RETRY_MS = 1_000;
 /** A disk that took a write this recently is not asked whether it answers, so that a start is not delayed. */
 const ANSWERED_MS = 1_000;
 
-/** Calls that only read. */
-const READS = new Set<CallName>([
+/** Calls that only read: cheap enough, before there is a backlog, to be answered in the main thread. */
+export const READING_CALLS: ReadonlySet<CallName> = new Set<CallName>([
   'untried',
   'due',
   'overdue',
@@ -258,5 +258,5 @@ export class OutboxThread {
 
 /** Whether handling a message writes. What is read here is in memory: only a small outbox is opened in this thread. */
 function writes(message: ToWriter): boolean {
-  return message.kind === 'batch' || !READS.has(message.name);
+  return message.kind === 'batch' || !READING_CALLS.has(message.name);
 }
