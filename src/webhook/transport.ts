@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
 import type { Pool } from 'undici';
-import type { Clock } from '../base/clock.ts';
-import { limited } from './connect-limit.ts';
+import { type Clock, runTime } from '../base/clock.ts';
+import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
+import { CONNECT_TIMEOUT } from './attempt-error.ts';
 import { blockedDetail, type Target } from './error-detail.ts';
 import { Exchange, type RequestTarget } from './exchange.ts';
 import { SharedLookup } from './lookup.ts';
@@ -127,4 +129,18 @@ export class HttpTransport implements Transport {
 function refused(target: Target): AttemptResult {
   const error_detail = blockedDetail(target);
   return { status: null, error: 'blocked', error_detail, retry_after: null, response_body: null };
+}
+
+/** Limits how long `connector` may take: it has no limit of its own, and returns the socket that it connects. */
+function limited(clock: Clock, connector: Connector): Connector {
+  const time = runTime(clock);
+  return (target, done) => {
+    const timer = time.after(CONNECT_TIMEOUT_MS, () => {
+      socket?.destroy(Object.assign(new Error('no connection in time'), { code: CONNECT_TIMEOUT }));
+    });
+    const socket = connector(target, (...result) => {
+      timer.cancel();
+      done(...result);
+    }) as Socket | undefined;
+  };
 }
