@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { PROCESS_STARTS_MAX_BYTES } from '../contract/defaults.ts';
+import { PROCESS_STARTS_MAX_BYTES, SMALL_BODY_BYTES } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ProcessRequest } from '../contract/schema/process-request.ts';
 import type { ProcessContext } from './context.ts';
@@ -30,8 +30,6 @@ export function wholeEmit({ emit, large }: ProcessContext, folder: string, recor
   };
 }
 
-/** A request up to this is small: as many as there are connections take a few MiB. */
-const SMALL_BYTES = 64 * 1024;
 /** What an entry of an object or a list takes in memory in addition to its text. */
 const ENTRY_COST_BYTES = 64;
 
@@ -42,7 +40,7 @@ export class StartRoom {
   /** Runs `start`. Throws `too_many_requests` for a large request while others take the room; small ones find it always. */
   async run<Result>(request: ProcessRequest, start: () => Promise<Result>): Promise<Result> {
     const bytes = memoryOf(request);
-    if (bytes > SMALL_BYTES && this.#bytes + bytes > PROCESS_STARTS_MAX_BYTES) {
+    if (bytes > SMALL_BODY_BYTES && this.#bytes + bytes > PROCESS_STARTS_MAX_BYTES) {
       throw new ApiError('too_many_requests', 'Too many large processes are being started. Try again later.');
     }
     this.#bytes += bytes;

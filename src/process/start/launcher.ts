@@ -30,12 +30,8 @@ export interface LaunchSpec {
   mark: string;
 }
 
-/** A start whose program does not run yet. */
-interface Launch {
-  spec: LaunchSpec;
-  /** Ends it, with this error. */
-  giveUp(error: ApiError): void;
-}
+/** Ends a start whose program does not run yet, with this error. */
+type GiveUp = (error: ApiError) => void;
 
 /** The steps of the launcher that can fail, in the order of `launcher.c`. */
 const STEPS = ['', 'stdin', 'cwd', 'user', 'terminal', 'missing', 'unusable', 'exec'] as const;
@@ -63,7 +59,8 @@ async function loadNative() {
  */
 export class Launcher {
   readonly #clock: Clock;
-  readonly #present = new Map<string, Launch>();
+  /** The starts under way, by their marks. */
+  readonly #present = new Map<string, GiveUp>();
   /** Those that were given up and have not ended: their marks by their pids. */
   readonly #given_up = new Map<number, string>();
   #native: Native | null = null;
@@ -107,7 +104,7 @@ export class Launcher {
 
   /** Gives the start of this tree up that is under way, if any. */
   giveUp(mark: string, error: ApiError): void {
-    this.#present.get(mark)?.giveUp(error);
+    this.#present.get(mark)?.(error);
   }
 
   /** Gives every start up that is under way in a second; returns how to leave them alone. */
@@ -126,7 +123,7 @@ export class Launcher {
   readonly isGivenUp = (pid: number): boolean => this.#given_up.has(pid);
 
   #giveAllUp(error: ApiError): void {
-    for (const launch of [...this.#present.values()]) launch.giveUp(error);
+    for (const giveUp of [...this.#present.values()]) giveUp(error);
   }
 
   #checkMayStart({ mark, argv }: LaunchSpec): void {
@@ -147,17 +144,14 @@ export class Launcher {
     endedTicks: () => number | null,
   ): Promise<Buffer> {
     const over = Promise.withResolvers<Buffer>();
-    const launch: Launch = {
-      spec,
-      giveUp: (error) => {
-        over.reject(error);
-        if (endedTicks() !== null) return;
-        this.#given_up.set(pid, spec.mark);
-        process.kill(pid, 'SIGKILL'); // not waited for yet: the pid is its own
-      },
+    const giveUp: GiveUp = (error) => {
+      over.reject(error);
+      if (endedTicks() !== null) return;
+      this.#given_up.set(pid, spec.mark);
+      process.kill(pid, 'SIGKILL'); // not waited for yet: the pid is its own
     };
     over.promise.catch(() => {}); // it may be given up before anybody waits
-    this.#present.set(spec.mark, launch);
+    this.#present.set(spec.mark, giveUp);
     try {
       // Only while no other start is slow: many that hang must not add up.
       const wait_us = this.#present.size === 1 ? IN_PLACE_US : 0;
@@ -168,7 +162,7 @@ export class Launcher {
         return report.subarray(0, length);
       }
       const socket = new Socket({ fd: reader, readable: true, writable: false });
-      const limit = this.#clock.after(LAUNCH_TIMEOUT_MS, () => launch.giveUp(late(spec, pid)));
+      const limit = this.#clock.after(LAUNCH_TIMEOUT_MS, () => giveUp(late(spec, pid)));
       let received: Buffer = Buffer.alloc(0);
       socket.on('data', (data) => {
         received = data;
