@@ -6,12 +6,12 @@ import { type BytePath, below, bytePath, joined, systemPath } from './byte-path.
 import { lstat, stat } from './calls.ts';
 
 /** A file as the kernel knows it, whatever its name. */
-type Identity = Pick<Stats, 'dev' | 'ino'>;
+export type Inode = Pick<Stats, 'dev' | 'ino'>;
 
 /** Where the places are. */
 interface Known {
   paths: BytePath[];
-  identities: Identity[];
+  identities: Inode[];
 }
 
 /** The table of processes. */
@@ -37,7 +37,7 @@ export class OwnPlaces {
   }
 
   /** Throws `forbidden` if this is one of the places, or inside one. `real` is without links. */
-  async check(real: BytePath, found: Identity | null): Promise<void> {
+  async check(real: BytePath, found: Inode | null): Promise<void> {
     const { paths, identities } = await this.#look();
     for (const own of paths) if (below(own, real) !== null) throw forbidden();
     if (await this.#isOwnProcess(real)) throw forbidden();
@@ -45,7 +45,7 @@ export class OwnPlaces {
     // The same directory can be mounted in several places.
     const above = await Promise.all(directoriesAbove(real).map(identityOf));
     const places = [found, ...above].filter((place) => place !== null);
-    if (places.some((place) => identities.some((own) => isSame(own, place)))) throw forbidden();
+    if (places.some((place) => identities.some((own) => isSameInode(own, place)))) throw forbidden();
   }
 
   /** Like `check`, by the path alone: for a name in a directory that was checked itself. */
@@ -58,9 +58,9 @@ export class OwnPlaces {
    * Throws `forbidden` if a directory is one of the places that was entered by its name from one that was checked, so that
    * what is above it need not be. `real` may be null if `mayBeBelow` says that no place is near.
    */
-  async checkEntered(real: BytePath | null, found: Identity): Promise<void> {
+  async checkEntered(real: BytePath | null, found: Inode): Promise<void> {
     const { identities } = await this.#look();
-    if (identities.some((own) => isSame(own, found))) throw forbidden();
+    if (identities.some((own) => isSameInode(own, found))) throw forbidden();
     if (real === null) return;
     await this.checkName(real);
     if (await this.#isOwnProcess(real)) throw forbidden();
@@ -81,12 +81,12 @@ export class OwnPlaces {
       if (folder?.dev !== found.dev) continue;
       const names = await readdir(path).catch(() => []);
       const files = await Promise.all(names.map((name) => identityOf(bytePath(`${path}/${name}`))));
-      if ([folder, ...files].some((each) => each && isSame(each, found))) throw forbidden();
+      if ([folder, ...files].some((each) => each && isSameInode(each, found))) throw forbidden();
     }
   }
 
   /** Throws `forbidden` if a directory is one of the places, is inside one, or holds one. */
-  async checkWhole(real: BytePath, found: Identity): Promise<void> {
+  async checkWhole(real: BytePath, found: Inode): Promise<void> {
     await this.check(real, found);
     const { paths } = await this.#look();
     for (const own of paths) if (below(real, own) !== null) throw forbidden();
@@ -133,11 +133,12 @@ async function knownOf(given: readonly string[]): Promise<Known> {
   return { paths: paths.map(bytePath), identities: found.filter((each) => each !== null) };
 }
 
-async function identityOf(path: BytePath): Promise<Identity | null> {
+async function identityOf(path: BytePath): Promise<Inode | null> {
   return stat(systemPath(path)).catch(() => null);
 }
 
-function isSame(one: Identity, other: Identity): boolean {
+/** Whether these are one file. */
+export function isSameInode(one: Inode, other: Inode): boolean {
   return one.ino === other.ino && one.dev === other.dev;
 }
 

@@ -3,12 +3,9 @@ import { type BytePath, joined, systemPath } from './byte-path.ts';
 import { lstat, O_PATH, type Opened, open } from './calls.ts';
 import type { Directory } from './directory.ts';
 import { isSystemError } from './file-error.ts';
-import type { OwnPlaces } from './own-places.ts';
+import { type Inode, isSameInode, type OwnPlaces } from './own-places.ts';
 
 const DIRECTORY = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-
-/** A directory as the kernel knows it, wherever it is. */
-type Identity = Pick<Stats, 'dev' | 'ino'>;
 
 /**
  * A way down from an open directory, and back. However deep it leads, it holds one descriptor, two while it moves: it
@@ -20,7 +17,7 @@ export class Trail implements AsyncDisposable {
   readonly #own: OwnPlaces;
   readonly #names: BytePath[] = [];
   /** Of each directory on the way, the current one last. */
-  readonly #stats: Identity[] = [];
+  readonly #stats: Inode[] = [];
   /** Null at the top. */
   #here: Opened | null = null;
   #stat: Stats;
@@ -81,7 +78,7 @@ export class Trail implements AsyncDisposable {
    */
   async leave(): Promise<void> {
     if (this.depth <= 1) return this.#toTop();
-    const expected = this.#stats.at(-2) as Identity;
+    const expected = this.#stats.at(-2) as Inode;
     const opened = await this.#openedAbove(expected);
     if (opened === null) return this.#again();
     this.#names.pop();
@@ -115,11 +112,11 @@ export class Trail implements AsyncDisposable {
   }
 
   /** False, and nothing has changed, where the name leads to another directory than expected. */
-  async #enter(name: BytePath, expected: Identity | null): Promise<boolean> {
+  async #enter(name: BytePath, expected: Inode | null): Promise<boolean> {
     const opened = await open(this.at(name), DIRECTORY);
     try {
       const stat = await opened.stat();
-      if (expected && !isSame(stat, expected)) {
+      if (expected && !isSameInode(stat, expected)) {
         await opened.close();
         return false;
       }
@@ -155,7 +152,7 @@ export class Trail implements AsyncDisposable {
     await this.#take(null, this.#top.stat);
   }
 
-  async #openedAbove(expected: Identity): Promise<{ handle: Opened; stat: Stats } | null> {
+  async #openedAbove(expected: Inode): Promise<{ handle: Opened; stat: Stats } | null> {
     let handle: Opened;
     try {
       handle = await open(this.at('..'), DIRECTORY);
@@ -165,7 +162,7 @@ export class Trail implements AsyncDisposable {
       throw error;
     }
     const stat = await handle.stat();
-    if (isSame(stat, expected)) return { handle, stat };
+    if (isSameInode(stat, expected)) return { handle, stat };
     await handle.close();
     return null;
   }
@@ -176,15 +173,11 @@ export class Trail implements AsyncDisposable {
     await this.#toTop();
     for (const [i, name] of names.entries()) {
       try {
-        if (!(await this.#enter(name, stats[i] as Identity))) return;
+        if (!(await this.#enter(name, stats[i] as Inode))) return;
       } catch (error) {
         if (isSystemError(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return;
         throw error;
       }
     }
   }
-}
-
-function isSame(one: Identity, other: Identity): boolean {
-  return one.ino === other.ino && one.dev === other.dev;
 }
